@@ -1,0 +1,53 @@
+"""
+The exceptions of the library.
+
+    GuardrailsError
+    ├── CallDenied           a refused call, only where the caller asked for an exception
+    ├── PolicyError          a policy file or object that is not valid; lists every mistake
+    ├── SessionError         a session id, budget or use that is not allowed
+    └── LoopLimitExceeded    an agent loop that was asked to raise at its iteration limit
+"""
+
+from typing import TYPE_CHECKING
+
+
+if TYPE_CHECKING:
+    from .envelope import Envelope
+
+
+class GuardrailsError(Exception):
+    """
+    Root of everything this library raises on purpose.
+    """
+
+
+class CallDenied(GuardrailsError):
+    """
+    A call was refused and the caller wanted the tool's own value; *envelope* says why.
+    """
+
+    def __init__(self, envelope: "Envelope") -> None:
+        super().__init__(f"{envelope.code}: {envelope.message or envelope.status}")
+        self.envelope = envelope
+
+
+class PolicyError(GuardrailsError):
+    """
+    A policy is not valid. *mistakes* lists all of them, one line each, with file:line:column where there is a file.
+    """
+
+    def __init__(self, mistakes: list[str]) -> None:
+        super().__init__("\n".join(mistakes))
+        self.mistakes = mistakes
+
+
+class SessionError(GuardrailsError):
+    """
+    A session was named, split or used in a way that cannot work.
+    """
+
+
+class LoopLimitExceeded(GuardrailsError):
+    """
+    An agent loop reached its iteration limit and was asked to raise.
+    """

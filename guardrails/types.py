@@ -1,0 +1,145 @@
+"""
+The vocabulary of the library: values that every other module speaks in, and the closed lists.
+
+Nothing here does anything. Times are integers in milliseconds since 1970, money is integer micro-dollars (1 USD =
+1,000,000), so that sums are exact.
+"""
+
+from dataclasses import dataclass, field
+from decimal import ROUND_HALF_EVEN, Decimal
+from typing import Any, Final, Literal, NamedTuple, get_args
+
+
+Status = Literal["success", "error", "validation_error", "duplicate_call_blocked", "limit_reached", "denied"]
+STATUSES: Final[tuple[Status, ...]] = get_args(Status)
+
+ErrorType = Literal[
+    "auth",
+    "permission",
+    "rate_limit",
+    "validation",
+    "not_found",
+    "conflict",
+    "precondition",
+    "server_error",
+    "unavailable",
+    "timeout",
+    "connection",
+    "cancelled",
+    "tool_missing",
+    "invalid_path",
+    "too_large",
+    "exec_nonzero",
+    "code_error",
+    "other",
+]
+ERROR_TYPES: Final[tuple[ErrorType, ...]] = get_args(ErrorType)
+
+NextAction = Literal["retry", "fix_arguments", "fix_precondition", "ask_user", "give_up"]
+Mode = Literal["enforce", "observe", "off"]
+
+MICRO: Final = 1_000_000
+
+
+def micro_dollars(usd: float | str | Decimal) -> int:
+    """
+    *usd* as integer micro-dollars, halves to even; the decimal the reader sees is what counts (0.1 is 100,000).
+
+    Raises ValueError where *usd* is no finite number.
+    """
+    try:
+        return int((Decimal(str(usd)) * MICRO).to_integral_value(ROUND_HALF_EVEN))
+    except (ArithmeticError, ValueError):
+        raise ValueError(f"not an amount in USD: `{usd}`") from None
+
+
+class Problem(NamedTuple):
+    """
+    One thing that is wrong with the arguments of a call.
+    """
+
+    field: str
+    """Dotted path of the argument, `""` for the arguments as a whole."""
+    message: str
+    kind: Literal["json", "missing", "unknown", "type", "value"]
+    """json: not readable; missing: required and absent; unknown: no such argument; type, value: there, but wrong."""
+
+
+@dataclass(slots=True)
+class ToolCall:
+    """
+    One call as the guards see it: arguments already coerced, signature already taken.
+    """
+
+    tool: str
+    arguments: Any
+    id: str
+    signature: bytes | None
+    """xxh3-128 of tool and canonical arguments, 16 bytes; None where the arguments cannot be signed."""
+    sig: int | None
+    """The low 64 bits of *signature*, signed: what state and records carry."""
+    problems: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nudge:
+    """
+    A guard's hint: the call runs, *hint* goes into its envelope.
+    """
+
+    code: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Denial:
+    """
+    A guard's objection: the call does not run, the model reads an envelope made of this.
+
+    A denial is a value with a code, the numbers and a next step; *message* says what, *hint* what to do instead.
+    """
+
+    code: str
+    message: str
+    hint: str = ""
+    status: Status = "denied"
+    ends_session: bool = False
+    """The session is exhausted: tools are off and the model is to write its final answer."""
+    retryable: bool = False
+    retry_after_ms: int | None = None
+    strike: bool = True
+    """Counts towards `denials.max_turns_in_a_row`."""
+    details: dict[str, Any] = field(default_factory=dict)
+    """Further envelope fields, such as `errors` of a `validation_error`."""
+
+
+@dataclass(slots=True)
+class Success:
+    """
+    What an executor may return instead of a bare value: the value with what the call really cost.
+    """
+
+    value: Any
+    cost_usd: float | str | Decimal | None = None
+    tokens: int | None = None
+
+
+@dataclass(slots=True)
+class Outcome:
+    """
+    What the executor did, in the library's words: a value, or an error of the closed list.
+    """
+
+    value: Any = None
+    """JSON-like value, text, or an `Envelope`; generators and bytes are already resolved. None after an error."""
+    error_type: ErrorType | None = None
+    """None: it worked."""
+    error_message: str = ""
+    """Redacted, capped, never a traceback."""
+    http_status: int | None = None
+    retry_after_ms: int | None = None
+    cost: int | None = None
+    """Actual cost in micro-dollars; None keeps the estimate."""
+    tokens: int | None = None
+    complete: bool = True
+    """False: the value was cut while it was collected (an endless generator)."""
