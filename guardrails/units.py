@@ -1,0 +1,152 @@
+"""
+Durations and sizes as people write them in a policy, read into plain numbers.
+
+A duration is `500ms`, `30s`, `10m`, `24h`, `7d`, or a bare number of seconds. A size is `512B`, `64KiB`, `4MiB`,
+`1GiB`, or a bare number of bytes. `64KB` is refused: it means 64,000 to some and 65,536 to others.
+"""
+
+import math
+import re
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic_core import CoreSchema
+
+
+MILLISECONDS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+MAX_DURATION_MS: Final = 36_500 * MILLISECONDS["d"]
+"""A hundred years: longer is a slip of the keyboard, and sums must stay far below 64 bits."""
+
+BYTES: Final = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+MAX_BYTES: Final = 1 << 50
+
+DURATION_PATTERN: Final = r"^[0-9]{1,15}(\.[0-9]{1,9})?(ms|s|m|h|d)$"
+SIZE_PATTERN: Final = r"^[0-9]{1,15}(\.[0-9]{1,9})?(B|KiB|MiB|GiB)$"
+
+_DURATION = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)")
+_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)(B|KiB|MiB|GiB)")
+_AMBIGUOUS_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([kKmMgG])[bB]?")
+_SHOWN = 40
+
+
+def duration_ms(value: object) -> int:
+    """
+    *value* as whole milliseconds: text with a unit, or a number of seconds.
+
+    Not idempotent, as the answer is in another unit than a bare number is read in: a setting that is validated
+    again keeps `duration_s`. Raises ValueError for anything else, for less than nothing, for parts of a millisecond
+    and for more than a hundred years.
+    """
+    if isinstance(value, str):
+        found = _DURATION.fullmatch(value)
+        exact = Decimal(found[1]) * MILLISECONDS[found[2]] if found else None
+    else:
+        exact = _number(value)
+        exact = exact * 1_000 if exact is not None else None
+
+    if exact is None:
+        raise ValueError(f"not a duration: write 500ms, 30s, 10m, 24h or 7d, {_got(value)}")
+
+    if exact != exact.to_integral_value():
+        raise ValueError(f"not a duration: must be whole milliseconds, {_got(value)}")
+
+    if not 0 <= exact <= MAX_DURATION_MS:
+        raise ValueError(f"not a duration: must be between 0s and 36500d, {_got(value)}")
+
+    return int(exact)
+
+
+def duration_s(value: object) -> float:
+    """
+    *value* as seconds, exact to the millisecond: what `duration_ms` reads, and its own answers unchanged.
+
+    Raises ValueError as `duration_ms` does.
+    """
+    return duration_ms(value) / 1_000
+
+
+def byte_size(value: object) -> int:
+    """
+    *value* as a number of bytes: text with a binary unit, or a whole number; its own answers unchanged.
+
+    Raises ValueError for anything else, for parts of a byte and for more than 2^50 bytes.
+    """
+    if isinstance(value, str):
+        found = _SIZE.fullmatch(value)
+        exact = Decimal(found[1]) * BYTES[found[2]] if found else None
+
+        if ambiguous := _AMBIGUOUS_SIZE.fullmatch(value):
+            unit = f"{ambiguous[2].upper()}iB"
+            power = {"KiB": 3, "MiB": 6, "GiB": 9}[unit]
+            decimal = int(Decimal(ambiguous[1]).scaleb(power))
+
+            raise ValueError(f"not a size: write {ambiguous[1]}{unit} or {decimal} (bytes), {_got(value)}")
+    else:
+        exact = _number(value) if isinstance(value, int) else None
+
+    if exact is None:
+        raise ValueError(f"not a size: write 65536, 512B, 64KiB, 4MiB or 1GiB, {_got(value)}")
+
+    if exact != exact.to_integral_value():
+        raise ValueError(f"not a size: must be whole bytes, {_got(value)}")
+
+    if not 0 <= exact <= MAX_BYTES:
+        raise ValueError(f"not a size: must be between 0 and {MAX_BYTES} bytes, {_got(value)}")
+
+    return int(exact)
+
+
+@dataclass(frozen=True, slots=True)
+class FromText:
+    """
+    Mark of an `Annotated` setting that text may stand for: *parse* runs before the type is checked.
+
+    The same as pydantic's BeforeValidator, without pydantic where the setting is declared; *schema* is the JSON Schema
+    of what may be written.
+    """
+
+    parse: Callable[[object], Any]
+    schema: dict[str, Any]
+
+    def __hash__(self) -> int:
+        return hash(self.parse)
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_before_validator_function(self.parse, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: "CoreSchema", handler: "GetJsonSchemaHandler") -> dict[str, Any]:
+        return dict(self.schema)
+
+
+Duration = Annotated[
+    float,
+    FromText(
+        duration_s, {"anyOf": [{"type": "number", "minimum": 0}, {"type": "string", "pattern": DURATION_PATTERN}]}
+    ),
+]
+"""A setting in seconds that may be written `30s`; constraints such as `Gt(0)` are in seconds."""
+
+ByteSize = Annotated[
+    int,
+    FromText(byte_size, {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": SIZE_PATTERN}]}),
+]
+"""A setting in bytes that may be written `64KiB`; constraints are in bytes."""
+
+
+def _number(value: object) -> Decimal | None:
+    if isinstance(value, int):
+        return None if isinstance(value, bool) else Decimal(value)
+
+    return Decimal(str(value)) if isinstance(value, float) and math.isfinite(value) else None
+
+
+def _got(value: object) -> str:
+    return f"got `{str(value)[:_SHOWN]}`"
