@@ -1,0 +1,164 @@
+"""
+What a scripted model may say: the vocabulary of scripts.
+"""
+
+import json
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+Body = dict[str, Any]
+"""The parsed JSON of a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """
+    Tokens that a reply reports; *cached* of the *prompt* tokens came from the cache.
+    """
+
+    prompt: int
+    completion: int
+    cached: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptedCall:
+    """
+    One tool call of a reply; *arguments* is sent as it is, JSON or not, and without *id* the server makes a unique one.
+    """
+
+    name: str
+    arguments: str
+    id: str | None = None
+
+
+def call(name: str, arguments: Mapping[str, Any] | str | None = None, *, id: str | None = None) -> ScriptedCall:  # noqa: A002 (the wire's word)
+    """
+    A tool call for `Calls`; *arguments* as a mapping, or as text to send malformed JSON.
+    """
+    text = arguments if isinstance(arguments, str) else json.dumps(dict(arguments or {}), ensure_ascii=False)
+    return ScriptedCall(name, text, id)
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """
+    An answer in text. Empty text is a model that answers nothing.
+
+    *usage*: `True` reports an estimate (a token for every four characters), `False` none, as some servers do.
+    """
+
+    text: str = ""
+    usage: Usage | bool = True
+    finish_reason: str | None = "stop"
+    refusal: str | None = None
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Calls:
+    """
+    One assistant turn with one or more tool calls: `Calls(call("grep", {"pattern": "error"}), call("ls"))`.
+
+    `finish_reason="length"` with arguments cut in the middle is a model that ran out of tokens. *usage* as for `Text`.
+    """
+
+    calls: tuple[ScriptedCall, ...]
+    text: str
+    usage: Usage | bool
+    finish_reason: str | None
+
+    def __init__(
+        self,
+        *calls: ScriptedCall,
+        text: str = "",
+        usage: Usage | bool = True,
+        finish_reason: str | None = "tool_calls",
+    ) -> None:
+        object.__setattr__(self, "calls", calls)
+        object.__setattr__(self, "text", text)
+        object.__setattr__(self, "usage", usage)
+        object.__setattr__(self, "finish_reason", finish_reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Fail:
+    """
+    An HTTP error in the API's shape: `Fail(429, {"Retry-After": "2"})`, `Fail(500)`.
+    """
+
+    status: int
+    headers: Mapping[str, str] = field(default_factory=dict)
+    message: str = "scripted failure"
+    code: str | None = None
+    param: str | None = None
+
+    @property
+    def body(self) -> Body:
+        """
+        The error object that the API sends.
+        """
+        return {"error": {"message": self.message, "type": self._type, "param": self.param, "code": self.code}}
+
+    @property
+    def _type(self) -> str:
+        if self.status == 429:  # noqa: PLR2004 (HTTP)
+            return "rate_limit_error"
+        return "server_error" if self.status >= 500 else "invalid_request_error"  # noqa: PLR2004 (HTTP)
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenStream:
+    """
+    *reply*, but the connection is lost after its first *after* events (not streamed: in the middle of the body).
+    """
+
+    reply: Text | Calls
+    after: int = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Delayed:
+    """
+    *reply*, *seconds* late.
+    """
+
+    reply: "Reply"
+    seconds: float
+
+
+Reply = Text | Calls | Fail | BrokenStream | Delayed
+Script = Callable[[Body, int], Reply]
+"""Of a request and its number, counted from 0 over the valid ones, what the model says."""
+
+
+def as_script(script: Script | Sequence[Reply]) -> Script:
+    """
+    *script* as a function; a list is played in order, and a request beyond its end fails.
+    """
+    if callable(script):
+        return script
+    replies = list(script)
+
+    def play(body: Body, n: int) -> Reply:
+        if n < len(replies):
+            return replies[n]
+        return Fail(400, message=f"the script has {len(replies)} replies, this is request {n + 1}")
+
+    return play
+
+
+def obeying(script: Script | Sequence[Reply], answer: str) -> Script:
+    """
+    *script* as a model that obeys: where `tool_choice` is `none`, or no tools are listed, it says *answer*.
+    """
+    play = as_script(script)
+
+    def obey(body: Body, n: int) -> Reply:
+        if body.get("tool_choice") == "none" or not body.get("tools"):
+            return Text(answer)
+        return play(body, n)
+
+    return obey

@@ -1,0 +1,374 @@
+"""
+The scripted server, seen through the real openai client.
+"""
+
+import asyncio
+import socket
+import threading
+import time
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from openai import APIConnectionError, AsyncOpenAI, BadRequestError, InternalServerError, OpenAI, RateLimitError
+
+from guardrails.testing.scripted_openai import (
+    BrokenStream,
+    Calls,
+    Delayed,
+    Fail,
+    Reply,
+    ScriptedOpenAI,
+    Text,
+    Usage,
+    call,
+    obeying,
+)
+
+
+USER = {"role": "user", "content": "go"}
+TOOLS = [{"type": "function", "function": {"name": "grep", "parameters": {"type": "object", "properties": {}}}}]
+
+
+def connect(server: ScriptedOpenAI, **options: Any) -> OpenAI:
+    return OpenAI(base_url=server.base_url, api_key="-", **{"max_retries": 0} | options)
+
+
+def ask(client: OpenAI, messages: list[Any] | None = None, **options: Any) -> Any:
+    return client.chat.completions.create(model="gpt-5-mini", messages=messages or [USER], **options)
+
+
+def asks(*calls: tuple[str, str]) -> dict[str, Any]:
+    return {
+        "role": "assistant",
+        "tool_calls": [{"id": i, "type": "function", "function": {"name": n, "arguments": "{}"}} for i, n in calls],
+    }
+
+
+def result(id_: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": id_, "content": "ok"}
+
+
+def test_a_list_is_played_in_order() -> None:
+    with ScriptedOpenAI([Calls(call("grep", {"q": "é"}, id="c1")), Text("done")]) as server, connect(server) as client:
+        first = ask(client, tools=TOOLS)
+        second = ask(client, [USER, asks(("c1", "grep")), result("c1")], tools=TOOLS)
+
+    [wire] = first.choices[0].message.tool_calls
+    assert (wire.id, wire.function.name, wire.function.arguments) == ("c1", "grep", '{"q": "é"}')
+    assert (first.choices[0].finish_reason, first.choices[0].message.content) == ("tool_calls", None)
+    assert (second.choices[0].finish_reason, second.choices[0].message.content) == ("stop", "done")
+    assert [len(body["messages"]) for body in server.requests] == [1, 3]
+
+
+def test_a_request_beyond_the_list_fails_and_is_not_retried() -> None:
+    with (
+        ScriptedOpenAI([]) as server,
+        connect(server, max_retries=2) as client,
+        pytest.raises(BadRequestError, match="0 replies, this is request 1"),
+    ):
+        ask(client)
+    assert len(server.requests) == 1
+
+
+def test_a_function_sees_the_request_and_its_number() -> None:
+    with (
+        ScriptedOpenAI(lambda body, n: Text(f"{n} {body['messages'][-1]['content']}")) as server,
+        connect(server) as client,
+    ):
+        assert [ask(client).choices[0].message.content for _ in range(2)] == ["0 go", "1 go"]
+
+
+def test_a_script_that_raises_is_seen_by_the_test() -> None:
+    def model(body: Any, n: int) -> Text:
+        raise KeyError("oops")
+
+    with (
+        ScriptedOpenAI(model) as server,
+        connect(server, max_retries=2) as client,
+        pytest.raises(BadRequestError, match="the script failed: KeyError"),
+    ):
+        ask(client)
+
+
+def test_a_streamed_call_names_itself_once_and_sends_its_arguments_in_pieces() -> None:
+    arguments = '{"pattern": "error", "path": "src/main.c"}'
+    reply = Calls(call("grep", arguments, id="a"), call("ls", id="b"), text="let me look")
+    with ScriptedOpenAI([reply]) as server, connect(server) as client:
+        chunks = list(ask(client, tools=TOOLS, stream=True))
+
+    deltas = [piece for c in chunks for piece in c.choices[0].delta.tool_calls or []]
+    assert [(d.index, d.id, d.function.name) for d in deltas if d.id] == [(0, "a", "grep"), (1, "b", "ls")]
+    assert all(d.function.name is None for d in deltas if not d.id)
+    first = [d.function.arguments for d in deltas if d.index == 0]
+    assert first[0] == ""
+    assert len(first) > 3
+    assert "".join(first) == arguments
+    assert "".join(c.choices[0].delta.content or "" for c in chunks) == "let me look"
+    assert [c.choices[0].finish_reason for c in chunks if c.choices[0].finish_reason] == ["tool_calls"]
+    assert all(c.usage is None for c in chunks)
+
+
+def test_a_streamed_usage_comes_only_when_asked_for_and_without_choices() -> None:
+    reply = Text("hello", usage=Usage(100, 20, cached=64))
+    with ScriptedOpenAI([reply]) as server, connect(server) as client:
+        chunks = list(ask(client, stream=True, stream_options={"include_usage": True}))
+
+    assert [len(c.choices) for c in chunks][-2:] == [1, 0]
+    assert [c.usage for c in chunks[:-1]] == [None] * (len(chunks) - 1)
+    used = chunks[-1].usage
+    assert (used.prompt_tokens, used.completion_tokens, used.prompt_tokens_details.cached_tokens) == (100, 20, 64)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_server_may_send_no_usage(stream: bool) -> None:
+    options: dict[str, Any] = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
+    with ScriptedOpenAI([Text("hello", usage=False)]) as server, connect(server) as client:
+        response = ask(client, **options)
+        assert [c.usage for c in response if c.usage] == [] if stream else response.usage is None
+
+
+def test_a_refusal_has_no_content() -> None:
+    with (
+        ScriptedOpenAI([Text(refusal="I cannot", finish_reason="content_filter")]) as server,
+        connect(server) as client,
+    ):
+        choice = ask(client).choices[0]
+    assert (choice.message.content, choice.message.refusal) == (None, "I cannot")
+    assert choice.finish_reason == "content_filter"
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"tools": TOOLS, "tool_choice": "none"}, "stopped"),
+        ({}, "stopped"),
+        ({"tools": TOOLS, "tool_choice": "auto"}, None),
+        ({"tools": TOOLS, "tool_choice": "required"}, None),
+        ({"tools": TOOLS}, None),
+    ],
+)
+def test_an_obeying_model_answers_when_tools_are_off(options: dict[str, Any], says: str | None) -> None:
+    with ScriptedOpenAI(obeying([Calls(call("grep"))], "stopped")) as server, connect(server) as client:
+        assert ask(client, **options).choices[0].message.content == says
+
+
+def test_a_script_may_ignore_none() -> None:
+    with ScriptedOpenAI([Calls(call("grep"))]) as server, connect(server) as client:
+        assert ask(client, tools=TOOLS, tool_choice="none").choices[0].message.tool_calls
+
+
+def test_ids_are_unique_unless_scripted() -> None:
+    turns = [Calls(call("grep"), call("grep")), Calls(call("grep")), Calls(call("grep", id="call_0"))]
+    with ScriptedOpenAI(turns) as server, connect(server) as client:
+        ids = [c.id for _ in turns for c in ask(client, tools=TOOLS).choices[0].message.tool_calls]
+    assert len(set(ids)) == 4
+    assert ids[3] == "call_0"
+
+
+ORPHAN = "must be a response to a preceding message"
+MISSING = "did not have response messages: "
+
+
+@pytest.mark.parametrize(
+    ("messages", "error", "param"),
+    [
+        ([asks(("a", "grep"))], MISSING + "a", "messages[2].role"),
+        ([asks(("a", "grep"), ("b", "grep")), result("a")], MISSING + "b", "messages[3].role"),
+        ([asks(("a", "grep"), ("b", "grep")), result("a"), USER, result("b")], MISSING + "b", "messages[3].role"),
+        ([asks(("a", "grep")), USER, result("a")], MISSING + "a", "messages[2].role"),
+        ([asks(("a", "grep")), result("a"), result("a")], ORPHAN, "messages[3].role"),
+        ([asks(("a", "grep")), result("b")], ORPHAN, "messages[2].role"),
+        ([result("a")], ORPHAN, "messages[1].role"),
+        ([asks()], "expected an array", "messages[1].tool_calls"),
+        ([{"role": "assistant", "content": None}], "expected a string", "messages[1].content"),
+        ([{"role": "robot", "content": ""}], "'robot'", "messages[1].role"),
+        ([asks(("a", "grep")), {**result("a"), "content": None}], "expected a string", "messages[2].content"),
+        (
+            [{"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": {"name": "grep"}}]}],
+            "tool_calls[0]",
+            "messages[1].tool_calls[0]",
+        ),
+    ],
+)
+def test_a_conversation_that_the_api_refuses_is_refused(messages: list[Any], error: str, param: str) -> None:
+    with ScriptedOpenAI([]) as server, connect(server) as client, pytest.raises(BadRequestError) as caught:
+        ask(client, [USER, *messages], tools=TOOLS)
+
+    body = caught.value.body
+    assert isinstance(body, dict)
+    assert set(body) == {"message", "type", "param", "code"}
+    assert error in body["message"]
+    assert (body["type"], body["param"]) == ("invalid_request_error", param)
+    assert server.refused == [body["message"]]
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [asks(("a", "grep"), ("b", "grep")), result("b"), result("a")],
+        [asks(("call_0", "grep")), result("call_0"), asks(("call_0", "grep")), result("call_0")],
+        [asks(("call_0", "grep"), ("call_0", "grep")), result("call_0"), result("call_0")],
+        [{"role": "assistant", "content": "", "later_field": 1}, USER],
+        [{"role": "assistant", "refusal": "no"}, {"role": "developer", "content": [{"type": "text", "text": "x"}]}],
+    ],
+)
+def test_a_conversation_that_the_api_takes_is_taken(messages: list[Any]) -> None:
+    with ScriptedOpenAI([Text("ok")]) as server, connect(server) as client:
+        response = ask(client, [USER, *messages], tools=TOOLS, extra_body={"unknown": True})
+    assert response.choices[0].message.content == "ok"
+    assert server.requests[0]["unknown"] is True
+
+
+ALLOWED = {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [TOOLS[0]]}}
+
+
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ({"messages": []}, "messages"),
+        ({"tools": []}, "'tools'"),
+        ({"tools": [{"type": "function", "function": {"name": "no spaces"}}]}, "tools[0].function.name"),
+        ({"tool_choice": "none"}, "'tool_choice' is only allowed when"),
+        ({"parallel_tool_calls": False}, "'parallel_tool_calls' is only allowed when"),
+        ({"tools": TOOLS, "tool_choice": "any"}, "Invalid value for 'tool_choice'"),
+        ({"tools": TOOLS, "tool_choice": {"type": "function", "name": "grep"}}, "Invalid value for 'tool_choice'"),
+        ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "rm"}}}, "'rm' not found"),
+        ({"tools": TOOLS, "tool_choice": {"type": "function", "function": {"name": "grep"}}}, None),
+        ({"tools": TOOLS, "tool_choice": ALLOWED}, None),
+        ({"stream_options": {"include_usage": True}}, "only allowed when 'stream'"),
+    ],
+)
+def test_options_are_checked_as_the_api_does(options: dict[str, Any], error: str | None) -> None:
+    with ScriptedOpenAI([Text("ok")]) as server, connect(server) as client:
+        body = {"model": "m", "messages": [USER]} | options
+        if error is None:
+            client.post("/chat/completions", body=body, cast_to=object)
+        else:
+            with pytest.raises(BadRequestError) as caught:
+                client.post("/chat/completions", body=body, cast_to=object)
+            assert error in str(caught.value)
+
+
+def test_a_refused_request_uses_up_no_reply() -> None:
+    with ScriptedOpenAI([Text("first")]) as server, connect(server) as client:
+        with pytest.raises(BadRequestError):
+            ask(client, [result("a")])
+        assert ask(client).choices[0].message.content == "first"
+    assert len(server.requests) == 2
+
+
+def test_a_client_retries_after_a_429_as_told() -> None:
+    replies: list[Reply] = [Fail(429, {"retry-after-ms": "1"}), Fail(500, {"retry-after-ms": "1"}), Text("ok")]
+    with ScriptedOpenAI(replies) as server, connect(server, max_retries=2) as client:
+        assert ask(client).choices[0].message.content == "ok"
+    assert len(server.requests) == 3
+
+
+def test_a_429_carries_its_retry_after() -> None:
+    with (
+        ScriptedOpenAI([Fail(429, {"Retry-After": "7"}, "slow down", "rate_limit_exceeded")]) as server,
+        connect(server) as client,
+        pytest.raises(RateLimitError, match="slow down") as caught,
+    ):
+        ask(client)
+    assert caught.value.response.headers["retry-after"] == "7"
+    assert caught.value.code == "rate_limit_exceeded"
+
+
+def test_a_500_is_an_internal_server_error() -> None:
+    with ScriptedOpenAI([Fail(500)]) as server, connect(server) as client, pytest.raises(InternalServerError):
+        ask(client)
+
+
+def test_a_broken_stream_ends_in_the_middle() -> None:
+    with ScriptedOpenAI([BrokenStream(Text("one two three four five six"), after=3)]) as server:
+        seen: list[str] = []
+        with connect(server) as client, pytest.raises(APIConnectionError):
+            seen.extend(chunk.choices[0].delta.content for chunk in ask(client, stream=True))
+    assert "".join(seen) == "one two three four five "
+
+
+def test_a_broken_body_ends_in_the_middle() -> None:
+    with (
+        ScriptedOpenAI([BrokenStream(Text("hello"))]) as server,
+        connect(server) as client,
+        pytest.raises(APIConnectionError),
+    ):
+        ask(client)
+
+
+def test_a_delayed_reply_is_late_by_what_was_asked() -> None:
+    with ScriptedOpenAI([Delayed(Text("late"), 0.05)]) as server, connect(server) as client:
+        start = time.monotonic()
+        assert ask(client).choices[0].message.content == "late"
+        assert time.monotonic() - start >= 0.05
+
+
+def test_stopping_does_not_wait_for_a_delayed_reply() -> None:
+    arrived = threading.Event()
+
+    def model(body: Any, n: int) -> Delayed:
+        arrived.set()
+        return Delayed(Text("late"), 600)
+
+    with ScriptedOpenAI(model) as server, connect(server) as client, ThreadPoolExecutor() as pool:
+        asked = pool.submit(ask, client)
+        assert arrived.wait(5)
+        server.__exit__(None, None, None)
+        asked.exception(timeout=5)
+
+
+def test_it_stops_cleanly_with_an_idle_connection_open() -> None:
+    before = threading.active_count()
+    with ScriptedOpenAI([Text("ok")]) as server:
+        client = connect(server)
+        ask(client)
+        port = int(server.base_url.split(":")[2].split("/")[0])
+        idle = socket.create_connection(("127.0.0.1", port))
+    assert threading.active_count() == before
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+    with pytest.raises(RuntimeError, match="not running"):
+        _ = server.base_url
+    idle.close()
+    client.close()
+
+
+@pytest.mark.parametrize("path", ["/v1/responses", "/v1/models"])
+def test_an_unknown_path_is_not_found_in_the_error_shape(path: str) -> None:
+    from openai import NotFoundError
+
+    with ScriptedOpenAI([]) as server, connect(server) as client, pytest.raises(NotFoundError, match="Invalid URL"):
+        client.post(path.removeprefix("/v1"), body={"model": "m"}, cast_to=object)
+
+
+@pytest.mark.parametrize("body", [b"{", b"[]", b"\xff"])
+def test_a_body_that_is_no_object_is_refused(body: bytes) -> None:
+    with (
+        ScriptedOpenAI([]) as server,
+        connect(server) as client,
+        pytest.raises(BadRequestError, match="could not parse"),
+    ):
+        client.post("/chat/completions", content=body, cast_to=object)
+
+
+def test_requests_from_many_tasks_are_all_logged() -> None:
+    async def main(url: str) -> list[str]:
+        async with AsyncOpenAI(base_url=url, api_key="-", max_retries=0) as client:
+            responses = await asyncio.gather(
+                *(
+                    client.chat.completions.create(model="m", messages=[{"role": "user", "content": str(i)}])
+                    for i in range(24)
+                )
+            )
+        return [str(r.choices[0].message.content) for r in responses]
+
+    def echo(body: Any, n: int) -> Text:
+        return Text(body["messages"][0]["content"])
+
+    with ScriptedOpenAI(echo) as server:
+        assert asyncio.run(main(server.base_url)) == [str(i) for i in range(24)]
+    assert sorted(int(body["messages"][0]["content"]) for body in server.requests) == list(range(24))
