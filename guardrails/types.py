@@ -7,6 +7,7 @@ Nothing here does anything. Times are integers in milliseconds since 1970, money
 
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Decimal
+from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 
@@ -41,6 +42,7 @@ Mode = Literal["enforce", "observe", "off"]
 MICRO: Final = 1_000_000
 
 
+@lru_cache(maxsize=1024)
 def micro_dollars(usd: float | str | Decimal) -> int:
     """
     *usd* as integer micro-dollars, halves to even; the decimal the reader sees is what counts (0.1 is 100,000).
@@ -79,6 +81,8 @@ class ToolCall:
     sig: int | None
     """The low 64 bits of *signature*, signed: what state and records carry."""
     problems: tuple[Problem, ...] = ()
+    canonical: bytes | None = None
+    """The arguments in canonical form, JSON; None where they cannot be signed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +93,7 @@ class Nudge:
 
     code: str
     hint: str
+    values: dict[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +116,8 @@ class Denial:
     """Counts towards `denials.max_turns_in_a_row`."""
     details: dict[str, Any] = field(default_factory=dict)
     """Further envelope fields, such as `errors` of a `validation_error`."""
+    values: dict[str, object] = field(default_factory=dict)
+    """The numbers behind the message, for a policy's own wording: `$limit`, `$used`, ..."""
 
 
 @dataclass(slots=True)

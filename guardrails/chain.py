@@ -1,0 +1,247 @@
+"""
+A policy ready to decide: the guards in order, and what applies to each tool.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from string import Template
+from typing import Any, Final
+
+from .arguments import Arguments
+from .guards.base import Guard, overrides
+from .guards.budget import Budget
+from .guards.duplicates import Duplicates
+from .guards.rate import Rate
+from .guards.tool_budget import tool_budgets
+from .guards.truncate import Truncate
+from .state import NEVER
+from .tool import Tool
+from .types import Denial, Mode, Nudge
+
+
+PLANS: Final = 1_024
+"""Tools whose plan is kept; a model that makes up names cannot fill the memory."""
+WINDOW: Final = 20
+"""Executed calls that every session remembers at least."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """
+    One entry of a policy's `tools:` list: what is declared and overridden for the tools that *match*.
+    """
+
+    match: tuple[str, ...]
+    declared: Mapping[str, Any]
+    guards: Mapping[str, Mapping[str, Any]]
+    mode: Mode | None = None
+    on_error: str | None = None
+
+
+@dataclass(slots=True)
+class Plan:
+    """
+    Everything that applies to one tool, worked out once.
+    """
+
+    tool: Tool
+    arguments: Arguments | None
+    guards: tuple[Guard, ...]
+    checks: tuple[tuple[str, bool, Callable[..., Any]], ...]
+    """(name, enforced, check)"""
+    charges: tuple[Callable[..., Mapping[str, int]], ...]
+    settles: tuple[Callable[..., Mapping[str, int]], ...]
+    shapes: tuple[tuple[str, Callable[..., Any]], ...]
+    max_bytes: int
+    timeout_ms: int | None
+    changes: bool
+    cost: int
+    deny_on_error: bool
+
+
+class Chain:
+    """
+    The guards of a policy as a list in order; printing it shows that list.
+    """
+
+    def __init__(
+        self,
+        guards: Iterable[Guard],
+        *,
+        tools: Iterable[Tool] = (),
+        rules: Iterable[Rule] = (),
+        mode: Mode = "enforce",
+        on_error: str = "deny",
+        merged: bool = False,
+        left_out: frozenset[str] = frozenset(),
+        messages: Mapping[str, Mapping[str, str]] | None = None,
+    ) -> None:
+        self.guards = tuple(guards)
+        self.tools = {tool.name: tool for tool in tools}
+        self.rules = tuple(rules)
+        self.mode: Mode = mode
+        self.on_error = on_error
+        self.merged = merged
+        self.left_out = left_out
+        self.messages = dict(messages or {})
+        self.known = self._known()
+        self.window = max(
+            [WINDOW, *(g.window for g in self.guards if isinstance(g, Duplicates)), *self._rule_windows()]
+        )
+        self.budget = next((g for g in self.guards if isinstance(g, Budget) and self._enforced(g)), None)
+        enforced = [g for g in self.guards if g.active and self._enforced(g)]
+        self.spenders = tuple(g.spent for g in enforced if overrides(g, "spent"))
+        self.turn_spenders = tuple(g.turn_spent for g in enforced if overrides(g, "turn_spent"))
+        self.requests = tuple(g.request for g in enforced if overrides(g, "request"))
+        self.usages = tuple(g.usage for g in enforced if overrides(g, "usage"))
+        self._plans: dict[str, Plan] = {}
+
+    def with_tools(self, tools: Iterable[Tool]) -> "Chain":
+        """
+        The same chain that knows more tools.
+        """
+        return self._again(self.guards, {**self.tools, **{tool.name: tool for tool in tools}}.values())
+
+    def with_budget(self, **limits: Any) -> "Chain":
+        """
+        The same chain with other session limits.
+        """
+        own = next((g for g in self.guards if isinstance(g, Budget)), None)
+        if own is None:
+            return self._again((Budget(**limits), *self.guards), self.tools.values())
+        return self._again([replace(g, **limits) if g is own else g for g in self.guards], self.tools.values())
+
+    def _again(self, guards: Iterable[Guard], tools: Iterable[Tool]) -> "Chain":
+        return Chain(
+            guards,
+            tools=tools,
+            rules=self.rules,
+            mode=self.mode,
+            on_error=self.on_error,
+            merged=self.merged,
+            left_out=self.left_out,
+            messages=self.messages,
+        )
+
+    def plan(self, name: str) -> Plan:
+        """
+        What applies to the tool *name*.
+        """
+        plan = self._plans.get(name)
+        if plan is None:
+            if len(self._plans) >= PLANS:
+                self._plans.clear()
+            plan = self._plans[name] = self._make(name)
+        return plan
+
+    def _make(self, name: str) -> Plan:
+        declared, settings, mode, on_error = self._ruled(name)
+        tool = (self.tools.get(name) or Tool(name=name)).override(declared)
+        guards: list[Guard] = []
+        for guard in self.guards:
+            own = settings.pop(guard.name, None)
+            guards.append(guard)
+            if own is None:
+                continue
+            if isinstance(guard, Budget):
+                guards.extend(tool_budgets(own))
+            elif isinstance(guard, Rate):
+                guards.append(Rate(**own, per_tool=True))
+            else:
+                guards[-1] = replace(guard, **own)
+        guards.extend(_added(settings))
+        present = [(g, self._enforced(g, mode)) for g in guards if g.mode != "off" and g.active]
+        shaped = [g for g, enforced in present if enforced and overrides(g, "shape")]
+        return Plan(
+            tool=tool,
+            arguments=tool.arguments(),
+            guards=tuple(guards),
+            checks=tuple((g.name, enforced, g.check) for g, enforced in present if overrides(g, "check")),
+            charges=tuple(g.charge for g, _ in present if overrides(g, "charge")),
+            settles=tuple(g.settle for g, _ in present if overrides(g, "settle")),
+            shapes=tuple((g.name, g.shape) for g in shaped),
+            max_bytes=min((g.max_bytes for g in shaped if isinstance(g, Truncate)), default=NEVER),
+            timeout_ms=None if tool.timeout is None else int(tool.timeout * 1000),
+            changes=not (tool.read_only or tool.stable),
+            cost=tool.cost,
+            deny_on_error=on_error == "deny",
+        )
+
+    def _ruled(self, name: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]], Mode | None, str]:
+        """
+        The declarations and guard settings of the rules that match *name*: first match wins, key by key.
+        """
+        declared: dict[str, Any] = {}
+        settings: dict[str, dict[str, Any]] = {}
+        mode: Mode | None = None
+        on_error: str | None = None
+        for rule in self.rules:
+            if not any(fnmatchcase(name, pattern) for pattern in rule.match):
+                continue
+            for key, value in rule.declared.items():
+                declared.setdefault(key, value)
+            for guard, own in rule.guards.items():
+                for key, value in own.items():
+                    settings.setdefault(guard, {}).setdefault(key, value)
+            mode = mode or rule.mode
+            on_error = on_error or rule.on_error
+        return declared, settings, mode, on_error or self.on_error
+
+    def _enforced(self, guard: Guard, mode: Mode | None = None) -> bool:
+        return guard.mode == "enforce" and (mode or self.mode) == "enforce"
+
+    def _known(self) -> frozenset[str] | None:
+        named = [pattern for rule in self.rules for pattern in rule.match if not set(pattern) & set("*?[")]
+        return frozenset([*self.tools, *named]) if self.tools else None
+
+    def _rule_windows(self) -> list[int]:
+        return [int(rule.guards.get("duplicates", {}).get("window", 0)) for rule in self.rules]
+
+    def worded(self, said: Denial) -> Denial:
+        """
+        A denial in the policy's own words.
+        """
+        own = self.messages.get(said.code)
+        if own is None:
+            return said
+        return replace(said, **{key: Template(text).safe_substitute(said.values) for key, text in own.items()})
+
+    def worded_hint(self, said: Nudge) -> str:
+        """
+        A nudge's hint in the policy's own words.
+        """
+        own = self.messages.get(said.code, {}).get("hint")
+        return said.hint if own is None else Template(own).safe_substitute(said.values)
+
+    def __str__(self) -> str:
+        if not self.guards:
+            return "(no guards)"
+        width = len(str(len(self.guards)))
+        return "\n".join(f"{i:>{width}}. {guard}" for i, guard in enumerate(self.guards, 1))
+
+    def __iter__(self) -> Any:
+        return iter(self.guards)
+
+    def __len__(self) -> int:
+        return len(self.guards)
+
+
+def _added(settings: dict[str, dict[str, Any]]) -> list[Guard]:
+    """
+    Guards that only a `tools:` rule sets.
+    """
+    from .guards import GUARDS
+
+    added: list[Guard] = []
+    for cls in GUARDS:
+        own = settings.get(cls.name)
+        if own is None:
+            continue
+        if cls is Budget:
+            added.extend(tool_budgets(own))
+        elif cls is Rate:
+            added.append(Rate(**own, per_tool=True))
+        else:
+            added.append(cls(**own))
+    return added

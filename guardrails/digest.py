@@ -1,0 +1,49 @@
+"""
+What a session did, in a few lines: the answer where a model gives none, and its memory after a context compaction.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from .results import Earlier
+from .state import Entry, SessionState
+
+
+MAX_RESULT: Final = 300
+"""Characters shown of one result."""
+MAX_ARGUMENTS: Final = 160
+
+
+def digest(
+    state: SessionState,
+    earlier: Callable[[Entry], Earlier | None],
+    progress: Mapping[str, Any],
+    exhausted: tuple[str, str] | None,
+) -> str:
+    """
+    The calls of the window, oldest first, each with what came back as far as it is kept, and what is left.
+    """
+    if state.seq == 0:
+        lines = ["No tool was run."]
+    else:
+        shown = len(state.window)
+        head = f"{state.seq} tool {'call was' if state.seq == 1 else 'calls were'} made"
+        lines = [f"{head}:" if shown == state.seq else f"{head}; the last {shown}:"]
+    lines += [f"- {_line(entry, earlier(entry))}" for entry in state.window]
+    left = ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in progress.items())
+    lines.append(f"Progress: {left}.")
+    if exhausted is not None:
+        lines.append(f"{exhausted[1]} The user can resume or raise the limit.")
+    return "\n".join(lines)
+
+
+def _line(entry: Entry, kept: Earlier | None) -> str:
+    arguments = "" if kept is None else _short(kept.arguments, MAX_ARGUMENTS)
+    how = {"ok": "done", "error": f"failed ({entry.error_type})", "running": "still running", "expired": "no result"}
+    result = "" if kept is None else f": {_short(kept.payload, MAX_RESULT)}"
+    return f"{entry.tool} {arguments} {how[entry.status]}{result}".replace("  ", " ")
+
+
+def _short(text: bytes, limit: int) -> str:
+    shown = text[: limit * 4].decode("utf-8", "ignore")
+    return shown if len(shown) <= limit else f"{shown[:limit]}..."

@@ -1,0 +1,34 @@
+"""
+The guards of the library, one file each.
+"""
+
+from typing import Final
+
+from .base import Guard
+from .budget import Budget
+from .denials import Denials
+from .duplicates import Duplicates
+from .growth import Growth
+from .rate import Rate
+from .retryable import Retryable
+from .streak import Streak
+from .summary import Summary
+from .tool_filter import ToolFilter
+from .truncate import Truncate
+from .validation import Validation
+
+
+GUARDS: Final[tuple[type[Guard], ...]] = (
+    ToolFilter,
+    Validation,
+    Budget,
+    Growth,
+    Rate,
+    Streak,
+    Denials,
+    Duplicates,
+    Retryable,
+    Summary,
+    Truncate,
+)
+"""Every guard of the library in the order of a chain; a person's own stand before the last, which bounds what all say."""

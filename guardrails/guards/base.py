@@ -1,0 +1,161 @@
+"""
+What a guard is: settings that look before a call and shape the envelope after it.
+"""
+
+import dataclasses
+import re
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
+
+from ..tool import Tool
+from ..types import Denial, Mode, Nudge, Outcome, ToolCall
+
+
+if TYPE_CHECKING:
+    from ..envelope import Envelope
+    from ..state import SessionState
+
+
+T = TypeVar("T", bound="Guard")
+Verdict = Denial | Nudge | None
+
+
+@dataclass(slots=True)
+class Facts:
+    """
+    Everything a decision depends on that is neither in the call nor in the state; recorded, so that a replay is exact.
+    """
+
+    now_ms: int
+    tool: Tool
+    cost: int = 0
+    """Estimated cost of the call in micro-dollars."""
+    tokens: int = 0
+    """Estimated tokens of the call."""
+    turn: int = 0
+    """Number of the present turn."""
+    duration_ms: int = 0
+    """Once the call is done: how long it took."""
+    known: frozenset[str] | None = None
+    """The tools there are; None: nobody said."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """
+    One guard of the chain. Its fields are its settings; it holds no state of its own.
+
+    A subclass, made with `@guard`, may define any of the methods below. All of them are pure: they read the call, the
+    state and the facts, and change nothing (`shape` may change the envelope it is given).
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True, "revalidate_instances": "always"}
+
+    name: ClassVar[str] = "guard"
+    """The key in a policy file and the prefix of the codes; the class name in snake case."""
+    aliases: ClassVar[dict[str, str]] = {}
+    """Other accepted spellings of settings."""
+
+    mode: Mode = "enforce"
+    """`observe` records what would have been said and changes nothing; `off` is as if it were not there."""
+
+    @property
+    def active(self) -> bool:
+        """
+        False where the settings make this guard say nothing ever; it then costs nothing.
+        """
+        return True
+
+    def check(self, call: ToolCall, state: "SessionState", facts: Facts) -> Verdict:
+        """
+        Look at a call before it runs; None has nothing against it.
+        """
+
+    def charge(self, call: ToolCall, state: "SessionState", facts: Facts) -> dict[str, int]:
+        """
+        New values of this guard's counters once the call is admitted; `state.meter(key)` is the present value.
+        """
+        return {}
+
+    def settle(self, call: ToolCall, outcome: Outcome, state: "SessionState", facts: Facts) -> dict[str, int]:
+        """
+        New values of this guard's counters once the call is done; `facts` holds the estimates that were charged.
+        """
+        return {}
+
+    def shape(
+        self, envelope: "Envelope", call: ToolCall, outcome: Outcome, state: "SessionState", facts: Facts
+    ) -> "Envelope":
+        """
+        Change what the model will read of an outcome.
+        """
+        return envelope
+
+    def spent(self, state: "SessionState", now_ms: int) -> Denial | None:
+        """
+        The session-ending cause that holds now; no further call may run.
+        """
+
+    def turn_spent(self, state: "SessionState", now_ms: int) -> Denial | None:
+        """
+        The session-ending cause that holds once the present turn is over; its own calls may still run.
+        """
+
+    def request(self, state: "SessionState", now_ms: int) -> dict[str, int]:
+        """
+        New values of counters when a model request starts.
+        """
+        return {}
+
+    def usage(self, state: "SessionState", tokens: int, now_ms: int) -> dict[str, int]:
+        """
+        New values of counters when a model response used *tokens*.
+        """
+        return {}
+
+    def settings(self) -> dict[str, Any]:
+        """
+        The settings that differ from the defaults.
+        """
+        return {f.name: value for f in dataclasses.fields(self) if (value := getattr(self, f.name)) != _default_of(f)}
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{k}={v!r}" for k, v in self.settings().items())
+        return f"{type(self).__name__}({shown})"
+
+
+def _default_of(field: "dataclasses.Field[Any]") -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return field.default
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+def guard(cls: type[T]) -> type[T]:
+    """
+    Make a guard of a class: a frozen, slotted, keyword-only dataclass that knows its name.
+    """
+    if "name" not in cls.__dict__:
+        cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+    made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
+    if made.aliases:
+        _accept_aliases(made)
+    return made
+
+
+def _accept_aliases(cls: type[Guard]) -> None:
+    plain: Callable[..., None] = cls.__init__
+
+    def __init__(self: Guard, **settings: Any) -> None:
+        plain(self, **{cls.aliases.get(k, k): v for k, v in settings.items()})
+
+    cls.__init__ = __init__  # type: ignore[assignment, method-assign]
+
+
+def overrides(guard: Guard, method: str) -> bool:
+    """
+    Whether *guard* has a *method* of its own.
+    """
+    return getattr(type(guard), method) is not getattr(Guard, method)

@@ -1,0 +1,53 @@
+"""
+Say which tools may be called at all.
+"""
+
+import difflib
+
+from fnmatch import fnmatchcase
+from typing import Literal
+
+from ..state import SessionState
+from ..types import Denial, ToolCall
+from .base import Facts, Guard, Verdict, guard
+
+
+@guard
+class ToolFilter(Guard):
+    """
+    Deny tools by name: those that match a glob of *deny*, those that match none of *allow*, and unknown ones.
+
+    A tool is unknown where the policy or session names tools and this is none of them.
+    """
+
+    allow: tuple[str, ...] = ()
+    """Globs; empty allows every tool."""
+    deny: tuple[str, ...] = ()
+    """Globs; stands above *allow*."""
+    unknown: Literal["deny", "allow"] = "deny"
+
+    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
+        if self.deny and _matches(call.tool, self.deny):
+            return _refusal("tool_filter.deny", f"`{call.tool}` may not be used here.", "Use another tool.")
+        if self.allow and not _matches(call.tool, self.allow):
+            return _refusal("tool_filter.allow", f"`{call.tool}` may not be used here.", "Use another tool.")
+        if self.unknown == "deny" and facts.known is not None and call.tool not in facts.known:
+            near = difflib.get_close_matches(call.tool[:64], facts.known, n=1)
+            names = ", ".join(f"`{name}`" for name in sorted(facts.known)[:20]) or "none"
+            hint = f"Did you mean `{near[0]}`?" if near else f"The tools are: {names}."
+            return Denial(
+                code="tool_filter.unknown",
+                message=f"There is no tool `{call.tool[:64]}`.",
+                hint=hint,
+                details={"error_type": "tool_missing"},
+                values={"tools": names},
+            )
+        return None
+
+
+def _refusal(code: str, message: str, hint: str) -> Denial:
+    return Denial(code=code, message=message, hint=hint, details={"error_type": "permission"})
+
+
+def _matches(name: str, globs: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in globs)

@@ -1,0 +1,118 @@
+"""
+The merged form: a tool's own JSON text with a few fields spliced in.
+
+The text is never parsed and written again, which would change spacing, key order and big integers; only what is added
+is new.
+"""
+
+import json
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from .types import STATUSES
+
+
+CLAIMS: Final = ("retryable", "retry_after_ms", "max_retries_remaining", "is_complete", "next_action_hint")
+"""Fields by which a tool's own object would speak as an envelope."""
+LIMIT: Final = ("limit_reached", "limit_message")
+
+_decode = json.JSONDecoder().raw_decode
+_SPACE: Final = " \t\n\r"
+
+
+def members(text: str) -> Iterator[tuple[str, Any, int, int]]:
+    """
+    (key, value, start, end) of each top-level member of the JSON object that *text* is; positions are of characters.
+
+    Raises ValueError where *text* is no object.
+    """
+    at = _skip(text, 0)
+    if text[at : at + 1] != "{":
+        raise ValueError("not an object")
+    at = _skip(text, at + 1)
+    while text[at : at + 1] != "}":
+        start = at
+        key, at = _decode(text, at)
+        at = _skip(text, at)
+        if not isinstance(key, str) or text[at : at + 1] != ":":
+            raise ValueError("not an object")
+        value, at = _decode(text, _skip(text, at + 1))
+        yield key, value, start, at
+        at = _skip(text, at)
+        if text[at : at + 1] == ",":
+            at = _skip(text, at + 1)
+        elif text[at : at + 1] != "}":
+            raise ValueError("not an object")
+    if text[at + 1 :].strip(_SPACE):
+        raise ValueError("text after the object")
+
+
+def _skip(text: str, at: int) -> int:
+    while text[at : at + 1] and text[at] in _SPACE:
+        at += 1
+    return at
+
+
+def imitates(value: Mapping[Any, Any]) -> bool:
+    """
+    Whether an object of a tool could be taken for an envelope of ours.
+    """
+    status = value.get("status")
+    return any(key in value for key in CLAIMS) or (isinstance(status, str) and status in STATUSES)
+
+
+def imitates_text(text: str) -> bool:
+    """
+    The same for a JSON object as text; text that is no object imitates nothing.
+    """
+    if not any(f'"{key}"' in text for key in (*CLAIMS, "status")) and "\\u" not in text:
+        return False
+    try:
+        return imitates({key: value for key, value, _, _ in members(text)})
+    except (ValueError, RecursionError):
+        return False
+
+
+def splice(text: str, added: Mapping[str, Any]) -> str | None:
+    """
+    *text*, a JSON object, with the members *added* before its last brace; None where it is no object.
+
+    Members of the same names are replaced.
+    """
+    try:
+        kept = list(members(text))
+    except (ValueError, RecursionError):
+        return None
+    if any(key in added for key, _, _, _ in kept):
+        parts = [text[start:end] for key, _, start, end in kept if key not in added]
+        head, tail = text[: text.index("{") + 1], text[text.rindex("}") :]
+        text, empty = head + ", ".join(parts) + tail, not parts
+    else:
+        empty = not kept
+    if not added:
+        return text
+    new = json.dumps(added, ensure_ascii=False)[1:-1]
+    end = text.rindex("}")
+    body = text[:end].rstrip(_SPACE) if empty else text[:end]
+    return f"{body}{'' if empty else ', '}{new}{text[end:]}"
+
+
+def limit_fields(text: str, message: str | None) -> str:
+    """
+    The JSON text of a tool's result with `limit_reached` and `limit_message` added, all other fields kept.
+
+    What is no object becomes `{"result": <value or text>, ...}`; None as *message* leaves the text as it is.
+    """
+    if message is None:
+        return text
+    added = {"limit_reached": True, "limit_message": message}
+    spliced = splice(text, added)
+    if spliced is not None:
+        return spliced
+    try:
+        json.loads(text)
+        value = text.strip(_SPACE)
+    except (ValueError, RecursionError):
+        value = json.dumps(text, ensure_ascii=False)
+    return f'{{"result": {value}, {json.dumps(added, ensure_ascii=False)[1:-1]}}}'

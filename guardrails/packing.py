@@ -1,0 +1,170 @@
+"""
+A session's state as a small block of bytes, so that a store can keep it anywhere.
+"""
+
+import struct
+
+from typing import Any, Final
+
+import orjson
+
+from .errors import SessionError
+from .state import Entry, EntryStatus, Pending, SessionState
+from .types import ERROR_TYPES
+
+
+VERSION: Final = 1
+STATUSES: Final[tuple[EntryStatus, ...]] = ("running", "ok", "error", "expired")
+TOTALS: Final = (
+    "started_ms",
+    "now_ms",
+    "n",
+    "seq",
+    "calls",
+    "turns",
+    "cost",
+    "tokens",
+    "requests",
+    "unpriced",
+    "held_cost",
+    "held_tokens",
+    "turn",
+    "turn_expects",
+    "turn_decided",
+    "turn_admitted",
+    "turn_strikes",
+    "denied_turns",
+    "streak",
+    "streak_failures",
+    "changed_seq",
+)
+_HEAD = struct.Struct("<BBHH")
+"""Version, entries, bytes of the name table, tools."""
+_ENTRY = struct.Struct("<IBqqqiBBB")
+"""seq, tool, sig, result hash, time, milliseconds until a retry, status, error type + 1, 2 * retries left + signed."""
+
+
+def pack(state: SessionState) -> bytes:
+    """
+    *state* as bytes; `unpack` gives an equal state.
+    """
+    names = list(dict.fromkeys(entry.tool for entry in state.window))
+    table = orjson.dumps(names)
+    window = b"".join(
+        _ENTRY.pack(
+            entry.seq,
+            names.index(entry.tool),
+            entry.sig or 0,
+            entry.result_hash,
+            entry.at_ms,
+            max(0, entry.retry_at_ms - entry.at_ms) if entry.retry_at_ms else -1,
+            STATUSES.index(entry.status),
+            0 if entry.error_type is None else ERROR_TYPES.index(entry.error_type) + 1,
+            min(entry.retries_left, 127) * 2 + (entry.sig is not None),
+        )
+        for entry in state.window
+    )
+    rest: dict[str, Any] = {"t": [getattr(state, name) for name in TOTALS], "s": state.streak_tool}
+    for key, value in (
+        ("m", state.meters),
+        ("l", state.limits),
+        ("r", state.reserved),
+        ("p", state.problems),
+        ("x", state.exhausted),
+        ("c", state.closed),
+        ("o", [_pending(p) for p in state.pending.values()]),
+    ):
+        if value:
+            rest[key] = value
+    return _HEAD.pack(VERSION, len(state.window), len(table), len(names)) + table + window + orjson.dumps(rest)
+
+
+def unpack(packed: bytes) -> SessionState:
+    """
+    The state that `pack` made these bytes of.
+
+    Raises SessionError where they are not of a version that is known.
+    """
+    try:
+        version, entries, size, _ = _HEAD.unpack_from(packed)
+        if version != VERSION:
+            raise SessionError(f"session state of version {version}; this library reads {VERSION}")
+        at = _HEAD.size
+        names = orjson.loads(packed[at : at + size])
+        at += size
+        window = []
+        for index in range(entries):
+            seq, tool, sig, digest, at_ms, wait, status, error, rest = _ENTRY.unpack_from(
+                packed, at + index * _ENTRY.size
+            )
+            window.append(
+                Entry(
+                    seq,
+                    names[tool],
+                    sig if rest & 1 else None,
+                    at_ms,
+                    STATUSES[status],
+                    ERROR_TYPES[error - 1] if error else None,
+                    digest,
+                    at_ms + wait if wait >= 0 else 0,
+                    rest >> 1,
+                )
+            )
+        return _state(window, orjson.loads(packed[at + entries * _ENTRY.size :]))
+    except (struct.error, ValueError, LookupError, TypeError) as error:
+        raise SessionError(f"session state cannot be read: {error}") from None
+
+
+def _state(window: list[Entry], rest: dict[str, Any]) -> SessionState:
+    state = SessionState(**dict(zip(TOTALS, rest["t"], strict=True)), streak_tool=rest["s"], window=window)
+    state.meters = rest.get("m", {})
+    state.limits = rest.get("l", {})
+    state.reserved = rest.get("r", {})
+    state.problems = rest.get("p", [])
+    state.exhausted = tuple(rest["x"]) if "x" in rest else None
+    state.closed = rest.get("c", False)
+    by_seq = {entry.seq: entry for entry in window}
+    for packed in rest.get("o", []):
+        pending = _open(packed, by_seq)
+        state.pending[pending.id, pending.sig] = pending
+    return state
+
+
+def _pending(pending: Pending) -> list[Any]:
+    return [
+        pending.seq,
+        pending.n,
+        pending.id,
+        pending.tool,
+        pending.sig,
+        pending.at_ms,
+        pending.expires_ms,
+        pending.cost,
+        pending.tokens,
+        pending.turn,
+        pending.claimed,
+        pending.hints,
+        pending.limit,
+    ]
+
+
+def _open(packed: list[Any], by_seq: dict[int, Entry]) -> Pending:
+    seq, n, call_id, tool, sig, at_ms, expires_ms, cost, tokens, turn, claimed, hints, limit = packed
+    # An admission can outlive the window; its entry then belongs to nobody else.
+    entry = by_seq.get(seq) or Entry(seq, tool, sig, at_ms)
+    return Pending(
+        seq,
+        n,
+        call_id,
+        tool,
+        sig,
+        at_ms,
+        expires_ms,
+        cost,
+        tokens,
+        turn,
+        claimed,
+        entry,
+        tuple((code, hint) for code, hint in hints),
+        None if limit is None else (limit[0], limit[1]),
+    )

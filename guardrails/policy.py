@@ -1,0 +1,174 @@
+"""
+A policy: the guards and settings of a kind of session.
+"""
+
+import os
+import time
+
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+
+from .chain import Chain, Rule
+from .envelope import OPTIONAL, optional_fields
+from .errors import PolicyError
+from .guards import GUARDS
+from .guards.base import Guard
+from .results import Results
+from .stores.memory import MemoryStore
+from .tool import Tool
+from .types import Mode
+from .usage import Price
+
+
+if TYPE_CHECKING:
+    from .decide import Decision
+    from .session import Session
+    from .sinks import Sink
+    from .stores.base import Store
+
+
+class Covered(NamedTuple):
+    """
+    How much of a tool a policy knows; what `Policy.coverage` says of each.
+    """
+
+    tool: str
+    declared: bool
+    priced: bool
+    guards: tuple[str, ...]
+    """The guards that are enforced for it."""
+
+
+class Policy:
+    """
+    Guards in order, tools, prices and the form of the envelope; sessions are made of it.
+
+    *guards* stand in the library's order, a person's own before `truncate`, which bounds what all others say.
+    *tools* are `Tool`s or plain functions. *fields* names the optional envelope fields to write (None: all). *prices*
+    maps a model's name or glob to a `Price`. *messages* maps a code to a wording of one's own:
+    `{"duplicates.window": {"message": "...", "hint": "..."}}`, with `$limit`, `$used` and the like.
+
+    Raises PolicyError listing everything that is wrong.
+    """
+
+    def __init__(
+        self,
+        guards: Iterable[Guard] = (),
+        *,
+        tools: Iterable[Tool | Callable[..., Any]] = (),
+        rules: Iterable[Rule] = (),
+        mode: Mode = "enforce",
+        on_error: Literal["deny", "allow"] = "deny",
+        envelope: Literal["nested", "merged"] = "nested",
+        fields: Iterable[str] | None = None,
+        prices: Mapping[str, Price | Mapping[str, float]] | None = None,
+        messages: Mapping[str, Mapping[str, str]] | None = None,
+        name: str = "policy",
+    ) -> None:
+        from .policy_check import checked_guards
+
+        self.name = name
+        self.prices = {model: p if isinstance(p, Price) else Price(**p) for model, p in (prices or {}).items()}
+        self.results = Results()
+        self._store = MemoryStore()
+        self._sinks: dict[str, Sink] = {}
+        given = list(guards)
+        mistakes = [f"unknown envelope field `{field}`" for field in fields or () if field not in OPTIONAL]
+        mistakes += [f"`{g.name}` is given twice" for i, g in enumerate(given) if _twice(g, given[:i])]
+        if mode not in ("enforce", "observe", "off"):
+            mistakes.append(f"unknown mode `{mode}`: use enforce, observe or off")
+        given = checked_guards(given, mistakes)
+        if mistakes:
+            raise PolicyError(mistakes)
+        self.chain = Chain(
+            sorted(given, key=_place),
+            tools=[tool if isinstance(tool, Tool) else Tool.of(tool) for tool in tools],
+            rules=rules,
+            mode=mode,
+            on_error=on_error,
+            merged=envelope == "merged",
+            left_out=optional_fields(fields),
+            messages=messages,
+        )
+
+    @classmethod
+    def load(
+        cls,
+        source: str | PathLike[str],
+        *,
+        guards: Iterable[Guard] = (),
+        tools: Iterable[Tool | Callable[..., Any]] = (),
+    ) -> Self:
+        """
+        The policy of a file, or of a name that is shipped: `default`, `strict`, `observe`.
+
+        *guards* are added to those of the file. Raises PolicyError with every mistake as file:line:column.
+        """
+        from .policy_document import load_document
+
+        document = load_document(source)
+        return cls([*document.pop("guards"), *guards], tools=tools, **document)
+
+    def session(
+        self,
+        name: str,
+        *,
+        tools: Iterable[Tool | Callable[..., Any]] = (),
+        store: "Store | None" = None,
+        records: "Sink | str | PathLike[str] | None" = None,
+        clock: Callable[[], float] = time.time,
+        on_decision: "Callable[[Decision], object] | None" = None,
+    ) -> "Session":
+        """
+        The session *name*: the calls that share a budget.
+
+        In memory, without records and by the real clock (seconds since 1970) unless said otherwise. The same name on
+        the same *store* is the same session. *records* is a sink, or the path of a file of JSON lines.
+        """
+        from .session import Session
+
+        made = [tool if isinstance(tool, Tool) else Tool.of(tool) for tool in tools]
+        return Session(
+            self,
+            name,
+            chain=self.chain.with_tools(made) if made else self.chain,
+            store=self._store if store is None else store,
+            sink=self._sink(records),
+            clock=clock,
+            on_decision=on_decision,
+        )
+
+    def _sink(self, records: "Sink | str | PathLike[str] | None") -> "Sink | None":
+        if records is None or not isinstance(records, (str, PathLike)):
+            return records
+        from .sinks import JsonLines
+
+        path = os.path.abspath(records)  # noqa: PTH100
+        return self._sinks.setdefault(path, JsonLines(path)) if path not in self._sinks else self._sinks[path]
+
+    def coverage(self, tools: Iterable[Tool | Callable[..., Any] | str]) -> list[Covered]:
+        """
+        What of *tools* is declared, priced and guarded; the honest answer to "is everything covered?".
+        """
+        covered = []
+        for tool in tools:
+            name = tool if isinstance(tool, str) else tool.name if isinstance(tool, Tool) else tool.__name__
+            plan = self.chain.plan(name)
+            known = plan.tool
+            declared = name in self.chain.tools or known != Tool(name=name)
+            names = tuple(n for n, enforced, _ in plan.checks if enforced)
+            covered.append(Covered(name, declared, known.cost > 0, tuple(dict.fromkeys(names))))
+        return covered
+
+    def __str__(self) -> str:
+        return f"{self.name}\n{self.chain}"
+
+
+def _place(guard: Guard) -> float:
+    kinds = [cls.name for cls in GUARDS]
+    return kinds.index(guard.name) if type(guard) in GUARDS else len(kinds) - 1.5
+
+
+def _twice(guard: Guard, before: list[Guard]) -> bool:
+    return any(other.name == guard.name for other in before)

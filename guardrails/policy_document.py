@@ -1,0 +1,150 @@
+"""
+What a policy file may hold, and the `Policy` arguments it becomes.
+
+The document is described to pydantic as typed dictionaries made from the guards' own settings, so that a guard's field
+is known to files, editors and checks the moment it is written, and only the keys that a file gives are there.
+"""
+
+import dataclasses
+import typing
+
+from functools import lru_cache
+from os import PathLike
+from typing import Annotated, Any, Final, Literal
+
+from .chain import Rule
+from .envelope import OPTIONAL
+from .guards import GUARDS
+from .tool import Tool
+from .usage import Price
+
+
+if typing.TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+RULE_GUARDS: Final = tuple(cls for cls in GUARDS if cls.name not in ("growth", "denials", "tool_filter"))
+"""Guards that a `tools:` rule can set; the others are about the whole session."""
+
+
+@lru_cache(maxsize=1)
+def adapter() -> "TypeAdapter[dict[str, Any]]":
+    """
+    pydantic's check of a whole document.
+    """
+    from pydantic import ConfigDict, Field, TypeAdapter
+
+    strict = ConfigDict(extra="forbid", strict=True)
+    guards: dict[str, Any] = {cls.name: _typed(cls, strict) for cls in GUARDS}
+    price = _typed(Price, strict)
+    message = _dictionary("Message", {"message": str, "hint": str}, strict)
+    hints = _hints(Tool)
+    declared = {f.name: hints[f.name] for f in dataclasses.fields(Tool) if f.name not in ("name", "description")}
+    declared["parameters"] = dict[str, Any]
+    declared["annotations"] = dict[str, Any]
+    mode = Literal["enforce", "observe", "off"]
+    match = Annotated[str, Field(min_length=1)] | Annotated[list[str], Field(min_length=1)]
+    rule = _dictionary(
+        "ToolRule",
+        {
+            "match": match,
+            **declared,
+            "mode": mode,
+            "on_error": Literal["deny", "allow"],
+            **{cls.name: guards[cls.name] for cls in RULE_GUARDS},
+        },
+        strict,
+        required=frozenset({"match"}),
+        doc="What is declared and overridden for the tools that match; first match wins, key by key.",
+    )
+    document = _dictionary(
+        "Policy",
+        {
+            "mode": mode,
+            "on_error": Literal["deny", "allow"],
+            "envelope": Literal["nested", "merged"],
+            "fields": list[Literal[tuple(sorted(OPTIONAL))]],  # type: ignore[misc]
+            "prices": dict[str, price],  # type: ignore[valid-type]
+            "messages": dict[str, message],  # type: ignore[valid-type]
+            "tools": list[rule],  # type: ignore[valid-type]
+            **guards,
+        },
+        strict,
+        doc="A policy: one key for each guard of the chain, and what is known of the tools.",
+    )
+    return TypeAdapter(document)
+
+
+def other_names() -> dict[str, dict[str, str]]:
+    """
+    Spellings of settings that a file may use beside the library's own, by guard.
+    """
+    return {cls.name: cls.aliases for cls in GUARDS if cls.aliases}
+
+
+def load_document(source: str | PathLike[str]) -> dict[str, Any]:
+    """
+    The arguments for `Policy` that a file, or a shipped policy, stands for.
+
+    Raises PolicyError with every mistake.
+    """
+    from .policy_file import load
+
+    data = load(source, adapter=adapter(), other_names=other_names())
+    return {"name": str(source), **settings(data)}
+
+
+def settings(data: dict[str, Any]) -> dict[str, Any]:
+    """
+    A checked document as arguments for `Policy`.
+    """
+    made: dict[str, Any] = {"guards": [cls(**_plain(data[cls.name])) for cls in GUARDS if cls.name in data]}
+    for key in ("mode", "on_error", "envelope", "fields", "messages"):
+        if key in data:
+            made[key] = data[key]
+    made["prices"] = {model: Price(**price) for model, price in data.get("prices", {}).items()}
+    made["rules"] = [_rule(entry) for entry in data.get("tools", [])]
+    return made
+
+
+def _rule(entry: dict[str, Any]) -> Rule:
+    entry = dict(entry)
+    match = entry.pop("match")
+    guards = {cls.name: _plain(entry.pop(cls.name)) for cls in RULE_GUARDS if cls.name in entry}
+    mode, on_error = entry.pop("mode", None), entry.pop("on_error", None)
+    patterns = (match,) if isinstance(match, str) else tuple(match)
+    return Rule(match=patterns, declared=_plain(entry), guards=guards, mode=mode, on_error=on_error)
+
+
+def _plain(settings: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
+
+
+def _typed(cls: type, config: Any) -> Any:
+    hints = _hints(cls)
+    fields = {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.name != "per_tool"}
+    required = frozenset(
+        f.name
+        for f in dataclasses.fields(cls)
+        if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+    )
+    return _dictionary(cls.__name__, fields, config, required=required, doc=cls.__doc__)
+
+
+def _dictionary(
+    name: str,
+    fields: dict[str, Any],
+    config: Any,
+    *,
+    required: frozenset[str] = frozenset(),
+    doc: str | None = None,
+) -> Any:
+    from typing_extensions import NotRequired, TypedDict
+
+    made = TypedDict(name, {k: kind if k in required else NotRequired[kind] for k, kind in fields.items()})  # type: ignore[operator]
+    made.__pydantic_config__ = config
+    made.__doc__ = doc
+    return made
+
+
+def _hints(cls: type) -> dict[str, Any]:
+    return typing.get_type_hints(cls, include_extras=True)

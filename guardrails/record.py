@@ -1,0 +1,132 @@
+"""
+The record: one flat mapping for each event of a session.
+
+Everything that changes a session's state is an event, numbered densely by `n`, so that the records of a session alone
+replay it exactly. A `call` line carries what the decision was made from, a `settle` line how the call ended.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from .chain import Plan
+from .decide import Completion, Decision, Prepared
+from .signature import near
+from .state import Pending
+from .truncation import render
+from .types import ToolCall
+
+
+SCHEMA_VERSION: Final = 1
+
+
+def call_record(session_id: str, decision: Decision, plan: Plan) -> dict[str, Any]:
+    """
+    The line of a decision: its inputs, and every guard that had something to say.
+
+    `args_sim_max`, `ctx_logged`, `p_logged` and `propensity` are what learned guards computed; null without them.
+    """
+    call = decision.call
+    said = "deny" if decision.denials else "nudge" if decision.nudges else "allow"
+    return {
+        **_head("call", session_id, decision.n, decision.at_ms),
+        "seq": decision.seq,
+        "turn": decision.turn,
+        "id": call.id,
+        "tool": call.tool,
+        "sig": call.sig,
+        "near_sig": None if call.canonical is None else near(call.tool, call.canonical),
+        "arguments": _arguments(call),
+        "problems": [list(problem) for problem in call.problems],
+        "decision": said,
+        "code": decision.code,
+        "denials": [[denial.code, denial.ends_session, denial.strike] for denial in decision.denials],
+        "observed": [denial.code for denial in decision.observed],
+        "nudges": [code for code, _ in decision.nudges],
+        "guard_errors": [list(error) for error in decision.errors],
+        "claimed": decision.claimed,
+        "cost": decision.cost,
+        "tokens": decision.tokens,
+        "timeout_ms": plan.timeout_ms,
+        "mutates": plan.changes,
+        "polling": plan.tool.polling,
+        "retry_source": None,
+        "args_sim_max": None,
+        "ctx_logged": None,
+        "p_logged": None,
+        "propensity": None,
+        "spec_version": None,
+        "model_version": None,
+    }
+
+
+def settle_record(
+    session_id: str, decision: Decision, prepared: Prepared, completion: Completion, *, result: bool
+) -> dict[str, Any]:
+    """
+    The line of a settled call; with *result* it holds what the tool gave back.
+    """
+    call, outcome, envelope = decision.call, prepared.outcome, completion.envelope
+    record = {
+        **_head("settle", session_id, completion.n, completion.at_ms),
+        "call_n": decision.n,
+        "seq": decision.seq,
+        "id": call.id,
+        "tool": call.tool,
+        "sig": call.sig,
+        "status": "ok" if outcome.error_type is None else "error",
+        "error_type": outcome.error_type,
+        "error_message": outcome.error_message or None,
+        "http_status": outcome.http_status,
+        "retry_after_ms": outcome.retry_after_ms,
+        "duration_ms": completion.duration_ms,
+        "result_hash": prepared.plain_hash,
+        "result_hash_masked": prepared.masked_hash,
+        "result_bytes": 0 if prepared.rendered is None else prepared.rendered.size,
+        "cost": decision.cost if outcome.cost is None else outcome.cost,
+        "tokens": decision.tokens if outcome.tokens is None else outcome.tokens,
+        "late": completion.late,
+        "retryable": envelope.retryable,
+        "retryable_claim": None if prepared.own is None else prepared.own.retryable,
+        "wait_ms": envelope.retry_after_ms,
+        "max_retries_remaining": envelope.max_retries_remaining,
+        "is_complete": envelope.is_complete,
+        "limit": completion.limit,
+        "guard_errors": [list(error) for error in completion.errors],
+    }
+    if result and prepared.rendered is not None:
+        record["result"] = orjson.Fragment(prepared.rendered.payload)
+    return record
+
+
+def expire_record(session_id: str, n: int, at_ms: int, pending: Pending) -> dict[str, Any]:
+    """
+    The line of an admission that was given up.
+    """
+    return {
+        **_head("expire", session_id, n, at_ms),
+        "call_n": pending.n,
+        "seq": pending.seq,
+        "id": pending.id,
+        "tool": pending.tool,
+        "sig": pending.sig,
+    }
+
+
+def event_record(event: str, session_id: str, n: int, at_ms: int, values: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    The line of any other event: `charge turn request extend reserve release`.
+    """
+    return {**_head(event, session_id, n, at_ms), **values}
+
+
+def _head(event: str, session_id: str, n: int, at_ms: int) -> dict[str, Any]:
+    return {"schema_version": SCHEMA_VERSION, "event": event, "session_id": session_id, "n": n, "ts_ms": at_ms}
+
+
+def _arguments(call: ToolCall) -> Any:
+    # The canonical bytes are a snapshot from before the tool ran; a tool may change the arguments it is given.
+    if call.canonical is not None:
+        return orjson.Fragment(call.canonical)
+    return orjson.Fragment(render(call.arguments, 65_536).payload)

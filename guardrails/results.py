@@ -1,0 +1,69 @@
+"""
+Earlier results, kept to be given back; bounded in bytes, the least recently used go first.
+"""
+
+import threading
+
+from collections import OrderedDict
+from typing import Final, NamedTuple
+
+
+MAX_BYTES: Final = 32 * 2**20
+"""Of one policy's sessions together."""
+OVERHEAD: Final = 200
+"""Bytes that an entry costs beside its texts."""
+
+
+class Earlier(NamedTuple):
+    """
+    One earlier result.
+    """
+
+    tool: str
+    arguments: bytes
+    """Canonical JSON."""
+    payload: bytes
+    """JSON."""
+    ok: bool
+
+
+class Results:
+    """
+    A cache of results by session and signature; what falls out is only told of, not given back.
+    """
+
+    def __init__(self, max_bytes: int = MAX_BYTES) -> None:
+        self._kept: OrderedDict[tuple[str, int], Earlier] = OrderedDict()
+        self._bytes = 0
+        self._max = max_bytes
+        self._lock = threading.Lock()
+
+    def keep(self, session: str, sig: int, earlier: Earlier) -> None:
+        """
+        Remember the result of a call.
+        """
+        size = len(earlier.payload) + len(earlier.arguments) + OVERHEAD
+        if size > self._max:
+            return
+        with self._lock:
+            old = self._kept.pop((session, sig), None)
+            if old is not None:
+                self._bytes -= len(old.payload) + len(old.arguments) + OVERHEAD
+            self._kept[session, sig] = earlier
+            self._bytes += size
+            while self._bytes > self._max:
+                _, dropped = self._kept.popitem(last=False)
+                self._bytes -= len(dropped.payload) + len(dropped.arguments) + OVERHEAD
+
+    def find(self, session: str, sig: int | None) -> Earlier | None:
+        """
+        The result of the latest call of that signature.
+        """
+        return None if sig is None else self._kept.get((session, sig))
+
+    @property
+    def size(self) -> int:
+        """
+        Bytes that are kept.
+        """
+        return self._bytes

@@ -1,0 +1,364 @@
+"""
+The state of a session: the only thing that guards look at, and everything that changes it.
+
+Rule 1: every transition lives in this file. Rule 2: a transition is a pure function of the state and its arguments;
+the store runs it atomically and may run it again on a fresh copy.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from .types import Denial, ErrorType, Outcome, ToolCall
+
+
+METERS: Final = 64
+"""Named counters a session may hold; the last one is shared by all that come later (stricter, never looser)."""
+OVERFLOW: Final = "*"
+REMEMBERED_PROBLEMS: Final = 8
+"""Signatures of invalid calls kept to tell a first validation error from a repeated one."""
+ADMISSION_MS: Final = 600_000
+"""How long an admission may stay unsettled where its tool declares no timeout."""
+NEVER: Final = 1 << 62
+
+EntryStatus = Literal["running", "ok", "error", "expired"]
+
+
+@dataclass(slots=True)
+class Entry:
+    """
+    One executed call in the window.
+    """
+
+    seq: int
+    """Position among the executed calls of the session, from 1."""
+    tool: str
+    sig: int | None
+    at_ms: int
+    status: EntryStatus = "running"
+    error_type: ErrorType | None = None
+    result_hash: int = 0
+    """Evidence: of a success as it is, of an error with digits deleted."""
+    retry_at_ms: int = 0
+    """After a failure: when a retry may run."""
+    retries_left: int = 0
+    """After a failure: how many more identical calls are a retry; 0 after a success or a lasting failure."""
+
+
+@dataclass(slots=True)
+class Pending:
+    """
+    An admission that is not settled yet.
+    """
+
+    seq: int
+    n: int
+    """Number of its `call` event."""
+    id: str
+    tool: str
+    sig: int | None
+    at_ms: int
+    expires_ms: int
+    cost: int
+    tokens: int
+    turn: int
+    claimed: bool
+    entry: Entry
+    hints: tuple[tuple[str, str], ...] = ()
+    """(code, hint) of the nudges."""
+    limit: tuple[str, str] | None = None
+    """(code, message) of the limit that this call used up."""
+
+
+@dataclass(slots=True)
+class SessionState:
+    """
+    Totals, a bounded window of recent calls and bounded named counters.
+    """
+
+    started_ms: int = -1
+    """Time of the first event; -1 before it."""
+    now_ms: int = 0
+    """The latest time seen; time never goes back."""
+    n: int = 0
+    """Events so far: the number of the latest record."""
+    seq: int = 0
+    """Executed calls so far, children's excluded."""
+    calls: int = 0
+    """Admitted calls, those of closed children included."""
+    turns: int = 0
+    """Turns with an admitted call."""
+    cost: int = 0
+    """Micro-dollars: settled calls and charged model responses."""
+    tokens: int = 0
+    requests: int = 0
+    """Model requests started."""
+    unpriced: int = 0
+    """Model responses whose price is unknown."""
+    held_cost: int = 0
+    """Estimates of admitted, unsettled calls."""
+    held_tokens: int = 0
+    reserved: dict[str, dict[str, int]] = field(default_factory=dict)
+    """What children hold, by child: limit name to amount."""
+
+    turn: int = 0
+    """Number of the present turn; 0 before the first `begin_turn`."""
+    turn_expects: int = 0
+    """How many calls the present turn has; 0: unknown."""
+    turn_decided: int = 0
+    turn_admitted: int = 0
+    turn_strikes: int = 0
+    denied_turns: int = 0
+    """Turns in a row, up to the previous one, in which every decided call was denied."""
+
+    streak_tool: str = ""
+    streak: int = 0
+    streak_failures: int = 0
+    """Failures in a row at the end of the streak."""
+    changed_seq: int = 0
+    """`seq` of the latest admitted call that may have changed something."""
+
+    window: list[Entry] = field(default_factory=list)
+    pending: dict[tuple[str, int | None], Pending] = field(default_factory=dict)
+    meters: dict[str, int] = field(default_factory=dict)
+    limits: dict[str, int] = field(default_factory=dict)
+    """Limits of this session that differ from its policy's: raised by `extend`, given to a child."""
+    problems: list[int] = field(default_factory=list)
+    exhausted: tuple[str, str] | None = None
+    """(code, message) of the first cause that ended the session."""
+    closed: bool = False
+
+    def limit(self, name: str, default: int | None) -> int | None:
+        """
+        The limit *name* of this session.
+        """
+        return self.limits.get(name, default) if self.limits else default
+
+    def meter(self, key: str) -> int:
+        """
+        The counter *key*, 0 where it was never charged.
+        """
+        value = self.meters.get(key)
+        if value is None and len(self.meters) >= METERS - 1:
+            return self.meters.get(OVERFLOW, 0)
+        return value or 0
+
+    def reserved_by_children(self, name: str) -> int:
+        """
+        How much of limit *name* children hold.
+        """
+        return sum(held.get(name, 0) for held in self.reserved.values()) if self.reserved else 0
+
+    @property
+    def elapsed_ms(self) -> int:
+        """
+        Milliseconds from the first event to the latest.
+        """
+        return self.now_ms - self.started_ms if self.started_ms >= 0 else 0
+
+    def earlier(self, sig: int | None, last: int) -> list[Entry]:
+        """
+        The calls of signature *sig* among the *last* executed ones, newest first.
+        """
+        if sig is None:
+            return []
+        after = self.seq - last
+        return [entry for entry in reversed(self.window) if entry.sig == sig and entry.seq > after]
+
+
+def touch(state: SessionState, now_ms: int) -> int:
+    """
+    Let time pass; the clamped time.
+    """
+    if state.started_ms < 0:
+        state.started_ms = state.now_ms = now_ms
+    elif now_ms > state.now_ms:
+        state.now_ms = now_ms
+    return state.now_ms
+
+
+def number(state: SessionState) -> int:
+    """
+    Draw the number of the next event.
+    """
+    state.n += 1
+    return state.n
+
+
+def set_meter(state: SessionState, key: str, value: int) -> None:
+    """
+    Set the counter *key*.
+    """
+    if key not in state.meters and len(state.meters) >= METERS - 1:
+        key = OVERFLOW
+    state.meters[key] = value
+
+
+def expire(state: SessionState) -> list[Pending]:
+    """
+    Give up admissions that are overdue: their estimate stays charged, a late outcome changes nothing.
+    """
+    overdue = [pending for pending in state.pending.values() if pending.expires_ms <= state.now_ms]
+    for pending in overdue:
+        del state.pending[pending.id, pending.sig]
+        state.held_cost -= pending.cost
+        state.held_tokens -= pending.tokens
+        state.cost += pending.cost
+        state.tokens += pending.tokens
+        pending.entry.status = "expired"
+    return overdue
+
+
+def admit(
+    state: SessionState,
+    call: ToolCall,
+    *,
+    cost: int,
+    tokens: int,
+    timeout_ms: int | None,
+    changes: bool,
+    claimed: bool,
+    window: int,
+) -> Pending:
+    """
+    Charge a call and open its admission; *window* is how many executed calls are remembered.
+    """
+    state.seq += 1
+    state.calls += 1
+    state.turn_decided += 1
+    if state.turn_admitted == 0:
+        state.turns += 1
+    state.turn_admitted += 1
+    state.denied_turns = 0
+    if call.tool == state.streak_tool:
+        state.streak += 1
+    else:
+        state.streak_tool, state.streak, state.streak_failures = call.tool, 1, 0
+    if changes:
+        state.changed_seq = state.seq
+    state.held_cost += cost
+    state.held_tokens += tokens
+    entry = Entry(state.seq, call.tool, call.sig, state.now_ms)
+    recent = state.window
+    recent.append(entry)
+    if len(recent) > window:
+        del recent[0]
+    pending = Pending(
+        state.seq,
+        number(state),
+        call.id,
+        call.tool,
+        call.sig,
+        state.now_ms,
+        state.now_ms + (ADMISSION_MS if timeout_ms is None else timeout_ms),
+        cost,
+        tokens,
+        state.turn,
+        claimed,
+        entry,
+    )
+    state.pending[call.id, call.sig] = pending
+    return pending
+
+
+def deny(state: SessionState, call: ToolCall, denial: Denial) -> int:
+    """
+    Note a refused call: nothing is charged, the window does not age; the number of its event.
+    """
+    state.turn_decided += 1
+    strike = denial.strike
+    if denial.status == "validation_error" and call.sig is not None and call.sig not in state.problems:
+        state.problems.append(call.sig)
+        del state.problems[:-REMEMBERED_PROBLEMS]
+        strike = False
+    if strike:
+        state.turn_strikes += 1
+    if denial.ends_session:
+        exhaust(state, denial)
+    return number(state)
+
+
+def exhaust(state: SessionState, cause: Denial) -> None:
+    """
+    End the session; the first cause stays.
+    """
+    if state.exhausted is None:
+        state.exhausted = (cause.code, cause.message)
+
+
+def settle(state: SessionState, pending: Pending, outcome: Outcome, result_hash: int) -> None:
+    """
+    Replace the estimate of an admission by what it really cost, and note how it ended.
+    """
+    del state.pending[pending.id, pending.sig]
+    state.held_cost -= pending.cost
+    state.held_tokens -= pending.tokens
+    state.cost += pending.cost if outcome.cost is None else outcome.cost
+    state.tokens += pending.tokens if outcome.tokens is None else outcome.tokens
+    entry = pending.entry
+    entry.result_hash = result_hash
+    if outcome.error_type is None:
+        entry.status = "ok"
+        if pending.tool == state.streak_tool:
+            state.streak_failures = 0
+    else:
+        entry.status = "error"
+        entry.error_type = outcome.error_type
+        if pending.tool == state.streak_tool:
+            state.streak_failures += 1
+
+
+def end_turn(state: SessionState) -> None:
+    """
+    Close the present turn: a turn in which every decided call was refused is a strike.
+    """
+    if state.turn_admitted == 0 and state.turn_strikes > 0:
+        state.denied_turns += 1
+    state.turn_decided = state.turn_admitted = state.turn_strikes = 0
+
+
+def begin_turn(state: SessionState, calls: int) -> None:
+    """
+    Open the next turn, of *calls* calls (0: unknown).
+    """
+    state.turn += 1
+    state.turn_expects = calls
+
+
+def charge(state: SessionState, cost: int | None, tokens: int) -> None:
+    """
+    Charge a model response; *cost* in micro-dollars, None where its price is unknown.
+    """
+    if cost is None:
+        state.unpriced += 1
+    else:
+        state.cost += cost
+    state.tokens += tokens
+
+
+def extend(state: SessionState, limits: dict[str, int]) -> None:
+    """
+    Set limits and let an exhausted session go on; the refused turns so far are forgiven, blown fuses replaced.
+    """
+    state.limits.update(limits)
+    state.exhausted = None
+    state.meters = {key: value for key, value in state.meters.items() if value >= 0}
+    state.denied_turns = state.turn_strikes = 0
+
+
+def reserve(state: SessionState, child: str, amounts: dict[str, int]) -> None:
+    """
+    Hold *amounts* for the session *child*.
+    """
+    state.reserved[child] = amounts
+
+
+def release(state: SessionState, child: str, used: dict[str, int]) -> None:
+    """
+    Give back what the session *child* held, and charge what it used.
+    """
+    if state.reserved.pop(child, None) is None:
+        return
+    state.calls += used.get("max_calls", 0)
+    state.turns += used.get("max_turns", 0)
+    state.cost += used.get("max_cost", 0)
+    state.tokens += used.get("max_tokens", 0)

@@ -1,0 +1,3 @@
+"""
+Where the state of sessions is kept.
+"""

@@ -1,0 +1,102 @@
+"""
+What is known about a tool before it is called: its declarations.
+"""
+
+import inspect
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, Self
+
+from annotated_types import Ge, Gt
+
+from .arguments import Arguments, arguments_of
+from .outcome import ResultClassifier
+from .types import micro_dollars
+from .units import Duration
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """
+    One tool: what the model is told of it and what the guards may rely on.
+
+    *parameters* is a function, a pydantic model class or a JSON Schema; it yields both the schema that the model sees
+    and the check at the boundary. Everything declared here can be set or overridden by a policy's `tools:` rules.
+    """
+
+    name: str
+    description: str = ""
+    parameters: Any = None
+    stable: bool = False
+    """Same arguments, same result until a state-changing call is made; never implied by *read_only*."""
+    read_only: bool | None = None
+    """Changes nothing; None: unknown, which counts as state-changing."""
+    idempotent: bool | None = None
+    """Running it twice does no more than once; False: never called retryable after a timeout or a lost connection."""
+    polling: bool = False
+    """Meant to be called again with the same arguments; exempt from duplicates and streaks."""
+    retryable: bool | None = None
+    """A prior for failures of kinds that may pass; evidence changes it."""
+    cost_usd: Annotated[float, Ge(0)] = 0.0
+    """Estimate reserved at admission, until the call settles."""
+    timeout: Annotated[Duration, Gt(0)] | None = None
+    """Seconds."""
+    result: ResultClassifier | None = None
+    """How to see a failure that hides in a result."""
+    ask_user: tuple[str, ...] = ()
+    """Arguments that only the user can know."""
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], **declarations: Any) -> Self:
+        """
+        The tool that *function* is: its name, docstring and signature.
+        """
+        declarations.setdefault("name", function.__name__)
+        text = inspect.getdoc(function) or ""
+        declarations.setdefault("description", " ".join(text.split("\n\n")[0].split()))
+        return cls(parameters=function, **declarations)
+
+    def override(self, declared: Mapping[str, Any]) -> Self:
+        """
+        The same tool with *declared* on top; MCP-style `annotations` are read where nothing plainer is said.
+        """
+        known = {f.name for f in fields(self)}
+        hints = from_annotations(declared.get("annotations") or {})
+        return replace(self, **{k: v for k, v in {**hints, **declared}.items() if k in known})
+
+    @property
+    def cost(self) -> int:
+        """
+        The estimate in micro-dollars.
+        """
+        return micro_dollars(self.cost_usd) if self.cost_usd else 0
+
+    def arguments(self) -> Arguments | None:
+        """
+        The check of its arguments; None where no parameters are declared.
+        """
+        return None if self.parameters is None else arguments_of(self.parameters)
+
+    def openai(self) -> dict[str, Any]:
+        """
+        The entry of a chat.completions `tools` list.
+        """
+        spec = self.arguments()
+        schema = spec.schema() if spec is not None else {"type": "object", "properties": {}}
+        return {
+            "type": "function",
+            "function": {"name": self.name, "description": self.description, "parameters": schema},
+        }
+
+
+def from_annotations(annotations: Mapping[str, Any]) -> dict[str, bool]:
+    """
+    MCP tool annotations as declarations; they are hints of a server, so nothing is concluded beyond what they say.
+    """
+    hints: dict[str, bool] = {}
+    if isinstance(annotations.get("readOnlyHint"), bool):
+        hints["read_only"] = annotations["readOnlyHint"]
+    if isinstance(annotations.get("idempotentHint"), bool):
+        hints["idempotent"] = annotations["idempotentHint"]
+    return hints

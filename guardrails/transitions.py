@@ -1,0 +1,213 @@
+"""
+What happens in a session beside calls: turns, charges, model requests, extensions, children.
+
+Pure, like `decide` and `complete`; each returns the number of its event.
+"""
+
+from typing import Any, Final
+
+from .chain import Chain
+from .decide import exhaustion, spent
+from .errors import SessionError
+from .guards.budget import Budget, usd
+from .state import (
+    SessionState,
+    begin_turn,
+    charge,
+    end_turn,
+    exhaust,
+    extend,
+    number,
+    release,
+    reserve,
+    set_meter,
+    touch,
+)
+from .types import Denial, micro_dollars
+
+
+LIMITS: Final = ("max_calls", "max_turns", "max_cost", "max_tokens", "max_elapsed")
+"""Limits as the state names them: money in micro-dollars, time in milliseconds."""
+
+
+def open_turn(chain: Chain, state: SessionState, now_ms: int, calls: int) -> int:
+    """
+    Close the present turn and open the next, of *calls* calls (0: unknown).
+    """
+    now = touch(state, now_ms)
+    cause = exhaustion(chain, state, now)
+    if cause is not None and state.exhausted is None:
+        state.exhausted = cause
+    end_turn(state)
+    begin_turn(state, calls)
+    return number(state)
+
+
+def charge_response(chain: Chain, state: SessionState, now_ms: int, cost: int | None, tokens: int) -> int:
+    """
+    Charge a model response.
+    """
+    now = touch(state, now_ms)
+    charge(state, cost, tokens)
+    for usage in chain.usages:
+        for key, value in usage(state, tokens, now).items():
+            set_meter(state, key, value)
+    _end_if_spent(chain, state, now)
+    return number(state)
+
+
+def start_request(chain: Chain, state: SessionState, now_ms: int) -> int:
+    """
+    Note that a model request starts.
+    """
+    now = touch(state, now_ms)
+    state.requests += 1
+    for request in chain.requests:
+        for key, value in request(state, now).items():
+            set_meter(state, key, value)
+    _end_if_spent(chain, state, now)
+    return number(state)
+
+
+def _end_if_spent(chain: Chain, state: SessionState, now: int) -> None:
+    cause: Denial | None = spent(chain, state, now)
+    if cause is not None:
+        exhaust(state, cause)
+
+
+def raise_limits(chain: Chain, state: SessionState, now_ms: int, amounts: dict[str, int]) -> tuple[int, dict[str, int]]:
+    """
+    Let a session use *amounts* more than its limits, or than it has used where that is more.
+
+    Returns the number of the event and the new limits. Raises SessionError for a limit that the policy does not set.
+    """
+    now = touch(state, now_ms)
+    budget = chain.budget or Budget()
+    used = {
+        "max_calls": state.calls,
+        "max_turns": state.turns,
+        "max_cost": state.cost,
+        "max_tokens": state.tokens,
+        "max_elapsed": state.elapsed_ms,
+    }
+    limits = {}
+    for name, amount in amounts.items():
+        limit = _limit(budget, state, name)
+        if limit is None:
+            raise SessionError(f"the policy sets no limit `{_said(name)}` that could be raised")
+        limits[name] = max(limit, used[name]) + amount
+    extend(state, limits)
+    _end_if_spent(chain, state, now)
+    return number(state), limits
+
+
+def reserve_for_child(
+    chain: Chain, state: SessionState, now_ms: int, child: str, amounts: dict[str, int]
+) -> tuple[int, dict[str, int]]:
+    """
+    Hold *amounts* for *child*; a limit of the parent that is not named gives all that is left of it.
+
+    Returns the number of the event and what the child holds. Raises SessionError where that is more than is left.
+    """
+    now = touch(state, now_ms)
+    if child in state.reserved:
+        return number(state), state.reserved[child]
+    cause = exhaustion(chain, state, now)
+    if cause is not None:
+        raise SessionError(f"the session is exhausted ({cause[0]}), so nothing is left for `{child}`")
+    budget = chain.budget or Budget()
+    left = {
+        "max_calls": budget.calls_left(state),
+        "max_turns": budget.turns_left(state),
+        "max_cost": budget.cost_left(state),
+        "max_tokens": budget.tokens_left(state),
+        "max_elapsed": budget.elapsed_left_ms(state),
+    }
+    held: dict[str, int] = {}
+    for name in LIMITS:
+        own, available = amounts.get(name), left[name]
+        if own is not None and available is not None and own > available:
+            shown = (usd(own), usd(available)) if name == "max_cost" else (own, available)
+            raise SessionError(f"`{child}` asks for {_said(name)} {shown[0]}, {shown[1]} is left")
+        amount = available if own is None else own
+        if amount is not None:
+            held[name] = max(0, amount)
+    reserve(state, child, held)
+    return number(state), held
+
+
+def release_child(state: SessionState, now_ms: int, child: str, used: dict[str, int]) -> int:
+    """
+    Give back what *child* held and charge what it used.
+    """
+    touch(state, now_ms)
+    release(state, child, used)
+    return number(state)
+
+
+def used_by(state: SessionState) -> dict[str, int]:
+    """
+    What a session has used, by limit; open estimates count, since they stay charged if they never settle.
+    """
+    return {
+        "max_calls": state.calls,
+        "max_turns": state.turns,
+        "max_cost": state.cost + state.held_cost,
+        "max_tokens": state.tokens + state.held_tokens,
+    }
+
+
+def internal(amounts: dict[str, Any]) -> dict[str, int]:
+    """
+    Amounts as a caller names them (USD, seconds, the seeds' names) in the units of the state.
+
+    Raises SessionError for a name that is no limit or an amount that is no number.
+    """
+    made: dict[str, int] = {}
+    for key, value in amounts.items():
+        if value is None:
+            continue
+        name = Budget.aliases.get(key, key)
+        if name not in ("max_calls", "max_turns", "max_cost_usd", "max_tokens", "max_elapsed"):
+            raise SessionError(
+                f"`{key}` is no limit: use max_calls, max_turns, max_cost_usd, max_tokens or max_elapsed"
+            )
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
+            raise SessionError(f"`{key}` takes an amount of at least 0, not `{value}`")
+        if name == "max_cost_usd":
+            made["max_cost"] = micro_dollars(value)
+        elif name == "max_elapsed":
+            made[name] = int(value * 1000)
+        elif isinstance(value, int):
+            made[name] = value
+        else:
+            raise SessionError(f"`{key}` takes a whole number, not `{value}`")
+    return made
+
+
+def settings_of(held: dict[str, int]) -> dict[str, Any]:
+    """
+    What a child holds, as settings of its `Budget`.
+    """
+    settings: dict[str, Any] = {"max_calls": None, "max_turns": None, "max_tokens": None, "max_cost_usd": None}
+    settings |= {"max_elapsed": None, "final_answer_reserve_usd": 0.0}
+    for name, amount in held.items():
+        if name == "max_cost":
+            settings["max_cost_usd"] = amount / 1_000_000
+        elif name == "max_elapsed":
+            settings["max_elapsed"] = max(amount, 1) / 1000
+        else:
+            settings[name] = amount
+    return settings
+
+
+def _limit(budget: Budget, state: SessionState, name: str) -> int | None:
+    if name == "max_cost":
+        return budget.cost_limit(state)
+    if name == "max_elapsed":
+        return state.limit(name, None if budget.max_elapsed is None else int(budget.max_elapsed * 1000))
+    return state.limit(name, getattr(budget, name))
+
+
+def _said(name: str) -> str:
+    return "max_cost_usd" if name == "max_cost" else name

@@ -1,0 +1,88 @@
+"""
+What a model response used, and what that costs at the caller's own prices.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import ROUND_HALF_EVEN, Decimal
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, NamedTuple
+
+from annotated_types import Ge
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Price:
+    """
+    Prices of one model in USD per million tokens, which is micro-dollars per token.
+    """
+
+    input_mtok: Annotated[float, Ge(0)]
+    output_mtok: Annotated[float, Ge(0)] = 0.0
+    cache_read_mtok: Annotated[float, Ge(0)] | None = None
+    """Of input tokens read from a cache; None: as other input."""
+
+
+class Usage(NamedTuple):
+    """
+    Tokens of one model response.
+    """
+
+    input: int
+    """All input tokens, cached ones included."""
+    output: int
+    cached: int = 0
+    """Input tokens that were read from a cache."""
+
+    @property
+    def total(self) -> int:
+        return self.input + self.output
+
+
+def read_usage(usage: object) -> Usage:
+    """
+    The usage of a chat.completions or Responses answer, as the client's object or as a mapping; None used nothing.
+    """
+    if usage is None:
+        return Usage(0, 0)
+    if isinstance(usage, Usage):
+        return usage
+    details = _get(usage, "prompt_tokens_details") or _get(usage, "input_tokens_details")
+    return Usage(
+        _count(usage, "prompt_tokens", "input_tokens"),
+        _count(usage, "completion_tokens", "output_tokens"),
+        _count(details, "cached_tokens"),
+    )
+
+
+def cost_of(usage: Usage, model: str, prices: Mapping[str, Price]) -> int | None:
+    """
+    Micro-dollars of one response; None where no price is known for *model*.
+
+    *prices* maps model names or globs to prices; an exact name stands above a glob, then the first glob that matches.
+    """
+    price = prices.get(model)
+    if price is None:
+        price = next((found for pattern, found in prices.items() if fnmatchcase(model, pattern)), None)
+    if price is None:
+        return None
+    cached = min(usage.cached, usage.input)
+    cache_read = price.input_mtok if price.cache_read_mtok is None else price.cache_read_mtok
+    exact = (
+        Decimal(str(price.input_mtok)) * (usage.input - cached)
+        + Decimal(str(cache_read)) * cached
+        + Decimal(str(price.output_mtok)) * usage.output
+    )
+    return int(exact.to_integral_value(ROUND_HALF_EVEN))
+
+
+def _get(source: object, name: str) -> Any:
+    return source.get(name) if isinstance(source, Mapping) else getattr(source, name, None)
+
+
+def _count(source: object, *names: str) -> int:
+    for name in names:
+        value = _get(source, name)
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return value
+    return 0

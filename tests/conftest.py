@@ -1,0 +1,49 @@
+"""
+What the tests share: a clock that only moves when told, and the settings of the property tests.
+"""
+
+import os
+
+from collections.abc import Iterator
+
+import pytest
+
+from hypothesis import HealthCheck, settings
+
+
+class FakeClock:
+    """
+    Seconds since 1970; starts in 2026 and stands still.
+    """
+
+    def __init__(self, now: float = 1_800_000_000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+    def advance(self, seconds: float) -> None:
+        self.now += seconds
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def quick_switches() -> Iterator[None]:
+    """
+    Threads that take turns every microsecond.
+    """
+    import sys
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+settings.register_profile("ci", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("long", deadline=None, max_examples=5_000, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
