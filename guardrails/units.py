@@ -149,4 +149,9 @@ def _number(value: object) -> Decimal | None:
 
 
 def _got(value: object) -> str:
-    return f"got `{str(value)[:_SHOWN]}`"
+    if value is None:
+        return "got nothing"
+
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+
+    return f"got `{text[:_SHOWN]}`"

@@ -1,0 +1,116 @@
+"""
+Values that know where they were written: sources, positions, mistakes and the tree of a YAML text.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+
+_SHOWN: Final = 60
+_LINE_SHOWN: Final = 100
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """
+    A text and the name it goes by in messages.
+    """
+
+    name: str
+    lines: tuple[str, ...]
+
+
+class Position(NamedTuple):
+    """
+    A place in a text; *line* and *column* count from 1, columns in characters.
+    """
+
+    source: Source
+    line: int
+    column: int
+
+
+class Mistake(NamedTuple):
+    """
+    What is wrong, and where.
+    """
+
+    position: Position
+    message: str
+
+    def __str__(self) -> str:
+        """
+        `file:line:column: message`, then the source line with a caret below the place.
+
+        Three lines whatever is in them: what cannot be printed is replaced, a long line is cut around the place.
+        """
+        source, line, column = self.position
+        text = source.lines[line - 1] if line <= len(source.lines) else ""
+        start = max(0, column - 1 - _LINE_SHOWN // 2) if len(text) > _LINE_SHOWN else 0
+        shown = text[start : start + _LINE_SHOWN]
+        heading = f"{source.name}:{line}:{column}: {self.message}"
+
+        return f"{_printable(heading)}\n    {_printable(shown)}\n    {' ' * (column - 1 - start)}^"
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """
+    A value of the text. Aliases and merged trees share nodes: nothing changes one once it is read.
+    """
+
+    position: Position
+    value: "str | int | float | bool | list[Node] | dict[str, Entry] | None"
+    written: str = ""
+    """A scalar as it was written, quoted text in double quotes."""
+    block: bool = False
+    """A collection spread over lines: messages about it point to its key."""
+    broken: bool = False
+    """A mistake was reported here, the value says nothing."""
+    weight: int = 1
+    """Values in it, aliases written out."""
+    height: int = 0
+    """Collections inside each other, itself included."""
+
+
+class Entry(NamedTuple):
+    """
+    A value with the place of its key (an item of a list and the root: with its own place).
+    """
+
+    key: Position
+    node: Node
+
+    @property
+    def place(self) -> Position:
+        """
+        Where to point when the value is wrong.
+        """
+        return self.key if self.node.block else self.node.position
+
+
+def plain(node: Node) -> Any:
+    """
+    The value of *node* without positions: dicts, lists and scalars.
+    """
+    if isinstance(node.value, dict):
+        return {key: plain(entry.node) for key, entry in node.value.items()}
+
+    if isinstance(node.value, list):
+        return [plain(item) for item in node.value]
+
+    return node.value
+
+
+def quoted(text: str, shown: int = _SHOWN) -> str:
+    """
+    *text* in backticks, cut after *shown* characters.
+    """
+    return f"`{text}`" if len(text) <= shown else f"`{text[:shown]}...`"
+
+
+def _printable(text: str) -> str:
+    if text.isprintable():
+        return text
+
+    return "".join(c if c.isprintable() else " " if c == "\t" else "\N{REPLACEMENT CHARACTER}" for c in text)
