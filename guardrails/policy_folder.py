@@ -32,7 +32,7 @@ def names(folder: Path | None = None) -> list[str]:
     """
     The policies that are found by name, sorted.
     """
-    return sorted(path.stem for path in (folder or _shipped()).glob(f"*{_SUFFIX}"))
+    return sorted(path.stem for path in (folder or shipped()).glob(f"*{_SUFFIX}"))
 
 
 def find(name_or_path: str | PathLike[str], *, folder: Path | None = None) -> Path:
@@ -46,7 +46,7 @@ def find(name_or_path: str | PathLike[str], *, folder: Path | None = None) -> Pa
         known = names(folder)
 
         if name_or_path in known:
-            return (folder or _shipped()) / f"{name_or_path}{_SUFFIX}"
+            return (folder or shipped()) / f"{name_or_path}{_SUFFIX}"
 
         listed = f"; there are {', '.join(map(quoted, known))}" if known else ""
         hint = f"{suggestion(name_or_path, known)}{listed}; a file is written as a path"
@@ -65,8 +65,12 @@ def find(name_or_path: str | PathLike[str], *, folder: Path | None = None) -> Pa
     return path
 
 
-def _shipped() -> Path:
+def shipped(package: Path = _PACKAGE) -> Path:
+    """
+    The folder of the policies that come with the library in the folder *package*: inside it after an install, beside it
+    in the repository.
+    """
     # A wheel carries the policies inside the package; beside it in site-packages, `policies` would be someone else's.
-    packaged = _PACKAGE / "_policies"
+    packaged = package / "_policies"
 
-    return packaged if packaged.is_dir() else _PACKAGE.parent / "policies"
+    return packaged if packaged.is_dir() else package.parent / "policies"

@@ -175,7 +175,8 @@ class _Composer:
         top.node.weight += weight
 
         if event.anchor is not None:
-            self.anchors[event.anchor] = Node(position, key, written=json.dumps(key, ensure_ascii=False))
+            written = json.dumps(key, ensure_ascii=False)
+            self.anchors[event.anchor] = Node(position, key, written=written, weight=1 + weight)
 
         if key == "<<" and not event.style:
             self._mistake(position, "merge keys `<<` are not allowed, write the keys out or use `extends`")

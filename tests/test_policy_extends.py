@@ -162,3 +162,10 @@ def test_merged_values_keep_their_places() -> None:
         ("money.yaml", 2, 10),
         ("team.yaml", 4, 3),
     ]
+
+
+def test_a_broken_extends_is_one_mistake() -> None:
+    assert [m.message for m in read_text("version: 1\nextends: [010, *x]\n").mistakes] == [
+        'a number with a leading zero: write 10 or "010", got `010`',
+        "alias `*x` has no anchor above it",
+    ]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from guardrails.errors import PolicyError
-from guardrails.policy_folder import find, is_name, names
+from guardrails.policy_folder import find, is_name, names, shipped
 
 
 SHIPPED = Path(__file__).parent / "policy_files" / "shipped"
@@ -23,6 +23,19 @@ def test_a_bare_word_is_a_name(text: str) -> None:
 @pytest.mark.parametrize("text", ["", "./default", "default.yaml", "a/b", "..", "a\\b", "default\n", "a b"])
 def test_anything_else_is_a_path(text: str) -> None:
     assert not is_name(text)
+
+
+def test_an_installed_package_looks_inside_itself_only(tmp_path: Path) -> None:
+    package = tmp_path / "guardrails"
+    beside, inside = tmp_path / "policies", package / "_policies"
+    beside.mkdir()
+    package.mkdir()
+
+    assert shipped(package) == beside
+
+    inside.mkdir()
+
+    assert shipped(package) == inside
 
 
 def test_the_shipped_policies_are_found_without_a_folder() -> None:

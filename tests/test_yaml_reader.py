@@ -145,6 +145,7 @@ def test_block_and_folded_text_keep_their_lines() -> None:
         ("? [a, b]\n: 1", ["1:3: a key must be text"]),
         ("{[a]: 1, {b: c}: 2}", ["1:2: a key must be text", "1:10: a key must be text"]),
         ("a: &x b\n*x : c", ["2:1: a key must be text"]),
+        ("!!str a: 1", ["1:1: tags such as `!!str` are not allowed, write a plain value"]),
         ("a: *x", ["1:4: alias `*x` has no anchor above it"]),
         ("a: &x [*x]", ["1:8: alias `*x` contains itself"]),
         ("a: 1\n---\nb: [", ["2:1: a second document starts here, a policy is one"]),
@@ -215,6 +216,10 @@ def test_anchors_and_aliases_write_a_value_once() -> None:
     assert parsed.root.value["b"].node.position[1:] == (2, 4)
 
 
+def test_a_key_may_have_an_anchor_too() -> None:
+    assert value_of("&k name: *k\n&j 5: *j\n") == {"name": "name", "5": "5"}
+
+
 def test_every_key_and_value_knows_its_line_and_column() -> None:
     parsed = parse("a: 1\nb:\n  - x\n  - {c: 'd'}\n", "t")
 
@@ -238,6 +243,7 @@ def test_every_key_and_value_knows_its_line_and_column() -> None:
         ("a: [" + "x, " * 300_000 + "]", "more than 100000 values, aliases written out"),
         (f"a: &a {{{'k' * 900}: 1}}\nb: [{'*a, ' * 90_000}]", "more than 100000 values, aliases written out"),
         (f"a: &a '{'x' * 400_000}'\nb: [{'*a, ' * 1_000}]", "more than 100000 values, aliases written out"),
+        (f"? &a {'x' * 400_000}\n: [{'*a, ' * 1_000}]", "more than 100000 values, aliases written out"),
         ("a: x" * 300_000, "the file is larger than 1048576 bytes"),
     ],
 )
