@@ -53,6 +53,7 @@ class Plan:
     charges: tuple[Callable[..., Mapping[str, int]], ...]
     settles: tuple[Callable[..., Mapping[str, int]], ...]
     shapes: tuple[tuple[str, Callable[..., Any]], ...]
+    success_shapes: tuple[tuple[str, Callable[..., Any]], ...]
     max_bytes: int
     timeout_ms: int | None
     changes: bool
@@ -161,6 +162,7 @@ class Chain:
             charges=tuple(g.charge for g, _ in present if overrides(g, "charge")),
             settles=tuple(g.settle for g, _ in present if overrides(g, "settle")),
             shapes=tuple((g.name, g.shape) for g in shaped),
+            success_shapes=tuple((g.name, g.shape) for g in shaped if g.shapes_successes),
             max_bytes=min((g.max_bytes for g in shaped if isinstance(g, Truncate)), default=NEVER),
             timeout_ms=None if tool.timeout is None else int(tool.timeout * 1000),
             changes=not (tool.read_only or tool.stable),

@@ -4,7 +4,7 @@ The two pure functions every shell calls: `decide` before a tool runs, `complete
 Both take a state, change nothing but that state, and read no clock: the shells wait, lock and tell the time.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from .chain import Chain, Plan
@@ -345,9 +345,12 @@ def complete(
     envelope = Envelope.of(outcome) if prepared.own is None else prepared.own.copy()
     envelope.rendered = prepared.rendered
     errors: list[tuple[str, str]] = []
-    for name, shape in plan.shapes:
+    for name, shape in plan.success_shapes if outcome.error_type is None else plan.shapes:
         try:
-            envelope = _shaped(shape, envelope, call, outcome, state, facts)
+            shaped = shape(envelope, call, outcome, state, facts)
+            if not isinstance(shaped, Envelope):
+                raise TypeError(f"a shape returns the envelope, not {type(shaped).__name__}")  # noqa: TRY301
+            envelope = shaped
         except Exception as error:  # noqa: BLE001
             errors.append((name, f"{type(error).__name__}: {error}"))
     for _, hint in decision.nudges:
@@ -372,13 +375,6 @@ def complete(
         envelope.progress = progress(chain, state)
     used_up = None if limit is None else limit[0]
     return Completion(envelope, number(state), now, pending is None, duration, used_up, tuple(errors))
-
-
-def _shaped(shape: Callable[..., object], envelope: Envelope, *args: object) -> Envelope:
-    shaped = shape(envelope, *args)
-    if not isinstance(shaped, Envelope):
-        raise TypeError(f"a shape returns the envelope, not {type(shaped).__name__}")
-    return shaped
 
 
 def progress(chain: Chain, state: SessionState) -> dict[str, object]:

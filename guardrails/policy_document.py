@@ -140,7 +140,8 @@ def _dictionary(
 ) -> Any:
     from typing_extensions import NotRequired, TypedDict
 
-    made = TypedDict(name, {k: kind if k in required else NotRequired[kind] for k, kind in fields.items()})  # type: ignore[operator]
+    make: Any = TypedDict  # made at run time, from the guards there are
+    made = make(name, {k: kind if k in required else NotRequired[kind] for k, kind in fields.items()})
     made.__pydantic_config__ = config
     made.__doc__ = doc
     return made

@@ -8,8 +8,8 @@ from collections import OrderedDict
 from typing import Final, NamedTuple
 
 
-MAX_BYTES: Final = 32 * 2**20
-"""Of one policy's sessions together."""
+MAX_BYTES: Final = 4 * 2**20
+"""Of one policy's sessions together; a larger cache costs each call more than it gives back (memory that is not warm)."""
 OVERHEAD: Final = 200
 """Bytes that an entry costs beside its texts."""
 
@@ -45,11 +45,13 @@ class Results:
         size = len(earlier.payload) + len(earlier.arguments) + OVERHEAD
         if size > self._max:
             return
+        key = (session, sig)
+        kept = self._kept
         with self._lock:
-            old = self._kept.pop((session, sig), None)
-            if old is not None:
-                self._bytes -= len(old.payload) + len(old.arguments) + OVERHEAD
-            self._kept[session, sig] = earlier
+            if key in kept:
+                old = kept.pop(key)
+                size -= len(old.payload) + len(old.arguments) + OVERHEAD
+            kept[key] = earlier
             self._bytes += size
             while self._bytes > self._max:
                 _, dropped = self._kept.popitem(last=False)

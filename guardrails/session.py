@@ -11,8 +11,9 @@ import os
 
 from collections.abc import Callable
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from logging import INFO
+from types import AsyncGeneratorType, CoroutineType, NoneType, TracebackType
+from typing import TYPE_CHECKING, Any, Final, Literal, Self, TypeVar
 
 import orjson
 
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Execute = Callable[[str, Any], Any]
 
+_PLAIN: Final = frozenset({dict, list, tuple, str, bytes, int, float, bool, NoneType})
+"""Types of results that nobody awaits."""
 _numbers = itertools.count(1)
 _prefix = os.urandom(4).hex()
 
@@ -78,7 +81,7 @@ class Session:
         parent: "Session | None" = None,
     ) -> None:
         checked = checked_id(name)
-        self.id = checked if parent is None else f"{parent.id}/{checked}"
+        self.id: str = checked if parent is None else f"{parent.id}/{checked}"
         self.policy = policy
         self._chain = chain
         self._keys = (self.id,)
@@ -101,7 +104,8 @@ class Session:
         decision, plan = self._decide(tool, arguments, id, claim=True)
         if decision.envelope is not None:
             return decision.envelope
-        log.info("executing tool", extra={"tool": tool, "session": self.id})
+        if log.isEnabledFor(INFO):
+            log.info("executing tool", extra={"tool": tool, "session": self.id})
         result: object
         try:
             if plan.timeout_ms is None:
@@ -109,7 +113,7 @@ class Session:
             else:
                 run = partial(execute, tool, decision.call.arguments)
                 result = with_timeout(run, plan.timeout_ms / 1000, partial(self._late, decision, plan))
-            if inspect.isawaitable(result):
+            if type(result) not in _PLAIN and inspect.isawaitable(result):
                 result = _not_awaited(result)
         except Exception as error:  # noqa: BLE001  a tool may raise anything; the model reads it as data
             result = error
@@ -126,16 +130,17 @@ class Session:
         decision, plan = self._decide(tool, arguments, id, claim=True)
         if decision.envelope is not None:
             return decision.envelope
-        log.info("executing tool", extra={"tool": tool, "session": self.id})
+        if log.isEnabledFor(INFO):
+            log.info("executing tool", extra={"tool": tool, "session": self.id})
         result: object
         try:
             if plan.timeout_ms is None:
                 result = execute(tool, decision.call.arguments)
-                if inspect.isawaitable(result):
+                if type(result) is CoroutineType or inspect.isawaitable(result):
                     result = await result
             else:
                 result = await self._within(plan.timeout_ms / 1000, decision, plan, execute)
-            if inspect.isasyncgen(result):
+            if type(result) is AsyncGeneratorType:
                 result = (await collect_async(result, plan.max_bytes))[0]
         except Exception as error:  # noqa: BLE001
             result = error
@@ -179,7 +184,7 @@ class Session:
         """
         from .wrapping import wrapped
 
-        return wrapped(self, function, returns, name or getattr(function, "__name__", "tool"))
+        return wrapped(self, function, returns, name or str(getattr(function, "__name__", "tool")))
 
     def define(self, tool: str, arguments: "Arguments") -> None:
         """
@@ -466,9 +471,8 @@ class Session:
                 envelope.previous_result = orjson.Fragment(earlier.payload)
         if self._sink is not None:
             self._record_call(decision, plan)
-        if decision.errors:
-            for guard, error in decision.errors:
-                log.error("guard `%s` failed: %s", guard, error, extra={"guard": guard, "session": self.id})
+        for guard, raised in decision.errors:
+            log.error("guard `%s` failed: %s", guard, raised, extra={"guard": guard, "session": self.id})
         if self._on_decision is not None:
             self._tell(decision)
         return decision, plan
@@ -514,8 +518,8 @@ class Session:
         if call.sig is not None and rendered is not None and call.canonical is not None:
             kept = Earlier(call.tool, call.canonical, rendered.payload, outcome.error_type is None)
             self.policy.results.keep(self.id, call.sig, kept)
-        for guard, error in completion.errors:
-            log.error("guard `%s` failed: %s", guard, error, extra={"guard": guard, "session": self.id})
+        for guard, raised in completion.errors:
+            log.error("guard `%s` failed: %s", guard, raised, extra={"guard": guard, "session": self.id})
 
     def _late(self, decision: Decision, plan: Plan, result: object) -> None:
         self._settle(decision, plan, result)

@@ -5,6 +5,7 @@ Rule 1: every transition lives in this file. Rule 2: a transition is a pure func
 the store runs it atomically and may run it again on a fresh copy.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
@@ -19,6 +20,8 @@ REMEMBERED_PROBLEMS: Final = 8
 ADMISSION_MS: Final = 600_000
 """How long an admission may stay unsettled where its tool declares no timeout."""
 NEVER: Final = 1 << 62
+
+_NONE: Final[Sequence["Entry"]] = ()
 
 EntryStatus = Literal["running", "ok", "error", "expired"]
 
@@ -118,6 +121,8 @@ class SessionState:
     """`seq` of the latest admitted call that may have changed something."""
 
     window: list[Entry] = field(default_factory=list)
+    sigs: list[int | None] = field(default_factory=list)
+    """Signatures of the window, entry by entry: a look at them is all that most calls need."""
     pending: dict[tuple[str, int | None], Pending] = field(default_factory=dict)
     meters: dict[str, int] = field(default_factory=dict)
     limits: dict[str, int] = field(default_factory=dict)
@@ -155,12 +160,12 @@ class SessionState:
         """
         return self.now_ms - self.started_ms if self.started_ms >= 0 else 0
 
-    def earlier(self, sig: int | None, last: int) -> list[Entry]:
+    def earlier(self, sig: int | None, last: int) -> Sequence[Entry]:
         """
         The calls of signature *sig* among the *last* executed ones, newest first.
         """
-        if sig is None:
-            return []
+        if sig is None or sig not in self.sigs:
+            return _NONE
         after = self.seq - last
         return [entry for entry in reversed(self.window) if entry.sig == sig and entry.seq > after]
 
@@ -238,10 +243,10 @@ def admit(
     state.held_cost += cost
     state.held_tokens += tokens
     entry = Entry(state.seq, call.tool, call.sig, state.now_ms)
-    recent = state.window
-    recent.append(entry)
-    if len(recent) > window:
-        del recent[0]
+    state.window.append(entry)
+    state.sigs.append(call.sig)
+    if len(state.sigs) > window:
+        del state.window[0], state.sigs[0]
     pending = Pending(
         state.seq,
         number(state),

@@ -58,6 +58,9 @@ class Guard:
     aliases: ClassVar[dict[str, str]] = {}
     """Other accepted spellings of settings."""
 
+    shapes_successes: ClassVar[bool] = True
+    """False: `shape` has nothing to say of a success and is not asked."""
+
     mode: Mode = "enforce"
     """`observe` records what would have been said and changes nothing; `off` is as if it were not there."""
 

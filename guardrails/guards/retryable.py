@@ -2,7 +2,7 @@
 Say of a failure whether, when and how often the same call is worth repeating.
 """
 
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from annotated_types import Ge, Gt
 
@@ -50,6 +50,8 @@ class Retryable(Guard):
     says no. A call that comes before its wait is over is refused with the rest of the wait.
     """
 
+    shapes_successes: ClassVar[bool] = False
+
     max_retries: Annotated[int, Ge(0)] = 3
     max_same_error: Annotated[int, Ge(1)] = 3
     backoff: Annotated[Duration, Gt(0)] = 1.0
@@ -58,7 +60,7 @@ class Retryable(Guard):
     """Seconds; a server that asks for more is not waited for."""
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
-        for entry in state.earlier(call.sig, len(state.window))[:1]:
+        for entry in state.earlier(call.sig, len(state.sigs))[:1]:
             wait = entry.retry_at_ms - facts.now_ms
             if entry.retries_left > 0 and wait > 0:
                 return Denial(

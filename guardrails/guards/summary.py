@@ -69,14 +69,17 @@ def survey(value: Any) -> tuple[int | None, int | None, str | None]:
     """
     if isinstance(value, (list, tuple)):
         return len(value), len(value), None
-    if not isinstance(value, dict) or _TELLING.isdisjoint(value):
+    if not isinstance(value, dict):
         return None, None, None
-    found = next((len(value[key]) for key in LISTS if isinstance(value.get(key), (list, tuple))), None)
-    total = next((value[key] for key in TOTALS if type(value.get(key)) is int), found)
-    for key in CURSORS:
-        if value.get(key):
+    telling = _TELLING.intersection(value)
+    if not telling:
+        return None, None, None
+    found = next((len(value[key]) for key in LISTS if key in telling and isinstance(value[key], (list, tuple))), None)
+    total = next((value[key] for key in TOTALS if key in telling and type(value[key]) is int), found)
+    for key in telling.intersection(CURSORS):
+        if value[key]:
             return found, total, f"There is more: call again with the cursor in `{key}`."
-    if any(value.get(key) is True for key in MORE):
+    if any(value[key] is True for key in telling.intersection(MORE)):
         return found, total, "There is more: ask for the next part."
     if found is not None and total is not None and found < total:
         return found, total, f"This is {found} of {total}: ask for the next part."

@@ -39,11 +39,16 @@ class MemoryStore:
         See `Store.update`.
         """
         with self._lock:
+            live = self._live
+            first = live.get(keys[0]) if len(keys) == 1 else None
+            if first is not None:
+                live.move_to_end(keys[0])
+                return step([first])
             states = [self._state(key) for key in keys]
             try:
                 return step(states)
             finally:
-                if len(self._live) > self._max_live:
+                if len(live) > self._max_live:
                     self._pack_idle(len(keys))
 
     def forget(self, key: str) -> None:
