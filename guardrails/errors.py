@@ -33,7 +33,7 @@ class CallDenied(GuardrailsError):
 
 class PolicyError(GuardrailsError):
     """
-    A policy is not valid. *mistakes* lists all of them, one line each, with file:line:column where there is a file.
+    A policy is not valid. *mistakes* lists all of them; one of a file is `file:line:column: message`, its line and a caret.
     """
 
     def __init__(self, mistakes: list[str]) -> None:

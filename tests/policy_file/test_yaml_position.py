@@ -4,7 +4,7 @@ Mistakes shown at their place.
 
 import pytest
 
-from guardrails.yaml_position import Entry, Mistake, Node, Position, Source, plain, quoted
+from guardrails.policy_file.yaml_position import Entry, Mistake, Node, Position, Source, plain, quoted
 
 
 SOURCE = Source("p.yaml", ("version: 1", "budget: {max_call: 3}", "\tx: 1", "y: " + "z" * 1_000, "é: \x1b[31m", ""))

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
-from .policy_schema import Schema
-from .policy_wording import BY_RULE, UNKNOWN_KEY, choices_of, expectation, unknown_key, wording
+from .schema import Schema
+from .wording import BY_RULE, UNKNOWN_KEY, choices_of, expectation, unknown_key, wording
 from .yaml_position import Entry, Mistake, Node, plain, quoted
 
 

@@ -12,8 +12,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.yaml_position import Node, plain
-from guardrails.yaml_reader import MAX_DEPTH, parse, resolve
+from guardrails.policy_file.yaml_position import Node, plain
+from guardrails.policy_file.yaml_reader import MAX_DEPTH, parse, resolve
 
 
 # YAML has no escapes in pairs of surrogates, the one thing JSON has beside it.

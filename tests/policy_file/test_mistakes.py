@@ -12,9 +12,9 @@ from pydantic import AfterValidator, ConfigDict, Field, Tag, TypeAdapter, Valida
 from pydantic import Discriminator as By
 from typing_extensions import TypedDict
 
-from guardrails.policy_mistakes import find_mistakes
-from guardrails.yaml_position import plain
-from guardrails.yaml_reader import parse
+from guardrails.policy_file.mistakes import find_mistakes
+from guardrails.policy_file.yaml_position import plain
+from guardrails.policy_file.yaml_reader import parse
 
 
 STRICT = ConfigDict(extra="forbid", strict=True)

@@ -12,11 +12,11 @@ from functools import lru_cache
 from os import PathLike
 from typing import Annotated, Any, Final, Literal
 
-from .chain import Rule
-from .envelope import OPTIONAL
-from .guards import GUARDS
-from .tool import Tool
-from .usage import Price
+from ..chain import Rule
+from ..envelope import OPTIONAL
+from ..guards import GUARDS
+from ..tool import Tool
+from ..usage import Price
 
 
 if typing.TYPE_CHECKING:
@@ -87,7 +87,7 @@ def load_document(source: str | PathLike[str]) -> dict[str, Any]:
 
     Raises PolicyError with every mistake.
     """
-    from .policy_file import load
+    from . import load
 
     data = load(source, adapter=adapter(), other_names=other_names())
     return {"name": str(source), **settings(data)}

@@ -24,7 +24,7 @@ from guardrails.policy_file import json_schema, load, loads
 from guardrails.units import ByteSize, Duration
 
 
-FILES = Path(__file__).parent / "policy_files"
+FILES = Path(__file__).parent / "files"
 SHIPPED = FILES / "shipped"
 CONFIG = ConfigDict(extra="forbid", strict=True, revalidate_instances="always", use_attribute_docstrings=True)
 

@@ -11,10 +11,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from .errors import PolicyError
-from .policy_folder import PATH_SHOWN, find, is_name
-from .policy_schema import VERSION, OtherNames
-from .policy_wording import got
+from ..errors import PolicyError
+from .folder import PATH_SHOWN, find, is_name
+from .schema import VERSION, OtherNames
+from .wording import got
 from .yaml_events import MAX_BYTES
 from .yaml_position import Entry, Mistake, Node, Position, Source, plain, quoted
 from .yaml_reader import parse

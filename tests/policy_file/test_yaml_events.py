@@ -4,7 +4,7 @@ Bytes turned into the events of a YAML parser.
 
 import pytest
 
-from guardrails.yaml_events import MAX_BYTES, UnreadableError, check_text, decode, events
+from guardrails.policy_file.yaml_events import MAX_BYTES, UnreadableError, check_text, decode, events
 
 
 def test_text_is_decoded_whatever_it_holds_so_that_it_can_be_shown() -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from guardrails.errors import PolicyError
-from guardrails.policy_folder import find, is_name, names, shipped
+from guardrails.policy_file.folder import find, is_name, names, shipped
 
 
-SHIPPED = Path(__file__).parent / "policy_files" / "shipped"
+SHIPPED = Path(__file__).parent / "files" / "shipped"
 
 
 @pytest.mark.parametrize("text", ["default", "my-policy_2", "Strict"])

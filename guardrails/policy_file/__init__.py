@@ -9,11 +9,11 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .errors import PolicyError
-from .policy_extends import Document, read, read_text
-from .policy_folder import find, names
-from .policy_mistakes import find_mistakes
-from .policy_schema import OtherNames, Schema, json_schema
+from ..errors import PolicyError
+from .extends import Document, read, read_text
+from .folder import find, names
+from .mistakes import find_mistakes
+from .schema import OtherNames, Schema, json_schema
 from .yaml_position import Mistake, Node, plain
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import TypeAdapter
 from typing_extensions import TypedDict
 
-from guardrails.policy_schema import json_schema, keys_below, known_keys
+from guardrails.policy_file.schema import json_schema, keys_below, known_keys
 
 
 class Limits(TypedDict, total=False):

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from guardrails.policy_wording import choices_of, expectation, suggestion, unknown_key, wording
-from guardrails.yaml_position import Node, Position, Source
+from guardrails.policy_file.wording import choices_of, expectation, suggestion, unknown_key, wording
+from guardrails.policy_file.yaml_position import Node, Position, Source
 
 
 HERE = Position(Source("t", ("a",)), 1, 1)

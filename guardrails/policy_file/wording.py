@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from typing import Any, Final
 
-from .policy_schema import Schema, keys_below, known_keys
+from .schema import Schema, keys_below, known_keys
 from .yaml_position import Node, quoted
 
 

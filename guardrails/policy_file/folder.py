@@ -8,8 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Final
 
-from .errors import PolicyError
-from .policy_wording import suggestion
+from ..errors import PolicyError
+from .wording import suggestion
 from .yaml_position import quoted
 
 
@@ -18,7 +18,7 @@ PATH_SHOWN: Final = 500
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _SUFFIX: Final = ".yaml"
-_PACKAGE: Final = Path(__file__).parent
+_PACKAGE: Final = Path(__file__).parent.parent
 
 
 def is_name(text: str) -> bool:

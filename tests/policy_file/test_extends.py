@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from guardrails.errors import PolicyError
-from guardrails.policy_extends import Document, read, read_text
+from guardrails.policy_file.extends import Document, read, read_text
 
 
-FILES = Path(__file__).parent / "policy_files"
+FILES = Path(__file__).parent / "files"
 SHIPPED = FILES / "shipped"
 
 
