@@ -1,0 +1,3 @@
+"""
+Hosts: agent loops and frameworks whose tool calls run behind a session. One module a host, each imported by its user.
+"""
