@@ -207,7 +207,8 @@ class Chain:
         own = self.messages.get(said.code)
         if own is None:
             return said
-        return replace(said, **{key: Template(text).safe_substitute(said.values) for key, text in own.items()})
+        words: dict[str, Any] = {key: Template(text).safe_substitute(said.values) for key, text in own.items()}
+        return replace(said, **words)
 
     def worded_hint(self, said: Nudge) -> str:
         """

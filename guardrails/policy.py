@@ -105,7 +105,7 @@ class Policy:
 
         *guards* are added to those of the file. Raises PolicyError with every mistake as file:line:column.
         """
-        from .policy_document import load_document
+        from .policy_file.document import load_document
 
         document = load_document(source)
         return cls([*document.pop("guards"), *guards], tools=tools, **document)
