@@ -46,7 +46,9 @@ class Decision:
     claimed: bool = False
     """The caller runs it itself, at once."""
     repeated: bool = False
-    """The same question was asked before and is not settled: no new charge, no new event."""
+    """The same question was asked before and is not settled: no new charge, no new `call` event."""
+    claim_n: int = 0
+    """Number of the `claim` event, where an admission that was decided before is now run."""
     expired: tuple[tuple[int, Pending], ...] = ()
     """(event number, admission) given up on the way."""
 
@@ -85,9 +87,11 @@ def decide(
     expired = give_up(state) if state.pending else ()
     pending = state.pending.get((call.id, call.sig)) if state.pending else None
     if pending is not None:
-        if not (claim and pending.claimed):
-            pending.claimed = pending.claimed or claim
-            return _again(call, pending, expired)
+        if not claim:
+            return _again(call, pending, expired, 0)
+        if not pending.claimed:
+            pending.claimed = True
+            return _again(call, pending, expired, number(state))
         return _refuse(chain, call, state, (in_flight(call),), expired=expired)
     if plan is None:
         plan = chain.plan(call.tool)
@@ -156,7 +160,7 @@ def give_up(state: SessionState) -> tuple[tuple[int, Pending], ...]:
     return tuple((number(state), pending) for pending in expire(state))
 
 
-def _again(call: ToolCall, pending: Pending, expired: tuple[tuple[int, Pending], ...]) -> Decision:
+def _again(call: ToolCall, pending: Pending, expired: tuple[tuple[int, Pending], ...], claim_n: int) -> Decision:
     return Decision(
         call,
         pending.n,
@@ -166,7 +170,9 @@ def _again(call: ToolCall, pending: Pending, expired: tuple[tuple[int, Pending],
         seq=pending.seq,
         cost=pending.cost,
         tokens=pending.tokens,
+        claimed=pending.claimed,
         repeated=True,
+        claim_n=claim_n,
         expired=expired,
     )
 

@@ -28,7 +28,9 @@ def checked_guards(guards: list[Guard], mistakes: list[str]) -> list[Guard]:
             mistakes.append(f"`{shown}` is no guard{hint}")
             continue
         try:
-            lists = {f.name: tuple(v) for f in dataclasses.fields(guard) if isinstance(v := getattr(guard, f.name), list)}
+            lists = {
+                f.name: tuple(v) for f in dataclasses.fields(guard) if isinstance(v := getattr(guard, f.name), list)
+            }
             valid.append(adapter(type(guard)).validate_python(dataclasses.replace(guard, **lists)))
         except ValidationError as error:
             for found in error.errors(include_url=False):

@@ -12,6 +12,7 @@ import orjson
 
 from .chain import Plan
 from .decide import Completion, Decision, Prepared
+from .envelope import Envelope
 from .signature import near
 from .state import Pending
 from .truncation import render
@@ -88,7 +89,7 @@ def settle_record(
         "tokens": decision.tokens if outcome.tokens is None else outcome.tokens,
         "late": completion.late,
         "retryable": envelope.retryable,
-        "retryable_claim": None if prepared.own is None else prepared.own.retryable,
+        "claims": None if prepared.own is None else _claims(prepared.own),
         "wait_ms": envelope.retry_after_ms,
         "max_retries_remaining": envelope.max_retries_remaining,
         "is_complete": envelope.is_complete,
@@ -98,6 +99,10 @@ def settle_record(
     if result and prepared.rendered is not None:
         record["result"] = orjson.Fragment(prepared.rendered.payload)
     return record
+
+
+def _claims(own: Envelope) -> list[Any]:
+    return [own.retryable, own.retry_after_ms, own.max_retries_remaining]
 
 
 def expire_record(session_id: str, n: int, at_ms: int, pending: Pending) -> dict[str, Any]:
@@ -116,7 +121,7 @@ def expire_record(session_id: str, n: int, at_ms: int, pending: Pending) -> dict
 
 def event_record(event: str, session_id: str, n: int, at_ms: int, values: Mapping[str, Any]) -> dict[str, Any]:
     """
-    The line of any other event: `charge turn request extend reserve release`.
+    The line of any other event: `charge turn request claim extend reserve release close`.
     """
     return {**_head(event, session_id, n, at_ms), **values}
 
@@ -126,7 +131,16 @@ def _head(event: str, session_id: str, n: int, at_ms: int) -> dict[str, Any]:
 
 
 def _arguments(call: ToolCall) -> Any:
-    # The canonical bytes are a snapshot from before the tool ran; a tool may change the arguments it is given.
-    if call.canonical is not None:
+    # The canonical bytes are a snapshot from before the tool ran; a tool may change the arguments it is given. What
+    # JSON cannot say is in them as `!tag`, so they are JSON only where no `!` is outside of a string.
+    if call.canonical is not None and (b"!" not in call.canonical or _is_json(call.canonical)):
         return orjson.Fragment(call.canonical)
     return orjson.Fragment(render(call.arguments, 65_536).payload)
+
+
+def _is_json(text: bytes) -> bool:
+    try:
+        orjson.loads(text)
+    except ValueError:
+        return False
+    return True

@@ -30,7 +30,7 @@ from .results import Earlier
 from .running import in_thread, with_timeout
 from .session_id import checked_id
 from .signature import low64, parse_arguments, sign
-from .state import SessionState, exhaust
+from .state import SessionState
 from .turns import Strategy, ToolChoice, next_tool_choice
 from .types import Denial, Problem, ToolCall
 from .usage import cost_of, read_usage
@@ -94,7 +94,7 @@ class Session:
 
     # Calls
 
-    def call(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:  # noqa: A002
+    def call(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
         """
         Run `execute(tool, arguments)` if the chain lets it; the envelope says what happened.
 
@@ -122,7 +122,7 @@ class Session:
             raise
         return self._settle(decision, plan, result)
 
-    async def acall(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:  # noqa: A002
+    async def acall(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
         """
         The same, awaited. *execute* may be synchronous too: it then runs in this task, or, where the tool declares a
         timeout, in a thread.
@@ -192,9 +192,15 @@ class Session:
         """
         self._specs[tool] = arguments
 
+    def defines(self, tool: str) -> bool:
+        """
+        Whether the arguments of *tool* are checked already, by the policy or by `define`.
+        """
+        return tool in self._specs or self._chain.plan(tool).arguments is not None
+
     # For adapters: decide, run it yourself, complete
 
-    def decide(self, tool: str, arguments: Any, *, id: str | None = None) -> Decision:  # noqa: A002
+    def decide(self, tool: str, arguments: Any, *, id: str | None = None) -> Decision:
         """
         Ask whether a call may run, and reserve for it; `decision.envelope` is the refusal where it may not.
 
@@ -233,12 +239,16 @@ class Session:
         Charge a model response, and begin its turn.
 
         *usage* is what the client returned (chat.completions or Responses form); it is priced by the policy's `prices`
-        unless *cost_usd* says what it cost. A model without a price is counted in `unpriced`, never as free.
+        unless *cost_usd* says what it cost. A response without usage, or of a model without a price, is counted in
+        `unpriced`, never as free.
         """
         from .types import micro_dollars
 
         used = read_usage(usage)
-        cost = cost_of(used, model, self.policy.prices) if cost_usd is None else micro_dollars(cost_usd)
+        if cost_usd is not None:
+            cost: int | None = micro_dollars(cost_usd)
+        else:
+            cost = None if usage is None else cost_of(used, model, self.policy.prices)
         self.begin_turn(calls)
         values = {
             "model": model,
@@ -249,8 +259,6 @@ class Session:
             "cached_tokens": used.cached,
         }
         self._event("charge", partial(transitions.charge_response, cost=cost, tokens=used.total), values)
-        if cost is None and used.total:
-            warn_once(f"price:{model}", "no price for model `%s`: its cost is unknown, not zero", model)
 
     def tool_choice(
         self, requested: ToolChoice = None, *, first: bool | None = None, strategy: Strategy | None = None
@@ -368,7 +376,7 @@ class Session:
         def step(chain: Chain, state: SessionState, now: int) -> tuple[int, dict[str, int]]:
             return transitions.reserve_for_child(chain, state, now, child.id, wanted)
 
-        held = self._event("reserve", step, {"child": child.id})
+        held = self._event("reserve", step, {"child": child.id, "amounts": wanted})
         child._chain = self._chain.with_budget(**transitions.settings_of(held))
         return child
 
@@ -377,29 +385,14 @@ class Session:
         Flush the records; a child gives back what it did not use and is over.
         """
         if self._parent is not None:
-            over = Denial(
-                code="session.closed",
-                status="limit_reached",
-                message="This session is closed.",
-                hint="Report what you have.",
-                ends_session=True,
+            used = self._event("close", lambda _, state, now: transitions.close(state, now))
+            self._parent._event(  # noqa: SLF001  a child is a session too
+                "release",
+                lambda _, state, now: transitions.release_child(state, now, self.id, used),
+                {"child": self.id, "used": used},
             )
-
-            def end(states: list[SessionState]) -> dict[str, int]:
-                exhaust(states[0], over)
-                return transitions.used_by(states[0])
-
-            used = self._store.update(self._keys, end)
-            self._parent._released(self.id, used)
         if self._sink is not None:
             self._sink.flush(10)
-
-    def _released(self, child: str, used: dict[str, int]) -> None:
-        self._event(
-            "release",
-            lambda chain, state, now: transitions.release_child(state, now, child, used),
-            {"child": child, "used": used},
-        )
 
     def forget(self) -> None:
         """
@@ -529,6 +522,10 @@ class Session:
             return
         for n, pending in decision.expired:
             self._sink.put(partial(expire_record, self.id, n, decision.at_ms, pending), 300)
+        if decision.claim_n:
+            self._sink.put(
+                event_record("claim", self.id, decision.claim_n, decision.at_ms, {"call_n": decision.n}), 200
+            )
         if not decision.repeated and decision.n:
             canonical = decision.call.canonical
             size = 700 + (len(canonical) if canonical is not None else 1_000)
@@ -557,7 +554,7 @@ class Session:
         if self._sink is not None:
             shown = dict(values or {})
             if extra is not None:
-                shown["limits"] = extra
+                shown.setdefault("limits", extra)
             self._sink.put(event_record(event, self.id, n, at_ms, shown), 300)
         return extra
 

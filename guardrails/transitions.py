@@ -145,6 +145,22 @@ def release_child(state: SessionState, now_ms: int, child: str, used: dict[str, 
     return number(state)
 
 
+def close(state: SessionState, now_ms: int) -> tuple[int, dict[str, int]]:
+    """
+    End a child session for good; the number of the event, and what it has used.
+    """
+    touch(state, now_ms)
+    over = Denial(
+        code="session.closed",
+        status="limit_reached",
+        message="This session is closed.",
+        hint="Report what you have.",
+        ends_session=True,
+    )
+    exhaust(state, over)
+    return number(state), used_by(state)
+
+
 def used_by(state: SessionState) -> dict[str, int]:
     """
     What a session has used, by limit; open estimates count, since they stay charged if they never settle.

@@ -151,10 +151,10 @@ def guard(cls: type[T]) -> type[T]:
 def _accept_aliases(cls: type[Guard]) -> None:
     plain: Callable[..., None] = cls.__init__
 
-    def __init__(self: Guard, **settings: Any) -> None:
+    def __init__(self: Guard, **settings: Any) -> None:  # noqa: N807
         plain(self, **{cls.aliases.get(k, k): v for k, v in settings.items()})
 
-    cls.__init__ = __init__  # type: ignore[assignment, method-assign]
+    cls.__init__ = __init__  # type: ignore[method-assign]
 
 
 def overrides(guard: Guard, method: str) -> bool:

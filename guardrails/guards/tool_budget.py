@@ -100,6 +100,6 @@ def tool_budgets(settings: dict[str, Any]) -> list[ToolBudget]:
         name = Budget.aliases.get(key, key)
         if value is None or name in ("mode", "final_answer_reserve_usd"):
             continue
-        amount = {"max_cost_usd": micro_dollars, "max_elapsed": lambda s: int(s * 1000)}.get(name, int)(value)
+        amount = micro_dollars(value) if name == "max_cost_usd" else int(value * (1000 if name == "max_elapsed" else 1))
         made.append(ToolBudget(limit=name, amount=amount, mode=mode))
     return made

@@ -71,7 +71,7 @@ class Tools:
 
 
 def _defined(session: Session, name: str) -> bool:
-    return session._chain.plan(name).arguments is not None  # noqa: SLF001 (no public question for it yet)
+    return session.defines(name)
 
 
 def _called(function: Callable[..., Any], spec: FunctionArguments) -> Execute:

@@ -1,0 +1,117 @@
+"""
+Decide again what was recorded: the offline shell around the same two functions.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from . import transitions
+from .chain import Chain
+from .decide import Decision, Prepared, complete, decide
+from .envelope import Envelope
+from .errors import SessionError
+from .state import SessionState
+from .types import Outcome, Problem, ToolCall
+
+
+Record = Mapping[str, Any]
+
+
+class Replayed(NamedTuple):
+    """
+    One recorded call, decided again.
+    """
+
+    record: Record
+    decision: Decision
+
+    @property
+    def same(self) -> bool:
+        """
+        The decision is the recorded one, with all that guards had to say.
+        """
+        denials = [denial.code for denial in self.decision.denials]
+        return (
+            self.record["seq"] == self.decision.seq
+            and denials == [code for code, *_ in self.record["denials"]]
+            and self.record["nudges"] == [code for code, _ in self.decision.nudges]
+            and self.record["observed"] == [denial.code for denial in self.decision.observed]
+        )
+
+
+def replay(chain: Chain, records: Iterable[Record], state: SessionState | None = None) -> Iterator[Replayed]:
+    """
+    The calls of one session, decided again from its records, in the order of their numbers.
+
+    Raises SessionError where a number is missing: what happened there is not known. *state* is where to start, and
+    holds the session's state at the end.
+    """
+    if state is None:
+        state = SessionState()
+    decisions: dict[int, Decision] = {}
+    for record in sorted(records, key=lambda line: int(line["n"])):
+        if record["event"] == "expire":
+            # Found again by the event that came next.
+            continue
+        if record["n"] > state.n + 1 + len(_overdue(state, record["ts_ms"])):
+            raise SessionError(f"the records of `{record['session_id']}` have a gap before event {record['n']}")
+        if record["event"] == "call":
+            decision = decide(chain, _call(record), state, record["ts_ms"], claim=record["claimed"])
+            decisions[record["n"]] = decision
+            yield Replayed(record, decision)
+        elif record["event"] == "settle":
+            settled = decisions.pop(record["call_n"], None)
+            if settled is None:
+                raise SessionError(f"event {record['n']} settles a call that is not in the records")
+            complete(chain, settled, _prepared(record), state, record["ts_ms"])
+        else:
+            _apply(chain, state, record, decisions)
+
+
+def _overdue(state: SessionState, now_ms: int) -> list[object]:
+    return [pending for pending in state.pending.values() if pending.expires_ms <= now_ms]
+
+
+def _call(record: Record) -> ToolCall:
+    problems = tuple(Problem(*problem) for problem in record["problems"])
+    return ToolCall(record["tool"], record.get("arguments"), record["id"], None, record["sig"], problems)
+
+
+def _prepared(record: Record) -> Prepared:
+    outcome = Outcome(
+        None,
+        record["error_type"],
+        record["error_message"] or "",
+        record["http_status"],
+        record["retry_after_ms"],
+        record["cost"],
+        record["tokens"],
+    )
+    own = None
+    if record["claims"] is not None:
+        own = Envelope("success" if outcome.error_type is None else "error")
+        own.retryable, own.retry_after_ms, own.max_retries_remaining = record["claims"]
+    return Prepared(outcome, None, record["result_hash"], record["result_hash_masked"], own)
+
+
+def _apply(chain: Chain, state: SessionState, record: Record, decisions: Mapping[int, Decision]) -> None:
+    now = record["ts_ms"]
+    match record["event"]:
+        case "turn":
+            transitions.open_turn(chain, state, now, record["calls"])
+        case "charge":
+            transitions.charge_response(chain, state, now, record["cost"], record["tokens"])
+        case "request":
+            transitions.start_request(chain, state, now)
+        case "claim":
+            decide(chain, decisions[record["call_n"]].call, state, now, claim=True)
+        case "extend":
+            transitions.raise_limits(chain, state, now, dict(record["amounts"]))
+        case "reserve":
+            transitions.reserve_for_child(chain, state, now, record["child"], dict(record["amounts"]))
+        case "release":
+            transitions.release_child(state, now, record["child"], dict(record["used"]))
+        case "close":
+            transitions.close(state, now)
+        case other:
+            raise SessionError(f"unknown event `{other}` in the records")
