@@ -1,0 +1,272 @@
+"""
+Which calls and which results are the same: canonical arguments, and the hashes of calls and results.
+
+The canonical form is JSON with sorted keys, 1.0 written as 1, text in NFC and NaN as null. Values of which JSON can say all
+there is to say are written by orjson, as they are or from a normalised copy; the rest goes the slow path of `tagged`, which
+gives equal values the same bytes. Numbers are compared exactly, as Python does: 1e300 is int(1e300) and not 10**300.
+"""
+
+import json
+import sys
+import unicodedata
+
+from math import isinf, isnan
+from typing import Any, Final
+
+from orjson import OPT_SORT_KEYS, dumps
+from xxhash import xxh3_64_intdigest, xxh3_128_digest
+
+from .tagged import MAX_DEPTH, MAX_VALUES, Unsignable, nfc, refuse_many_marks, tagged
+
+
+RESULT_HEAD: Final = 1 << 16
+"""Bytes of a result that are hashed."""
+NEAR_HEAD: Final = 1 << 12
+"""Bytes of canonical arguments that `near` looks at."""
+
+_DIGITS: Final = b"0123456789"
+_SIGN: Final = 1 << 63
+_LARGE: Final = 1 << 14
+"""Bytes of canonical form from where asking each str for ASCII, which it knows, is faster than scanning the bytes."""
+_FEW: Final = 1024
+_UNCHANGED: Final = frozenset({int, bool, type(None)})
+_SEEDS: Final[dict[str, int]] = {}
+_MAX_SEEDS: Final = 4096
+_LOWER_AND_SPACE: Final = bytes(ord(" ") if chr(i).isspace() else i for i in range(128)).lower() + bytes(
+    range(128, 256)
+)
+
+
+def sign(tool: str, arguments: object) -> tuple[bytes | None, bytes | None]:
+    """
+    The signature of a call (16 bytes, xxh3-128 seeded with the xxh3-64 of the tool's name) and its canonical arguments.
+
+    (None, None) where the arguments cannot be signed; never raises. Equal in every process and on every machine. xxh3 is no
+    cryptographic hash: a signature proves nothing against someone who looks for collisions.
+    """
+    encoded = canonical(arguments)
+    if encoded is None:
+        return None, None
+
+    seed = _SEEDS.get(tool)
+    return xxh3_128_digest(encoded, _new_seed(tool) if seed is None else seed), encoded
+
+
+def low64(digest: bytes) -> int:
+    """
+    The low 64 bits of a 16-byte signature as a signed integer.
+    """
+    return int.from_bytes(digest[8:], "big", signed=True)
+
+
+def canonical(arguments: object) -> bytes | None:
+    """
+    The canonical form of *arguments*, JSON in UTF-8; None where they have none, as `tagged` says. Never raises.
+    """
+    try:
+        if _is_plain(arguments):
+            encoded = dumps(arguments, None, OPT_SORT_KEYS)
+            if (encoded.isascii() if len(encoded) < _LARGE else _is_ascii(arguments)) or _is_nfc(encoded.decode()):
+                return encoded
+
+        return dumps(_normalised(arguments), None, OPT_SORT_KEYS)
+    except TypeError:
+        return _tagged(arguments)
+    except Exception:  # noqa: BLE001 - no value may stop a call
+        return None
+
+
+def near(tool: str, encoded: bytes) -> int:
+    """
+    One signed 64-bit number for calls of *tool* that differ in case, in digits and in amounts of white space only.
+
+    *encoded* are canonical arguments; what follows their first `NEAR_HEAD` bytes is not looked at.
+    """
+    head = encoded[:NEAR_HEAD]
+    if not head.isascii():
+        head = " ".join(head.decode("utf-8", "ignore").lower().split()).encode()
+
+    bare = head.translate(_LOWER_AND_SPACE, _DIGITS)
+    if b"\\" in bare:
+        bare = bare.replace(b"\\n", b" ").replace(b"\\r", b" ").replace(b"\\t", b" ")
+    if b"  " in bare:
+        bare = b" ".join(bare.split())
+
+    seed = _SEEDS.get(tool)
+    return _signed(xxh3_64_intdigest(bare, _new_seed(tool) if seed is None else seed))
+
+
+def result_hash(payload: bytes | str, length: int | None = None) -> int:
+    """
+    Signed xxh3-64 of the first `RESULT_HEAD` bytes, seeded with the length: evidence of a success.
+
+    *length* is the full length where *payload* is already cut. Text counts as its UTF-8 bytes; the length of text of more
+    than `RESULT_HEAD` characters is taken in characters, since encoding it would take time in proportion to it.
+    """
+    head, full = _head(payload)
+    return _signed(xxh3_64_intdigest(head, full if length is None else length))
+
+
+def masked_result_hash(payload: bytes | str) -> int:
+    """
+    Signed xxh3-64 of the first `RESULT_HEAD` bytes without their digits: evidence of an error.
+
+    The length is no part of it, for "line 9" and "line 10" are to be one.
+    """
+    head, _ = _head(payload)
+    return _signed(xxh3_64_intdigest(head.translate(None, _DIGITS)))
+
+
+def result_hashes(payload: bytes | str, length: int | None = None) -> tuple[int, int]:
+    """
+    `result_hash` and `masked_result_hash` of one payload, which is encoded once.
+    """
+    head, full = _head(payload)
+    plain = xxh3_64_intdigest(head, full if length is None else length)
+    return _signed(plain), _signed(xxh3_64_intdigest(head.translate(None, _DIGITS)))
+
+
+def parse_arguments(text: str) -> tuple[object, str | None]:
+    """
+    The value of a model's argument text, and None; or the text itself, and what is wrong with it.
+
+    Empty text means no arguments, `{}`. NaN and Infinity are read, the last of a repeated key counts, and integers of any
+    size stay integers (orjson turns those above 64 bits into floats).
+    """
+    if not text or text.isspace():
+        return {}, None
+
+    try:
+        return json.loads(text), None
+    except json.JSONDecodeError as error:
+        reason = error.msg[:1].lower() + error.msg[1:]
+        return text, f"arguments are not JSON: {reason} (line {error.lineno} column {error.colno})"
+    except RecursionError:
+        return text, "arguments are nested too deeply"
+    except ValueError:
+        return text, f"arguments have an integer of more than {sys.get_int_max_str_digits()} digits"
+
+
+def _new_seed(tool: str) -> int:
+    if len(_SEEDS) >= _MAX_SEEDS:
+        _SEEDS.clear()
+    seed = _SEEDS[tool] = xxh3_64_intdigest(tool.encode("utf-8", "surrogatepass"))
+    return seed
+
+
+def _signed(number: int) -> int:
+    return (number ^ _SIGN) - _SIGN
+
+
+def _head(payload: bytes | str) -> tuple[bytes, int]:
+    if isinstance(payload, bytes):
+        return payload[:RESULT_HEAD], len(payload)
+
+    head = payload[:RESULT_HEAD].encode("utf-8", "surrogatepass")
+    return head[:RESULT_HEAD], len(head) if len(payload) <= RESULT_HEAD else len(payload)
+
+
+def _is_plain(arguments: Any) -> bool:
+    """
+    Whether orjson writes *arguments* canonically, but for text in another normal form and for keys that it refuses.
+
+    That is: at most `_FEW` containers, so that a cycle ends, and each value exactly a str, int, bool, None, list, dict or
+    fractional float. Tuples are not for orjson: it does not count them as depth, and corrupts memory on thousands of them
+    within each other (3.13.0).
+    """
+    containers: list[Any] = [arguments.values() if type(arguments) is dict else (arguments,)]
+    for values in containers:
+        for value in values:
+            kind = type(value)
+            if kind is str or kind is int:
+                continue
+
+            if kind is dict:
+                containers.append(value.values())
+            elif kind is list:
+                containers.append(value)
+            elif kind is bool or value is None or (kind is float and value % 1.0 > 0.0):
+                continue
+            else:
+                return False
+
+            if len(containers) > _FEW:
+                return False
+
+    return True
+
+
+def _is_ascii(value: Any) -> bool:
+    kind = type(value)
+    if kind is str:
+        return bool(value.isascii())
+    if kind is dict:
+        return "".join(value).isascii() and all(map(_is_ascii, value.values()))
+
+    return kind is not list or all(map(_is_ascii, value))
+
+
+def _is_nfc(text: str) -> bool:
+    # If a JSON text is in NFC, so is each string in it; the reverse is false, "\n" and a tilde would make an "ñ".
+    refuse_many_marks(text)
+    return unicodedata.is_normalized("NFC", text)
+
+
+def _normalised(arguments: Any) -> Any:
+    """
+    A copy that orjson writes canonically: text in NFC, ints for integral floats, lists for tuples.
+
+    Goes level by level, so that cycles and depth need no stack. Raises TypeError where the copy would not be plain.
+    """
+    root: list[Any] = [arguments]
+    level: list[Any] = [root]
+    left = MAX_VALUES
+    for _ in range(MAX_DEPTH + 1):
+        below: list[Any] = []
+        for box in level:
+            for place, value in box.items() if type(box) is dict else enumerate(box):
+                kind = type(value)
+                if kind is dict or kind is list or kind is tuple:
+                    left -= len(value)
+                    if left < 0:
+                        raise Unsignable
+
+                    box[place] = copy = _renamed(value) if kind is dict else list(value)
+                    below.append(copy)
+                elif not (kind is str and value.isascii()) and kind not in _UNCHANGED:
+                    box[place] = _scalar(value)
+
+        if not below:
+            return root[0]
+        level = below
+
+    raise Unsignable
+
+
+def _scalar(value: Any) -> str | float | None:
+    if type(value) is str:
+        return nfc(value)
+    if type(value) is not float or isinf(value):
+        raise TypeError
+    if value.is_integer():
+        return int(value)
+
+    return None if isnan(value) else value
+
+
+def _renamed(mapping: dict[Any, Any]) -> dict[str, Any]:
+    """
+    A copy with the keys in NFC. Raises TypeError where a key is not exactly a str or two become one.
+    """
+    renamed = {nfc(key): value for key, value in mapping.items() if type(key) is str}
+    if len(renamed) < len(mapping):
+        raise TypeError
+
+    return renamed
+
+
+def _tagged(arguments: object) -> bytes | None:
+    try:
+        return tagged(arguments)
+    except Exception:  # noqa: BLE001 - whatever an object's own code raises, it has no canonical form
+        return None
