@@ -1,0 +1,152 @@
+"""
+What a tool hands over piecemeal or as raw bytes, made into one bounded JSON-like value.
+
+An iterator becomes a list, bytes become text or base64. All work is bounded, so an endless generator ends.
+"""
+
+from binascii import b2a_base64
+from collections.abc import AsyncIterator, Iterable, Iterator
+from typing import Any, Final
+
+
+LIMIT_BYTES: Final = 65_536
+"""Default size at which a collection ends, in bytes of JSON text; the size to which results are cut anyway."""
+MAX_ITEMS: Final = 10_000
+"""An iterator ends here, however small its items are."""
+MAX_TEXT_BYTES: Final = 16 * 1024 * 1024
+"""Longer bytes are cut before they are decoded (10 MB of ASCII take about a millisecond, other UTF-8 ten times that)."""
+_SNIFF_BYTES: Final = 8192
+_NODES: Final = 2000
+_END: Final = object()
+
+Bytes = bytes | bytearray | memoryview
+
+
+def collect(items: Iterator[Any], limit: int = LIMIT_BYTES) -> tuple[list[Any], bool]:
+    """
+    The items as a list, and whether that is all of them.
+
+    Ends after *limit* bytes (the item that crosses the limit is the last) or 10,000 items; then the iterator is closed.
+    Raises what the iterator raises.
+    """
+    taken: list[Any] = []
+    room = limit
+    try:
+        for item in items:
+            if room <= 0 or len(taken) >= MAX_ITEMS:
+                return taken, False
+            taken.append(resolved(item, limit)[0])
+            room -= weight(taken[-1], room)
+    finally:
+        _close(items)
+
+    return taken, True
+
+
+async def collect_async(items: AsyncIterator[Any], limit: int = LIMIT_BYTES) -> tuple[list[Any], bool]:
+    """
+    `collect` of an asynchronous iterator.
+    """
+    taken: list[Any] = []
+    room = limit
+    try:
+        async for item in items:
+            if room <= 0 or len(taken) >= MAX_ITEMS:
+                return taken, False
+            taken.append(resolved(item, limit)[0])
+            room -= weight(taken[-1], room)
+    finally:
+        await _aclose(items)
+
+    return taken, True
+
+
+def resolved(value: Any, limit: int = LIMIT_BYTES) -> tuple[Any, bool]:
+    """
+    Bytes as `decoded` gives them, anything else as it is; and whether all of it is there.
+    """
+    return decoded(value, limit) if issubclass(type(value), Bytes) else (value, True)
+
+
+def decoded(data: Bytes, limit: int = LIMIT_BYTES) -> tuple[str | dict[str, Any], bool]:
+    """
+    Bytes as text where they are UTF-8 without NUL, else as `{"base64": "...", "bytes": n}`; and whether all is there.
+
+    Of binary data only what fits *limit* bytes of base64 is encoded (*n* is the whole length), of text 16 MiB decoded.
+    """
+    size = memoryview(data).nbytes
+    if b"\x00" not in bytes(_head(data, _SNIFF_BYTES)):
+        text = _text(data, size)
+        if text is not None:
+            return text, size <= MAX_TEXT_BYTES
+
+    whole = limit * 3 // 4
+    return {"base64": b2a_base64(_head(data, whole), newline=False).decode("ascii"), "bytes": size}, size <= whole
+
+
+def _text(data: Bytes, size: int) -> str | None:
+    """
+    *data* as text, at most 16 MiB of it; None where it is not UTF-8.
+    """
+    head = bytes(_head(data, MAX_TEXT_BYTES))
+    try:
+        return head.decode()
+    except UnicodeDecodeError as problem:
+        cut_in_character = size > len(head) and problem.start >= len(head) - 3
+        return head[: problem.start].decode() if cut_in_character else None
+
+
+def _head(data: Bytes, length: int) -> Bytes:
+    if type(data) is memoryview:
+        data = data.cast("B") if data.contiguous else data.tobytes()
+    return data[:length]
+
+
+def weight(value: Any, enough: int) -> int:
+    """
+    About how many bytes *value* takes as JSON: at least 2, counted up to *enough* bytes or 2,000 parts.
+    """
+    total = 0
+    waiting = [value]
+    for _ in range(_NODES):
+        if not waiting or total >= enough:
+            break
+
+        part = waiting.pop()
+        if isinstance(part, str):
+            total += len(part) + 3
+        elif isinstance(part, dict):
+            total += 2
+            waiting += _first(part.keys())
+            waiting += _first(part.values())
+        elif isinstance(part, list | tuple | set | frozenset):
+            total += 2
+            waiting += _first(part)
+        else:
+            total += 8
+    return max(2, total)
+
+
+def _first(parts: Iterable[Any]) -> list[Any]:
+    return [part for part, _ in zip(parts, range(_NODES), strict=False)]
+
+
+def _close(items: object) -> None:
+    """
+    A tool that fails while it is told to stop has still given what it gave.
+    """
+    try:
+        close = getattr(items, "close", None)
+        if close is not None:
+            close()
+    except Exception:  # noqa: BLE001, S110
+        pass
+
+
+async def _aclose(items: object) -> None:
+    try:
+        close = getattr(items, "aclose", None)
+        if close is not None:
+            await close()
+    except Exception:  # noqa: BLE001, S110
+        pass

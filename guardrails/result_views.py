@@ -1,0 +1,131 @@
+"""
+Looking into a result: its text, its structures, and what stands at a dotted path.
+"""
+
+import re
+
+from collections.abc import Mapping
+from contextlib import suppress
+from functools import lru_cache
+from itertools import islice
+from typing import Final
+
+import orjson
+
+
+SCAN_CHARS: Final = 8192
+"""A regular expression sees this much of a text."""
+PARSE_CHARS: Final = 65_536
+"""A text result up to this long is read as JSON where fields of it are asked for."""
+MISSING: Final = object()
+_BLOCKS: Final = 100
+
+Scalar = str | int | float | bool
+
+
+def is_mcp_error(value: object) -> bool:
+    """
+    Whether *value* is an MCP tool result, as a dict or as an SDK's object, that says `isError: true`.
+    """
+    if issubclass(type(value), dict):
+        return value.get("isError") is True and isinstance(value.get("content"), list)  # type: ignore[attr-defined]
+    try:
+        says = getattr(value, "isError", None) is True or getattr(value, "is_error", None) is True
+        return says and isinstance(getattr(value, "content", None), list)
+    except Exception:  # noqa: BLE001
+        return False
+
+
+def mcp_text(value: object) -> str | None:
+    """
+    The text blocks of an MCP tool result, joined; None where *value* is none.
+    """
+    content = value.get("content") if isinstance(value, dict) else getattr(value, "content", None)
+    if not isinstance(content, list) or isinstance(value, str):
+        return None
+
+    texts = [text for block in islice(content, _BLOCKS) if isinstance(text := _block_text(block), str)]
+    return "\n".join(texts) if texts else None
+
+
+def _block_text(block: object) -> object:
+    if isinstance(block, dict):
+        return block.get("text") if block.get("type") == "text" else None
+    return getattr(block, "text", None) if getattr(block, "type", None) == "text" else None
+
+
+def views_of(value: object, text: str | None) -> tuple[object, ...]:
+    """
+    The structures in which fields are looked for, the innermost first: MCP's structured content, JSON that *text*
+    holds, *value* itself.
+    """
+    views: list[object] = []
+    for name in ("structuredContent", "structured_content"):
+        structured = value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+        if isinstance(structured, dict):
+            views.append(structured)
+    if text is not None and len(text) <= PARSE_CHARS and text.lstrip()[:1] in {"{", "["}:
+        with suppress(ValueError):
+            views.append(orjson.loads(text))
+    if not isinstance(value, str):
+        views.append(value)
+    return tuple(views)
+
+
+def first_value_at(views: tuple[object, ...], path: str) -> object:
+    """
+    What stands at *path* in the first of *views* that has it; MISSING where none has.
+    """
+    return next((value for view in views if (value := value_at(view, path)) is not MISSING), MISSING)
+
+
+def value_at(value: object, path: str) -> object:
+    """
+    What stands at a dotted *path*, list items by number; `""` is *value* itself.
+    """
+    for name in path.split(".") if path else ():
+        if isinstance(value, Mapping) and name in value:
+            value = value[name]
+        elif isinstance(value, list) and name.isdecimal() and int(name[:9]) < len(value):
+            value = value[int(name[:9])]
+        else:
+            return MISSING
+    return value
+
+
+def says_something(value: object) -> bool:
+    """
+    Whether a field of an error is more than null, false, empty or 0.
+    """
+    return bool(value) if isinstance(value, str | int | float | list | tuple | dict) else value is not None
+
+
+def as_number(value: object) -> float | None:
+    """
+    A number, also one that is written as text; None for anything else, booleans too.
+    """
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value) if abs(value) < 1e18 else None
+    return float(value) if isinstance(value, str) and re.fullmatch(r"\d{1,9}", value) else None
+
+
+def is_same(value: object, wanted: Scalar) -> bool:
+    """
+    Whether *value* is *wanted*: 1 is 1.0 but not true.
+    """
+    return isinstance(value, bool) is isinstance(wanted, bool) and bool(value == wanted)
+
+
+@lru_cache(maxsize=512)
+def compiled(pattern: str) -> re.Pattern[str]:
+    """
+    *pattern*, compiled once; raises re.error where it is no regular expression.
+    """
+    return re.compile(pattern)
+
+
+def is_found(pattern: str, text: str) -> bool:
+    """
+    Whether *pattern* occurs in the head of *text*.
+    """
+    return compiled(pattern).search(text, 0, SCAN_CHARS) is not None

@@ -1,0 +1,79 @@
+"""
+Taking stack traces out of text: Python, IPython, JavaScript and Java; the line that names the error stays.
+"""
+
+import re
+
+from collections.abc import Iterator
+from typing import Final
+
+
+_TRACEBACK: Final = "Traceback (most recent call last)"
+_CHAINED: Final = ("During handling of the above exception", "The above exception was the direct cause")
+_ESCAPED_NEWLINE: Final = re.compile(r"(?<!\\)\\n")
+_FRAME: Final = re.compile(r"""\s+File "[^"]{1,1000}", line \d""")
+_STACK_LINE: Final = re.compile(
+    r"\s+at \S.*(?::\d+\)?|\((?:native|Native Method|Unknown Source|<anonymous>)\))$|\s+\.\.\. \d+ more$"
+)
+_RULE: Final = re.compile(r"-{20,}$")
+
+
+def without_traceback(text: str) -> str:
+    """
+    *text* without its stack traces. Of chained exceptions the last one's line stays: it is the one that got out.
+
+    One pass over the lines; meant for text that is already bounded.
+    """
+    if "\n" not in text:
+        if _TRACEBACK not in text:
+            return text
+        text = _ESCAPED_NEWLINE.sub("\n", text)
+
+    kept: list[str] = []
+    lines = iter(text.splitlines())
+    for line in lines:
+        if _TRACEBACK in line:
+            _take_python(line, lines, kept)
+        elif _FRAME.match(line):
+            kept.append(_error_line(lines))
+        elif line.startswith(_CHAINED):
+            while kept and not kept.pop().strip():
+                continue
+        elif not _STACK_LINE.match(line):
+            kept.append(line)
+
+    return "\n".join(kept)
+
+
+def _take_python(start: str, lines: Iterator[str], kept: list[str]) -> None:
+    before = start[: start.index(_TRACEBACK)]
+    said = before.strip(" |+").removesuffix("Exception Group").rstrip()
+    if said and before.endswith("  "):
+        # IPython: `ValueError      Traceback (most recent call last)` under a rule, frames that are not indented.
+        if kept and _RULE.match(kept[-1]):
+            kept.pop()
+        kept.append(_last_line(lines))
+        return
+
+    if said:
+        kept.append(said)
+    kept.append(_error_line(lines))
+
+
+def _error_line(lines: Iterator[str]) -> str:
+    """
+    The line after the frames; an exception group indents that one too, then it is the last one that says something.
+    """
+    last = ""
+    for line in lines:
+        if line and not line[0].isspace():
+            return line
+        last = line.strip(" |+-\t") or last
+    return last
+
+
+def _last_line(lines: Iterator[str]) -> str:
+    last = ""
+    for line in lines:
+        last = line.strip() or last
+    return last
