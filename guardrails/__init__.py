@@ -39,11 +39,15 @@ if TYPE_CHECKING:
     from .guards.truncate import Truncate as Truncate
     from .guards.validation import Validation as Validation
     from .merged import limit_fields as limit_fields
+    from .outcome import FailureRule as FailureRule
     from .outcome import ResultClassifier as ResultClassifier
     from .policy import Policy as Policy
     from .session import Session as Session
     from .sinks import JsonLines as JsonLines
     from .sinks import MemorySink as MemorySink
+    from .sinks import OnRecord as OnRecord
+    from .sinks import by_session as by_session
+    from .sinks import read as read
     from .state import SessionState as SessionState
     from .stores.memory import MemoryStore as MemoryStore
     from .tool import Tool as Tool
@@ -69,10 +73,12 @@ _HOME = {
     "Facts": "guards.base",
     "Growth": "guards.growth",
     "Guard": "guards.base",
+    "FailureRule": "outcome",
     "GuardrailsError": "errors",
     "JsonLines": "sinks",
     "LoopLimitExceeded": "errors",
     "MemorySink": "sinks",
+    "OnRecord": "sinks",
     "MemoryStore": "stores.memory",
     "Nudge": "types",
     "Outcome": "types",
@@ -95,8 +101,10 @@ _HOME = {
     "Truncate": "guards.truncate",
     "Validation": "guards.validation",
     "arguments_of": "arguments",
+    "by_session": "sinks",
     "guard": "guards.base",
     "limit_fields": "merged",
+    "read": "sinks",
 }
 
 __all__ = sorted(_HOME)  # noqa: PLE0605

@@ -44,7 +44,7 @@ class Decision:
     cost: int = 0
     tokens: int = 0
     claimed: bool = False
-    """The caller runs it itself, at once."""
+    """The caller asked in order to run it at once."""
     repeated: bool = False
     """The same question was asked before and is not settled: no new charge, no new `call` event."""
     claim_n: int = 0
@@ -92,7 +92,7 @@ def decide(
         if not pending.claimed:
             pending.claimed = True
             return _again(call, pending, expired, number(state))
-        return _refuse(chain, call, state, (in_flight(call),), expired=expired)
+        return _refuse(chain, call, state, (in_flight(call),), claim=claim, expired=expired)
     if plan is None:
         plan = chain.plan(call.tool)
     facts = Facts(now, plan.tool, plan.cost, 0, state.turn, 0, chain.known)
@@ -119,7 +119,9 @@ def decide(
             if plan.deny_on_error and enforced:
                 denials.append(_broken(name))
     if denials:
-        return _refuse(chain, call, state, tuple(denials), observed=observed, errors=errors, expired=expired)
+        return _refuse(
+            chain, call, state, tuple(denials), observed=observed, errors=errors, claim=claim, expired=expired
+        )
     pending = admit(
         state,
         call,
@@ -185,6 +187,7 @@ def _refuse(
     *,
     observed: Iterable[Denial] = (),
     errors: Iterable[tuple[str, str]] = (),
+    claim: bool,
     expired: tuple[tuple[int, Pending], ...] = (),
 ) -> Decision:
     ordered = sorted(denials, key=lambda denial: not denial.ends_session)
@@ -205,6 +208,7 @@ def _refuse(
         (shown, *ordered[1:]),
         tuple(observed),
         errors=tuple(errors),
+        claimed=claim,
         expired=expired,
     )
 

@@ -62,11 +62,9 @@ def call_record(session_id: str, decision: Decision, plan: Plan) -> dict[str, An
     }
 
 
-def settle_record(
-    session_id: str, decision: Decision, prepared: Prepared, completion: Completion, *, result: bool
-) -> dict[str, Any]:
+def settle_record(session_id: str, decision: Decision, prepared: Prepared, completion: Completion) -> dict[str, Any]:
     """
-    The line of a settled call; with *result* it holds what the tool gave back.
+    The line of a settled call; a sink keeps what the tool gave back, or its hashes only.
     """
     call, outcome, envelope = decision.call, prepared.outcome, completion.envelope
     record = {
@@ -96,7 +94,7 @@ def settle_record(
         "limit": completion.limit,
         "guard_errors": [list(error) for error in completion.errors],
     }
-    if result and prepared.rendered is not None:
+    if prepared.rendered is not None:
         record["result"] = orjson.Fragment(prepared.rendered.payload)
     return record
 
@@ -131,16 +129,7 @@ def _head(event: str, session_id: str, n: int, at_ms: int) -> dict[str, Any]:
 
 
 def _arguments(call: ToolCall) -> Any:
-    # The canonical bytes are a snapshot from before the tool ran; a tool may change the arguments it is given. What
-    # JSON cannot say is in them as `!tag`, so they are JSON only where no `!` is outside of a string.
-    if call.canonical is not None and (b"!" not in call.canonical or _is_json(call.canonical)):
+    # The canonical bytes are a snapshot from before the tool ran; a tool may change the arguments it is given.
+    if call.canonical is not None:
         return orjson.Fragment(call.canonical)
     return orjson.Fragment(render(call.arguments, 65_536).payload)
-
-
-def _is_json(text: bytes) -> bool:
-    try:
-        orjson.loads(text)
-    except ValueError:
-        return False
-    return True

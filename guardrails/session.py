@@ -32,7 +32,7 @@ from .session_id import checked_id
 from .signature import low64, parse_arguments, sign
 from .state import SessionState
 from .turns import Strategy, ToolChoice, next_tool_choice
-from .types import Denial, Problem, ToolCall
+from .types import Denial, Outcome, Problem, ToolCall
 from .usage import cost_of, read_usage
 
 
@@ -486,8 +486,14 @@ class Session:
 
     def _settle(self, decision: Decision, plan: Plan, result: object) -> Envelope:
         now, chain = self._now(), self._chain
-        outcome = outcome_of(result, classifier=plan.tool.result, limit=plan.max_bytes, now_ms=now)
-        prepared = prepare(outcome, plan.max_bytes)
+        try:
+            outcome = outcome_of(result, classifier=plan.tool.result, limit=plan.max_bytes, now_ms=now)
+            prepared = prepare(outcome, plan.max_bytes)
+        except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now
+            log.error("a result of `%s` could not be read: %r", decision.call.tool, error)
+            prepared = prepare(
+                Outcome(f"a {type(result).__name__} that cannot be shown", complete=False), plan.max_bytes
+            )
         try:
             completion = self._store.update(
                 self._keys, lambda states: complete(chain, decision, prepared, states[0], now, plan)

@@ -138,7 +138,8 @@ class Outcome:
     """
 
     value: Any = None
-    """JSON-like value, text, or an `Envelope`; generators and bytes are already resolved. None after an error."""
+    """JSON-like value, text, or an `Envelope`; generators and bytes are already resolved. None after an exception; a
+    result that says it failed is kept where it says more than the message."""
     error_type: ErrorType | None = None
     """None: it worked."""
     error_message: str = ""

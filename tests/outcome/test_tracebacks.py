@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from guardrails.tracebacks import without_traceback
+from guardrails.outcome.tracebacks import without_traceback
 
 
 NOTEBOOK = f"""{"-" * 75}

@@ -8,6 +8,7 @@ one exception is MCP's own `isError: true`, which is part of the protocol.
 from reprlib import Repr
 from typing import Final, NamedTuple
 
+from ..types import ErrorType
 from .error_names import error_type_of_status
 from .error_text import error_type_from_text, status_in_text
 from .result_classifier import FAILURE_WORDS, MESSAGE_FIELDS, ResultClassifier
@@ -22,7 +23,6 @@ from .result_views import (
     mcp_text,
     views_of,
 )
-from .types import ErrorType
 
 
 _NOTHING_DECLARED: Final = ResultClassifier()

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.retry_after import MAX_WAIT_MS, retry_after_ms_of, wait_ms
+from guardrails.outcome.retry_after import MAX_WAIT_MS, retry_after_ms_of, wait_ms
 
 
 NOW = 1_700_000_000_000

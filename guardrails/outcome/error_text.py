@@ -10,8 +10,8 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from ..types import ErrorType
 from .error_names import error_type_of_builtin, error_type_of_name, error_type_of_status
-from .types import ErrorType
 
 
 HEAD_CHARS: Final = 2048

@@ -9,7 +9,7 @@ import pytest
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from guardrails.result_classifier import FailureRule, ResultClassifier
+from guardrails.outcome.result_classifier import FailureRule, ResultClassifier
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import errno
 from functools import lru_cache
 from typing import Final
 
-from .types import ErrorType
+from ..types import ErrorType
 
 
 _STATUS: Final[dict[int, ErrorType]] = {

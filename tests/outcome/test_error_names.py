@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.error_names import (
+from guardrails.outcome.error_names import (
     error_type_of_builtin,
     error_type_of_errno,
     error_type_of_json_rpc,

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Iterator
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
-from .collect import LIMIT_BYTES, Bytes, collect, collect_async, decoded
+from ..collect import LIMIT_BYTES, Bytes, collect, collect_async, decoded
+from ..types import ErrorType, Outcome, Success, micro_dollars
 from .result_classifier import FailureRule, ResultClassifier
 from .result_views import is_mcp_error
-from .types import ErrorType, Outcome, Success, micro_dollars
 
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, Final
 
+from ..types import ErrorType
 from .error_names import (
     error_type_of_builtin,
     error_type_of_errno,
@@ -20,7 +21,6 @@ from .error_names import (
 )
 from .error_text import error_type_from_text
 from .exception_facts import attribute, chain, headers_of, status_of, text_of
-from .types import ErrorType
 
 
 _NOT_BY_VALUE: Final = frozenset({"auth", "permission", "code_error", "exec_nonzero"})

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from guardrails.result_views import (
+from guardrails.outcome.result_views import (
     MISSING,
     PARSE_CHARS,
     SCAN_CHARS,

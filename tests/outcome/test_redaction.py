@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.redaction import CUT, MESSAGE_CHARS, REDACTED, SCAN_CHARS, redact, sanitise, without_secrets
+from guardrails.outcome.redaction import CUT, MESSAGE_CHARS, REDACTED, SCAN_CHARS, redact, sanitise, without_secrets
 
 
 # Made up, in the shapes that the issuers document; cut in two so that no scanner takes them for real ones.

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from guardrails.hidden_failures import Failure, failure_in
-from guardrails.result_classifier import FailureRule, ResultClassifier
+from guardrails.outcome.hidden_failures import Failure, failure_in
+from guardrails.outcome.result_classifier import FailureRule, ResultClassifier
 
 
 def mcp(text: str, *, is_error: bool, **more: Any) -> dict[str, Any]:

@@ -25,7 +25,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.error_types import diagnosis_of, error_type_of, http_status_of
+from guardrails.outcome.error_types import diagnosis_of, error_type_of, http_status_of
 from guardrails.types import ERROR_TYPES
 
 

@@ -9,8 +9,8 @@ from typing import Annotated, Final
 
 from annotated_types import MaxLen, MinLen
 
+from ..types import ErrorType
 from .result_views import MISSING, Scalar, as_number, compiled, is_found, is_same, says_something, value_at
-from .types import ErrorType
 
 
 Field = Annotated[str, MinLen(1), MaxLen(200)]

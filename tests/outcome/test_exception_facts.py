@@ -4,7 +4,7 @@ What an exception carries.
 
 import subprocess
 
-from guardrails.exception_facts import LINKS, TEXT_CHARS, attribute, chain, headers_of, text_of
+from guardrails.outcome.exception_facts import LINKS, TEXT_CHARS, attribute, chain, headers_of, text_of
 
 
 class Mute(Exception):  # noqa: N818

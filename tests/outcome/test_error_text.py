@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.error_text import error_type_from_text, status_in_text
+from guardrails.outcome.error_text import error_type_from_text, status_in_text
 from guardrails.types import ERROR_TYPES
 
 
-RECORDED = Path(__file__).parents[2] / "shared" / "data" / "errors_and_retries.jsonl.gz"
+RECORDED = Path(__file__).parents[3] / "shared" / "data" / "errors_and_retries.jsonl.gz"
 NAMES = {"server_5xx": "server_error", "stale_state": "precondition", "user_rejected": "cancelled"}
 """What the recorded file calls otherwise."""
 
