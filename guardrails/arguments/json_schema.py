@@ -149,7 +149,7 @@ def _where(error: Exception) -> str:
     """
     The place in the schema that *error* is about, and what it says.
     """
-    place = dotted(getattr(error, "instance_path", ()))
+    place = dotted(tuple(getattr(error, "instance_path", ())))
     reason = (getattr(error, "message", None) or str(error)).rpartition("ValueError: ")[2]
 
     return f"{f' at `{place}`' if place else ''}: {clean(reason[:1].lower() + reason[1:])}"

@@ -66,7 +66,13 @@ def type_name(value: object) -> str:
     return _TYPE_NAMES.get(kind) or f"`{clean(type.__dict__['__name__'].__get__(kind), _MAX_NAME)}`"
 
 
-def dotted(path: Iterable[str | int]) -> str:
+def dotted(path: Path) -> str:
+    """
+    *path* as the field of a problem, "" for the arguments as a whole.
+    """
+    if len(path) == 1:
+        return clean(str(path[0]), _MAX_NAME)
+
     return clean(".".join(clean(str(part), _MAX_NAME) for part in path))
 
 
@@ -74,6 +80,9 @@ def clean(text: str, limit: int = MAX_MESSAGE) -> str:
     """
     *text* on one line, at most *limit* characters, without control characters and lone surrogates.
     """
+    if len(text) <= limit and text.isprintable():
+        return text
+
     text = "".join(c if c.isprintable() else "?" for c in " ".join(text[: 4 * limit].split()))
 
     return text if len(text) <= limit else text[: limit - 3] + "..."

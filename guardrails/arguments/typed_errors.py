@@ -73,11 +73,10 @@ def problems_of(error: "ValidationError", given: dict[str, Any], schema: Mapping
 
 def _entry(error: Any, given: dict[str, Any], schema: Mapping[str, Any]) -> Entry:
     full: Path = error["loc"]
-    tags = _tags(full, given, error["type"])
-    path = tuple(part for at, part in enumerate(full) if at not in tags)
-    problem = _problem(error, path, schema)
+    tags = _tags(full, given, error["type"]) if len(full) > 1 else ()
+    path = tuple(part for at, part in enumerate(full) if at not in tags) if tags else full
 
-    return full, tags, problem
+    return full, tags, _problem(error, path, schema)
 
 
 def _tags(path: Path, given: Any, kind: str) -> tuple[int, ...]:
@@ -113,7 +112,7 @@ def _without_unions(entries: list[Entry]) -> list[Entry]:
             else:
                 kept.append(entry)
 
-        field = dotted(part for position, part in enumerate(path[:at]) if position not in tags)
+        field = dotted(tuple(part for position, part in enumerate(path[:at]) if position not in tags))
         told = of_union(field, list(branches.values()))
         kept[first:first] = [(path[:at], tags[:-1], problem) for problem in told]
         entries = kept
