@@ -2,6 +2,7 @@
 A session's state as a small block of bytes, so that a store can keep it anywhere.
 """
 
+import json
 import struct
 
 from typing import Any, Final
@@ -38,10 +39,12 @@ TOTALS: Final = (
     "streak_failures",
     "changed_seq",
 )
-_HEAD = struct.Struct("<BBHH")
-"""Version, entries, bytes of the name table, tools."""
-_ENTRY = struct.Struct("<IBqqqiBBB")
+_HEAD = struct.Struct("<BBHI")
+"""Version, 1 where the JSON holds what only Python's own module reads, entries, bytes of the name table."""
+_ENTRY = struct.Struct("<IHqqqiBBB")
 """seq, tool, sig, result hash, time, milliseconds until a retry, status, error type + 1, 2 * retries left + signed."""
+_MAX_WAIT: Final = 2**31 - 1
+_MAX_RETRIES: Final = 127
 
 
 def pack(state: SessionState) -> bytes:
@@ -49,7 +52,6 @@ def pack(state: SessionState) -> bytes:
     *state* as bytes; `unpack` gives an equal state.
     """
     names = list(dict.fromkeys(entry.tool for entry in state.window))
-    table = orjson.dumps(names)
     window = b"".join(
         _ENTRY.pack(
             entry.seq,
@@ -57,10 +59,10 @@ def pack(state: SessionState) -> bytes:
             entry.sig or 0,
             entry.result_hash,
             entry.at_ms,
-            max(0, entry.retry_at_ms - entry.at_ms) if entry.retry_at_ms else -1,
+            int(min(max(0, entry.retry_at_ms - entry.at_ms), _MAX_WAIT)) if entry.retry_at_ms else -1,
             STATUSES.index(entry.status),
             0 if entry.error_type is None else ERROR_TYPES.index(entry.error_type) + 1,
-            min(entry.retries_left, 127) * 2 + (entry.sig is not None),
+            int(min(max(0, entry.retries_left), _MAX_RETRIES)) * 2 + (entry.sig is not None),
         )
         for entry in state.window
     )
@@ -72,11 +74,23 @@ def pack(state: SessionState) -> bytes:
         ("p", state.problems),
         ("x", state.exhausted),
         ("c", state.closed),
-        ("o", [_pending(p) for p in state.pending.values()]),
+        ("o", _admissions(state)),
     ):
         if value:
             rest[key] = value
-    return _HEAD.pack(VERSION, len(state.window), len(table), len(names)) + table + window + orjson.dumps(rest)
+    table, totals, odd = _json(names, rest)
+    return _HEAD.pack(VERSION, odd, len(state.window), len(table)) + table + window + totals
+
+
+def _json(names: list[str], rest: dict[str, Any]) -> tuple[bytes, bytes, bool]:
+    """
+    The two as JSON, and whether orjson cannot write it: names with lone surrogates, counters above 64 bits.
+    """
+    try:
+        return orjson.dumps(names), orjson.dumps(rest), False
+    except TypeError:
+        table, totals = (json.dumps(said, separators=(",", ":")).encode() for said in (names, rest))
+        return table, totals, True
 
 
 def unpack(packed: bytes) -> SessionState:
@@ -86,11 +100,12 @@ def unpack(packed: bytes) -> SessionState:
     Raises SessionError where they are not of a version that is known.
     """
     try:
-        version, entries, size, _ = _HEAD.unpack_from(packed)
+        version, odd, entries, size = _HEAD.unpack_from(packed)
         if version != VERSION:
             raise SessionError(f"session state of version {version}; this library reads {VERSION}")
+        loads = json.loads if odd else orjson.loads
         at = _HEAD.size
-        names = orjson.loads(packed[at : at + size])
+        names = loads(packed[at : at + size])
         at += size
         window = []
         for index in range(entries):
@@ -110,7 +125,7 @@ def unpack(packed: bytes) -> SessionState:
                     rest >> 1,
                 )
             )
-        return _state(window, orjson.loads(packed[at + entries * _ENTRY.size :]))
+        return _state(window, loads(packed[at + entries * _ENTRY.size :]))
     except (struct.error, ValueError, LookupError, TypeError) as error:
         raise SessionError(f"session state cannot be read: {error}") from None
 
@@ -131,35 +146,37 @@ def _state(window: list[Entry], rest: dict[str, Any]) -> SessionState:
     return state
 
 
-def _pending(pending: Pending) -> list[Any]:
+def _admissions(state: SessionState) -> list[list[Any]]:
+    first = state.window[0].seq if state.window else 0
     return [
-        pending.seq,
-        pending.n,
-        pending.id,
-        pending.tool,
-        pending.sig,
-        pending.at_ms,
-        pending.expires_ms,
-        pending.cost,
-        pending.tokens,
-        pending.turn,
-        pending.claimed,
-        pending.hints,
-        pending.limit,
+        [
+            pending.seq,
+            pending.n,
+            pending.id,
+            pending.expires_ms,
+            pending.cost,
+            pending.tokens,
+            pending.turn,
+            pending.claimed,
+            pending.hints,
+            pending.limit,
+            # An admission can outlive the window; else its entry there says this.
+            None if pending.seq >= first else [pending.tool, pending.sig, pending.at_ms],
+        ]
+        for pending in state.pending.values()
     ]
 
 
 def _open(packed: list[Any], by_seq: dict[int, Entry]) -> Pending:
-    seq, n, call_id, tool, sig, at_ms, expires_ms, cost, tokens, turn, claimed, hints, limit = packed
-    # An admission can outlive the window; its entry then belongs to nobody else.
-    entry = by_seq.get(seq) or Entry(seq, tool, sig, at_ms)
+    seq, n, call_id, expires_ms, cost, tokens, turn, claimed, hints, limit, own = packed
+    entry = by_seq[seq] if own is None else Entry(seq, *own)
     return Pending(
         seq,
         n,
         call_id,
-        tool,
-        sig,
-        at_ms,
+        entry.tool,
+        entry.sig,
+        entry.at_ms,
         expires_ms,
         cost,
         tokens,

@@ -73,8 +73,10 @@ class MemoryStore:
 
     def _pack_idle(self, in_use: int) -> None:
         while len(self._live) > max(self._max_live, in_use):
-            key, state = self._live.popitem(last=False)
-            self._packed[key] = pack(state)
+            key = next(iter(self._live))
+            # Packed first: a session that cannot be packed must stay what it is, and not start afresh.
+            self._packed[key] = pack(self._live[key])
+            del self._live[key]
 
     def _renew_lock(self) -> None:
         self._lock = threading.Lock()

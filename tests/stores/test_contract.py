@@ -1,0 +1,172 @@
+"""
+What every store must do, run over each of them.
+"""
+
+import os
+import signal
+import threading
+import warnings
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails.state import SessionState
+from guardrails.stores.base import Store
+from guardrails.stores.memory import MemoryStore
+
+
+STORES: dict[str, Callable[[], Store]] = {
+    "memory": MemoryStore,
+    "memory, one live": lambda: MemoryStore(live=1),
+}
+
+made = pytest.mark.parametrize("make", STORES.values(), ids=STORES.keys())
+
+
+def spend(amount: int) -> Callable[[list[SessionState]], list[int]]:
+    def step(states: list[SessionState]) -> list[int]:
+        for state in states:
+            state.calls += 1
+            state.cost += amount
+        return [state.calls for state in states]
+
+    return step
+
+
+def cost(store: Store, key: str) -> int:
+    return store.update([key], lambda states: states[0].cost)
+
+
+@made
+def test_a_key_that_is_not_there_is_a_new_state(make: Callable[[], Store]) -> None:
+    assert make().update(["a"], lambda states: states == [SessionState()])
+
+
+@made
+def test_what_a_step_made_is_kept_and_its_result_comes_back(make: Callable[[], Store]) -> None:
+    store = make()
+    assert [store.update(["a"], spend(5)) for _ in range(3)] == [[1], [2], [3]]
+    assert cost(store, "a") == 15
+
+
+@made
+def test_one_update_changes_several_keys_in_the_order_they_are_named(make: Callable[[], Store]) -> None:
+    store = make()
+    store.update(["tenant"], spend(1))
+    assert store.update(["session", "user", "tenant"], spend(7)) == [1, 1, 2]
+    assert store.update(["tenant", "session"], lambda states: [state.cost for state in states]) == [8, 7]
+
+
+@made
+def test_a_forgotten_key_starts_afresh_and_the_others_stay(make: Callable[[], Store]) -> None:
+    store = make()
+    for key in ("a", "b", "c"):
+        store.update([key], spend(3))
+    store.forget("a")
+    store.forget("b")
+    store.forget("never there")
+    assert (len(store), cost(store, "c"), cost(store, "a")) == (1, 3, 0)
+
+
+@made
+def test_a_step_that_raises_lets_the_error_out_and_the_next_one_in(make: Callable[[], Store]) -> None:
+    store = make()
+
+    def fails(states: list[SessionState]) -> None:
+        raise ZeroDivisionError
+
+    for keys in (["new"], ["new", "other"]):
+        with pytest.raises(ZeroDivisionError):
+            store.update(keys, fails)
+    assert store.update(["new", "other"], spend(1)) == [1, 1]
+
+
+@made
+@given(story=st.lists(st.tuples(st.lists(st.sampled_from("abcd"), min_size=1, unique=True), st.integers(0, 9))))
+def test_states_that_come_and_go_are_as_if_they_had_always_been_there(
+    make: Callable[[], Store], story: list[tuple[list[str], int]]
+) -> None:
+    store = make()
+    expected = {key: SessionState() for key in "abcd"}
+    for keys, amount in story:
+        store.update(keys, spend(amount))
+        spend(amount)([expected[key] for key in keys])
+    for key, state in expected.items():
+        assert store.update([key], lambda states: states[0]) == state
+    assert len(store) == len(expected)
+
+
+@made
+def test_threads_that_switch_every_microsecond_lose_no_update(make: Callable[[], Store], quick_switches: None) -> None:
+    store = make()
+
+    def work(own: str) -> None:
+        for _ in range(100):
+            store.update(["shared", own], spend(1))
+
+    run_all([threading.Thread(target=work, args=(f"own {number}",)) for number in range(8)])
+    assert cost(store, "shared") == 800
+    assert [cost(store, f"own {number}") for number in range(8)] == [100] * 8
+
+
+@made
+def test_what_moves_between_two_keys_is_never_seen_half_way(make: Callable[[], Store], quick_switches: None) -> None:
+    store = make()
+    store.update(["a", "b"], spend(1_000))
+    seen: set[int] = set()
+
+    def move(amount: int) -> None:
+        def step(states: list[SessionState]) -> None:
+            states[0].cost -= amount
+            states[1].cost += amount
+
+        for _ in range(200):
+            store.update(["a", "b"], step)
+
+    def look() -> None:
+        for _ in range(200):
+            seen.add(store.update(["b", "a"], lambda states: states[0].cost + states[1].cost))
+
+    run_all([threading.Thread(target=move, args=(1,)), threading.Thread(target=move, args=(-1,))])
+    run_all([threading.Thread(target=move, args=(3,)), threading.Thread(target=look), threading.Thread(target=look)])
+    assert seen == {2_000}
+    assert cost(store, "a") == 400
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@made
+def test_a_forked_process_can_go_on_while_a_thread_of_its_parent_is_in_an_update(make: Callable[[], Store]) -> None:
+    store = make()
+    store.update(["a"], spend(1))
+    inside, leave = threading.Event(), threading.Event()
+
+    def wait(states: list[SessionState]) -> Any:
+        inside.set()
+        return leave.wait(10)
+
+    thread = threading.Thread(target=store.update, args=(["b"], wait))
+    thread.start()
+    inside.wait(10)
+    with warnings.catch_warnings():
+        # Later Pythons warn of the very thing this test is about.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        signal.alarm(5)
+        os._exit(0 if store.update(["a"], spend(1)) == [2] else 1)
+    leave.set()
+    thread.join(10)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert cost(store, "a") == 1
+
+
+def run_all(threads: list[threading.Thread]) -> None:
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
