@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final, Self
 
 import orjson
 
-from .merged import imitates, imitates_text, splice
+from .merged import imitates, imitates_text, with_fields
 from .truncation import Rendered
 from .truncation import render as render_value
 from .types import Denial, ErrorType, NextAction, Outcome, Status
@@ -181,7 +181,7 @@ class Envelope:
         """
         A copy that can be shaped without changing this one.
         """
-        twin = type(self)()
+        twin = object.__new__(type(self))
         twin.__dict__.update(self.__dict__)
         return twin
 
@@ -247,10 +247,7 @@ class Envelope:
         added = self._said()
         if not added:
             return text
-        spliced = splice(text, added)
-        if spliced is not None:
-            return spliced
-        return orjson.dumps({"result": orjson.Fragment(self.render().payload), **added}).decode()
+        return with_fields(text, added)
 
     def _said(self) -> dict[str, Any]:
         said: dict[str, Any] = {}

@@ -15,9 +15,9 @@ from .types import STATUSES
 
 CLAIMS: Final = ("retryable", "retry_after_ms", "max_retries_remaining", "is_complete", "next_action_hint")
 """Fields by which a tool's own object would speak as an envelope."""
-LIMIT: Final = ("limit_reached", "limit_message")
 
-_decode = json.JSONDecoder().raw_decode
+# Numbers stay text: nobody reads them here, and Python refuses integers of more than 4,300 digits.
+_decode = json.JSONDecoder(parse_int=str, parse_float=str).raw_decode
 _SPACE: Final = " \t\n\r"
 
 
@@ -42,6 +42,8 @@ def members(text: str) -> Iterator[tuple[str, Any, int, int]]:
         at = _skip(text, at)
         if text[at : at + 1] == ",":
             at = _skip(text, at + 1)
+            if text[at : at + 1] == "}":
+                raise ValueError("a comma before the end")
         elif text[at : at + 1] != "}":
             raise ValueError("not an object")
     if text[at + 1 :].strip(_SPACE):
@@ -69,7 +71,8 @@ def imitates_text(text: str) -> bool:
     if not any(f'"{key}"' in text for key in (*CLAIMS, "status")) and "\\u" not in text:
         return False
     try:
-        return imitates({key: value for key, value, _, _ in members(text)})
+        # Each member by itself: of two with one name, a reader may take either.
+        return any(imitates({key: value}) for key, value, _, _ in members(text))
     except (ValueError, RecursionError):
         return False
 
@@ -81,21 +84,37 @@ def splice(text: str, added: Mapping[str, Any]) -> str | None:
     Members of the same names are replaced.
     """
     try:
-        kept = list(members(text))
+        found = list(members(text))
     except (ValueError, RecursionError):
         return None
-    if any(key in added for key, _, _, _ in kept):
-        parts = [text[start:end] for key, _, start, end in kept if key not in added]
-        head, tail = text[: text.index("{") + 1], text[text.rindex("}") :]
-        text, empty = head + ", ".join(parts) + tail, not parts
-    else:
-        empty = not kept
     if not added:
         return text
+    kept = [at for at, (key, *_) in enumerate(found) if key not in added]
     new = json.dumps(added, ensure_ascii=False)[1:-1]
-    end = text.rindex("}")
-    body = text[:end].rstrip(_SPACE) if empty else text[:end]
-    return f"{body}{'' if empty else ', '}{new}{text[end:]}"
+    if not kept:
+        return f"{text[: text.index('{') + 1]}{new}{text[text.rindex('}') :]}"
+    # Each with what stands between it and the next member, so that the spacing stays; the last is followed by the new.
+    parts = [text[found[at][2] : found[at][3] if at == kept[-1] else found[at + 1][2]] for at in kept]
+    return f"{text[: found[0][2]]}{''.join(parts)}, {new}{text[found[-1][3] :]}"
+
+
+def with_fields(text: str, added: Mapping[str, Any]) -> str:
+    """
+    `splice`, and what is no object as `{"result": <value or text>, ...}`.
+    """
+    spliced = splice(text, added)
+    if spliced is not None:
+        return spliced
+    return f'{{"result": {_value(text)}, {json.dumps(added, ensure_ascii=False)[1:-1]}}}'
+
+
+def _value(text: str) -> str:
+    value = text.strip(_SPACE)
+    try:
+        _, end = _decode(value)
+    except (ValueError, RecursionError):
+        end = -1
+    return value if end == len(value) else json.dumps(text, ensure_ascii=False)
 
 
 def limit_fields(text: str, message: str | None) -> str:
@@ -104,15 +123,4 @@ def limit_fields(text: str, message: str | None) -> str:
 
     What is no object becomes `{"result": <value or text>, ...}`; None as *message* leaves the text as it is.
     """
-    if message is None:
-        return text
-    added = {"limit_reached": True, "limit_message": message}
-    spliced = splice(text, added)
-    if spliced is not None:
-        return spliced
-    try:
-        json.loads(text)
-        value = text.strip(_SPACE)
-    except (ValueError, RecursionError):
-        value = json.dumps(text, ensure_ascii=False)
-    return f'{{"result": {value}, {json.dumps(added, ensure_ascii=False)[1:-1]}}}'
+    return text if message is None else with_fields(text, {"limit_reached": True, "limit_message": message})
