@@ -3,15 +3,27 @@ What a session did, in a few lines: the answer where a model gives none, and its
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from .results import Earlier
 from .state import Entry, SessionState
 
 
 MAX_RESULT: Final = 300
 """Characters shown of one result."""
 MAX_ARGUMENTS: Final = 160
+
+
+class Earlier(NamedTuple):
+    """
+    One earlier result.
+    """
+
+    tool: str
+    arguments: bytes
+    """Canonical JSON."""
+    payload: bytes
+    """JSON."""
+    ok: bool
 
 
 def digest(

@@ -21,7 +21,7 @@ class GuardrailsError(Exception):
     """
 
 
-class CallDenied(GuardrailsError):
+class CallDenied(GuardrailsError):  # noqa: N818  reads as what happened
     """
     A call was refused and the caller wanted the tool's own value; *envelope* says why.
     """
@@ -47,7 +47,7 @@ class SessionError(GuardrailsError):
     """
 
 
-class LoopLimitExceeded(GuardrailsError):
+class LoopLimitExceeded(GuardrailsError):  # noqa: N818
     """
     An agent loop reached its iteration limit and was asked to raise.
     """

@@ -11,7 +11,8 @@ from typing import Any, Final
 import orjson
 
 from .chain import Plan
-from .decide import Completion, Decision, Prepared
+from .complete import Completion, Prepared
+from .decide import Decision
 from .envelope import Envelope
 from .signature import near
 from .state import Pending

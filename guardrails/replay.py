@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 from . import transitions
 from .chain import Chain
-from .decide import Decision, Prepared, complete, decide
+from .complete import Prepared, complete
+from .decide import Decision, decide
 from .envelope import Envelope
 from .errors import SessionError
 from .state import SessionState

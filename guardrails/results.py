@@ -5,26 +5,15 @@ Earlier results, kept to be given back; bounded in bytes, the least recently use
 import threading
 
 from collections import OrderedDict
-from typing import Final, NamedTuple
+from typing import Final
+
+from .digest import Earlier
 
 
 MAX_BYTES: Final = 4 * 2**20
 """Of one policy's sessions together; a larger cache costs each call more than it gives back (memory that is not warm)."""
 OVERHEAD: Final = 200
 """Bytes that an entry costs beside its texts."""
-
-
-class Earlier(NamedTuple):
-    """
-    One earlier result.
-    """
-
-    tool: str
-    arguments: bytes
-    """Canonical JSON."""
-    payload: bytes
-    """JSON."""
-    ok: bool
 
 
 class Results:

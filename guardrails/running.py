@@ -3,11 +3,15 @@ Running a tool: in the caller's thread, or with a time limit in one of its own.
 """
 
 import contextvars
+import inspect
 import threading
 
 from collections.abc import Callable
 from concurrent.futures import Future
+from functools import partial
 from typing import Any
+
+from .types import ToolCall
 
 
 Late = Callable[[object], None]
@@ -67,3 +71,27 @@ def with_timeout(run: Callable[[], Any], seconds: float, on_late: Late) -> Any:
         if not future.done():
             abandon()
         raise
+
+
+async def within(seconds: float, execute: Callable[[str, Any], Any], call: ToolCall, on_late: Late) -> Any:
+    """
+    The awaited result of `execute(tool, arguments)`, or TimeoutError after *seconds*.
+
+    A coroutine is cancelled then; a synchronous function runs in a thread, which is abandoned.
+    """
+    import asyncio
+
+    target = execute if inspect.iscoroutinefunction(execute) else getattr(execute, "__call__", None)  # noqa: B004
+    try:
+        async with asyncio.timeout(seconds):
+            if inspect.iscoroutinefunction(target):
+                return await execute(call.tool, call.arguments)
+            future, abandon = in_thread(partial(execute, call.tool, call.arguments), on_late)
+            try:
+                result = await asyncio.shield(asyncio.wrap_future(future))
+            except asyncio.CancelledError:
+                abandon()
+                raise
+            return await result if inspect.isawaitable(result) else result
+    except TimeoutError as error:
+        raise (error if str(error) else TimeoutError(f"no result within {seconds:g} s")) from None

@@ -7,8 +7,8 @@ Pure, like `decide` and `complete`; each returns the number of its event.
 from typing import Any, Final
 
 from .chain import Chain
-from .decide import exhaustion, spent
 from .errors import SessionError
+from .exhaustion import exhaustion, spent
 from .guards.budget import Budget, usd
 from .state import (
     SessionState,

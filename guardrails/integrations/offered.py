@@ -10,7 +10,8 @@ from typing import Any
 from ..arguments import arguments_of
 from ..arguments.function import FunctionArguments
 from ..envelope import Envelope
-from ..session import Execute, Session
+from ..calls import Execute
+from ..session import Session
 from ..tool import Tool
 
 

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..envelope import Envelope
 from ..loop import MAX_TOOL_ITERATIONS, Loop, LoopResult, OnLimit, RequestedCall
-from ..session import Execute, Session
+from ..calls import Execute
+from ..session import Session
 from ..turns import Strategy, ToolChoice
 from .chat_completions import Response
 from .conversation import Conversation

@@ -1,0 +1,133 @@
+"""
+After a tool ran: settle the call and make the envelope of its outcome.
+"""
+
+from dataclasses import dataclass
+
+from .chain import Chain, Plan
+from .decide import Decision
+from .envelope import Envelope
+from .exhaustion import progress, spent
+from .guards.base import Facts
+from .guards.budget import FINISH
+from .signature import result_hashes
+from .state import SessionState, exhaust, number, set_meter, settle, touch
+from .truncation import Rendered, render
+from .types import Outcome
+
+
+@dataclass(slots=True)
+class Prepared:
+    """
+    An outcome with all that costs time already done: rendered and hashed, outside of any lock.
+    """
+
+    outcome: Outcome
+    rendered: Rendered | None
+    plain_hash: int
+    masked_hash: int
+    own: Envelope | None
+    """The envelope that the tool itself made."""
+
+
+def prepare(outcome: Outcome, max_bytes: int) -> Prepared:
+    """
+    Render and hash an outcome; the work is bounded by *max_bytes* and 64 KB.
+    """
+    own = outcome.value if isinstance(outcome.value, Envelope) else None
+    if own is not None:
+        outcome = _spoken(outcome, own)
+    rendered = None
+    if outcome.error_type is None or outcome.value is not None:
+        rendered = render(outcome.value, max_bytes)
+        # A cut result is told apart from another by how long it really was.
+        text, size = rendered.payload, rendered.original_bytes
+    else:
+        text = f"{outcome.error_type}: {outcome.error_message}".encode(errors="replace")
+        size = len(text)
+    plain, masked = result_hashes(text, size)
+    return Prepared(outcome, rendered, plain, masked, own)
+
+
+def _spoken(outcome: Outcome, own: Envelope) -> Outcome:
+    return Outcome(
+        own.value,
+        own.error_type or (None if own.ok else "other"),
+        own.error_message or own.message or "",
+        own.http_status,
+        own.retry_after_ms,
+        outcome.cost,
+        outcome.tokens,
+    )
+
+
+@dataclass(slots=True)
+class Completion:
+    """
+    A settled call.
+    """
+
+    envelope: Envelope
+    n: int
+    at_ms: int
+    late: bool
+    """Its admission had expired or was settled before: only recorded."""
+    duration_ms: int
+    limit: str | None = None
+    """Code of the limit that the call used up."""
+    errors: tuple[tuple[str, str], ...] = ()
+
+
+def complete(
+    chain: Chain, decision: Decision, prepared: Prepared, state: SessionState, now_ms: int, plan: Plan | None = None
+) -> Completion:
+    """
+    Settle an admitted call and make the envelope of its outcome.
+    """
+    call, outcome = decision.call, prepared.outcome
+    now = touch(state, now_ms)
+    pending = state.pending.get((call.id, call.sig))
+    if pending is not None and pending.seq != decision.seq:
+        pending = None
+    if plan is None:
+        plan = chain.plan(call.tool)
+    duration = max(0, now - decision.at_ms)
+    facts = Facts(now, plan.tool, decision.cost, decision.tokens, decision.turn, duration, chain.known)
+    if pending is not None:
+        settle(state, pending, outcome, prepared.plain_hash if outcome.error_type is None else prepared.masked_hash)
+        for charge in plan.settles:
+            for key, value in charge(call, outcome, state, facts).items():
+                set_meter(state, key, value)
+    envelope = Envelope.of(outcome) if prepared.own is None else prepared.own.copy()
+    envelope.rendered = prepared.rendered
+    errors: list[tuple[str, str]] = []
+    for name, shape in plan.success_shapes if outcome.error_type is None else plan.shapes:
+        try:
+            shaped = shape(envelope, call, outcome, state, facts)
+            if not isinstance(shaped, Envelope):
+                raise TypeError(f"a shape returns the envelope, not {type(shaped).__name__}")  # noqa: TRY301
+            envelope = shaped
+        except Exception as error:  # noqa: BLE001
+            errors.append((name, f"{type(error).__name__}: {error}"))
+    for _, hint in decision.nudges:
+        envelope.nudge(hint)
+    if pending is not None and envelope.retryable and outcome.error_type is not None:
+        pending.entry.retries_left = envelope.max_retries_remaining or 0
+        pending.entry.retry_at_ms = now + (envelope.retry_after_ms or 0)
+    limit = pending.limit if pending is not None else None
+    if limit is None:
+        cause = spent(chain, state, now)
+        if cause is not None:
+            exhaust(state, cause)
+            if cause.code != "budget.max_calls":
+                limit = (cause.code, cause.message)
+    if limit is not None:
+        envelope.limit_message = limit[1]
+        envelope.hint(FINISH)
+    envelope.left_out = chain.left_out
+    if chain.merged:
+        envelope.merged = True
+    elif "progress" not in chain.left_out:
+        envelope.progress = progress(chain, state)
+    used_up = None if limit is None else limit[0]
+    return Completion(envelope, number(state), now, pending is None, duration, used_up, tuple(errors))

@@ -1,0 +1,72 @@
+"""
+What ends a session, and what is left of it.
+"""
+
+from .chain import Chain
+from .state import SessionState, exhaust
+from .types import Denial
+
+
+def spent(chain: Chain, state: SessionState, now_ms: int) -> Denial | None:
+    """
+    The cause that ends the session now, in the policy's words.
+    """
+    for look in chain.spenders:
+        cause = look(state, now_ms)
+        if cause is not None:
+            return chain.worded(cause)
+    return None
+
+
+def turn_cause(chain: Chain, state: SessionState, now_ms: int) -> Denial | None:
+    for look in chain.turn_spenders:
+        cause = look(state, now_ms)
+        if cause is not None:
+            return chain.worded(cause)
+    return None
+
+
+def used_up(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str] | None:
+    """
+    The limit that the call just admitted uses up.
+    """
+    cause = spent(chain, state, now_ms)
+    if cause is not None:
+        exhaust(state, cause)
+        return cause.code, cause.message
+    cause = turn_cause(chain, state, now_ms)
+    if cause is None or state.turn_decided < state.turn_expects:
+        return None
+    return cause.code, cause.message
+
+
+def exhaustion(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str] | None:
+    """
+    (code, message) of what has ended the session, as a model request that starts now would find it.
+    """
+    if state.exhausted is not None:
+        return state.exhausted
+    cause = spent(chain, state, max(now_ms, state.now_ms)) or turn_cause(chain, state, now_ms)
+    return None if cause is None else (cause.code, cause.message)
+
+
+def progress(chain: Chain, state: SessionState) -> dict[str, object]:
+    """
+    What is used and what is left of the session's limits; money in USD, time in seconds.
+    """
+    shown: dict[str, object] = {"calls_used": state.calls}
+    budget = chain.budget
+    if budget is None:
+        return shown
+    for name, left in (
+        ("calls_left", budget.max_calls is not None and budget.calls_left(state)),
+        ("turns_left", budget.max_turns is not None and budget.turns_left(state)),
+        ("tokens_left", budget.max_tokens is not None and budget.tokens_left(state)),
+    ):
+        if left is not False and left is not None:
+            shown[name] = max(0, left)
+    if budget.max_cost_usd is not None and (cost := budget.cost_left(state)) is not None:
+        shown["cost_left_usd"] = max(0, cost) / 1_000_000
+    if budget.max_elapsed is not None and (elapsed := budget.elapsed_left_ms(state)) is not None:
+        shown["seconds_left"] = max(0, elapsed) // 1000
+    return shown
