@@ -17,7 +17,7 @@ from .envelope import Envelope
 from .signature import near
 from .state import Pending
 from .truncation import render
-from .types import ToolCall
+from .types import MICRO, ToolCall
 
 
 SCHEMA_VERSION: Final = 1
@@ -68,6 +68,7 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
     The line of a settled call; a sink keeps what the tool gave back, or its hashes only.
     """
     call, outcome, envelope = decision.call, prepared.outcome, completion.envelope
+    cost = decision.cost if outcome.cost is None else outcome.cost
     record = {
         **_head("settle", session_id, completion.n, completion.at_ms),
         "call_n": decision.n,
@@ -84,7 +85,8 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
         "result_hash": prepared.plain_hash,
         "result_hash_masked": prepared.masked_hash,
         "result_bytes": 0 if prepared.rendered is None else prepared.rendered.size,
-        "cost": decision.cost if outcome.cost is None else outcome.cost,
+        "cost": cost,
+        "cost_usd": cost / MICRO,
         "tokens": decision.tokens if outcome.tokens is None else outcome.tokens,
         "late": completion.late,
         "retryable": envelope.retryable,

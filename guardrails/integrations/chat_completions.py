@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from ..loop import RequestedCall, Turn
+from ..outcome.redaction import sanitise
 
 
 Message = dict[str, Any]
@@ -60,7 +61,7 @@ class Response:
             # Cut before its first character; no text at all would mean no arguments.
             requested[-1] = replace(requested[-1], arguments="{")
         return Turn(
-            texts=tuple(self.texts),
+            texts=tuple(sanitise(text) for text in self.texts),
             calls=tuple(requested),
             usage=self.usage,
             finish_reason=self.finish_reason,
@@ -72,7 +73,7 @@ class Response:
         """
         message: Message = {"role": "assistant"}
         if text := "".join(self.texts):
-            message["content"] = text
+            message["content"] = sanitise(text)
         if self.calls:
             message["tool_calls"] = [call.wire() for call in self.calls]
         return message
@@ -135,16 +136,16 @@ class _Call:
 
 def result_message(call: RequestedCall, content: str) -> Message:
     """
-    The tool message that answers *call*.
+    The tool message that answers *call*, without control characters.
     """
-    return {"role": "tool", "tool_call_id": call.id, "content": content}
+    return {"role": "tool", "tool_call_id": call.id, "content": sanitise(content)}
 
 
 def answer_message(answer: str) -> Message:
     """
     An answer that no model gave, as the assistant's.
     """
-    return {"role": "assistant", "content": answer}
+    return {"role": "assistant", "content": sanitise(answer)}
 
 
 def _texts(content: Any) -> list[str]:

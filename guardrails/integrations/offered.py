@@ -9,8 +9,8 @@ from typing import Any
 
 from ..arguments import arguments_of
 from ..arguments.function import FunctionArguments
-from ..envelope import Envelope
 from ..calls import Execute
+from ..envelope import Envelope
 from ..session import Session
 from ..tool import Tool
 

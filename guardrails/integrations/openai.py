@@ -17,9 +17,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from ..calls import Execute
 from ..envelope import Envelope
 from ..loop import MAX_TOOL_ITERATIONS, Loop, LoopResult, OnLimit, RequestedCall
-from ..calls import Execute
 from ..session import Session
 from ..turns import Strategy, ToolChoice
 from .chat_completions import Response
