@@ -1,0 +1,43 @@
+"""
+The command line: parse, call one function, print, exit code.
+
+Exit code 0 is done, 1 found something, 2 is a use that cannot work. Commands import what they need when they run, so
+that help is quick.
+"""
+
+from typing import Annotated
+
+import typer
+
+from . import demo, policy
+
+
+__all__ = ["app"]
+
+# rich would double the time that `--help` takes, and its tracebacks show the values of local variables.
+app = typer.Typer(
+    name="guardrails",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.command("demo")(demo.demo)
+app.add_typer(policy.app, name="policy")
+
+
+def _version(wanted: bool) -> None:  # noqa: FBT001 (typer calls it by position)
+    if wanted:
+        from guardrails import __version__
+
+        typer.echo(f"guardrails {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def guardrails(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,  # noqa: FBT002
+) -> None:
+    """
+    Guards for the tool calls of an LLM agent.
+    """

@@ -1,0 +1,152 @@
+"""
+What the policy commands print: the mistakes of a file, the schema, a chain.
+"""
+
+import json
+import re
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from .printing import FOUND, fail
+
+
+if TYPE_CHECKING:
+    from guardrails import Policy
+
+_PLACED: Final = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+): (?P<message>[^\n]*)")
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """
+    What was found in one policy file.
+    """
+
+    file: str
+    guards: int | None = None
+    """In its chain; None where there is none."""
+    mistakes: tuple[str, ...] = ()
+    missing: bool = False
+    """There is no such file."""
+
+    @property
+    def ok(self) -> bool:
+        """
+        There is nothing to correct.
+        """
+        return not self.mistakes
+
+    def __str__(self) -> str:
+        if self.mistakes:
+            return "\n".join(self.mistakes)
+        return f"{self.file}: ok, {self.guards} guard{'' if self.guards == 1 else 's'}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        The same for another program, each mistake with its place where it has one.
+        """
+        return {
+            "file": self.file,
+            "ok": self.ok,
+            "guards": self.guards,
+            "mistakes": [_placed(mistake) for mistake in self.mistakes],
+        }
+
+
+def _placed(mistake: str) -> dict[str, Any]:
+    found = _PLACED.match(mistake)
+    if found is None:
+        return {"file": None, "line": None, "column": None, "message": mistake.partition("\n")[0]}
+    return {**found.groupdict(), "line": int(found["line"]), "column": int(found["column"])}
+
+
+def check_file(file: str) -> Checked:
+    """
+    All that is wrong with the policy *file*, or with the shipped policy of that name.
+    """
+    from guardrails.errors import PolicyError
+    from guardrails.policy import Policy
+    from guardrails.policy_file import find
+
+    try:
+        find(file)
+    except PolicyError as error:
+        return Checked(file, mistakes=tuple(error.mistakes), missing=True)
+    try:
+        return Checked(file, guards=len(Policy.load(file).chain))
+    except PolicyError as error:
+        return Checked(file, mistakes=tuple(error.mistakes))
+
+
+def load_policy(name: str) -> "Policy":
+    """
+    The policy *name*; ends the command where it cannot be used.
+    """
+    from guardrails.errors import PolicyError
+    from guardrails.policy import Policy
+    from guardrails.policy_file import find
+
+    try:
+        find(name)
+    except PolicyError as error:
+        fail(str(error))
+    try:
+        return Policy.load(name)
+    except PolicyError as error:
+        fail(str(error), FOUND)
+
+
+def schema_text() -> str:
+    """
+    The JSON Schema of policy files as it is shipped beside them.
+    """
+    from guardrails.policy_file import json_schema
+    from guardrails.policy_file.document import adapter, other_names
+
+    return json.dumps(json_schema(adapter(), other_names()), indent=2, ensure_ascii=False) + "\n"
+
+
+def chain_of(policy: "Policy") -> dict[str, Any]:
+    """
+    A policy for another program: its guards in order, with the settings that are not the default.
+    """
+    chain = policy.chain
+    return {
+        "name": policy.name,
+        "mode": chain.mode,
+        "on_error": chain.on_error,
+        "envelope": "merged" if chain.merged else "nested",
+        "guards": [{"guard": guard.name, **guard.settings()} for guard in chain],
+        "tools": [
+            {
+                "match": list(rule.match),
+                **rule.declared,
+                **({"mode": rule.mode} if rule.mode else {}),
+                **({"on_error": rule.on_error} if rule.on_error else {}),
+                **rule.guards,
+            }
+            for rule in chain.rules
+        ],
+        "prices": {
+            model: {"input_mtok": price.input_mtok, "output_mtok": price.output_mtok}
+            for model, price in policy.prices.items()
+        },
+    }
+
+
+def shown(policy: "Policy") -> str:
+    """
+    A policy as a person reads it: its guards in order, then what it says of single tools.
+    """
+    said = chain_of(policy)
+    head = f"{policy.name}: {said['mode']}, {policy.chain.on_error} on a guard's error, {said['envelope']} envelopes"
+    lines = [head, *(f"  {line}" for line in str(policy.chain).splitlines())]
+    for rule in said["tools"]:
+        match = ", ".join(rule.pop("match"))
+        settings = ", ".join(f"{key}={value!r}" for key, value in rule.items())
+        lines.append(f"  tools {match}: {settings}")
+    lines += [
+        f"  price of {m}: ${p['input_mtok']:g} / ${p['output_mtok']:g} per Mtok" for m, p in said["prices"].items()
+    ]
+    return "\n".join(lines)

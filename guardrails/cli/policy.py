@@ -1,0 +1,67 @@
+"""
+The commands about policy files: check, schema, show.
+"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .policies import chain_of, check_file, load_policy, schema_text, shown
+from .printing import FOUND, USAGE, fail, print_json, printable
+
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check and show policy files.")
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+@app.command()
+def check(
+    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Policy files, or names of shipped ones.")],
+    as_json: Json = False,  # noqa: FBT002 (a flag)
+) -> None:
+    """
+    Report every mistake of policy files, each as file:line:column. Exit code 1: there are some.
+    """
+    checked = [check_file(file) for file in files]
+    if as_json:
+        print_json({"ok": all(c.ok for c in checked), "files": [c.to_dict() for c in checked]})
+    for found in () if as_json else checked:
+        typer.echo(printable(str(found)), err=found.missing)
+    if any(c.missing for c in checked):
+        raise typer.Exit(USAGE)
+    if not all(c.ok for c in checked):
+        raise typer.Exit(FOUND)
+
+
+@app.command()
+def schema(
+    output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it there.")] = None,
+) -> None:
+    """
+    Print the JSON Schema of policy files, for editors.
+    """
+    text = schema_text()
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        fail(f"cannot write `{output}`: {error.strerror}")
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(metavar="NAME_OR_FILE", help="A policy file, or the name of a shipped one.")],
+    as_json: Json = False,  # noqa: FBT002 (a flag)
+) -> None:
+    """
+    Print the chain of a policy in order.
+    """
+    policy = load_policy(name)
+    if as_json:
+        print_json(chain_of(policy))
+    else:
+        typer.echo(printable(shown(policy)))

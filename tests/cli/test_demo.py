@@ -1,0 +1,163 @@
+"""
+`guardrails demo`: the comparison, recorded chats, and what it says where it cannot run.
+"""
+
+import json
+import sys
+
+from pathlib import Path
+
+import pytest
+
+from typer.testing import CliRunner, Result
+
+from guardrails.cli import app
+from guardrails.sinks import read
+from guardrails.testing.scripted_openai import Calls, Fail, ScriptedOpenAI, Text, call
+
+
+TRANSCRIPTS = Path(__file__).parents[1] / "transcripts"
+
+
+@pytest.fixture(autouse=True)
+def eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+def demo(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["demo", *arguments])
+
+
+def transcript(name: str) -> str:
+    return str(TRANSCRIPTS / name)
+
+
+def test_the_demo_shows_both_runs_what_the_model_read_and_its_answer() -> None:
+    shown = demo("--max-requests", "8")
+    assert shown.exit_code == 0, shown.output
+    rows = {line[:15].strip(): line[15:].split() for line in shown.stdout.splitlines()}
+    assert rows["model requests"] == ["8", "6"]
+    assert rows["tool executions"] == ["8", "2"]
+    assert [cost[0] for cost in rows["cost"]] == ["$", "$"]
+    assert "Cost at $1.25 for a million tokens in and $10.00 out." in shown.stdout
+    assert 'status: "duplicate_call_blocked"' in shown.stdout
+    assert 'code: "duplicates.evidence"' in shown.stdout
+    assert 'limit_message: "Every tool call of 3 turns in a row was refused.' in shown.stdout
+    assert "I found no hotel in Shibuya" in shown.stdout
+    assert max(map(len, shown.stdout.splitlines())) <= 80
+    assert "\x1b" not in shown.stdout
+
+
+def test_the_demo_is_data_for_another_program_and_writes_its_records(tmp_path: Path) -> None:
+    shown = demo("--json", "--max-requests", "4", "--policy", "strict", "--records", str(tmp_path / "r.jsonl"))
+    said = json.loads(shown.stdout)
+    assert (said["policy"], said["usd_per_mtok"]) == ("strict", [1.25, 10.0])
+    assert (said["unguarded"]["ended"], said["unguarded"]["requests"]) == ("stopped", 4)
+    assert (said["guarded"]["ended"], said["guarded"]["executions"]) == ("forced", 1)
+    records = list(read(tmp_path / "r.jsonl"))
+    assert [record["n"] for record in records] == list(range(1, len(records) + 1))
+    assert sum(record["event"] == "call" for record in records) == len(said["read"])
+
+
+def test_recorded_chats_are_played_and_what_was_stopped_is_told() -> None:
+    shown = demo("--transcript", transcript("stuck_search.json.gz"), transcript("edit_and_test.json"))
+    assert shown.exit_code == 0, shown.output
+    lines = shown.stdout.splitlines()
+    assert lines[0] == "stuck_search.json.gz: 5 calls, 2 ran, 3 denied"
+    assert lines[2] == "   2  web_search  ran"
+    assert lines[3] == "   3  web_search  denied  duplicates.evidence"
+    assert lines[4].strip() == '{"query": "opening hours of the town library"}'
+    assert "      denials.max_turns_in_a_row." in lines
+    assert "edit_and_test.json: 6 calls, 6 ran, 0 denied" in lines
+    assert " ".join(lines[-3:]).startswith("3 of 11 calls of 2 recorded chats denied by the policy `default`.")
+
+
+@pytest.mark.parametrize(
+    ("file", "note"),
+    [
+        ("no_calls.json", "The recording holds no tool calls."),
+        ("truncated.json", "The recording is truncated: it ends without a final answer."),
+        ("truncated.json", "The recording lacks the results of 1 of 2 calls."),
+    ],
+)
+def test_what_a_recording_lacks_is_said(file: str, note: str) -> None:
+    shown = demo("--transcript", transcript(file))
+    assert shown.exit_code == 0
+    assert note in shown.stdout
+
+
+def test_a_session_that_ended_early_says_how_much_was_not_come_to(tmp_path: Path) -> None:
+    policy = tmp_path / "small.yaml"
+    policy.write_text("version: 1\nextends: default\nbudget: {max_calls: 4}\n")
+    shown = demo("--policy", str(policy), "--transcript", transcript("edit_and_test.json"))
+    assert "because of\n      budget.max_calls; 2 recorded calls were not come to." in shown.stdout
+
+
+def test_played_chats_are_data_for_another_program(tmp_path: Path) -> None:
+    records = tmp_path / "r.jsonl"
+    shown = demo(
+        "--json",
+        "--records",
+        str(records),
+        "--transcript",
+        transcript("stuck_search.json.gz"),
+        "--transcript",
+        transcript("truncated.json"),
+    )
+    said = json.loads(shown.stdout)
+    assert [t["name"] for t in said["transcripts"]] == ["stuck_search.json.gz", "truncated.json"]
+    assert [c["decision"] for c in said["transcripts"][0]["calls"]] == ["ran"] * 2 + ["denied"] * 3
+    assert said["transcripts"][0]["code"] == "denials.max_turns_in_a_row"
+    assert {record["session_id"] for record in read(records)} == {"transcript-1", "transcript-2"}
+
+
+@pytest.mark.parametrize("file", ["cut_off.json", "cut_off.json.gz", "nowhere.json"])
+def test_a_file_that_cannot_be_played_is_one_clear_line(file: str) -> None:
+    failed = demo("--transcript", transcript(file))
+    assert (failed.exit_code, failed.stdout) == (2, "")
+    assert failed.stderr.startswith(transcript(file))
+    assert failed.stderr.count("\n") == 1
+
+
+def test_a_policy_that_is_not_there_is_said() -> None:
+    failed = demo("--policy", "strickt")
+    assert failed.exit_code == 2
+    assert "did you mean `strict`?" in failed.stderr
+
+
+def test_without_the_openai_client_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    # None in sys.modules is how Python itself marks a module that cannot be imported.
+    monkeypatch.setitem(sys.modules, "openai", None)
+    failed = demo()
+    assert failed.exit_code == 2
+    assert failed.stderr == 'the demo needs the openai client: pip install "toolcall-guardrails[openai]"\n'
+
+
+def test_a_real_endpoint_is_run_on_the_same_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    search = Calls(
+        call("search_hotels", {"destination": "Shibuya", "max_price": 150, "check_in": "a", "check_out": "b"})
+    )
+    with ScriptedOpenAI([search, Text("none found"), search, Text("none found")]) as server:
+        shown = demo("--json", "--base-url", server.base_url, "--model", "gpt-5-mini")
+    said = json.loads(shown.stdout)
+    for run in ("unguarded", "guarded"):
+        assert (said[run]["requests"], said[run]["executions"], said[run]["ended"]) == (2, 1, "answered")
+        assert (said[run]["answer"], said[run]["cost_usd"]) == ("none found", None)
+
+
+def test_an_endpoint_that_fails_is_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "-")
+    with ScriptedOpenAI([Fail(401, message="no such key")]) as server:
+        failed = demo("--base-url", server.base_url, "--model", "gpt-5-mini")
+    assert failed.exit_code == 2
+    assert failed.stderr.startswith("the endpoint failed: ")
+    assert "no such key" in failed.stderr
+
+
+def test_openai_itself_is_asked_only_with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    failed = demo("--model", "gpt-5-mini")
+    assert failed.exit_code == 2
+    assert failed.stderr.startswith("set OPENAI_API_KEY")

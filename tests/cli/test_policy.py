@@ -1,0 +1,150 @@
+"""
+`guardrails policy check|schema|show`.
+"""
+
+import json
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from typer.testing import CliRunner, Result
+
+from guardrails.cli import app
+
+
+POLICIES = Path(__file__).parents[2] / "policies"
+MISTAKEN = """\
+version: 1
+budget:
+  max_cals: 20
+  max_elapsed: soon
+duplicates: {rule: never}
+"""
+OWN = """\
+version: 1
+extends: default
+mode: observe
+prices: {small: {input_mtok: 0.5, output_mtok: 2}}
+tools:
+  - {match: [search_*, find_*], cost_usd: 0.01, budget: {max_calls: 3}}
+"""
+
+
+def guardrails(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Any:
+    def put(name: str, text: str) -> str:
+        (tmp_path / name).write_text(text)
+        return str(tmp_path / name)
+
+    return put
+
+
+@pytest.mark.parametrize("name", ["default", "strict", "observe"])
+def test_a_shipped_policy_has_no_mistakes_by_file_and_by_name(name: str) -> None:
+    file = str(POLICIES / f"{name}.yaml")
+    checked = guardrails("policy", "check", file, name)
+    guards = 9 if name == "default" else 11
+    assert checked.exit_code == 0
+    assert checked.stdout.splitlines() == [f"{file}: ok, {guards} guards", f"{name}: ok, {guards} guards"]
+
+
+def test_every_mistake_is_told_with_line_column_and_caret(write: Any) -> None:
+    file = write("bad.yaml", MISTAKEN)
+    checked = guardrails("policy", "check", file)
+    assert checked.exit_code == 1
+    lines = checked.stdout.splitlines()
+    assert [line.split(": ")[0] for line in lines if line.startswith(file)] == [
+        f"{file}:3:3",
+        f"{file}:4:16",
+        f"{file}:5:20",
+    ]
+    assert "did you mean `max_calls`?" in lines[0]
+    assert lines[1].endswith("max_cals: 20")
+    assert lines[2].strip() == "^"
+
+
+def test_one_bad_file_does_not_hide_the_others(write: Any) -> None:
+    good, bad = write("good.yaml", "version: 1\nbudget: {max_calls: 2}\n"), write("bad.yaml", MISTAKEN)
+    checked = guardrails("policy", "check", bad, good)
+    assert checked.exit_code == 1
+    assert f"{good}: ok, 1 guard\n" in checked.stdout
+
+
+def test_a_file_that_is_not_there_is_a_wrong_use_and_no_mistake(write: Any) -> None:
+    checked = guardrails("policy", "check", write("bad.yaml", MISTAKEN), "./nowhere.yaml", "strickt")
+    assert checked.exit_code == 2
+    assert "no policy file `nowhere.yaml`" in checked.stderr
+    assert "did you mean `strict`?" in checked.stderr
+
+
+def test_mistakes_are_data_for_another_program(write: Any) -> None:
+    file = write("bad.yaml", MISTAKEN)
+    checked = guardrails("policy", "check", "--json", file, "default")
+    said = json.loads(checked.stdout)
+    assert checked.exit_code == 1
+    assert said["ok"] is False
+    assert [(f["file"], f["ok"], f["guards"]) for f in said["files"]] == [(file, False, None), ("default", True, 9)]
+    assert [(m["file"], m["line"], m["column"]) for m in said["files"][0]["mistakes"]] == [
+        (file, 3, 3),
+        (file, 4, 16),
+        (file, 5, 20),
+    ]
+
+
+def test_a_mistake_without_a_place_is_told_all_the_same() -> None:
+    said = json.loads(guardrails("policy", "check", "--json", "./nowhere.yaml").stdout)
+    [mistake] = said["files"][0]["mistakes"]
+    assert (mistake["line"], mistake["message"]) == (None, "no policy file `nowhere.yaml`")
+
+
+def test_the_schema_beside_the_policies_is_current() -> None:
+    assert guardrails("policy", "schema").stdout == (POLICIES / "policy.schema.json").read_text()
+
+
+@pytest.mark.parametrize("file", sorted(POLICIES.glob("*.yaml")), ids=lambda file: file.stem)
+def test_a_shipped_policy_names_the_schema_for_editors(file: Path) -> None:
+    assert file.read_text().startswith("# yaml-language-server: $schema=./policy.schema.json\n")
+
+
+def test_the_schema_can_be_written_to_a_file(tmp_path: Path) -> None:
+    written = guardrails("policy", "schema", "-o", str(tmp_path / "s.json"))
+    assert (written.exit_code, written.stdout) == (0, "")
+    assert (tmp_path / "s.json").read_text() == (POLICIES / "policy.schema.json").read_text()
+
+
+def test_a_schema_that_cannot_be_written_is_said_in_one_line(tmp_path: Path) -> None:
+    failed = guardrails("policy", "schema", "-o", str(tmp_path / "no" / "s.json"))
+    assert failed.exit_code == 2
+    assert failed.stderr.startswith("cannot write ")
+    assert failed.stderr.count("\n") == 1
+
+
+def test_a_chain_is_shown_in_order_with_what_is_said_of_single_tools(write: Any) -> None:
+    shown = guardrails("policy", "show", write("own.yaml", OWN)).stdout.splitlines()
+    assert shown[0].endswith("own.yaml: observe, deny on a guard's error, nested envelopes")
+    assert [line.split(".")[0].strip() for line in shown[1:10]] == [str(n) for n in range(1, 10)]
+    assert shown[3] == "  3. Budget(max_calls=1000, max_elapsed=86400.0)"
+    assert shown[10] == "  tools search_*, find_*: cost_usd=0.01, budget={'max_calls': 3}"
+    assert shown[11] == "  price of small: $0.5 / $2 per Mtok"
+
+
+def test_a_chain_is_data_for_another_program(write: Any) -> None:
+    said = json.loads(guardrails("policy", "show", "--json", write("own.yaml", OWN)).stdout)
+    assert said["mode"] == "observe"
+    assert [guard["guard"] for guard in said["guards"]][:3] == ["tool_filter", "validation", "budget"]
+    assert said["tools"] == [{"match": ["search_*", "find_*"], "cost_usd": 0.01, "budget": {"max_calls": 3}}]
+    assert said["prices"] == {"small": {"input_mtok": 0.5, "output_mtok": 2.0}}
+
+
+@pytest.mark.parametrize(("text", "code"), [(MISTAKEN, 1), (None, 2)])
+def test_a_policy_that_cannot_be_used_is_not_shown(write: Any, tmp_path: Path, text: str | None, code: int) -> None:
+    file = str(tmp_path / "none.yaml") if text is None else write("bad.yaml", text)
+    shown = guardrails("policy", "show", file)
+    assert (shown.exit_code, shown.stdout) == (code, "")
+    assert file in shown.stderr
