@@ -162,6 +162,43 @@ def test_a2_an_exception_is_an_error_and_never_an_empty_list(clock: Any) -> None
     assert (empty.status, empty.value, empty.total_matches) == ("success", [], 0)
 
 
+@pytest.mark.parametrize(
+    ("error", "error_type"),
+    [
+        (RuntimeError("execution failed"), "other"),
+        (PermissionError(13, "Permission denied", "/etc/shadow"), "permission"),
+        (FileNotFoundError(2, "No such file or directory", "a.txt"), "not_found"),
+        (NotADirectoryError(20, "Not a directory", "a/b"), "invalid_path"),
+        (TimeoutError("timed out"), "timeout"),
+    ],
+)
+def test_d4_failures_are_data_and_the_session_goes_on(error: Exception, error_type: str, clock: Any) -> None:
+    session = Policy.load("default").session("s", clock=clock)
+
+    def fail(*_: Any) -> None:
+        raise error
+
+    failed = session.call("t", {"n": 1}, fail)
+    assert (failed.status, failed.error_type) == ("error", error_type)
+    assert failed.next_action in ("retry", "fix_arguments", "fix_precondition", "ask_user", "give_up")
+    assert session.call("t", {"n": 2}, ok).ok
+
+
+def test_d4_a_tool_that_is_not_there_and_arguments_that_do_not_fit_are_data_too(clock: Any) -> None:
+    def book(nights: int) -> str:
+        raise AssertionError
+
+    session = Policy.load("default", tools=[book]).session("s", clock=clock)
+    missing = session.call("boook", {"nights": 1}, ok).to_dict()
+    invalid = session.call("book", {"nights": "many"}, ok).to_dict()
+    assert (missing["status"], missing["error_type"], missing["next_action_hint"]) == (
+        "denied",
+        "tool_missing",
+        "Did you mean `book`?",
+    )
+    assert (invalid["status"], invalid["errors"][0]["field"]) == ("validation_error", "nights")
+
+
 def test_secrets_in_an_exception_do_not_reach_the_model(clock: Any) -> None:
     def boom(*_: Any) -> None:
         raise RuntimeError(

@@ -41,7 +41,7 @@ class ToolBudget(Guard):
             return None
         return Denial(
             code=f"tools.budget.{self.limit}",
-            message=f"`{call.tool}` has used {self._shown(used)} of {self._shown(self.amount)} in this session.",
+            message=f"`{call.tool}` has used {self._shown(used)} of its {self._shown(self.amount)} in this session.",
             hint="Use another tool, or go on with what you have.",
             values={"used": self._shown(used), "limit": self._shown(self.amount)},
         )
@@ -100,6 +100,8 @@ def tool_budgets(settings: dict[str, Any]) -> list[ToolBudget]:
         name = Budget.aliases.get(key, key)
         if value is None or name in ("mode", "final_answer_reserve_usd"):
             continue
-        amount = micro_dollars(value) if name == "max_cost_usd" else int(value * (1000 if name == "max_elapsed" else 1))
+        amount = (
+            micro_dollars(value) if name == "max_cost_usd" else round(value * (1000 if name == "max_elapsed" else 1))
+        )
         made.append(ToolBudget(limit=name, amount=amount, mode=mode))
     return made

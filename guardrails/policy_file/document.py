@@ -51,6 +51,8 @@ def adapter() -> "TypeAdapter[dict[str, Any]]":
             "mode": mode,
             "on_error": Literal["deny", "allow"],
             **{cls.name: guards[cls.name] for cls in RULE_GUARDS},
+            # A word of both: what is declared of the tool, or how its failures are judged.
+            "retryable": bool | guards["retryable"],
         },
         strict,
         required=frozenset({"match"}),
@@ -109,7 +111,7 @@ def settings(data: dict[str, Any]) -> dict[str, Any]:
 def _rule(entry: dict[str, Any]) -> Rule:
     entry = dict(entry)
     match = entry.pop("match")
-    guards = {cls.name: _plain(entry.pop(cls.name)) for cls in RULE_GUARDS if cls.name in entry}
+    guards = {cls.name: _plain(entry.pop(cls.name)) for cls in RULE_GUARDS if isinstance(entry.get(cls.name), dict)}
     mode, on_error = entry.pop("mode", None), entry.pop("on_error", None)
     patterns = (match,) if isinstance(match, str) else tuple(match)
     return Rule(match=patterns, declared=_plain(entry), guards=guards, mode=mode, on_error=on_error)

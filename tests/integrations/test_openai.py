@@ -794,7 +794,7 @@ def test_all_ways_of_driving_come_to_the_same(serve: Serve) -> None:
 
 
 def test_d9_control_characters_of_tools_and_models_do_not_enter_the_conversation() -> None:
-    script = [Calls(call("show", {})), Text("bell\x07 and nul\x00, a tab\t stays")]
+    script: list[Reply] = [Calls(call("show", {})), Text("bell\x07 and nul\x00, a tab\t stays")]
     with ScriptedOpenAI(script) as server:
         session = Policy([Budget(max_calls=5)], envelope="merged").session("s")
         messages: list[Any] = [{"role": "user", "content": "go"}]
