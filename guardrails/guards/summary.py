@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ..envelope import Envelope
+from ..jsonable import dumps
 from ..state import SessionState
 from ..types import Outcome, ToolCall
 from .base import Facts, Guard, guard
@@ -45,13 +46,14 @@ class Summary(Guard):
             return envelope
         value = envelope.value
         found, total, more = survey(value)
-        if self.total and envelope.total_matches is None and total is not None:
+        if self.total and envelope.total_matches is None and total is not None and outcome.complete:
             envelope.total_matches = total
         if envelope.is_complete is None:
-            envelope.is_complete = more is None
+            cut = not outcome.complete or (envelope.rendered is not None and not envelope.rendered.complete)
+            envelope.is_complete = more is None and not cut
             if more is not None:
                 envelope.hint(more)
-            elif found is not None and envelope.next_action_hint is None:
+            elif found is not None and not cut and envelope.next_action_hint is None:
                 envelope.next_action_hint = _next_step(found)
         return envelope
 
@@ -71,7 +73,8 @@ def survey(value: Any) -> tuple[int | None, int | None, str | None]:
         return len(value), len(value), None
     if not isinstance(value, dict):
         return None, None, None
-    telling = _TELLING.intersection(value)
+    # The view's way walks through the smaller of the two, which a large result is not.
+    telling = value.keys() & _TELLING
     if not telling:
         return None, None, None
     found = next((len(value[key]) for key in LISTS if key in telling and isinstance(value[key], (list, tuple))), None)
@@ -99,8 +102,8 @@ def summarise(call: ToolCall) -> Any:
     left = MAX_SUMMARY - 2
     for key, value in arguments.items():
         name, short = str(key)[:MAX_STRING], _cut(value)
-        left -= len(name.encode(errors="replace")) + len(str(short).encode(errors="replace")) + 6
-        if left < len('"...": "cut"'):
+        left -= _size(name) + _size(short) + 2
+        if left < len('"...":"cut",'):
             summary["..."] = "cut"
             break
         summary[name] = short
@@ -113,7 +116,18 @@ def _cut(value: Any) -> Any:
     if isinstance(value, int) and -(2**63) <= value < 2**63:
         return value
     text = value if isinstance(value, str) else repr_of(value)
-    return text if len(text) <= MAX_STRING else f"{text[:MAX_STRING]}..."
+    shown = text[:MAX_STRING]
+    while _size(shown) > MAX_SUMMARY - 3:
+        shown = shown[: len(shown) // 2]
+    return text if len(shown) == len(text) else f"{shown}..."
+
+
+def _size(value: Any) -> int:
+    """
+    Bytes of *value* as JSON.
+    """
+    written = dumps(value)
+    return 6 * len(str(value)) if written is None else len(written)
 
 
 def repr_of(value: Any) -> str:
