@@ -80,11 +80,15 @@ class Retryable(Guard):
         kind = outcome.error_type
         if kind is None:
             return envelope
-        prior = envelope.retryable if envelope.retryable is not None else facts.tool.retryable
+        prior = _claim(envelope)
+        if prior is None:
+            prior = facts.tool.retryable
         passing = kind in TRANSIENT if prior is None else prior and kind not in NEVER
         unsafe = kind in AMBIGUOUS and facts.tool.idempotent is False and not facts.tool.read_only
         attempts = _failed_attempts(call, state)
         left = max(0, self.max_retries + 1 - attempts)
+        if envelope.max_retries_remaining is not None:
+            left = min(left, envelope.max_retries_remaining)
         wait = self._wait_ms(outcome, attempts)
         too_long = wait > self.max_wait * 1000
         stuck = _same_error_run(call, kind, state) > self.max_same_error
@@ -92,30 +96,44 @@ class Retryable(Guard):
             envelope.retryable = True
             envelope.retry_after_ms = wait
             envelope.max_retries_remaining = left
-            envelope.next_action = "retry"
-            envelope.hint(f"Wait {wait / 1000:g} s, then repeat the same call.")
+            _advise(envelope, "retry", f"Wait {wait / 1000:g} s, then repeat the same call.")
             return envelope
         envelope.retryable = False
         envelope.max_retries_remaining = 0
+        envelope.retry_after_ms = wait if passing and too_long else None
         if unsafe:
-            envelope.next_action = "ask_user"
-            envelope.hint("It may have taken effect. Check before repeating it, or ask the user.")
+            _advise(envelope, "ask_user", "It may have taken effect. Check before repeating it, or ask the user.")
         elif passing or kind in TRANSIENT:
-            envelope.next_action = "give_up"
-            if too_long:
-                envelope.retry_after_ms = wait
-            envelope.hint("It does not pass by waiting. Use another tool, or tell the user what does not work.")
+            _advise(
+                envelope,
+                "give_up",
+                "It does not pass by waiting. Use another tool, or tell the user what does not work.",
+            )
         else:
-            action, hint = NEXT[kind]
-            envelope.next_action = action
-            envelope.retryable_after_correction = action in ("fix_arguments", "fix_precondition")
-            envelope.hint(hint)
+            _advise(envelope, *NEXT[kind])
+            envelope.retryable_after_correction = envelope.next_action in ("fix_arguments", "fix_precondition")
         return envelope
 
     def _wait_ms(self, outcome: Outcome, attempts: int) -> int:
         if outcome.retry_after_ms is not None:
             return outcome.retry_after_ms
         return int(min(self.backoff * 2 ** min(attempts - 1, 30), self.max_wait) * 1000)
+
+
+def _claim(envelope: Envelope) -> bool | None:
+    """
+    Whether a tool's own envelope says that the same call may work; None where it says nothing of it.
+    """
+    if envelope.retryable is not None:
+        return envelope.retryable
+    return None if envelope.next_action is None else envelope.next_action == "retry"
+
+
+def _advise(envelope: Envelope, action: NextAction, hint: str) -> None:
+    # What a tool says of its own failure is better informed.
+    if envelope.next_action is None:
+        envelope.next_action = action
+        envelope.hint(hint)
 
 
 def _failed_attempts(call: ToolCall, state: SessionState) -> int:
