@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""
+Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
+
+    demo        show a stuck agent without and with guards
+    test        run the tests
+    lint, type  ruff; mypy
+    policies    check the shipped policies
+    bench       a short run of the benchmarks
+    others      the tests on every other Python from 3.11 to 3.13 that is here
+    tests-all   test, then others
+    ci          all of these
+
+It needs Python 3.11 or newer with `venv`, and uses `uv` where that is on the PATH. A target installs what it needs into
+.venv, and again only when pyproject.toml has changed.
+"""
+# ruff: noqa: S603, T201, UP031, UP036 (it runs programs, it talks, and an old Python must be able to read it)
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+
+from pathlib import Path
+
+
+ROOT = Path(__file__).resolve().parent
+HERE = "%d.%d" % sys.version_info[:2]
+EXTRAS = ("openai", "test", "dev")  # each holds those before it
+BENCH = ("--benchmark-enable", "--benchmark-max-time=0.1", "--benchmark-min-rounds=3", "--benchmark-columns=median")
+VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
+
+
+def run(*command, quiet=False):
+    """The exit code of a command, and what it printed where it is *quiet*."""
+    try:
+        done = subprocess.run([str(part) for part in command], cwd=ROOT, capture_output=quiet, text=True, check=False)
+    except OSError as error:
+        return 1, str(error)
+    if not quiet:
+        return done.returncode, ""
+    return done.returncode, (done.stdout + (done.stderr if done.returncode else "")).strip()
+
+
+def fail(message):
+    """End with exit code 2 and one clear message."""
+    print(message, file=sys.stderr)
+    sys.exit(2)
+
+
+def interpreter(version):
+    """A Python of *version* that works, or None: from the PATH, else from pyenv, whose shims may be switched off."""
+    pyenv = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
+    for python in [f"python{version}", *sorted(pyenv.glob(f"versions/{version}*/bin/python"))]:
+        if run(python, "-c", VERSION, quiet=True) == (0, version):
+            return python
+    return None
+
+
+def make(venv, base, uv):
+    """A new environment of the interpreter *base* in place of whatever *venv* is."""
+    venv.unlink() if venv.is_symlink() or venv.is_file() else shutil.rmtree(venv, ignore_errors=True)
+    code, text = run(*([uv, "venv", "--python", base] if uv else [base, "-m", "venv"]), venv, quiet=True)
+    if code:
+        shutil.rmtree(venv, ignore_errors=True)
+        bare = not uv and run(base, "-c", "import ensurepip, venv", quiet=True)[0]
+        fail("this Python has no `ensurepip`; on Debian and Ubuntu: apt-get install python3-venv" if bare else text)
+
+
+def ready(extra, folder=".venv", version=HERE, base=None):
+    """The interpreter of the environment *folder*, with *extra* installed as pyproject.toml now has it."""
+    venv, uv = ROOT / folder, shutil.which("uv")
+    python, stamp = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python"), venv / "installed.txt"
+    digest = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
+    works = run(python, "-c", VERSION, quiet=True) == (0, version)
+    if works and stamp.is_file() and stamp.read_text() in {f"{digest} {e}" for e in EXTRAS[EXTRAS.index(extra) :]}:
+        return python
+    if not works or (not uv and run(python, "-m", "pip", "--version", quiet=True)[0]):
+        make(venv, base or getattr(sys, "_base_executable", sys.executable), uv)
+    stamp.unlink(missing_ok=True)
+    print(f"installing .[{extra}] into {folder}", flush=True)
+    install = [uv, "pip", "install", "--python", python] if uv else [python, "-m", "pip", "install"]
+    if run(*install, "--quiet", "--editable", f".[{extra}]")[0]:
+        fail(f"the installation failed; {folder} is kept, the next run goes on from there")
+    stamp.write_text(f"{digest} {extra}")
+    return python
+
+
+def others(*arguments):
+    """The tests on every other Python that is here; the worst exit code."""
+    worst = 0
+    for version in ("3.11", "3.12", "3.13"):
+        base = interpreter(version) if version != HERE else None
+        if base:
+            print(f"--- tests on Python {version}", flush=True)
+            python = ready("test", f".venv-{version}", version, base)
+            worst = max(worst, run(python, "-m", "pytest", "-q", *arguments)[0])
+        elif version != HERE:
+            print(f"--- no Python {version} here", flush=True)
+    return worst
+
+
+def main(target="help", *arguments):
+    """Run one target; its exit code."""
+    steps = {
+        "demo": ("openai", "-m", "guardrails", "demo"),
+        "test": ("test", "-m", "pytest", "-q"),
+        "lint": ("dev", "-m", "ruff", "check", "."),
+        "format": ("dev", "-m", "ruff", "format", "--check", "."),
+        "type": ("dev", "-m", "mypy"),
+        "policies": ("openai", "-m", "guardrails", "policy", "check", *sorted(ROOT.glob("policies/*.yaml"))),
+        "bench": ("test", "-m", "pytest", "-q", "benchmarks", *BENCH),
+    }
+    groups = {"lint": ("lint", "format"), "tests-all": ("test", "others")}
+    groups["ci"] = ("test", "lint", "format", "type", "policies", "bench", "others")
+    if target not in {*steps, *groups, "others"}:
+        print(__doc__.strip())
+        return 0 if target in {"help", "-h", "--help"} else 2
+    worst = 0
+    for name in groups.get(target, (target,)):
+        print(f"=== {name}", flush=True)
+        extra, *command = steps.get(name, ("",))
+        worst = max(worst, others(*arguments) if name == "others" else run(ready(extra), *command, *arguments)[0])
+    return worst
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("PIP_DISABLE_PIP_VERSION_CHECK", "1")
+    if sys.version_info < (3, 11):
+        fail("dev.py needs Python 3.11 or newer, this is %s: run it as `python3.11 dev.py`, say" % HERE)
+    sys.exit(main(*sys.argv[1:]))
