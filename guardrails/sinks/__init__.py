@@ -1,0 +1,35 @@
+"""
+Write records off the hot path, one JSON line each, and read them back.
+
+`put` appends to a queue in memory and returns; one daemon thread per sink turns records into lines and appends them to
+the file in batches. A batch is whole lines, written under `flock`, so several processes may share one file (a regular
+file on a local POSIX file system).
+
+What is lost, and when: nothing on a clean exit. After `kill -9` (or SIGTERM without a handler, or `os._exit`) the
+records of the last flush interval and the batch being written; while the writer is behind or the file is faulty, what
+the queue holds. Lines are handed to the operating system, not forced to the disk: a power failure may take more.
+"""
+
+from .base import Entry, MemorySink, OnRecord, Record, Sink
+from .erase import Arguments, ErasePath, Results, parse_path
+from .json_lines import JsonLines
+from .line import to_line
+from .reading import ReadReport, by_session, read
+
+
+__all__ = [
+    "Arguments",
+    "Entry",
+    "ErasePath",
+    "JsonLines",
+    "MemorySink",
+    "OnRecord",
+    "ReadReport",
+    "Record",
+    "Results",
+    "Sink",
+    "by_session",
+    "parse_path",
+    "read",
+    "to_line",
+]

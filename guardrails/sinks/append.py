@@ -1,0 +1,102 @@
+"""
+Append lines to a file that others append to as well: opened, locked, a torn end repaired.
+"""
+
+import errno
+import fcntl
+import os
+import select
+import stat
+import time
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+
+WAIT_S: Final = 1.0
+"""How long a write waits for another process's lock, or for the reader of a full pipe, before that is a fault."""
+
+
+def open_to_append(path: Path) -> int:
+    """
+    A descriptor of the file *path*, which is made where it is missing, for its owner only, and so is its folder.
+
+    Does not block. Raises OSError.
+    """
+    try:
+        regular = stat.S_ISREG(path.stat().st_mode)
+    except FileNotFoundError:
+        regular = True
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    # Reading is for the last byte; a pipe opened for both would seem to have a reader.
+    mode = os.O_RDWR if regular else os.O_WRONLY
+    return os.open(path, mode | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY, 0o600)
+
+
+def append(fd: int, lines: bytes) -> tuple[int, OSError | None]:
+    """
+    Append *lines*; how many bytes of them are in the file for good (whole lines, unless it is a pipe), and the fault.
+    """
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        return _write(fd, lines)
+
+    _lock(fd)
+    try:
+        before = os.fstat(fd)
+        if not before.st_nlink:
+            raise FileNotFoundError(errno.ENOENT, "deleted while it was open")
+
+        torn = before.st_size > 0 and os.pread(fd, 1, before.st_size - 1) != b"\n"
+        done, error = _write(fd, b"\n" + lines if torn else lines)
+        if error is None:
+            return len(lines), None
+
+        whole = lines.rfind(b"\n", 0, max(done - torn, 0)) + 1
+        # Only where nobody without the lock has written meanwhile. Else, or where it fails, the next write ends the line.
+        with suppress(OSError):
+            if os.fstat(fd).st_size == before.st_size + done:
+                os.ftruncate(fd, before.st_size + (torn + whole if whole else 0))
+
+        return whole, error
+    finally:
+        # Explicitly, since a child forked meanwhile holds a copy of the descriptor.
+        with suppress(OSError):
+            fcntl.flock(fd, fcntl.LOCK_UN)
+
+
+def _write(fd: int, data: bytes) -> tuple[int, OSError | None]:
+    view, done = memoryview(data), 0
+    while done < len(data):
+        try:
+            done += os.write(fd, view[done:])
+        except BlockingIOError as error:
+            full = select.poll()
+            full.register(fd, select.POLLOUT)
+            if not full.poll(WAIT_S * 1000):
+                return done, error
+        except OSError as error:
+            return done, error
+
+    return done, None
+
+
+def _lock(fd: int) -> None:
+    until = time.monotonic() + WAIT_S
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                raise BlockingIOError(errno.EAGAIN, "locked by another process") from None
+
+            time.sleep(0.001)
+        except OSError as error:
+            # A file system without locks: O_APPEND alone has to do.
+            if error.errno not in {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS}:
+                raise
+
+            return
+        else:
+            return

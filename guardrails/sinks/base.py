@@ -1,0 +1,102 @@
+"""
+What every sink does, and the sinks that pass a record on at once.
+"""
+
+import logging
+import threading
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Protocol, runtime_checkable
+
+from ..logs import log
+
+
+Record = dict[str, Any]
+Entry = Record | Callable[[], Record]
+"""A record, or a function without parameters that makes it off the hot path."""
+
+
+@runtime_checkable
+class Sink(Protocol):
+    """
+    Where records go. Every record that was put is counted once: written, dropped (no room, or closed) or failed.
+    """
+
+    @property
+    def written(self) -> int: ...
+    @property
+    def dropped(self) -> int: ...
+    @property
+    def failed(self) -> int: ...
+
+    def put(self, record: Entry, size_hint: int) -> None:
+        """
+        Hand *record* over, about *size_hint* bytes of it; called on the hot path, never raises.
+
+        The record, and what a function will make it from, belong to the sink from here on and must not be changed.
+        """
+
+    def flush(self, timeout: float | None = None) -> bool:
+        """
+        Wait up to *timeout* seconds until all that was put is written; False where it is not.
+        """
+
+    def close(self) -> None:
+        """
+        Flush; what is put later is dropped. A second close does nothing.
+        """
+
+
+class OnRecord:
+    """
+    Call *on_record* with each record, at once and in the caller's thread; what it raises is counted and said once.
+    """
+
+    def __init__(self, on_record: Callable[[Record], object]) -> None:
+        self._on_record = on_record
+        self._counting = threading.RLock()
+        self._closed = False
+        self.written = self.dropped = self.failed = 0
+
+    def put(self, record: Entry, size_hint: int = 0) -> None:
+        if self._closed:
+            with self._counting:
+                self.dropped += 1
+            return
+
+        try:
+            self._on_record(record() if callable(record) else record)
+        except Exception as error:  # noqa: BLE001  a record never fails the call it is about
+            with self._counting:
+                self.failed += 1
+                first = self.failed == 1
+            if first:
+                say(logging.WARNING, "`on_record` raised `%s`, the record is lost", type(error).__name__)
+        else:
+            with self._counting:
+                self.written += 1
+
+    def flush(self, timeout: float | None = None) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._closed = True
+
+
+class MemorySink(OnRecord):
+    """
+    Keep the records, as they were put, in the list *records*; for tests.
+    """
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        super().__init__(self.records.append)
+
+
+def say(level: int, message: str, *values: object) -> None:
+    """
+    Log *message*; a handler of the host's that raises must not end a writer.
+    """
+    with suppress(Exception):
+        log.log(level, message, *values)

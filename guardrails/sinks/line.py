@@ -1,0 +1,66 @@
+"""
+A record as one line of JSON, whatever its values are; a lone surrogate is escaped.
+"""
+
+import json
+
+from contextlib import suppress
+from typing import Any, Final
+
+import orjson
+
+from .base import Record
+from .erase import PAYLOADS, ErasePath, erase_paths
+from .plain_json import OPTIONS, name_of, simpler, to_json
+
+
+_READY: Final = frozenset({type(None), bool, int, float, str, dict, list, orjson.Fragment})
+
+
+def to_line(record: Record, withheld: frozenset[str] = frozenset(), paths: tuple[ErasePath, ...] = ()) -> bytes:
+    """
+    *record* as one line of JSON, without the keys *withheld* and what *paths* lead to; `erased` lists what went.
+
+    Raises nothing for any value.
+    """
+    erased: list[str] = []
+    shown = record
+    if not withheld.isdisjoint(record):
+        erased = [key for key in record if key in withheld]
+        shown = {key: value for key, value in record.items() if key not in withheld}
+
+    if paths or not _READY.issuperset(map(type, shown.values())):
+        shown = {key: _opened(key, value) for key, value in shown.items()}
+
+    if paths:
+        erase_paths(shown, paths, erased)
+
+    if erased:
+        shown = {**shown, "erased": [*shown.get("erased", ()), *dict.fromkeys(erased)]}
+
+    try:
+        line = orjson.dumps(shown, simpler, OPTIONS | orjson.OPT_APPEND_NEWLINE)
+    except (TypeError, ValueError, RecursionError):
+        pairs = (json.dumps(str(key)).encode() + b":" + to_json(value) for key, value in shown.items())
+        line = b"{" + b",".join(pairs) + b"}\n"
+
+    # Between the tokens of ready JSON a newline is only white space, inside of them it cannot stand.
+    return line if line.find(b"\n") == len(line) - 1 else line[:-1].replace(b"\n", b" ") + b"\n"
+
+
+def _opened(key: str, value: Any) -> Any:
+    if callable(value) and not isinstance(value, type):
+        try:
+            value = value()
+        except Exception as error:  # noqa: BLE001  the rest of the record is still worth having
+            return name_of(error)
+
+    if key in PAYLOADS and isinstance(value, bytes):
+        try:
+            orjson.loads(value)
+            return orjson.Fragment(value)
+        except ValueError:
+            with suppress(ValueError, RecursionError):
+                return json.loads(value)
+
+    return value

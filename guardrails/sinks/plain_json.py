@@ -1,0 +1,118 @@
+"""
+Any value as plain JSON. Raises nothing, and uses nothing up: an iterator or an open file is named, not read.
+
+Bytes become UTF-8 text or else base64, sets lists, NaN and infinities null, decimals and paths text, pydantic models
+and dataclasses objects. Integers beyond 64 bits stay exact up to 4,300 digits (hexadecimal text above), keys become
+text; deeper than 200 levels, a cycle, or any other type leaves `<its type>`, since a repr may be long, unstable or secret.
+"""
+
+import base64
+import json
+import math
+import os
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+import orjson
+
+
+MAX_DEPTH: Final = 200
+"""Below orjson's 254 and Python's 1,000."""
+OPTIONS: Final = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
+"""How orjson writes such values."""
+_MAX_INT_BITS: Final = 14_280
+"""About 4,299 digits: Python refuses to print more than 4,300 (`sys.int_info.default_max_str_digits`)."""
+
+
+def to_json(value: Any) -> bytes:
+    """
+    *value* as JSON.
+    """
+    try:
+        return orjson.dumps(value, simpler, OPTIONS)
+    except (TypeError, ValueError, RecursionError):
+        return json.dumps(plain(value), separators=(",", ":")).encode()
+
+
+def plain(value: Any, depth: int = 0, above: frozenset[int] = frozenset()) -> Any:
+    """
+    A copy of *value* that is only dicts with text keys, lists, text, finite numbers, booleans and None. Raises nothing.
+    """
+    if scalar := _SCALARS.get(type(value)):
+        return scalar(value)
+
+    if depth >= MAX_DEPTH or id(value) in above:
+        return name_of(value)
+
+    above |= {id(value)}
+    try:
+        if isinstance(value, dict):
+            return {_key(key): plain(each, depth + 1, above) for key, each in list(value.items())}
+
+        if isinstance(value, list | tuple):
+            return [plain(each, depth + 1, above) for each in list(value)]
+
+        inside = json.loads(orjson.dumps(value)) if isinstance(value, orjson.Fragment) else _native(value)
+        return plain(inside, depth + 1, above)
+    except Exception:  # noqa: BLE001  whatever the object's own methods raise
+        return name_of(value)
+
+
+def simpler(value: Any) -> Any:
+    """
+    *value*, of a type that JSON does not know, as one that it does, one level deep.
+    """
+    for types, simpler in _SIMPLER:
+        if isinstance(value, types):
+            return simpler(value)
+
+    if is_dataclass(value) and not isinstance(value, type):
+        return {each.name: getattr(value, each.name) for each in fields(value)}
+
+    return value.model_dump() if hasattr(type(value), "model_dump") else name_of(value)
+
+
+def _native(value: Any) -> Any:
+    try:
+        return orjson.loads(orjson.dumps(value, option=OPTIONS))
+    except (TypeError, ValueError):
+        return simpler(value)
+
+
+def _key(key: Any) -> str:
+    return key if type(key) is str else str(plain(key))
+
+
+def _text(data: bytes | bytearray | memoryview) -> str:
+    try:
+        return bytes(data).decode()
+    except UnicodeDecodeError:
+        return base64.b64encode(data).decode()
+
+
+def name_of(value: object) -> str:
+    """
+    What stands for a value that has no other form.
+    """
+    return f"<{type(value).__qualname__}>"
+
+
+_SIMPLER: Final[tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...]] = (
+    ((bytes, bytearray, memoryview), _text),
+    ((set, frozenset), lambda value: sorted(value, key=repr)),
+    (Mapping, dict),
+    (Decimal, str),
+    (os.PathLike, os.fspath),
+)
+
+
+_SCALARS: Final[dict[type, Callable[[Any], Any]]] = {
+    type(None): lambda value: value,
+    bool: lambda value: value,
+    str: lambda value: value,
+    int: lambda value: value if value.bit_length() <= _MAX_INT_BITS else hex(value),
+    float: lambda value: value if math.isfinite(value) else None,
+}

@@ -1,0 +1,75 @@
+"""
+Read records back: the lines of a file, and the records of each session in their order.
+"""
+
+import json
+import math
+import os
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from .base import Record
+
+
+@dataclass(slots=True)
+class ReadReport:
+    """
+    What `read` met: *lines* in all (blank ones too), and the numbers, from 1, of those that are *broken*.
+    """
+
+    lines: int = 0
+    broken: list[int] = field(default_factory=list)
+
+
+def read(path: str | os.PathLike[str], report: ReadReport | None = None) -> Iterator[Record]:
+    """
+    The records in the file *path*, in its order; lines that are no JSON object are skipped and noted in *report*.
+
+    Integers of any length come back exact. Raises OSError where the file cannot be read.
+    """
+    report = report if report is not None else ReadReport()
+    with Path(path).open("rb") as file:
+        for line in file:
+            report.lines += 1
+            record = _parse(line)
+            if isinstance(record, dict):
+                yield record
+            elif line.strip():
+                report.broken.append(report.lines)
+
+
+def by_session(records: Iterable[Record], key: str = "session_id") -> dict[Any, list[Record]]:
+    """
+    *records* by their session, each session's in the order of its own number `n`; those without one come last.
+    """
+    sessions: dict[Any, list[Record]] = {}
+    for record in records:
+        sessions.setdefault(record.get(key), []).append(record)
+
+    for session in sessions.values():
+        session.sort(key=lambda record: n if isinstance(n := record.get("n"), int) else math.inf)
+
+    return sessions
+
+
+_SAME_DIGITS: Final = bytes(ord("0") if chr(code) in "0123456789" else ord(" ") for code in range(256))
+
+
+def _parse(line: bytes) -> Any:
+    digits = line.translate(_SAME_DIGITS)
+    # orjson makes floats of integers beyond 64 bits.
+    beyond = b"0" * 20 in digits or (b"-9" in line and b"0" * 19 in digits)
+    try:
+        return json.loads(line) if beyond else orjson.loads(line)
+    except ValueError:
+        pass
+
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None

@@ -1,0 +1,150 @@
+import dataclasses
+
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.sinks.conftest import written
+
+
+ARGUMENTS = {
+    "city": "Shibuya",
+    "password": "hunter2",
+    "headers": {"Authorization": "Bearer x", "accept": "text"},
+    "users": [{"name": "a", "token": "t0"}, {"name": "b", "token": "t1"}],
+}
+
+
+def without(*keys: str) -> dict[str, object]:
+    return {key: value for key, value in ARGUMENTS.items() if key not in keys}
+
+
+@pytest.mark.parametrize(
+    ("paths", "arguments", "erased"),
+    [
+        (["arguments.password"], without("password"), ["arguments.password"]),
+        (["arguments.PASS*"], without("password"), ["arguments.password"]),
+        (["arguments.pass"], ARGUMENTS, None),
+        (["password"], ARGUMENTS, None),
+        (
+            ["arguments.headers.*"],
+            {**ARGUMENTS, "headers": {}},
+            ["arguments.headers.Authorization", "arguments.headers.accept"],
+        ),
+        (
+            ["arguments.headers.authorization"],
+            {**ARGUMENTS, "headers": {"accept": "text"}},
+            ["arguments.headers.Authorization"],
+        ),
+        (
+            ["arguments.users.*.token", "arguments.password"],
+            {**without("password"), "users": [{"name": "a"}, {"name": "b"}]},
+            ["arguments.users.0.token", "arguments.users.1.token", "arguments.password"],
+        ),
+        (["arguments.*.token"], ARGUMENTS, None),
+        (["arguments.users.1"], {**ARGUMENTS, "users": [{"name": "a", "token": "t0"}, None]}, ["arguments.users.1"]),
+        (
+            ["arguments.**.token"],
+            {**ARGUMENTS, "users": [{"name": "a"}, {"name": "b"}]},
+            ["arguments.users.0.token", "arguments.users.1.token"],
+        ),
+        (
+            ["**.token", "**.token"],
+            {**ARGUMENTS, "users": [{"name": "a"}, {"name": "b"}]},
+            ["arguments.users.0.token", "arguments.users.1.token"],
+        ),
+        (["arguments.**"], {}, [f"arguments.{key}" for key in ARGUMENTS]),
+        (["arguments.*", "arguments.password"], {}, [f"arguments.{key}" for key in ARGUMENTS]),
+        (["arguments"], None, ["arguments"]),
+        (["arg*.city.*"], ARGUMENTS, None),
+    ],
+)
+@pytest.mark.parametrize("ready", [False, True], ids=["dict", "bytes"])
+def test_redaction_erases_by_path_and_says_what(
+    paths: list[str], arguments: object, erased: list[str] | None, ready: bool
+) -> None:
+    before = orjson.dumps(ARGUMENTS)
+    record = written({"n": 1, "tool": "t", "arguments": before if ready else ARGUMENTS}, redact=tuple(paths))
+
+    assert record.get("arguments") == arguments
+    assert record.get("erased") == erased
+    assert (record["n"], record["tool"]) == (1, "t")
+    assert orjson.dumps(ARGUMENTS) == before
+
+
+@dataclasses.dataclass(slots=True)
+class Hotel:
+    name: str
+
+
+def nested(depth: int, value: Any = 1) -> Any:
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kept"),
+    [
+        ('{"password": "hunter2"', None),
+        (b'{"password": "hunter2"', None),
+        (orjson.Fragment(b'{"password": "hunter2"'), None),
+        (lambda: "password=hunter2", None),
+        (orjson.Fragment(b"[" * 150 + b'{"password":"hunter2"}' + b"]" * 150), nested(150, {})),
+        ([orjson.Fragment(b"[" * 3000 + b'"hunter2"' + b"]" * 3000), 2**70], ...),
+        (nested(3000, "hunter2"), ...),
+        (orjson.Fragment(b'{"n":18446744073709551616,"password":"hunter2"}'), {"n": 2**64}),
+        (Hotel({"password": "hunter2"}), {"name": {}}),  # type: ignore[arg-type]
+        (b'{"a":"\\ud800","password":"hunter2"}', {"a": "\ud800"}),
+        ([{"b": b"\xff", "password": "hunter2"}], [{"b": "/w=="}]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_cannot_be_looked_into_is_erased_whole(arguments: object, kept: object) -> None:
+    record = written({"n": 1, "arguments": arguments}, redact=("arguments.**.password",))
+
+    assert "hunter2" not in str(record)
+    if kept is None:
+        assert record == {"n": 1, "erased": ["arguments"]}
+    elif kept is not ...:
+        assert record["arguments"] == kept
+
+
+def test_a_record_that_lists_erasures_already_keeps_them() -> None:
+    record = written({"n": 1, "arguments": {"a": 1}, "erased": ["results"]}, redact=("arguments.a",))
+    assert record["erased"] == ["results", "arguments.a"]
+
+
+def test_one_path_may_be_bare_text() -> None:
+    assert written({"arguments": {"a": 1, "b": 2}}, redact="arguments.a")["arguments"] == {"b": 2}
+
+
+CALL = {
+    "n": 1,
+    "sig": -5,
+    "near_sig": 6,
+    "arguments": {"a": 1},
+    "result": "text",
+    "result_hash": 7,
+    "result_hash_masked": 8,
+    "result_bytes": 4,
+}
+
+
+@pytest.mark.parametrize(
+    ("settings", "gone"),
+    [
+        ({}, ["result"]),
+        ({"results": "full"}, []),
+        ({"arguments": "hash"}, ["arguments", "result"]),
+        ({"arguments": "off", "results": "full"}, ["sig", "near_sig", "arguments"]),
+        ({"results": "off"}, ["result", "result_hash", "result_hash_masked"]),
+        ({"arguments": "hash", "redact": ("arguments.a",)}, ["arguments", "result"]),
+    ],
+)
+def test_arguments_and_results_may_be_left_out_but_for_their_hashes(settings: dict[str, Any], gone: list[str]) -> None:
+    record = written(CALL, **settings)
+
+    assert record.pop("erased", []) == gone
+    assert record == {key: value for key, value in CALL.items() if key not in gone}
