@@ -112,6 +112,8 @@ def _apply(chain: Chain, state: SessionState, record: Record, decisions: Mapping
             transitions.reserve_for_child(chain, state, now, record["child"], dict(record["amounts"]))
         case "release":
             transitions.release_child(state, now, record["child"], dict(record["used"]))
+        case "open":
+            transitions.open_child(state, now)
         case "close":
             transitions.close(state, now)
         case other:

@@ -11,6 +11,7 @@ from . import transitions
 from .calls import Calls
 from .chain import Chain
 from .digest import digest
+from .errors import SessionError
 from .exhaustion import exhaustion, progress
 from .state import SessionState
 from .turns import Strategy, ToolChoice, next_tool_choice
@@ -64,11 +65,13 @@ class Session(Calls):
 
         *usage* is what the client returned (chat.completions or Responses form); it is priced by the policy's `prices`
         unless *cost_usd* says what it cost. A response without usage, or of a model without a price, is counted in
-        `unpriced`, never as free.
+        `unpriced`, never as free. Raises SessionError or ValueError where *cost_usd* is no amount of money.
         """
 
         used = read_usage(usage)
         if cost_usd is not None:
+            if cost_usd < 0:
+                raise SessionError(f"a model response costs at least 0 USD, not {cost_usd}")
             cost: int | None = micro_dollars(cost_usd)
         else:
             cost = None if usage is None else cost_of(used, model, self.policy.prices)
@@ -181,8 +184,8 @@ class Session(Calls):
         """
         A session that reserves from this one: *amounts* of its limits, and all that is left of those not named.
 
-        What it does not use comes back when it is closed (use `with`). Raises SessionError where more is asked for than
-        is left.
+        What it does not use comes back when it is closed (use `with`); its name is then used up. Raises SessionError
+        where more is asked for than is left.
         """
         wanted = transitions.internal(amounts)
         child = Session(
@@ -196,11 +199,15 @@ class Session(Calls):
             parent=self,
         )
 
+        if child._read(lambda state, now: state.closed):
+            raise SessionError(f"`{child.id}` was closed: give the next child another name")
+
         def step(chain: Chain, state: SessionState, now: int) -> tuple[int, dict[str, int]]:
             return transitions.reserve_for_child(chain, state, now, child.id, wanted)
 
         held = self._event("reserve", step, {"child": child.id, "amounts": wanted})
         child._chain = self._chain.with_budget(**transitions.settings_of(held))
+        child._event("open", lambda _, state, now: transitions.open_child(state, now))
         return child
 
     def close(self) -> None:

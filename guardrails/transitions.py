@@ -81,6 +81,8 @@ def raise_limits(chain: Chain, state: SessionState, now_ms: int, amounts: dict[s
 
     Returns the number of the event and the new limits. Raises SessionError for a limit that the policy does not set.
     """
+    if state.closed:
+        raise SessionError("the session is closed: what it did not use was given back")
     now = touch(state, now_ms)
     budget = chain.budget or Budget()
     used = {
@@ -145,6 +147,14 @@ def release_child(state: SessionState, now_ms: int, child: str, used: dict[str, 
     return number(state)
 
 
+def open_child(state: SessionState, now_ms: int) -> int:
+    """
+    Start the clock of a child session whose share was just reserved.
+    """
+    touch(state, now_ms)
+    return number(state)
+
+
 def close(state: SessionState, now_ms: int) -> tuple[int, dict[str, int]]:
     """
     End a child session for good; the number of the event, and what it has used.
@@ -158,19 +168,21 @@ def close(state: SessionState, now_ms: int) -> tuple[int, dict[str, int]]:
         ends_session=True,
     )
     exhaust(state, over)
+    state.closed = True
     return number(state), used_by(state)
 
 
 def used_by(state: SessionState) -> dict[str, int]:
     """
-    What a session has used, by limit; open estimates count, since they stay charged if they never settle.
+    What a session has used, by limit; what is open counts: estimates that may never settle, children that still run.
     """
-    return {
+    used = {
         "max_calls": state.calls,
         "max_turns": state.turns,
         "max_cost": state.cost + state.held_cost,
         "max_tokens": state.tokens + state.held_tokens,
     }
+    return {name: amount + state.reserved_by_children(name) for name, amount in used.items()}
 
 
 def internal(amounts: dict[str, Any]) -> dict[str, int]:
@@ -193,7 +205,7 @@ def internal(amounts: dict[str, Any]) -> dict[str, int]:
         if name == "max_cost_usd":
             made["max_cost"] = micro_dollars(value)
         elif name == "max_elapsed":
-            made[name] = int(value * 1000)
+            made[name] = round(value * 1000)
         elif isinstance(value, int):
             made[name] = value
         else:
@@ -221,7 +233,7 @@ def _limit(budget: Budget, state: SessionState, name: str) -> int | None:
     if name == "max_cost":
         return budget.cost_limit(state)
     if name == "max_elapsed":
-        return state.limit(name, None if budget.max_elapsed is None else int(budget.max_elapsed * 1000))
+        return state.limit(name, None if budget.max_elapsed is None else round(budget.max_elapsed * 1000))
     return state.limit(name, getattr(budget, name))
 
 

@@ -59,6 +59,9 @@ class Budget(Guard):
             cause = self._turns(state)
             if cause is not None:
                 return cause
+            left = self.turns_left(state) if state.reserved else None
+            if left is not None and left <= 0:
+                return _held("budget.max_turns", "turns", state.reserved_by_children("max_turns"))
         if state.reserved and self.max_calls is not None:
             left = self.calls_left(state)
             if left is not None and left <= 0:
@@ -88,7 +91,9 @@ class Budget(Guard):
             if state.tokens >= limit:
                 return ended("budget.max_tokens", "Token limit", str(limit), state.tokens)
         if self.max_elapsed is not None:
-            limit = limits.get("max_elapsed", int(self.max_elapsed * 1000)) if limits else int(self.max_elapsed * 1000)
+            limit = round(self.max_elapsed * 1000)
+            if limits:
+                limit = limits.get("max_elapsed", limit)
             if now_ms - state.started_ms >= limit and state.started_ms >= 0:
                 return ended("budget.max_elapsed", "Time limit", f"{limit / 1000:g} s", state.elapsed_ms / 1000)
         return None
@@ -155,7 +160,7 @@ class Budget(Guard):
         """
         Milliseconds that are left; None: no limit.
         """
-        limit = state.limit("max_elapsed", None if self.max_elapsed is None else int(self.max_elapsed * 1000))
+        limit = state.limit("max_elapsed", None if self.max_elapsed is None else round(self.max_elapsed * 1000))
         return None if limit is None else limit - state.elapsed_ms
 
 
