@@ -1,0 +1,3 @@
+"""
+Readers of transcripts that people have.
+"""

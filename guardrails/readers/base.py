@@ -1,0 +1,86 @@
+"""
+What every reader of transcripts gives: calls that somebody's agent made, in one form.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from ..types import ErrorType
+
+
+@dataclass(slots=True)
+class RecordedCall:
+    """
+    One call of a transcript. What the transcript does not say is None.
+    """
+
+    source: str
+    """The file or data set it is from, as a table names it."""
+    session_id: str
+    """Opaque: it never makes a path."""
+    call_index: int
+    """Position in its session, from 0."""
+    tool: str
+    arguments: Any
+    """Mapping, or text where the call had no JSON."""
+    turn: int | None = None
+    """Which model response made it, counted within the session; calls of one response share it."""
+    id: str | None = None
+    model: str | None = None
+    ts_ms: int | None = None
+    duration_ms: int | None = None
+    result: str | None = None
+    """Text of the result, as far as the transcript holds it."""
+    has_result: bool = True
+    """False: the transcript ends before the result, or it was never given."""
+    is_error: bool | None = None
+    error_type: ErrorType | None = None
+    http_status: int | None = None
+    retry_after_ms: int | None = None
+    plain_hash: int | None = None
+    """Evidence of a success, 63 bits; None: to be taken from *result*."""
+    masked_hash: int | None = None
+    """Evidence of an error, with digits and the like deleted."""
+    tokens_in: int | None = None
+    """Of the model response, on its first call only, so that sums are right."""
+    tokens_out: int | None = None
+    cost_usd: float | None = None
+    """Of the model response, on its first call only."""
+    read_only: bool | None = None
+    polling: bool = False
+
+
+@dataclass(slots=True)
+class Report:
+    """
+    What a reader met on the way.
+    """
+
+    calls: int = 0
+    broken: list[tuple[str, int]] = field(default_factory=list)
+    """(file, line) of what could not be read; at most 1,000 are named."""
+    broken_count: int = 0
+    notices: list[str] = field(default_factory=list)
+    """Sentences for a person: skipped files, missing results, times that go backwards."""
+
+
+class Reader(Protocol):
+    """
+    One format.
+    """
+
+    name: str
+    """As a person would call it: `claude code session`."""
+
+    def recognises(self, head: str) -> bool:
+        """
+        Whether a file whose text begins with *head* (up to 64 KB) is of this format.
+        """
+        ...
+
+    def calls(self, lines: Iterator[str], source: str, report: Report) -> Iterator[RecordedCall]:
+        """
+        The calls of a file, streaming, in order of time within each session; sessions may be interleaved.
+        """
+        ...
