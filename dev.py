@@ -79,7 +79,7 @@ def ready(extra, folder=".venv", version=HERE, base=None):
     if not works or (not uv and run(python, "-m", "pip", "--version", quiet=True)[0]):
         make(venv, base or getattr(sys, "_base_executable", sys.executable), uv)
     stamp.unlink(missing_ok=True)
-    print(f"installing .[{extra}] into {folder}", flush=True)
+    print(f"installing .[{extra}] into {folder}", file=sys.stderr)
     install = [uv, "pip", "install", "--python", python] if uv else [python, "-m", "pip", "install"]
     if run(*install, "--quiet", "--editable", f".[{extra}]")[0]:
         fail(f"the installation failed; {folder} is kept, the next run goes on from there")
@@ -119,7 +119,8 @@ def main(target="help", *arguments):
         return 0 if target in {"help", "-h", "--help"} else 2
     worst = 0
     for name in groups.get(target, (target,)):
-        print(f"=== {name}", flush=True)
+        if name != "demo":
+            print(f"=== {name}", flush=True)
         extra, *command = steps.get(name, ("",))
         worst = max(worst, others(*arguments) if name == "others" else run(ready(extra), *command, *arguments)[0])
     return worst
