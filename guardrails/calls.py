@@ -23,7 +23,7 @@ from .envelope import Envelope
 from .errors import SessionError
 from .logs import log, warn_once
 from .outcome import collect_async, outcome_of
-from .record import call_record, event_record, expire_record, settle_record
+from .record import call_record, event_record, expire_record, settle_record, snapshot
 from .running import with_timeout, within
 from .session_id import checked_id
 from .state import SessionState
@@ -260,9 +260,8 @@ class Calls:
                 event_record("claim", self.id, decision.claim_n, decision.at_ms, {"call_n": decision.n}), 200
             )
         if not decision.repeated and decision.n:
-            canonical = decision.call.canonical
-            size = 700 + (len(canonical) if canonical is not None else 1_000)
-            self._sink.put(partial(call_record, self.id, decision, plan), size)
+            arguments = snapshot(decision.call)
+            self._sink.put(partial(call_record, self.id, decision, plan, arguments), 700 + len(arguments))
 
     def _tell(self, decision: Decision) -> None:
         try:

@@ -14,6 +14,7 @@ from .chain import Plan
 from .complete import Completion, Prepared
 from .decide import Decision
 from .envelope import Envelope
+from .plain_json import plain
 from .signature import near
 from .state import Pending
 from .truncation import render
@@ -21,11 +22,25 @@ from .types import MICRO, ToolCall
 
 
 SCHEMA_VERSION: Final = 1
+MAX_SNAPSHOT_BYTES: Final = 65_536
 
 
-def call_record(session_id: str, decision: Decision, plan: Plan) -> dict[str, Any]:
+def snapshot(call: ToolCall) -> bytes:
     """
-    The line of a decision: its inputs, and every guard that had something to say.
+    The arguments of *call* as JSON, cut at 64 KB where they cannot be signed.
+
+    To be taken before the tool runs: it may change the arguments it is given, or use them up, which this does not.
+    """
+    if call.canonical is not None:
+        return call.canonical
+
+    # A value and what parts it from the next take two bytes at least: what is left out would be cut.
+    return render(plain(call.arguments, MAX_SNAPSHOT_BYTES // 2 + 1), MAX_SNAPSHOT_BYTES).payload
+
+
+def call_record(session_id: str, decision: Decision, plan: Plan, arguments: bytes) -> dict[str, Any]:
+    """
+    The line of a decision: its inputs, *arguments* as `snapshot` gives them, and every guard that had something to say.
 
     `args_sim_max`, `ctx_logged`, `p_logged` and `propensity` are what learned guards computed; null without them.
     """
@@ -39,7 +54,7 @@ def call_record(session_id: str, decision: Decision, plan: Plan) -> dict[str, An
         "tool": call.tool,
         "sig": call.sig,
         "near_sig": None if call.canonical is None else near(call.tool, call.canonical),
-        "arguments": _arguments(call),
+        "arguments": orjson.Fragment(arguments),
         "problems": [list(problem) for problem in call.problems],
         "decision": said,
         "code": decision.code,
@@ -129,10 +144,3 @@ def event_record(event: str, session_id: str, n: int, at_ms: int, values: Mappin
 
 def _head(event: str, session_id: str, n: int, at_ms: int) -> dict[str, Any]:
     return {"schema_version": SCHEMA_VERSION, "event": event, "session_id": session_id, "n": n, "ts_ms": at_ms}
-
-
-def _arguments(call: ToolCall) -> Any:
-    # The canonical bytes are a snapshot from before the tool ran; a tool may change the arguments it is given.
-    if call.canonical is not None:
-        return orjson.Fragment(call.canonical)
-    return orjson.Fragment(render(call.arguments, 65_536).payload)

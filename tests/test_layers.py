@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1] / "guardrails"
 LAYERS: list[set[str]] = [
     {"types", "errors", "units"},
     {"collect", "session_id", "usage", "tagged", "arguments", "outcome"},
-    {"signature", "leading_json", "jsonable", "truncation", "merged"},
+    {"signature", "leading_json", "jsonable", "plain_json", "truncation", "merged"},
     {"tool", "tool_call", "state", "envelope"},
     {"packing", "guards"},
     {"chain", "turns", "loop"},

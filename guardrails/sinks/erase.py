@@ -8,8 +8,8 @@ from collections.abc import Callable
 from fnmatch import translate
 from typing import Any, Final, Literal, get_args
 
+from ..plain_json import plain
 from .base import Record
-from .plain_json import plain
 
 
 ErasePath = tuple[Callable[[str], object] | None, ...]

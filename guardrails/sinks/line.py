@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import orjson
 
+from ..plain_json import OPTIONS, name_of, simpler, to_json
 from .base import Record
 from .erase import PAYLOADS, ErasePath, erase_paths
-from .plain_json import OPTIONS, name_of, simpler, to_json
 
 
 _READY: Final = frozenset({type(None), bool, int, float, str, dict, list, orjson.Fragment})

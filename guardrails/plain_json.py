@@ -9,15 +9,18 @@ text; deeper than 200 levels, a cycle, or any other type leaves `<its type>`, si
 import base64
 import json
 import math
-import os
+import sys
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
-from typing import Any, Final
+from itertools import islice
+from typing import Any, Final, TypeVar
 
 import orjson
 
+
+T = TypeVar("T")
 
 MAX_DEPTH: Final = 200
 """Below orjson's 254 and Python's 1,000."""
@@ -37,28 +40,64 @@ def to_json(value: Any) -> bytes:
         return json.dumps(plain(value), separators=(",", ":")).encode()
 
 
-def plain(value: Any, depth: int = 0, above: frozenset[int] = frozenset()) -> Any:
+def plain(value: Any, most: int = sys.maxsize) -> Any:
     """
-    A copy of *value* that is only dicts with text keys, lists, text, finite numbers, booleans and None. Raises nothing.
+    A copy of *value* that is only dicts with text keys, lists, text, finite numbers, booleans and None.
+
+    Of more than *most* values, members included, the rest is left out.
     """
-    if scalar := _SCALARS.get(type(value)):
-        return scalar(value)
+    return _Copy(most).of(value)
 
-    if depth >= MAX_DEPTH or id(value) in above:
-        return name_of(value)
 
-    above |= {id(value)}
+class _Copy:
+    __slots__ = ("left",)
+
+    def __init__(self, most: int) -> None:
+        self.left = most
+
+    def of(self, value: Any, depth: int = 0, above: frozenset[int] = frozenset()) -> Any:
+        self.left -= 1
+        if scalar := _SCALARS.get(type(value)):
+            return scalar(value)
+
+        if depth >= MAX_DEPTH or id(value) in above:
+            return name_of(value)
+
+        above |= {id(value)}
+        try:
+            if isinstance(value, dict):
+                return {_key(key): self.of(each, depth + 1, above) for key, each in self._some(value.items())}
+
+            if isinstance(value, list | tuple):
+                return [self.of(each, depth + 1, above) for each in self._some(value)]
+
+            inside = _inside(value)
+            self.left += 1
+            return self.of(inside, depth + 1, above)
+        except Exception:  # noqa: BLE001  whatever the object's own methods raise
+            return name_of(value)
+
+    def _some(self, items: Iterable[T]) -> Iterator[T]:
+        # A list first: a thread may change the container meanwhile.
+        for item in list(islice(items, max(self.left, 0))):
+            if self.left <= 0:
+                return
+
+            yield item
+
+
+def _inside(value: Any) -> Any:
+    if isinstance(value, orjson.Fragment):
+        return json.loads(orjson.dumps(value))
+
+    # By its fields: orjson would not stop at any size, and what one field holds may keep it from writing the others.
+    if is_dataclass(value):
+        return simpler(value)
+
     try:
-        if isinstance(value, dict):
-            return {_key(key): plain(each, depth + 1, above) for key, each in list(value.items())}
-
-        if isinstance(value, list | tuple):
-            return [plain(each, depth + 1, above) for each in list(value)]
-
-        inside = json.loads(orjson.dumps(value)) if isinstance(value, orjson.Fragment) else _native(value)
-        return plain(inside, depth + 1, above)
-    except Exception:  # noqa: BLE001  whatever the object's own methods raise
-        return name_of(value)
+        return orjson.loads(orjson.dumps(value, option=OPTIONS))
+    except (TypeError, ValueError):
+        return simpler(value)
 
 
 def simpler(value: Any) -> Any:
@@ -70,16 +109,13 @@ def simpler(value: Any) -> Any:
             return simpler(value)
 
     if is_dataclass(value) and not isinstance(value, type):
-        return {each.name: getattr(value, each.name) for each in fields(value)}
+        # As orjson has it, what begins with an underscore is left out.
+        return {each.name: getattr(value, each.name) for each in fields(value) if each.name[0] != "_"}
 
-    return value.model_dump() if hasattr(type(value), "model_dump") else name_of(value)
+    if hasattr(type(value), "model_dump"):
+        return value.model_dump()
 
-
-def _native(value: Any) -> Any:
-    try:
-        return orjson.loads(orjson.dumps(value, option=OPTIONS))
-    except (TypeError, ValueError):
-        return simpler(value)
+    return value.__fspath__() if hasattr(type(value), "__fspath__") else name_of(value)
 
 
 def _key(key: Any) -> str:
@@ -105,7 +141,6 @@ _SIMPLER: Final[tuple[tuple[type | tuple[type, ...], Callable[[Any], Any]], ...]
     ((set, frozenset), lambda value: sorted(value, key=repr)),
     (Mapping, dict),
     (Decimal, str),
-    (os.PathLike, os.fspath),
 )
 
 
