@@ -30,7 +30,8 @@ _Members = Iterator[tuple[bytes, Any]]
 def room_left(value: Any, room: int, containers: int = MAX_CONTAINERS) -> int:
     """
     *room* less what an exact dict, list or tuple certainly takes, in bytes; negative, and looked at no further, where it
-    takes more or holds more than *containers*.
+    takes more, holds more than *containers*, or nests tuples deeper than `MAX_DEPTH`, which orjson (3.13) does not count
+    and writes past its buffer for.
 
     An element counts as a comma and one byte, a text as a byte a character. Only exact builtin types are looked into, so
     no code of the value runs.
@@ -40,6 +41,7 @@ def room_left(value: Any, room: int, containers: int = MAX_CONTAINERS) -> int:
         return room
 
     waiting = [value]
+    tuples = 0
     try:
         for parent in waiting:
             for part in parent.values() if type(parent) is dict else parent:
@@ -51,13 +53,31 @@ def room_left(value: Any, room: int, containers: int = MAX_CONTAINERS) -> int:
                     if room < 0:
                         return -1
                     waiting.append(part)
+                    tuples += kind is tuple
             if room < 0 or len(waiting) > containers:
                 return -1
     except RuntimeError:
         # Another thread changes the value. What follows works on snapshots.
         return -1
 
-    return room
+    return -1 if tuples > MAX_DEPTH and _nests(value, MAX_DEPTH) else room
+
+
+def _nests(value: Any, depth: int) -> bool:
+    """
+    Whether the containers of *value* nest deeper than *depth*.
+    """
+    level = [value]
+    for _ in range(depth):
+        level = [
+            part
+            for parent in level
+            for part in (parent.values() if type(parent) is dict else parent)
+            if type(part) in _CONTAINERS
+        ]
+        if not level:
+            return False
+    return True
 
 
 def leading_json(value: Any, limit: int, depth: int = MAX_DEPTH) -> tuple[bytes, bool]:

@@ -433,3 +433,17 @@ def test_a_result_that_another_thread_changes_is_rendered() -> None:
     finally:
         stop.set()
         thread.join()
+
+
+@pytest.mark.parametrize("depth", [253, 255, 2_500, 50_000])
+def test_tuples_that_nest_deeper_than_orjson_counts_are_cut_and_not_written_past_its_buffer(depth: int) -> None:
+    value: Any = 1
+    for _ in range(depth):
+        value = (value,)
+    rendered = render({"r": value})
+    json.loads(rendered.payload)
+    assert rendered.complete == (depth < 254)
+
+
+def test_many_rows_as_tuples_are_whole() -> None:
+    assert render([(n, "row") for n in range(1_000)]).complete
