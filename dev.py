@@ -64,7 +64,7 @@ def make(venv, base, uv):
     code, text = run(*([uv, "venv", "--python", base] if uv else [base, "-m", "venv"]), venv, quiet=True)
     if code:
         shutil.rmtree(venv, ignore_errors=True)
-        bare = not uv and run(base, "-c", "import ensurepip, venv", quiet=True)[0]
+        bare = not uv and run(base, "-c", "import venv; from ensurepip import version", quiet=True)[0]
         fail("this Python has no `ensurepip`; on Debian and Ubuntu: apt-get install python3-venv" if bare else text)
 
 
@@ -103,13 +103,14 @@ def others(*arguments):
 
 def main(target="help", *arguments):
     """Run one target; its exit code."""
+    shipped = sorted(f"policies/{file.name}" for file in ROOT.glob("policies/*.yaml"))
     steps = {
         "demo": ("openai", "-m", "guardrails", "demo"),
         "test": ("test", "-m", "pytest", "-q"),
         "lint": ("dev", "-m", "ruff", "check", "."),
         "format": ("dev", "-m", "ruff", "format", "--check", "."),
         "type": ("dev", "-m", "mypy"),
-        "policies": ("openai", "-m", "guardrails", "policy", "check", *sorted(ROOT.glob("policies/*.yaml"))),
+        "policies": ("openai", "-m", "guardrails", "policy", "check", *shipped),
         "bench": ("test", "-m", "pytest", "-q", "benchmarks", *BENCH),
     }
     groups = {"lint": ("lint", "format"), "tests-all": ("test", "others")}

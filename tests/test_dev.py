@@ -25,7 +25,7 @@ PYTHON = """\
 echo "$@" >> {log}
 case "$*" in
   "-c import sys"*) echo {version} ;;
-  "-c import ensurepip"*) exit {ensurepip} ;;
+  "-c import venv"*) exit {ensurepip} ;;
   "-m venv "*) mkdir -p "$3/bin"; cp "$0" "$3/bin/python"; exit {venv} ;;
   "-m pip --version") exit {pip} ;;
   "-m pip install"*) exit {install} ;;
