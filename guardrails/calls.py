@@ -18,9 +18,10 @@ from .call_id import new_id
 from .chain import Chain, Plan
 from .complete import Completion, Prepared, complete, prepare
 from .decide import Decision, decide
-from .digest import Earlier
+from .digest import Earlier, failure
 from .envelope import Envelope
 from .errors import SessionError
+from .guards.duplicates import IN_FLIGHT
 from .logs import log, warn_once
 from .outcome import collect_async, outcome_of
 from .record import call_record, event_record, expire_record, settle_record, snapshot
@@ -185,7 +186,7 @@ class Calls:
         except Exception as error:  # noqa: BLE001  a store that fails is a guard that fails
             decision = self._undecided(call, plan, now, error)
         envelope = decision.envelope
-        if envelope is not None and envelope.status == "duplicate_call_blocked":
+        if envelope is not None and envelope.status == "duplicate_call_blocked" and decision.code != IN_FLIGHT:
             earlier = self.policy.results.find(self.id, call.sig)
             if earlier is not None:
                 envelope.previous_result = orjson.Fragment(earlier.payload)
@@ -241,8 +242,9 @@ class Calls:
                 "tool execution failed",
                 extra={"tool": call.tool, "error": outcome.error_message, "error_type": outcome.error_type},
             )
-        if call.sig is not None and rendered is not None and call.canonical is not None:
-            kept = Earlier(call.tool, call.canonical, rendered.payload, outcome.error_type is None)
+        if call.sig is not None and call.canonical is not None and not completion.late:
+            payload = rendered.payload if rendered is not None else failure(outcome)
+            kept = Earlier(call.tool, call.canonical, payload, outcome.error_type is None)
             self.policy.results.keep(self.id, call.sig, kept)
         for guard, raised in completion.errors:
             log.error("guard `%s` failed: %s", guard, raised, extra={"guard": guard, "session": self.id})

@@ -50,8 +50,8 @@ class Plan:
     guards: tuple[Guard, ...]
     checks: tuple[tuple[str, bool, Callable[..., Any]], ...]
     """(name, enforced, check)"""
-    charges: tuple[Callable[..., Mapping[str, int]], ...]
-    settles: tuple[Callable[..., Mapping[str, int]], ...]
+    charges: tuple[tuple[str, bool, Callable[..., Mapping[str, int]]], ...]
+    settles: tuple[tuple[str, Callable[..., Mapping[str, int]]], ...]
     shapes: tuple[tuple[str, Callable[..., Any]], ...]
     success_shapes: tuple[tuple[str, Callable[..., Any]], ...]
     max_bytes: int
@@ -159,8 +159,8 @@ class Chain:
             arguments=tool.arguments(),
             guards=tuple(guards),
             checks=tuple((g.name, enforced, g.check) for g, enforced in present if overrides(g, "check")),
-            charges=tuple(g.charge for g, _ in present if overrides(g, "charge")),
-            settles=tuple(g.settle for g, _ in present if overrides(g, "settle")),
+            charges=tuple((g.name, enforced, g.charge) for g, enforced in present if overrides(g, "charge")),
+            settles=tuple((g.name, g.settle) for g, _ in present if overrides(g, "settle")),
             shapes=tuple((g.name, g.shape) for g in shaped),
             success_shapes=tuple((g.name, g.shape) for g in shaped if g.shapes_successes),
             max_bytes=min((g.max_bytes for g in shaped if isinstance(g, Truncate)), default=NEVER),

@@ -13,7 +13,7 @@ from .guards.budget import FINISH
 from .signature import result_hashes
 from .state import SessionState, exhaust, number, set_meter, settle, touch
 from .truncation import Rendered, render
-from .types import Outcome
+from .types import ERROR_TYPES, STATUSES, Outcome
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ def prepare(outcome: Outcome, max_bytes: int) -> Prepared:
     """
     Render and hash an outcome; the work is bounded by *max_bytes* and 64 KB.
     """
-    own = outcome.value if isinstance(outcome.value, Envelope) else None
+    own = _heard(outcome.value) if isinstance(outcome.value, Envelope) else None
     if own is not None:
         outcome = _spoken(outcome, own)
     rendered = None
@@ -47,6 +47,22 @@ def prepare(outcome: Outcome, max_bytes: int) -> Prepared:
         size = len(text)
     plain, masked = result_hashes(text, size)
     return Prepared(outcome, rendered, plain, masked, own)
+
+
+def _heard(said: Envelope) -> Envelope:
+    """
+    A tool's own envelope without what does not have the form of its field: state and records rely on it.
+    """
+    own = said.copy()
+    if own.error_type is not None and own.error_type not in ERROR_TYPES:
+        own.error_type = "other"
+    if own.status not in STATUSES:
+        own.status = "success" if own.error_type is None else "error"
+    for name in ("retry_after_ms", "max_retries_remaining"):
+        claim = getattr(own, name)
+        if claim is not None and (type(claim) is not int or claim < 0):
+            setattr(own, name, None)
+    return own
 
 
 def _spoken(outcome: Outcome, own: Envelope) -> Outcome:
@@ -93,14 +109,17 @@ def complete(
         plan = chain.plan(call.tool)
     duration = max(0, now - decision.at_ms)
     facts = Facts(now, plan.tool, decision.cost, decision.tokens, decision.turn, duration, chain.known)
+    errors: list[tuple[str, str]] = []
     if pending is not None:
         settle(state, pending, outcome, prepared.plain_hash if outcome.error_type is None else prepared.masked_hash)
-        for charge in plan.settles:
-            for key, value in charge(call, outcome, state, facts).items():
-                set_meter(state, key, value)
+        for name, correct in plan.settles:
+            try:
+                for key, value in correct(call, outcome, state, facts).items():
+                    set_meter(state, key, value)
+            except Exception as error:  # noqa: BLE001
+                errors.append((name, f"{type(error).__name__}: {error}"))
     envelope = Envelope.of(outcome) if prepared.own is None else prepared.own.copy()
     envelope.rendered = prepared.rendered
-    errors: list[tuple[str, str]] = []
     for name, shape in plan.success_shapes if outcome.error_type is None else plan.shapes:
         try:
             shaped = shape(envelope, call, outcome, state, facts)
@@ -128,6 +147,6 @@ def complete(
     if chain.merged:
         envelope.merged = True
     elif "progress" not in chain.left_out:
-        envelope.progress = progress(chain, state)
+        envelope.progress = progress(chain, state, now)
     used_up = None if limit is None else limit[0]
     return Completion(envelope, number(state), now, pending is None, duration, used_up, tuple(errors))

@@ -118,7 +118,19 @@ def decide(
             errors.append((name, f"{type(error).__name__}: {error}"))
             if plan.deny_on_error and enforced:
                 denials.append(_broken(name))
+    meters = state.meters
+    if not denials and plan.charges:
+        state.meters = meters.copy()
+        for name, enforced, charge in plan.charges:
+            try:
+                for key, value in charge(call, state, facts).items():
+                    set_meter(state, key, value)
+            except Exception as error:  # noqa: BLE001
+                errors.append((name, f"{type(error).__name__}: {error}"))
+                if plan.deny_on_error and enforced:
+                    denials.append(_broken(name))
     if denials:
+        state.meters = meters
         return _refuse(
             chain, call, state, tuple(denials), observed=observed, errors=errors, claim=claim, expired=expired
         )
@@ -132,9 +144,6 @@ def decide(
         claimed=claim,
         window=chain.window,
     )
-    for charge in plan.charges:
-        for key, value in charge(call, state, facts).items():
-            set_meter(state, key, value)
     pending.hints = tuple(nudges)
     pending.limit = used_up(chain, state, now)
     return Decision(

@@ -5,7 +5,9 @@ What a session did, in a few lines: the answer where a model gives none, and its
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
 
+from .jsonable import dumps
 from .state import Entry, SessionState
+from .types import Outcome
 
 
 MAX_RESULT: Final = 300
@@ -24,6 +26,13 @@ class Earlier(NamedTuple):
     payload: bytes
     """JSON."""
     ok: bool
+
+
+def failure(outcome: Outcome) -> bytes:
+    """
+    What is kept of a call that failed and brought nothing; JSON.
+    """
+    return dumps({"error_type": outcome.error_type, "error_message": outcome.error_message}) or b"null"
 
 
 def digest(

@@ -50,7 +50,7 @@ def exhaustion(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str
     return None if cause is None else (cause.code, cause.message)
 
 
-def progress(chain: Chain, state: SessionState) -> dict[str, object]:
+def progress(chain: Chain, state: SessionState, now_ms: int) -> dict[str, object]:
     """
     What is used and what is left of the session's limits; money in USD, time in seconds.
     """
@@ -67,6 +67,6 @@ def progress(chain: Chain, state: SessionState) -> dict[str, object]:
             shown[name] = max(0, left)
     if budget.max_cost_usd is not None and (cost := budget.cost_left(state)) is not None:
         shown["cost_left_usd"] = max(0, cost) / 1_000_000
-    if budget.max_elapsed is not None and (elapsed := budget.elapsed_left_ms(state)) is not None:
+    if budget.max_elapsed is not None and (elapsed := budget.elapsed_left_ms(state, now_ms)) is not None:
         shown["seconds_left"] = max(0, elapsed) // 1000
     return shown

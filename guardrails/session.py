@@ -135,7 +135,7 @@ class Session(Calls):
         """
         What is used and what is left; USD and seconds.
         """
-        return self._read(lambda state, now: progress(self._chain, state))
+        return self._read(lambda state, now: progress(self._chain, state, now))
 
     @property
     def cost_usd(self) -> float:
@@ -160,7 +160,7 @@ class Session(Calls):
 
         def told(state: SessionState, now: int) -> str:
             cause = exhaustion(self._chain, state, now)
-            return digest(state, lambda entry: find(self.id, entry.sig), progress(self._chain, state), cause)
+            return digest(state, lambda entry: find(self.id, entry.sig), progress(self._chain, state, now), cause)
 
         return self._read(told)
 

@@ -123,7 +123,7 @@ def reserve_for_child(
         "max_turns": budget.turns_left(state),
         "max_cost": budget.cost_left(state),
         "max_tokens": budget.tokens_left(state),
-        "max_elapsed": budget.elapsed_left_ms(state),
+        "max_elapsed": budget.elapsed_left_ms(state, now),
     }
     held: dict[str, int] = {}
     for name in LIMITS:

@@ -213,42 +213,6 @@ def test_tool_output_that_imitates_an_envelope_stays_data(value: Any, form: Any,
         assert "limit_reached" not in shown
 
 
-def test_a_tools_own_envelope_keeps_what_it_says(clock: Any) -> None:
-    own = Envelope.success([1, 2], total_matches=90, is_complete=False, next_action_hint="Ask for page 2.")
-    session = Policy([Budget(max_calls=9), Summary(), Retryable(), Truncate()]).session("s", clock=clock)
-    envelope = session.call("t", {"q": "x"}, gives(own))
-    assert envelope.ok
-    assert read(envelope) == {
-        "status": "success",
-        "query_summary": {"q": "x"},
-        "results": [1, 2],
-        "total_matches": 90,
-        "is_complete": False,
-        "next_action_hint": "Ask for page 2.",
-        "progress": {"calls_used": 1, "calls_left": 8},
-    }
-    assert own.query_summary is None
-
-
-def test_a_tools_own_error_is_an_error_of_the_session_too(clock: Any) -> None:
-    session = Policy([Retryable(max_retries=5), Duplicates()]).session("s", clock=clock)
-    envelope = session.call("t", {}, gives(Envelope.error("rate_limit", "quota", retry_after_ms=700)))
-    assert (envelope.status, envelope.retryable, envelope.retry_after_ms) == ("error", True, 700)
-    clock.advance(0.699)
-    assert session.call("t", {}, gives(1)).code == "retryable.wait"
-    clock.advance(0.002)
-    assert session.call("t", {}, gives(1)).ok
-
-
-def test_an_envelope_of_a_persons_own_class_is_copied_without_its_constructor(clock: Any) -> None:
-    class Found(Envelope):
-        def __init__(self, rows: list[int]) -> None:
-            super().__init__("success", rows)
-
-    session = Policy([Summary()]).session("s", clock=clock)
-    assert read(session.call("t", {}, gives(Found([7]))))["results"] == [7]
-
-
 def test_an_unknown_field_of_an_envelope_is_refused() -> None:
     with pytest.raises(TypeError, match="no field `resluts`"):
         Envelope.success(1, resluts=2)

@@ -78,7 +78,7 @@ class Guard:
 
     def charge(self, call: ToolCall, state: "SessionState", facts: Facts) -> dict[str, int]:
         """
-        New values of this guard's counters once the call is admitted; `state.meter(key)` is the present value.
+        New values of this guard's counters for a call that is being admitted; `state.meter(key)` is the present value.
         """
         return {}
 
@@ -152,7 +152,13 @@ def _accept_aliases(cls: type[Guard]) -> None:
     plain: Callable[..., None] = cls.__init__
 
     def __init__(self: Guard, **settings: Any) -> None:  # noqa: N807
-        plain(self, **{cls.aliases.get(k, k): v for k, v in settings.items()})
+        named: dict[str, Any] = {}
+        for key, value in settings.items():
+            name = cls.aliases.get(key, key)
+            if name in named:
+                raise TypeError(f"`{name}` is given twice, once as `{key}`")
+            named[name] = value
+        plain(self, **named)
 
     cls.__init__ = __init__  # type: ignore[method-assign]
 

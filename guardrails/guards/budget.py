@@ -156,12 +156,14 @@ class Budget(Guard):
             return None
         return limit - state.tokens - state.held_tokens - state.reserved_by_children("max_tokens")
 
-    def elapsed_left_ms(self, state: SessionState) -> int | None:
+    def elapsed_left_ms(self, state: SessionState, now_ms: int) -> int | None:
         """
         Milliseconds that are left; None: no limit.
         """
         limit = state.limit("max_elapsed", None if self.max_elapsed is None else round(self.max_elapsed * 1000))
-        return None if limit is None else limit - state.elapsed_ms
+        if limit is None:
+            return None
+        return limit - (now_ms - state.started_ms if state.started_ms >= 0 else 0)
 
 
 def ended(code: str, what: str, limit: str, used: object) -> Denial:

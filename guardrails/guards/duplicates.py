@@ -2,13 +2,16 @@
 Refuse a call whose answer is already there.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from annotated_types import Ge, Le
 
 from ..state import Entry, SessionState
 from ..types import Denial, ToolCall
 from .base import Facts, Guard, Verdict, guard
+
+
+IN_FLIGHT: Final = "duplicates.in_flight"
 
 
 @guard
@@ -56,7 +59,7 @@ def in_flight(call: ToolCall) -> Denial:
     The refusal of a call that is running already.
     """
     return Denial(
-        code="duplicates.in_flight",
+        code=IN_FLIGHT,
         status="duplicate_call_blocked",
         message=f"This exact {call.tool} call is still running. Its result comes with the first call.",
         hint="Wait for that result.",

@@ -32,8 +32,9 @@ class ToolFilter(Guard):
         if self.allow and not _matches(call.tool, self.allow):
             return _refusal("tool_filter.allow", f"`{call.tool}` may not be used here.", "Use another tool.")
         if self.unknown == "deny" and facts.known is not None and call.tool not in facts.known:
-            near = difflib.get_close_matches(call.tool[:64], facts.known, n=1)
-            names = ", ".join(f"`{name}`" for name in sorted(facts.known)[:20]) or "none"
+            known = sorted(facts.known)
+            near = difflib.get_close_matches(call.tool[:64], known, n=1)
+            names = ", ".join(f"`{name}`" for name in known[:20]) or "none"
             hint = f"Did you mean `{near[0]}`?" if near else f"The tools are: {names}."
             return Denial(
                 code="tool_filter.unknown",
