@@ -161,3 +161,34 @@ def test_openai_itself_is_asked_only_with_a_key(monkeypatch: pytest.MonkeyPatch)
     failed = demo("--model", "gpt-5-mini")
     assert failed.exit_code == 2
     assert failed.stderr.startswith("set OPENAI_API_KEY")
+
+
+def test_a_real_model_is_shown_with_what_nobody_knows_of_it() -> None:
+    with ScriptedOpenAI([Text("none found")] * 2) as server:
+        shown = demo("--base-url", server.base_url, "--model", "gpt-5-mini").stdout
+    assert shown.startswith("`gpt-5-mini`, through the openai client")
+    assert [line.split()[1:] for line in shown.splitlines() if line.startswith("cost")] == [["unknown", "unknown"]]
+    assert "Nobody said what `gpt-5-mini` costs" in shown
+
+
+def test_a_model_that_never_answers_is_shown_with_the_digest(tmp_path: Path) -> None:
+    def stubborn(body: dict[str, object], n: int) -> Calls:
+        return Calls(call("search_hotels", {"destination": f"{n}", "max_price": 1, "check_in": "", "check_out": ""}))
+
+    policy = tmp_path / "two.yaml"
+    policy.write_text("version: 1\nenvelope: merged\nbudget: {max_calls: 2}\n")
+    with ScriptedOpenAI(stubborn) as server:
+        shown = demo("--base-url", server.base_url, "--model", "m", "--policy", str(policy), "--max-requests", "5")
+    said = " ".join(shown.stdout.split())
+    assert "with the session's digest" in said
+    assert "(budget.max_calls)" in said
+    assert "call 1 []" in said
+    assert "2 tool calls were made" in said
+
+
+def test_records_that_cannot_be_written_are_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    failed = demo("--max-requests", "1", "--records", str(tmp_path / "file" / "r.jsonl"))
+    assert failed.exit_code == 2
+    assert "not all records could be written" in failed.stderr
+    assert "Its final answer" in failed.stdout
