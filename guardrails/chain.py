@@ -94,8 +94,10 @@ class Chain:
         enforced = [g for g in self.guards if g.active and self._enforced(g)]
         self.spenders = tuple(g.spent for g in enforced if overrides(g, "spent"))
         self.turn_spenders = tuple(g.turn_spent for g in enforced if overrides(g, "turn_spent"))
-        self.requests = tuple(g.request for g in enforced if overrides(g, "request"))
-        self.usages = tuple(g.usage for g in enforced if overrides(g, "usage"))
+        # What only observes keeps its counters too, else it would see nothing.
+        counting = [g for g in self.guards if g.active and g.mode != "off" and mode != "off"]
+        self.requests = tuple(g.request for g in counting if overrides(g, "request"))
+        self.usages = tuple(g.usage for g in counting if overrides(g, "usage"))
         self._plans: dict[str, Plan] = {}
 
     def with_tools(self, tools: Iterable[Tool]) -> "Chain":
@@ -152,7 +154,8 @@ class Chain:
             else:
                 guards[-1] = replace(guard, **own)
         guards.extend(_added(settings))
-        present = [(g, self._enforced(g, mode)) for g in guards if g.mode != "off" and g.active]
+        off = (mode or self.mode) == "off"
+        present = [(g, self._enforced(g, mode)) for g in guards if g.mode != "off" and g.active and not off]
         shaped = [g for g, enforced in present if enforced and overrides(g, "shape")]
         return Plan(
             tool=tool,

@@ -87,18 +87,20 @@ def decide(
     expired = give_up(state) if state.pending else ()
     pending = state.pending.get((call.id, call.sig)) if state.pending else None
     if pending is not None:
-        if not claim:
-            return _again(call, pending, expired, 0)
-        if not pending.claimed:
-            pending.claimed = True
-            return _again(call, pending, expired, number(state))
-        return _refuse(chain, call, state, (in_flight(call),), claim=claim, expired=expired)
+        # What cannot be signed is told apart by id and tool alone.
+        if pending.tool == call.tool:
+            if not claim:
+                return _again(call, pending, expired, 0)
+            if not pending.claimed:
+                pending.claimed = True
+                return _again(call, pending, expired, number(state))
+        return _refuse(chain, call, state, (chain.worded(in_flight(call)),), claim=claim, expired=expired)
     if plan is None:
         plan = chain.plan(call.tool)
     facts = Facts(now, plan.tool, plan.cost, 0, state.turn, 0, chain.known)
     denials: list[Denial] = []
     if state.exhausted is not None:
-        denials.append(_over(state.exhausted))
+        denials.append(_over(chain, state.exhausted))
     observed: list[Denial] = []
     nudges: list[tuple[str, str]] = []
     errors: list[tuple[str, str]] = []
@@ -108,7 +110,7 @@ def decide(
             if verdict is None:
                 continue
             if isinstance(verdict, Denial):
-                (denials if enforced else observed).append(verdict)
+                (denials if enforced else observed).append(chain.worded(verdict))
                 continue
             if not isinstance(verdict, Nudge):
                 raise TypeError(f"a check returns a Denial, a Nudge or None, not {type(verdict).__name__}")  # noqa: TRY301
@@ -117,7 +119,7 @@ def decide(
         except Exception as error:  # noqa: BLE001
             errors.append((name, f"{type(error).__name__}: {error}"))
             if plan.deny_on_error and enforced:
-                denials.append(_broken(name))
+                denials.append(chain.worded(_broken(name)))
     meters = state.meters
     if not denials and plan.charges:
         state.meters = meters.copy()
@@ -128,7 +130,7 @@ def decide(
             except Exception as error:  # noqa: BLE001
                 errors.append((name, f"{type(error).__name__}: {error}"))
                 if plan.deny_on_error and enforced:
-                    denials.append(_broken(name))
+                    denials.append(chain.worded(_broken(name)))
     if denials:
         state.meters = meters
         return _refuse(
@@ -200,21 +202,21 @@ def _refuse(
     expired: tuple[tuple[int, Pending], ...] = (),
 ) -> Decision:
     ordered = sorted(denials, key=lambda denial: not denial.ends_session)
-    shown = chain.worded(ordered[0])
-    n = deny(state, call, shown)
-    envelope = Envelope.refusal(shown)
+    n = deny(state, call, ordered[0])
+    envelope = Envelope.refusal(ordered[0])
     envelope.left_out = chain.left_out
-    if state.turn_expects and state.turn_decided == state.turn_expects and envelope.limit_message is None:
+    last = state.turn_decided == state.turn_expects if state.turn_expects else state.turn_admitted > 0
+    if last and envelope.limit_message is None:
         cause = turn_cause(chain, state, state.now_ms)
         if cause is not None:
-            envelope.limit_message = chain.worded(cause).message
+            envelope.limit_message = cause.message
     return Decision(
         call,
         n,
         state.now_ms,
         state.turn,
         envelope,
-        (shown, *ordered[1:]),
+        tuple(ordered),
         tuple(observed),
         errors=tuple(errors),
         claimed=claim,
@@ -222,9 +224,11 @@ def _refuse(
     )
 
 
-def _over(exhausted: tuple[str, str]) -> Denial:
+def _over(chain: Chain, exhausted: tuple[str, str]) -> Denial:
+    # The message is in the policy's words already, with the numbers of when it was kept.
     code, message = exhausted
-    return Denial(code=code, status="limit_reached", message=message, hint=FINISH, ends_session=True)
+    hint = chain.messages.get(code, {}).get("hint", FINISH)
+    return Denial(code=code, status="limit_reached", message=message, hint=hint, ends_session=True)
 
 
 def _broken(name: str) -> Denial:

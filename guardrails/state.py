@@ -301,14 +301,16 @@ def settle(state: SessionState, pending: Pending, outcome: Outcome, result_hash:
     state.tokens += pending.tokens if outcome.tokens is None else outcome.tokens
     entry = pending.entry
     entry.result_hash = result_hash
+    # A call from before the streak says nothing of it, though it be of the same tool.
+    in_streak = pending.seq > state.seq - state.streak
     if outcome.error_type is None:
         entry.status = "ok"
-        if pending.tool == state.streak_tool:
+        if in_streak:
             state.streak_failures = 0
     else:
         entry.status = "error"
         entry.error_type = outcome.error_type
-        if pending.tool == state.streak_tool:
+        if in_streak:
             state.streak_failures += 1
 
 
