@@ -2,7 +2,7 @@
 What a session did, in a few lines: the answer where a model gives none, and its memory after a context compaction.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from .jsonable import dumps
@@ -50,7 +50,7 @@ def digest(
         shown = len(state.window)
         head = f"{state.seq} tool {'call was' if state.seq == 1 else 'calls were'} made"
         lines = [f"{head}:" if shown == state.seq else f"{head}; the last {shown}:"]
-    lines += [f"- {_line(entry, earlier(entry))}" for entry in state.window]
+    lines += _lines(state.window, earlier)
     left = ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in progress.items())
     lines.append(f"Progress: {left}.")
     if exhausted is not None:
@@ -58,10 +58,16 @@ def digest(
     return "\n".join(lines)
 
 
-def _line(entry: Entry, kept: Earlier | None) -> str:
+def _lines(window: Sequence[Entry], earlier: Callable[[Entry], Earlier | None]) -> list[str]:
+    # What is kept is the result of the latest call of its signature that ended, and of no other.
+    latest = {entry.sig: entry.seq for entry in window if entry.status in ("ok", "error")}
+    return [f"- {_line(entry, earlier(entry), brought=latest.get(entry.sig) == entry.seq)}" for entry in window]
+
+
+def _line(entry: Entry, kept: Earlier | None, *, brought: bool) -> str:
     arguments = "" if kept is None else _short(kept.arguments, MAX_ARGUMENTS)
     how = {"ok": "done", "error": f"failed ({entry.error_type})", "running": "still running", "expired": "no result"}
-    result = "" if kept is None else f": {_short(kept.payload, MAX_RESULT)}"
+    result = "" if kept is None or not brought else f": {_short(kept.payload, MAX_RESULT)}"
     return f"{entry.tool} {arguments} {how[entry.status]}{result}".replace("  ", " ")
 
 

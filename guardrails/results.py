@@ -31,26 +31,31 @@ class Results:
         """
         Remember the result of a call.
         """
-        size = len(earlier.payload) + len(earlier.arguments) + OVERHEAD
-        if size > self._max:
-            return
         key = (session, sig)
         kept = self._kept
         with self._lock:
             if key in kept:
-                old = kept.pop(key)
-                size -= len(old.payload) + len(old.arguments) + OVERHEAD
+                self._bytes -= _size(kept.pop(key))
+            size = _size(earlier)
+            if size > self._max:
+                return
             kept[key] = earlier
             self._bytes += size
             while self._bytes > self._max:
-                _, dropped = self._kept.popitem(last=False)
-                self._bytes -= len(dropped.payload) + len(dropped.arguments) + OVERHEAD
+                self._bytes -= _size(kept.popitem(last=False)[1])
 
     def find(self, session: str, sig: int | None) -> Earlier | None:
         """
         The result of the latest call of that signature.
         """
-        return None if sig is None else self._kept.get((session, sig))
+        if sig is None:
+            return None
+        key = (session, sig)
+        with self._lock:
+            earlier = self._kept.get(key)
+            if earlier is not None:
+                self._kept.move_to_end(key)
+        return earlier
 
     @property
     def size(self) -> int:
@@ -58,3 +63,7 @@ class Results:
         Bytes that are kept.
         """
         return self._bytes
+
+
+def _size(earlier: Earlier) -> int:
+    return len(earlier.payload) + len(earlier.arguments) + OVERHEAD
