@@ -9,75 +9,18 @@ from typing import Any, Final
 import orjson
 
 from .jsonable import dumps, plain, repaired
+from .room import CONTAINERS, MAX_DEPTH, room_left
 
 
-MAX_DEPTH: Final = 254
-"""Containers within each other: as many as orjson writes."""
-MAX_CONTAINERS: Final = 1 << 16
-"""A value with more is not walked to its end: with cycles or shared references it may have none."""
 _SMALL: Final = 8192
 _CHUNK: Final = 64
 _MAX_KEY: Final = 200
 _ESCAPE: Final = len(r"\u001f")
 _MAX_BITS: Final = 14_000
 """Longer integers are hexadecimal text: Python reads 4,300 digits, and writing decimals takes quadratic time."""
-_CONTAINERS: Final = frozenset((dict, list, tuple))
 _WRITTEN: Final = object()
 
 _Members = Iterator[tuple[bytes, Any]]
-
-
-def room_left(value: Any, room: int, containers: int = MAX_CONTAINERS) -> int:
-    """
-    *room* less what an exact dict, list or tuple certainly takes, in bytes; negative, and looked at no further, where it
-    takes more, holds more than *containers*, or nests tuples deeper than `MAX_DEPTH`, which orjson (3.13) does not count
-    and writes past its buffer for.
-
-    An element counts as a comma and one byte, a text as a byte a character. Only exact builtin types are looked into, so
-    no code of the value runs.
-    """
-    room -= 2 * len(value)
-    if room < 0:
-        return room
-
-    waiting = [value]
-    tuples = 0
-    try:
-        for parent in waiting:
-            for part in parent.values() if type(parent) is dict else parent:
-                kind = type(part)
-                if kind is str:
-                    room -= len(part)
-                elif kind in _CONTAINERS:
-                    room -= 2 * len(part)
-                    if room < 0:
-                        return -1
-                    waiting.append(part)
-                    tuples += kind is tuple
-            if room < 0 or len(waiting) > containers:
-                return -1
-    except RuntimeError:
-        # Another thread changes the value. What follows works on snapshots.
-        return -1
-
-    return -1 if tuples > MAX_DEPTH and _nests(value, MAX_DEPTH) else room
-
-
-def _nests(value: Any, depth: int) -> bool:
-    """
-    Whether the containers of *value* nest deeper than *depth*.
-    """
-    level = [value]
-    for _ in range(depth):
-        level = [
-            part
-            for parent in level
-            for part in (parent.values() if type(parent) is dict else parent)
-            if type(part) in _CONTAINERS
-        ]
-        if not level:
-            return False
-    return True
 
 
 def leading_json(value: Any, limit: int, depth: int = MAX_DEPTH) -> tuple[bytes, bool]:
@@ -300,7 +243,7 @@ def _light(value: Any, levels: int) -> bytes | None:
     The JSON of a small container, in one go; one of more containers than *levels* might nest deeper than that.
     """
     kind = type(value)
-    if kind in _CONTAINERS and room_left(value, _SMALL, levels) >= 0:
+    if kind in CONTAINERS and room_left(value, _SMALL, levels) >= 0:
         return dumps(value)
 
     return None

@@ -8,7 +8,7 @@ What counts is the JSON the model reads, with its quotes, escapes and UTF-8 byte
              also holds the first's leading JSON, as `_truncated_json`
     object   `{"_truncated_json": "<leading JSON>", "original_bytes": n}`
 
-What nests deeper than `leading_json.MAX_DEPTH` is cut as if it were too long, so that its JSON survives as text.
+What nests deeper than `room.MAX_DEPTH` is cut as if it were too long, so that its JSON survives as text.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,8 @@ from typing import Any, Final
 import orjson
 
 from .jsonable import OPTIONS, dumps, plain, repaired
-from .leading_json import MAX_CONTAINERS, estimate, leading_escaped, leading_items, leading_json, room_left
+from .leading_json import estimate, leading_escaped, leading_items, leading_json
+from .room import MAX_CONTAINERS, room_left
 
 
 LIMIT: Final = 65_536

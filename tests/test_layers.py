@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1] / "guardrails"
 LAYERS: list[set[str]] = [
     {"types", "errors", "units"},
     {"collect", "session_id", "usage", "tagged", "arguments", "outcome"},
-    {"signature", "leading_json", "jsonable", "plain_json", "truncation", "merged"},
+    {"signature", "room", "leading_json", "jsonable", "plain_json", "truncation", "merged"},
     {"tool", "tool_call", "state", "envelope"},
     {"packing", "guards"},
     {"chain", "turns", "loop"},
@@ -25,10 +25,11 @@ LAYERS: list[set[str]] = [
     {"replay"},
     # Above: pure. Below: clocks, locks, threads, files.
     {"logs", "call_id", "results", "stores", "sinks", "running", "policy_check", "policy_file"},
+    {"readers"},
     {"policy"},
     {"calls"},
     {"session"},
-    {"wrapping", "testing", "integrations"},
+    {"wrapping", "testing", "integrations", "judge"},
     {"demo"},
     {"cli"},
     {"__main__"},

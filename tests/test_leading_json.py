@@ -18,13 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.leading_json import (
-    MAX_DEPTH,
     estimate,
     leading_escaped,
     leading_items,
     leading_json,
-    room_left,
 )
+from guardrails.room import MAX_DEPTH, room_left
 
 
 UNBOUNDED = 1 << 62

@@ -1,0 +1,66 @@
+"""
+Whether a value is small enough to be written in one go, found out without writing it.
+"""
+
+from typing import Any, Final
+
+
+MAX_DEPTH: Final = 254
+"""Containers within each other: as many as orjson writes."""
+MAX_CONTAINERS: Final = 1 << 16
+"""A value with more is not walked to its end: with cycles or shared references it may have none."""
+CONTAINERS: Final = frozenset((dict, list, tuple))
+"""The exact types that are looked into."""
+
+
+def room_left(value: Any, room: int, containers: int = MAX_CONTAINERS) -> int:
+    """
+    *room* less what an exact dict, list or tuple certainly takes, in bytes; negative, and looked at no further, where it
+    takes more, holds more than *containers*, or nests tuples deeper than `MAX_DEPTH`, which orjson (3.13) does not count
+    and writes past its buffer for.
+
+    An element counts as a comma and one byte, a text as a byte a character. Only exact builtin types are looked into, so
+    no code of the value runs.
+    """
+    room -= 2 * len(value)
+    if room < 0:
+        return room
+
+    waiting = [value]
+    tuples = 0
+    try:
+        for parent in waiting:
+            for part in parent.values() if type(parent) is dict else parent:
+                kind = type(part)
+                if kind is str:
+                    room -= len(part)
+                elif kind in CONTAINERS:
+                    room -= 2 * len(part)
+                    if room < 0:
+                        return -1
+                    waiting.append(part)
+                    tuples += kind is tuple
+            if room < 0 or len(waiting) > containers:
+                return -1
+    except RuntimeError:
+        # Another thread changes the value. What follows works on snapshots.
+        return -1
+
+    return -1 if tuples > MAX_DEPTH and _nests(value, MAX_DEPTH) else room
+
+
+def _nests(value: Any, depth: int) -> bool:
+    """
+    Whether the containers of *value* nest deeper than *depth*.
+    """
+    level = [value]
+    for _ in range(depth):
+        level = [
+            part
+            for parent in level
+            for part in (parent.values() if type(parent) is dict else parent)
+            if type(part) in CONTAINERS
+        ]
+        if not level:
+            return False
+    return True
