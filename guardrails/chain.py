@@ -50,6 +50,8 @@ class Plan:
     guards: tuple[Guard, ...]
     checks: tuple[tuple[str, bool, Callable[..., Any]], ...]
     """(name, enforced, check)"""
+    fresh_checks: tuple[tuple[str, bool, Callable[..., Any]], ...]
+    """Those that may say something of a fresh call; see `Guard.checks_fresh`."""
     charges: tuple[tuple[str, bool, Callable[..., Mapping[str, int]]], ...]
     settles: tuple[tuple[str, Callable[..., Mapping[str, int]]], ...]
     shapes: tuple[tuple[str, Callable[..., Any]], ...]
@@ -94,6 +96,8 @@ class Chain:
         enforced = [g for g in self.guards if g.active and self._enforced(g)]
         self.spenders = tuple(g.spent for g in enforced if overrides(g, "spent"))
         self.turn_spenders = tuple(g.turn_spent for g in enforced if overrides(g, "turn_spent"))
+        self.call_spenders = tuple(g.spent for g in enforced if overrides(g, "spent") and g.calls_spend)
+        self.call_turn_spenders = tuple(g.turn_spent for g in enforced if overrides(g, "turn_spent") and g.calls_spend)
         # What only observes keeps its counters too, else it would see nothing.
         counting = [g for g in self.guards if g.active and g.mode != "off" and mode != "off"]
         self.requests = tuple(g.request for g in counting if overrides(g, "request"))
@@ -156,12 +160,14 @@ class Chain:
         guards.extend(_added(settings))
         off = (mode or self.mode) == "off"
         present = [(g, self._enforced(g, mode)) for g in guards if g.mode != "off" and g.active and not off]
+        checking = [(g, (g.name, enforced, g.check)) for g, enforced in present if overrides(g, "check")]
         shaped = [g for g, enforced in present if enforced and overrides(g, "shape")]
         return Plan(
             tool=tool,
             arguments=tool.arguments(),
             guards=tuple(guards),
-            checks=tuple((g.name, enforced, g.check) for g, enforced in present if overrides(g, "check")),
+            checks=tuple(check for _, check in checking),
+            fresh_checks=tuple(check for g, check in checking if g.checks_fresh(name, self.known)),
             charges=tuple((g.name, enforced, g.charge) for g, enforced in present if overrides(g, "charge")),
             settles=tuple((g.name, g.settle) for g, _ in present if overrides(g, "settle")),
             shapes=tuple((g.name, g.shape) for g in shaped),

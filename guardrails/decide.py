@@ -104,7 +104,8 @@ def decide(
     observed: list[Denial] = []
     nudges: list[tuple[str, str]] = []
     errors: list[tuple[str, str]] = []
-    for name, enforced, check in plan.checks:
+    fresh = not (call.sig in state.latest or state.pending or call.problems)
+    for name, enforced, check in plan.fresh_checks if fresh else plan.checks:
         try:
             verdict = check(call, state, facts)
             if verdict is None:
@@ -136,33 +137,28 @@ def decide(
         return _refuse(
             chain, call, state, tuple(denials), observed=observed, errors=errors, claim=claim, expired=expired
         )
-    pending = admit(
-        state,
-        call,
-        cost=facts.cost,
-        tokens=facts.tokens,
-        timeout_ms=plan.timeout_ms,
-        changes=plan.changes,
-        claimed=claim,
-        window=chain.window,
-    )
-    pending.hints = tuple(nudges)
+    cost = plan.cost
+    pending = admit(state, call, cost, 0, plan.timeout_ms, plan.changes, claim, chain.window)
+    if nudges:
+        pending.hints = tuple(nudges)
     pending.limit = used_up(chain, state, now)
     return Decision(
         call,
         pending.n,
         now,
-        state.turn,
+        pending.turn,
         None,
         (),
-        tuple(observed),
+        tuple(observed) if observed else (),
         pending.hints,
-        tuple(errors),
+        tuple(errors) if errors else (),
         pending.seq,
-        pending.cost,
-        pending.tokens,
+        cost,
+        0,
         claim,
-        expired=expired,
+        False,  # noqa: FBT003
+        0,
+        expired,
     )
 
 

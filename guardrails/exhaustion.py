@@ -2,6 +2,8 @@
 What ends a session, and what is left of it.
 """
 
+from collections.abc import Callable
+
 from .chain import Chain
 from .state import SessionState, exhaust
 from .types import Denial
@@ -11,33 +13,45 @@ def spent(chain: Chain, state: SessionState, now_ms: int) -> Denial | None:
     """
     The cause that ends the session now, in the policy's words.
     """
-    for look in chain.spenders:
-        cause = look(state, now_ms)
-        if cause is not None:
-            return chain.worded(cause)
-    return None
+    return _first(chain, chain.spenders, state, now_ms)
+
+
+def spent_by_call(chain: Chain, state: SessionState, now_ms: int) -> Denial | None:
+    """
+    The same after a call was admitted or settled, when only that may have brought it about.
+    """
+    return _first(chain, chain.call_spenders, state, now_ms)
 
 
 def turn_cause(chain: Chain, state: SessionState, now_ms: int) -> Denial | None:
-    for look in chain.turn_spenders:
-        cause = look(state, now_ms)
-        if cause is not None:
-            return chain.worded(cause)
-    return None
+    """
+    The cause that ends the session once the present turn is over.
+    """
+    return _first(chain, chain.turn_spenders, state, now_ms)
 
 
 def used_up(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str] | None:
     """
     The limit that the call just admitted uses up.
     """
-    cause = spent(chain, state, now_ms)
+    cause = _first(chain, chain.call_spenders, state, now_ms)
     if cause is not None:
         exhaust(state, cause)
         return cause.code, cause.message
-    cause = turn_cause(chain, state, now_ms)
-    if cause is None or state.turn_decided < state.turn_expects:
+    if state.turn_decided < state.turn_expects:
         return None
-    return cause.code, cause.message
+    cause = _first(chain, chain.call_turn_spenders, state, now_ms)
+    return None if cause is None else (cause.code, cause.message)
+
+
+def _first(
+    chain: Chain, looks: tuple[Callable[[SessionState, int], Denial | None], ...], state: SessionState, now_ms: int
+) -> Denial | None:
+    for look in looks:
+        cause = look(state, now_ms)
+        if cause is not None:
+            return chain.worded(cause)
+    return None
 
 
 def exhaustion(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str] | None:

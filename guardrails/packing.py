@@ -132,7 +132,7 @@ def unpack(packed: bytes) -> SessionState:
 
 def _state(window: list[Entry], rest: dict[str, Any]) -> SessionState:
     state = SessionState(**dict(zip(TOTALS, rest["t"], strict=True)), streak_tool=rest["s"], window=window)
-    state.sigs = [entry.sig for entry in window]
+    state.latest = {entry.sig: entry.seq for entry in window}
     state.meters = rest.get("m", {})
     state.limits = rest.get("l", {})
     state.reserved = rest.get("r", {})

@@ -121,8 +121,8 @@ class SessionState:
     """`seq` of the latest admitted call that may have changed something."""
 
     window: list[Entry] = field(default_factory=list)
-    sigs: list[int | None] = field(default_factory=list)
-    """Signatures of the window, entry by entry: a look at them is all that most calls need."""
+    latest: dict[int | None, int] = field(default_factory=dict)
+    """`seq` of the latest call in the window, by signature: to look here is all that most calls need."""
     pending: dict[tuple[str, int | None], Pending] = field(default_factory=dict)
     meters: dict[str, int] = field(default_factory=dict)
     limits: dict[str, int] = field(default_factory=dict)
@@ -164,7 +164,7 @@ class SessionState:
         """
         The calls of signature *sig* among the *last* executed ones, newest first.
         """
-        if sig is None or sig not in self.sigs:
+        if sig is None or sig not in self.latest:
             return _NONE
         after = self.seq - last
         return [entry for entry in reversed(self.window) if entry.sig == sig and entry.seq > after]
@@ -216,52 +216,43 @@ def expire(state: SessionState) -> list[Pending]:
 def admit(
     state: SessionState,
     call: ToolCall,
-    *,
     cost: int,
     tokens: int,
     timeout_ms: int | None,
-    changes: bool,
-    claimed: bool,
+    changes: bool,  # noqa: FBT001
+    claimed: bool,  # noqa: FBT001
     window: int,
 ) -> Pending:
     """
     Charge a call and open its admission; *window* is how many executed calls are remembered.
     """
-    state.seq += 1
+    tool, sig, now = call.tool, call.sig, state.now_ms
+    state.n = n = state.n + 1
+    state.seq = seq = state.seq + 1
     state.calls += 1
     state.turn_decided += 1
     if state.turn_admitted == 0:
         state.turns += 1
     state.turn_admitted += 1
     state.denied_turns = 0
-    if call.tool == state.streak_tool:
+    if tool == state.streak_tool:
         state.streak += 1
     else:
-        state.streak_tool, state.streak, state.streak_failures = call.tool, 1, 0
+        state.streak_tool, state.streak, state.streak_failures = tool, 1, 0
     if changes:
-        state.changed_seq = state.seq
+        state.changed_seq = seq
     state.held_cost += cost
     state.held_tokens += tokens
-    entry = Entry(state.seq, call.tool, call.sig, state.now_ms)
+    entry = Entry(seq, tool, sig, now)
     state.window.append(entry)
-    state.sigs.append(call.sig)
-    if len(state.sigs) > window:
-        del state.window[0], state.sigs[0]
-    pending = Pending(
-        state.seq,
-        number(state),
-        call.id,
-        call.tool,
-        call.sig,
-        state.now_ms,
-        state.now_ms + (ADMISSION_MS if timeout_ms is None else timeout_ms),
-        cost,
-        tokens,
-        state.turn,
-        claimed,
-        entry,
-    )
-    state.pending[call.id, call.sig] = pending
+    state.latest[sig] = seq
+    if len(state.window) > window:
+        oldest = state.window.pop(0)
+        if state.latest.get(oldest.sig) == oldest.seq:
+            del state.latest[oldest.sig]
+    expires = now + (ADMISSION_MS if timeout_ms is None else timeout_ms)
+    pending = Pending(seq, n, call.id, tool, sig, now, expires, cost, tokens, state.turn, claimed, entry)
+    state.pending[call.id, sig] = pending
     return pending
 
 

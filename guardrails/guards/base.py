@@ -60,6 +60,8 @@ class Guard:
 
     shapes_successes: ClassVar[bool] = True
     """False: `shape` has nothing to say of a success and is not asked."""
+    calls_spend: ClassVar[bool] = True
+    """False: no call brings about `spent` or `turn_spent`, and after one they are not asked."""
 
     mode: Mode = "enforce"
     """`observe` records what would have been said and changes nothing; `off` is as if it were not there."""
@@ -68,6 +70,14 @@ class Guard:
     def active(self) -> bool:
         """
         False where the settings make this guard say nothing ever; it then costs nothing.
+        """
+        return True
+
+    def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
+        """
+        Whether `check` may say anything of a fresh call of *tool*: valid, and like none that is remembered or runs.
+
+        Asked once for each tool; *known* are the tools there are (None: nobody said).
         """
         return True
 
@@ -135,6 +145,9 @@ def _default_of(field: "dataclasses.Field[Any]") -> Any:
     return field.default
 
 
+_PROMISES = {"check": "checks_fresh", "shape": "shapes_successes", "spent": "calls_spend", "turn_spent": "calls_spend"}
+
+
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def guard(cls: type[T]) -> type[T]:
     """
@@ -142,6 +155,10 @@ def guard(cls: type[T]) -> type[T]:
     """
     if "name" not in cls.__dict__:
         cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+    for method, promise in _PROMISES.items():
+        # What a parent promises of its own method is not promised of another that replaces it.
+        if method in cls.__dict__ and promise not in cls.__dict__:
+            setattr(cls, promise, getattr(Guard, promise))
     made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
     if made.aliases:
         _accept_aliases(made)

@@ -2,7 +2,7 @@
 End a session whose model does nothing but repeat refused calls.
 """
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
@@ -21,6 +21,8 @@ class Denials(Guard):
     one strike; denials that say `retryable: true`, guard errors and a signature's first validation error are none.
     Turns are what `charge` and `begin_turn` say: a host that calls neither has one long turn, and this cap never acts.
     """
+
+    calls_spend: ClassVar[bool] = False
 
     max_turns_in_a_row: Annotated[int, Ge(1)] | None = 3
 

@@ -28,6 +28,9 @@ class Duplicates(Guard):
     window: Annotated[int, Ge(1), Le(200)] = 5
     rule: Literal["always", "evidence"] = "always"
 
+    def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
+        return False
+
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         if call.sig is None:
             return None

@@ -2,7 +2,7 @@
 Stop a session that runs away.
 """
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from annotated_types import Gt
 
@@ -25,6 +25,8 @@ class Growth(Guard):
     `rate`, which asks for patience, these caps are a fuse: generous, and final until someone extends the session.
     """
 
+    calls_spend: ClassVar[bool] = False
+
     max_calls_per_second: Annotated[int, Gt(0)] | None = None
     max_requests_per_second: Annotated[int, Gt(0)] | None = None
     """Model requests, failed ones included where the host says when one starts."""
@@ -40,7 +42,7 @@ class Growth(Guard):
             _, wait = gcra(state.meter("growth.calls"), facts.now_ms, limit, 1_000)
             if wait:
                 return _blown("max_calls_per_second", f"{limit} calls a second")
-        return self.spent(state, facts.now_ms)
+        return self.spent(state, facts.now_ms) if _BROKEN in state.meters.values() else None
 
     def spent(self, state: SessionState, now_ms: int) -> Denial | None:
         if state.meter("growth.requests") == _BROKEN:

@@ -59,8 +59,11 @@ class Retryable(Guard):
     max_wait: Annotated[Duration, Gt(0)] = 60.0
     """Seconds; a server that asks for more is not waited for."""
 
+    def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
+        return False
+
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
-        for entry in state.earlier(call.sig, len(state.sigs))[:1]:
+        for entry in state.earlier(call.sig, len(state.window))[:1]:
             wait = entry.retry_at_ms - facts.now_ms
             if entry.retries_left > 0 and wait > 0:
                 return Denial(

@@ -26,6 +26,13 @@ class ToolFilter(Guard):
     """Globs; stands above *allow*."""
     unknown: Literal["deny", "allow"] = "deny"
 
+    def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
+        return (
+            _matches(tool, self.deny)
+            or bool(self.allow and not _matches(tool, self.allow))
+            or (self.unknown == "deny" and known is not None and tool not in known)
+        )
+
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         if self.deny and _matches(call.tool, self.deny):
             return _refusal("tool_filter.deny", f"`{call.tool}` may not be used here.", "Use another tool.")

@@ -16,6 +16,9 @@ class Validation(Guard):
     The check itself runs before every guard, at the boundary, since it also coerces what is signed.
     """
 
+    def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
+        return False
+
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         if not call.problems:
             return None
