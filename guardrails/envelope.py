@@ -2,12 +2,11 @@
 The envelope: the only thing of a call that the model reads.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from copy import copy as shallow
 from typing import Any, ClassVar, Final, Self
 
-import orjson
-
-from .merged import imitates, imitates_text, with_fields
+from .envelope_text import fields_of, text_of
 from .truncation import Rendered
 from .truncation import render as render_value
 from .types import Denial, ErrorType, NextAction, Outcome, Status
@@ -47,6 +46,7 @@ OPTIONAL: Final = frozenset({"query_summary", "total_matches", "next_action", "n
 }
 """What a policy's `fields` may leave out."""
 UNBOUNDED: Final = 1 << 62
+_NONE: Final[frozenset[str]] = frozenset()
 
 
 class Envelope:
@@ -58,41 +58,70 @@ class Envelope:
 
     __guardrails_envelope__: ClassVar = True
 
-    # Class attributes are the defaults, so that making one costs only what it says.
-    status: Status = "success"
-    code: str | None = None
-    query_summary: Any = None
-    total_matches: int | None = None
-    is_complete: bool | None = None
-    error_type: ErrorType | None = None
-    error_message: str | None = None
-    http_status: int | None = None
-    errors: list[dict[str, str]] | None = None
-    user_facing_hint: str | None = None
-    message: str | None = None
-    retryable: bool | None = None
-    retryable_after_correction: bool | None = None
-    retry_after_ms: int | None = None
-    max_retries_remaining: int | None = None
-    retry_success_probability: float | None = None
-    next_action: NextAction | None = None
-    next_action_hint: str | None = None
-    limit_message: str | None = None
-    previous_result: Any = None
-    progress: dict[str, Any] | None = None
-    rendered: Rendered | None = None
-    """The value as text, once that is made; a guard that replaces the value clears it."""
-    merged: bool = False
-    """Written in the merged form."""
-    left_out: frozenset[str] = frozenset()
-    """Optional fields that are not written."""
-    _value: Any = None
+    __slots__ = (
+        "_value",
+        "code",
+        "error_message",
+        "error_type",
+        "errors",
+        "http_status",
+        "is_complete",
+        "left_out",
+        "limit_message",
+        "max_retries_remaining",
+        "merged",
+        "message",
+        "next_action",
+        "next_action_hint",
+        "nudged",
+        "previous_result",
+        "progress",
+        "query_summary",
+        "rendered",
+        "retry_after_ms",
+        "retry_success_probability",
+        "retryable",
+        "retryable_after_correction",
+        "status",
+        "total_matches",
+        "user_facing_hint",
+    )
 
     def __init__(self, status: Status = "success", value: Any = None, **fields: Any) -> None:
-        if status != "success":
-            self.status = status
-        if value is not None:
-            self._value = value
+        self.status: Status = status
+        self._value = value
+        self.code: str | None = None
+        self.query_summary: Any = None
+        self.total_matches: int | None = None
+        self.is_complete: bool | None = None
+        self.error_type: ErrorType | None = None
+        self.error_message: str | None = None
+        self.http_status: int | None = None
+        self.errors: list[dict[str, str]] | None = None
+        self.user_facing_hint: str | None = None
+        self.message: str | None = None
+        self.retryable: bool | None = None
+        self.retryable_after_correction: bool | None = None
+        self.retry_after_ms: int | None = None
+        self.max_retries_remaining: int | None = None
+        self.retry_success_probability: float | None = None
+        self.next_action: NextAction | None = None
+        self.next_action_hint: str | None = None
+        self.limit_message: str | None = None
+        self.previous_result: Any = None
+        self.progress: dict[str, Any] | None = None
+        self.rendered: Rendered | None = None
+        """The value as text, once that is made; a guard that replaces the value clears it."""
+        self.merged = False
+        """Written in the merged form."""
+        self.nudged = False
+        """The hint is said in the merged form too."""
+        self.left_out: frozenset[str] = _NONE
+        """Optional fields that are not written."""
+        if fields:
+            self._set(fields)
+
+    def _set(self, fields: Mapping[str, Any]) -> None:
         for name, content in fields.items():
             if name not in _SETTABLE:
                 raise TypeError(f"an envelope has no field `{name}`")
@@ -117,16 +146,12 @@ class Envelope:
         """
         The envelope of an outcome before any guard shapes it.
         """
-        envelope = cls()
-        if outcome.error_type is not None:
-            envelope.status = "error"
-            envelope.error_type = outcome.error_type
-            envelope.error_message = outcome.error_message
-            if outcome.http_status is not None:
-                envelope.http_status = outcome.http_status
-            if outcome.value is None:
-                return envelope
-        envelope._value = outcome.value
+        if outcome.error_type is None:
+            return cls("success", outcome.value)
+        envelope = cls("error", outcome.value)
+        envelope.error_type = outcome.error_type
+        envelope.error_message = outcome.error_message
+        envelope.http_status = outcome.http_status
         return envelope
 
     @classmethod
@@ -141,12 +166,10 @@ class Envelope:
         else:
             envelope.message = denial.message
         envelope.retryable = denial.retryable
-        if denial.retry_after_ms is not None:
-            envelope.retry_after_ms = denial.retry_after_ms
-        if denial.hint:
-            envelope.next_action_hint = denial.hint
-        for name, content in denial.details.items():
-            setattr(envelope, name, content)
+        envelope.retry_after_ms = denial.retry_after_ms
+        envelope.next_action_hint = denial.hint or None
+        if denial.details:
+            envelope._set({name: content for name, content in denial.details.items() if name in _SETTABLE})
         return envelope
 
     @property
@@ -181,9 +204,7 @@ class Envelope:
         """
         A copy that can be shaped without changing this one.
         """
-        twin = object.__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        return twin
+        return shallow(self)
 
     def hint(self, text: str) -> None:
         """
@@ -191,83 +212,24 @@ class Envelope:
         """
         self.next_action_hint = f"{self.next_action_hint} {text}" if self.next_action_hint else text
 
+    def nudge(self, text: str) -> None:
+        """
+        Add the hint of a nudge: it is said in the merged form too.
+        """
+        self.nudged = True
+        self.hint(text)
+
     def to_dict(self) -> dict[str, Any]:
         """
         The fields that are there, in order; the value as the tool gave it.
         """
-        return self._fields(self._value)
+        return fields_of(self)
 
     def to_json(self) -> str:
         """
         The text for the model.
         """
-        if self.merged:
-            text = self._merged()
-            if text is not None:
-                return text
-        fields = self._fields(orjson.Fragment(self.render().payload))
-        try:
-            return orjson.dumps(fields).decode()
-        except (TypeError, ValueError):
-            # A field that a tool's or guard's own code filled with what JSON cannot say.
-            return orjson.dumps(
-                {
-                    k: v if isinstance(v, orjson.Fragment) else orjson.Fragment(render_value(v).payload)
-                    for k, v in fields.items()
-                }
-            ).decode()
-
-    def _fields(self, value: Any) -> dict[str, Any]:
-        own = self.__dict__
-        status = self.status
-        left_out = self.left_out
-        fields: dict[str, Any] = {"status": status}
-        for name in _BEFORE_VALUE:
-            if name in own and own[name] is not None and name not in left_out:
-                fields[name] = own[name]
-        if status == "success" or self._value is not None:
-            fields["results" if isinstance(self._value, (list, tuple)) else "result"] = value
-        # The few fields that are there, in the order of all.
-        for name in sorted(own.keys() & _AFTER_VALUE.keys(), key=_AFTER_VALUE.__getitem__):
-            if own[name] is not None and name not in left_out:
-                if name == "limit_message":
-                    fields["limit_reached"] = True
-                fields[name] = own[name]
-        return fields
-
-    def _merged(self) -> str | None:
-        if self.status != "success":
-            return None
-        value = self._value
-        text = self.render().text
-        if text is None:
-            text = self.render().payload.decode()
-        if imitates(value) if isinstance(value, dict) else imitates_text(text):
-            return None
-        added = self._said()
-        if not added:
-            return text
-        return with_fields(text, added)
-
-    def _said(self) -> dict[str, Any]:
-        said: dict[str, Any] = {}
-        if self.is_complete is False:
-            said["is_complete"] = False
-        if self.is_complete is False or self._nudged:
-            said["next_action_hint"] = self.next_action_hint
-        if self.limit_message is not None:
-            said["limit_reached"] = True
-            said["limit_message"] = self.limit_message
-        return {name: content for name, content in said.items() if content is not None and name not in self.left_out}
-
-    _nudged: bool = False
-
-    def nudge(self, text: str) -> None:
-        """
-        Add the hint of a nudge: it is said in the merged form too.
-        """
-        self._nudged = True
-        self.hint(text)
+        return text_of(self)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Envelope) and self.to_json() == other.to_json()
@@ -278,8 +240,6 @@ class Envelope:
         return f"Envelope({self.to_json()})"
 
 
-_BEFORE_VALUE: Final = FIELDS[1 : FIELDS.index("results")]
-_AFTER_VALUE: Final = {name: place for place, name in enumerate(FIELDS) if place >= FIELDS.index("total_matches")}
 _SETTABLE: Final = frozenset(FIELDS) - {"status", "results", "result", "limit_reached"}
 
 

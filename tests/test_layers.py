@@ -15,7 +15,7 @@ LAYERS: list[set[str]] = [
     {"types", "errors", "units"},
     {"collect", "session_id", "usage", "tagged", "arguments", "outcome"},
     {"signature", "room", "leading_json", "jsonable", "plain_json", "truncation", "merged"},
-    {"tool", "tool_call", "state", "envelope"},
+    {"tool", "tool_call", "state", "envelope", "envelope_text"},
     {"packing", "guards"},
     {"chain", "turns", "loop"},
     {"exhaustion", "digest"},
