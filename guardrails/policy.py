@@ -66,29 +66,34 @@ class Policy:
         messages: Mapping[str, Mapping[str, str]] | None = None,
         name: str = "policy",
     ) -> None:
-        from .policy_check import checked_guards
+        from .policy_check import checked_guards, checked_prices, checked_tools, wrong_words
 
         self.name = name
-        self.prices = {model: p if isinstance(p, Price) else Price(**p) for model, p in (prices or {}).items()}
         self.results = Results()
         self._store = MemoryStore()
         self._sinks: dict[str, Sink] = {}
-        given = list(guards)
-        mistakes = [f"unknown envelope field `{field}`" for field in fields or () if field not in OPTIONAL]
-        mistakes += [f"`{g.name}` is given twice" for i, g in enumerate(given) if _twice(g, given[:i])]
-        if mode not in ("enforce", "observe", "off"):
-            mistakes.append(f"unknown mode `{mode}`: use enforce, observe or off")
-        given = checked_guards(given, mistakes)
+        kept = None if fields is None else list(fields)
+        mistakes = [f"unknown envelope field `{field}`" for field in kept or () if field not in OPTIONAL]
+        for what, said, known in (
+            ("mode", mode, ("enforce", "observe", "off")),
+            ("on_error", on_error, ("deny", "allow")),
+            ("envelope", envelope, ("nested", "merged")),
+        ):
+            if said not in known:
+                mistakes.append(f"unknown {what} `{said}`: use {', '.join(known[:-1])} or {known[-1]}")
+        mistakes += wrong_words(messages or {})
+        self.prices = checked_prices(prices or {}, mistakes)
+        given, known_tools = checked_guards(guards, mistakes), checked_tools(tools, mistakes)
         if mistakes:
             raise PolicyError(mistakes)
         self.chain = Chain(
             sorted(given, key=_place),
-            tools=[tool if isinstance(tool, Tool) else Tool.of(tool) for tool in tools],
+            tools=known_tools,
             rules=rules,
             mode=mode,
             on_error=on_error,
             merged=envelope == "merged",
-            left_out=optional_fields(fields),
+            left_out=optional_fields(kept),
             messages=messages,
         )
 
@@ -124,11 +129,16 @@ class Policy:
         The session *name*: the calls that share a budget.
 
         In memory, without records and by the real clock (seconds since 1970) unless said otherwise. The same name on
-        the same *store* is the same session. *records* is a sink, or the path of a file of JSON lines.
+        the same *store* is the same session. *records* is a sink, or the path of a file of JSON lines. Raises
+        PolicyError where a tool is not valid, SessionError where the name is not.
         """
+        from .policy_check import checked_tools
         from .session import Session
 
-        made = [tool if isinstance(tool, Tool) else Tool.of(tool) for tool in tools]
+        mistakes: list[str] = []
+        made = checked_tools(tools, mistakes)
+        if mistakes:
+            raise PolicyError(mistakes)
         return Session(
             self,
             name,
@@ -168,7 +178,3 @@ class Policy:
 def _place(guard: Guard) -> float:
     kinds = [cls.name for cls in GUARDS]
     return kinds.index(guard.name) if type(guard) in GUARDS else len(kinds) - 1.5
-
-
-def _twice(guard: Guard, before: list[Guard]) -> bool:
-    return any(other.name == guard.name for other in before)

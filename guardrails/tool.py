@@ -6,7 +6,7 @@ import inspect
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from annotated_types import Ge, Gt
 
@@ -24,6 +24,8 @@ class Tool:
     *parameters* is a function, a pydantic model class or a JSON Schema; it yields both the schema that the model sees
     and the check at the boundary. Everything declared here can be set or overridden by a policy's `tools:` rules.
     """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True, "revalidate_instances": "always"}
 
     name: str
     description: str = ""
@@ -63,6 +65,7 @@ class Tool:
         """
         known = {f.name for f in fields(self)}
         hints = from_annotations(declared.get("annotations") or {})
+        hints = {name: hint for name, hint in hints.items() if getattr(self, name) is None}
         return replace(self, **{k: v for k, v in {**hints, **declared}.items() if k in known})
 
     @property

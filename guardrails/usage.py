@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from annotated_types import Ge
 
@@ -16,6 +16,8 @@ class Price:
     """
     Prices of one model in USD per million tokens, which is micro-dollars per token.
     """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True, "revalidate_instances": "always"}
 
     input_mtok: Annotated[float, Ge(0)]
     output_mtok: Annotated[float, Ge(0)] = 0.0

@@ -1,0 +1,184 @@
+"""
+The settings of a kind of session.
+"""
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from guardrails import (
+    Budget,
+    Denial,
+    Duplicates,
+    Guard,
+    MemoryStore,
+    Policy,
+    PolicyError,
+    Price,
+    Retryable,
+    Rule,
+    SessionError,
+    Tool,
+    ToolFilter,
+    Truncate,
+    Validation,
+    guard,
+)
+
+
+def ok(*_: Any) -> str:
+    return "ok"
+
+
+@guard
+class Mine(Guard):
+    limit: int = 1
+
+    def check(self, call: Any, state: Any, facts: Any) -> Denial | None:
+        return Denial(code="mine.limit", message="No.") if state.calls >= self.limit else None
+
+
+def search(query: str) -> str:
+    """Search the web."""
+    return query
+
+
+def mistakes(**settings: Any) -> list[str]:
+    guards = settings.pop("guards", [])
+    with pytest.raises(PolicyError) as caught:
+        Policy(guards, **settings)
+    return caught.value.mistakes
+
+
+def test_a_chain_is_a_list_in_the_librarys_order_with_own_guards_before_the_last() -> None:
+    policy = Policy([Truncate(), Mine(limit=3), Duplicates(window=5), Budget(max_calls=20), Validation()], name="trip")
+    assert str(policy) == (
+        "trip\n1. Validation()\n2. Budget(max_calls=20)\n3. Duplicates()\n4. Mine(limit=3)\n5. Truncate()"
+    )
+    assert [guard.name for guard in policy.chain] == ["validation", "budget", "duplicates", "mine", "truncate"]
+    assert (len(policy.chain), str(Policy().chain)) == (5, "(no guards)")
+
+
+def test_a_persons_own_guard_is_asked_like_any_other(clock: Any) -> None:
+    session = Policy([Mine(limit=1)]).session("s", clock=clock)
+    assert [session.call("t", {"n": n}, ok).code for n in range(2)] == [None, "mine.limit"]
+
+
+def test_every_mistake_is_told_at_once() -> None:
+    bad: Any = [Budget(max_calls=-1), Duplicates(window=0), Duplicates, 7]
+    found = mistakes(
+        guards=bad,
+        mode="enforced",
+        on_error="Deny",
+        envelope="flat",
+        fields=["progress", "staus"],
+        messages={"budget.max_calls": {"mesage": "x"}},
+        prices={"m": {"input": 1.0}, "n": {"input_mtok": -1.0}},
+        tools=[Tool(name="a", cost_usd=-1), Tool(name="b", timeout=0), "search", search, search],
+    )
+    expected = [
+        "unknown envelope field `staus`",
+        "unknown mode `enforced`: use enforce, observe or off",
+        "unknown on_error `Deny`: use deny or allow",
+        "unknown envelope `flat`: use nested or merged",
+        "messages.budget.max_calls: `mesage` is no text of a denial",
+        "prices.m: got an unexpected keyword argument 'input'",
+        "prices.n.input_mtok: input should be greater than or equal to 0, got `-1.0`",
+        "budget.max_calls: input should be greater than or equal to 0, got `-1`",
+        "duplicates.window: input should be greater than or equal to 1, got `0`",
+        "`Duplicates` is no guard; call it: it is a class",
+        "`int` is no guard",
+        "tools.a.cost_usd: input should be greater than or equal to 0",
+        "tools.b.timeout",
+        "`'search'` is no tool",
+        "the tool `search` is given twice",
+    ]
+    assert len(found) == len(expected)
+    assert [said for said, start in zip(found, expected, strict=True) if not said.startswith(start)] == []
+
+
+@pytest.mark.parametrize(
+    "guards",
+    [
+        [Budget(max_calls="3")],  # type: ignore[arg-type]
+        [Budget(max_cost_usd=float("nan"))],
+        [Budget(mode="on")],  # type: ignore[arg-type]
+        [Retryable(max_retries=True)],
+        [ToolFilter(deny="rm")],  # type: ignore[arg-type]
+        [Truncate(max_bytes=10)],
+        [Mine(), Mine()],
+    ],
+)
+def test_a_guard_written_in_code_is_held_to_its_settings(guards: Any) -> None:
+    assert len(mistakes(guards=guards)) == 1
+
+
+def test_lists_and_durations_are_taken_as_people_write_them() -> None:
+    written: Any = Budget(max_elapsed="10m")  # type: ignore[arg-type]
+    policy = Policy([written, ToolFilter(deny=["rm"])])  # type: ignore[arg-type]
+    assert [guard.settings() for guard in policy.chain] == [{"deny": ("rm",)}, {"max_elapsed": 600.0}]
+
+
+@pytest.mark.parametrize("tool", ["search", 7, partial(search, "x"), None])
+def test_what_is_no_tool_is_refused_for_a_policy_and_for_a_session(tool: Any) -> None:
+    assert "is no tool" in mistakes(tools=[tool])[0]
+    with pytest.raises(PolicyError, match="is no tool"):
+        Policy().session("s", tools=[tool])
+
+
+def test_fields_may_be_any_iterable(clock: Any) -> None:
+    policy = Policy([Budget(max_calls=3)], fields=(name for name in ["progress"]))
+    assert policy.session("s", clock=clock).call("t", {}, ok).to_json() == (
+        '{"status":"success","result":"ok","progress":{"calls_used":1,"calls_left":2}}'
+    )
+
+
+def test_the_same_name_on_the_same_store_is_the_same_session(clock: Any) -> None:
+    policy, other = Policy([Budget(max_calls=2)]), Policy([Budget(max_calls=2)])
+    store = MemoryStore()
+    assert policy.session("s", store=store, clock=clock).call("t", {}, ok).ok
+    assert other.session("s", store=store, clock=clock).call("t", {"n": 2}, ok).ok
+    assert policy.session("s", store=store, clock=clock).exhausted
+    assert not policy.session("s", clock=clock).exhausted
+    session = policy.session("s", store=store, clock=clock)
+    session.forget()
+    assert not session.exhausted
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a/b", "x" * 257])
+def test_d8_a_bad_session_name_is_refused_before_anything_is_done(name: str, tmp_path: Any) -> None:
+    records = tmp_path / "records.jsonl"
+    with pytest.raises(SessionError):
+        Policy([Budget(max_calls=1)]).session(name, records=records)
+    assert not records.exists() or records.read_bytes() == b""
+
+
+def test_coverage_says_what_is_undeclared_unpriced_or_unguarded() -> None:
+    policy = Policy(
+        [Validation(), Budget(max_calls=9), Duplicates(mode="observe")],
+        tools=[Tool(name="pay", cost_usd=0.1)],
+        rules=[Rule(match=("mcp_*",), declared={"read_only": True}, guards={"budget": {"mode": "enforce"}})],
+    )
+    told = {covered.tool: covered for covered in policy.coverage(["pay", "mcp_x", search])}
+    assert (told["pay"].declared, told["pay"].priced) == (True, True)
+    assert (told["mcp_x"].declared, told["mcp_x"].priced) == (True, False)
+    assert (told["search"].declared, told["search"].priced) == (False, False)
+    assert {"validation", "budget"} <= set(told["pay"].guards)
+    assert "duplicates" not in told["pay"].guards
+
+
+@pytest.mark.parametrize("name", ["default", "strict", "observe"])
+def test_the_shipped_policies_load_by_name(name: str, clock: Any) -> None:
+    session = Policy.load(name, guards=[Mine(limit=99)]).session("s", clock=clock)
+    assert session.call("t", {"n": 1}, ok).ok
+    assert "Mine(limit=99)" in str(session.policy)
+
+
+def test_prices_may_be_mappings_or_prices(clock: Any) -> None:
+    policy = Policy(prices={"a": {"input_mtok": 1}, "b*": Price(input_mtok=2.0)})
+    session = policy.session("s", clock=clock)
+    session.charge(model="a", usage={"prompt_tokens": 100})
+    session.charge(model="b-2", usage={"prompt_tokens": 100})
+    session.charge(model="c", usage={"prompt_tokens": 100})
+    assert (session.cost_usd, session.unpriced) == (0.0003, 1)
