@@ -1,0 +1,93 @@
+"""
+What a model response used, and what it costs.
+"""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails import Price
+from guardrails.usage import Usage, cost_of, read_usage
+
+
+CHAT = {
+    "prompt_tokens": 1_000,
+    "completion_tokens": 50,
+    "total_tokens": 1_050,
+    "prompt_tokens_details": {"cached_tokens": 800, "audio_tokens": 0},
+}
+RESPONSES = {"input_tokens": 1_000, "output_tokens": 50, "input_tokens_details": {"cached_tokens": 800}}
+
+
+def as_object(mapping: dict[str, Any]) -> Any:
+    return SimpleNamespace(**{k: as_object(v) if isinstance(v, dict) else v for k, v in mapping.items()})
+
+
+@pytest.mark.parametrize("usage", [CHAT, RESPONSES, as_object(CHAT), as_object(RESPONSES), Usage(1_000, 50, 800)])
+def test_usage_is_read_in_both_forms_as_an_object_or_a_mapping(usage: Any) -> None:
+    assert read_usage(usage) == (1_000, 50, 800)
+    assert read_usage(usage).total == 1_050
+
+
+def test_the_clients_own_usage_object_is_read() -> None:
+    from openai.types import CompletionUsage
+
+    usage = CompletionUsage.model_validate(CHAT)
+    assert read_usage(usage) == (1_000, 50, 800)
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        {},
+        {"prompt_tokens": None, "completion_tokens": "7"},
+        {"prompt_tokens": -5, "completion_tokens": True},
+        {"prompt_tokens": 1.5, "prompt_tokens_details": None},
+        "12 tokens",
+        7,
+    ],
+)
+def test_what_is_no_count_counts_nothing(usage: Any) -> None:
+    assert read_usage(usage) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("usage", "price", "micro"),
+    [
+        (Usage(1_000, 50), Price(input_mtok=1.25, output_mtok=10.0), 1_750),
+        (Usage(1_000, 50, 800), Price(input_mtok=1.25, output_mtok=10.0), 1_750),
+        (Usage(1_000, 50, 800), Price(input_mtok=1.25, output_mtok=10.0, cache_read_mtok=0.125), 850),
+        (Usage(1_000, 0, 5_000), Price(input_mtok=1.0, cache_read_mtok=0.0), 0),
+        (Usage(3, 0), Price(input_mtok=0.5), 2),
+        (Usage(1, 0), Price(input_mtok=0.5), 0),
+        (Usage(0, 0), Price(input_mtok=9.0), 0),
+        (Usage(436_000_000, 0), Price(input_mtok=0.1), 43_600_000),
+    ],
+)
+def test_a_price_is_per_million_tokens_in_exact_micro_dollars(usage: Usage, price: Price, micro: int) -> None:
+    assert cost_of(usage, "m", {"m": price}) == micro
+
+
+def test_an_exact_name_stands_above_a_glob_and_then_the_first_glob_that_matches() -> None:
+    prices = {
+        "gpt-5*": Price(input_mtok=1.0),
+        "gpt-5-mini*": Price(input_mtok=2.0),
+        "gpt-5-mini": Price(input_mtok=3.0),
+    }
+    found = [cost_of(Usage(1, 0), model, prices) for model in ("gpt-5-mini", "gpt-5-mini-2026", "GPT-5", "other")]
+    assert found == [3, 1, None, None]
+
+
+@given(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9))
+def test_a_response_with_a_cache_never_costs_more_and_never_less_than_nothing(i: int, o: int, cached: int) -> None:
+    prices = {"m": Price(input_mtok=1.1, output_mtok=3.3, cache_read_mtok=0.11)}
+    cost = cost_of(Usage(i, o, cached), "m", prices)
+    plain = cost_of(Usage(i, o), "m", prices)
+    assert cost is not None
+    assert plain is not None
+    assert 0 <= cost <= plain
