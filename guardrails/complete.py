@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from .chain import Chain, Plan
 from .decide import Decision
 from .envelope import Envelope
-from .exhaustion import progress, spent
+from .exhaustion import progress, spent_by_call
 from .guards.base import Facts
 from .guards.budget import FINISH
-from .signature import result_hashes
+from .signature import masked_result_hash, result_hash
 from .state import SessionState, exhaust, number, set_meter, settle, touch
 from .truncation import Rendered, render
 from .types import ERROR_TYPES, STATUSES, Outcome
@@ -24,9 +24,9 @@ class Prepared:
 
     outcome: Outcome
     rendered: Rendered | None
-    plain_hash: int
-    masked_hash: int
-    own: Envelope | None
+    result_hash: int
+    """Evidence: of a success as it is, of a failure with digits deleted."""
+    own: Envelope | None = None
     """The envelope that the tool itself made."""
 
 
@@ -37,16 +37,21 @@ def prepare(outcome: Outcome, max_bytes: int) -> Prepared:
     own = _heard(outcome.value) if isinstance(outcome.value, Envelope) else None
     if own is not None:
         outcome = _spoken(outcome, own)
-    rendered = None
-    if outcome.error_type is None or outcome.value is not None:
-        rendered = render(outcome.value, max_bytes)
-        # A cut result is told apart from another by how long it really was.
-        text, size = rendered.payload, rendered.original_bytes
-    else:
-        text = f"{outcome.error_type}: {outcome.error_message}".encode(errors="replace")
-        size = len(text)
-    plain, masked = result_hashes(text, size)
-    return Prepared(outcome, rendered, plain, masked, own)
+    if outcome.error_type is not None:
+        kept = None if outcome.value is None else render(outcome.value, max_bytes)
+        return Prepared(outcome, kept, masked_result_hash(evidence(outcome, kept)), own)
+    rendered = render(outcome.value, max_bytes)
+    # A cut result is told apart from another by how long it really was.
+    return Prepared(outcome, rendered, result_hash(rendered.payload, rendered.original_bytes), own)
+
+
+def evidence(outcome: Outcome, rendered: Rendered | None) -> bytes:
+    """
+    The text that tells one outcome from another: the result, else what the failure says.
+    """
+    if rendered is not None:
+        return rendered.payload
+    return f"{outcome.error_type}: {outcome.error_message}".encode(errors="replace")
 
 
 def _heard(said: Envelope) -> Envelope:
@@ -101,6 +106,7 @@ def complete(
     Settle an admitted call and make the envelope of its outcome.
     """
     call, outcome = decision.call, prepared.outcome
+    failed = outcome.error_type is not None
     now = touch(state, now_ms)
     pending = state.pending.get((call.id, call.sig))
     if pending is not None and pending.seq != decision.seq:
@@ -111,7 +117,7 @@ def complete(
     facts = Facts(now, plan.tool, decision.cost, decision.tokens, decision.turn, duration, chain.known)
     errors: list[tuple[str, str]] = []
     if pending is not None:
-        settle(state, pending, outcome, prepared.plain_hash if outcome.error_type is None else prepared.masked_hash)
+        settle(state, pending, outcome, prepared.result_hash)
         for name, correct in plan.settles:
             try:
                 for key, value in correct(call, outcome, state, facts).items():
@@ -120,22 +126,22 @@ def complete(
                 errors.append((name, f"{type(error).__name__}: {error}"))
     envelope = Envelope.of(outcome) if prepared.own is None else prepared.own.copy()
     envelope.rendered = prepared.rendered
-    for name, shape in plan.success_shapes if outcome.error_type is None else plan.shapes:
+    for name, shape in plan.shapes if failed else plan.success_shapes:
         try:
             shaped = shape(envelope, call, outcome, state, facts)
-            if not isinstance(shaped, Envelope):
+            if shaped is not envelope and not isinstance(shaped, Envelope):
                 raise TypeError(f"a shape returns the envelope, not {type(shaped).__name__}")  # noqa: TRY301
             envelope = shaped
         except Exception as error:  # noqa: BLE001
             errors.append((name, f"{type(error).__name__}: {error}"))
     for _, hint in decision.nudges:
         envelope.nudge(hint)
-    if pending is not None and envelope.retryable and outcome.error_type is not None:
+    if failed and pending is not None and envelope.retryable:
         pending.entry.retries_left = envelope.max_retries_remaining or 0
         pending.entry.retry_at_ms = now + (envelope.retry_after_ms or 0)
     limit = pending.limit if pending is not None else None
     if limit is None:
-        cause = spent(chain, state, now)
+        cause = spent_by_call(chain, state, now)
         if cause is not None:
             exhaust(state, cause)
             if cause.code != "budget.max_calls":
@@ -148,5 +154,12 @@ def complete(
         envelope.merged = True
     elif "progress" not in chain.left_out:
         envelope.progress = progress(chain, state, now)
-    used_up = None if limit is None else limit[0]
-    return Completion(envelope, number(state), now, pending is None, duration, used_up, tuple(errors))
+    return Completion(
+        envelope,
+        number(state),
+        now,
+        pending is None,
+        duration,
+        None if limit is None else limit[0],
+        tuple(errors) if errors else (),
+    )

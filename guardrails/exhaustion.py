@@ -18,9 +18,9 @@ def spent(chain: Chain, state: SessionState, now_ms: int) -> Denial | None:
 
 def spent_by_call(chain: Chain, state: SessionState, now_ms: int) -> Denial | None:
     """
-    The same after a call was admitted or settled, when only that may have brought it about.
+    The same after a call was settled: what no call can bring about is asked only once the session is over anyway.
     """
-    return _first(chain, chain.call_spenders, state, now_ms)
+    return _first(chain, chain.call_spenders if state.exhausted is None else chain.spenders, state, now_ms)
 
 
 def turn_cause(chain: Chain, state: SessionState, now_ms: int) -> Denial | None:
@@ -72,13 +72,12 @@ def progress(chain: Chain, state: SessionState, now_ms: int) -> dict[str, object
     budget = chain.budget
     if budget is None:
         return shown
-    for name, left in (
-        ("calls_left", budget.max_calls is not None and budget.calls_left(state)),
-        ("turns_left", budget.max_turns is not None and budget.turns_left(state)),
-        ("tokens_left", budget.max_tokens is not None and budget.tokens_left(state)),
-    ):
-        if left is not False and left is not None:
-            shown[name] = max(0, left)
+    if budget.max_calls is not None and (calls := budget.calls_left(state)) is not None:
+        shown["calls_left"] = max(0, calls)
+    if budget.max_turns is not None and (turns := budget.turns_left(state)) is not None:
+        shown["turns_left"] = max(0, turns)
+    if budget.max_tokens is not None and (tokens := budget.tokens_left(state)) is not None:
+        shown["tokens_left"] = max(0, tokens)
     if budget.max_cost_usd is not None and (cost := budget.cost_left(state)) is not None:
         shown["cost_left_usd"] = max(0, cost) / 1_000_000
     if budget.max_elapsed is not None and (elapsed := budget.elapsed_left_ms(state, now_ms)) is not None:

@@ -11,11 +11,11 @@ from typing import Any, Final
 import orjson
 
 from .chain import Plan
-from .complete import Completion, Prepared
+from .complete import Completion, Prepared, evidence
 from .decide import Decision
 from .envelope import Envelope
 from .plain_json import plain
-from .signature import near
+from .signature import near, result_hashes
 from .state import Pending
 from .truncation import render
 from .types import MICRO, ToolCall
@@ -83,6 +83,9 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
     The line of a settled call; a sink keeps what the tool gave back, or its hashes only.
     """
     call, outcome, envelope = decision.call, prepared.outcome, completion.envelope
+    rendered = prepared.rendered
+    text = evidence(outcome, rendered)
+    exact, masked = result_hashes(text, len(text) if rendered is None else rendered.original_bytes)
     cost = decision.cost if outcome.cost is None else outcome.cost
     record = {
         **_head("settle", session_id, completion.n, completion.at_ms),
@@ -97,9 +100,9 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
         "http_status": outcome.http_status,
         "retry_after_ms": outcome.retry_after_ms,
         "duration_ms": completion.duration_ms,
-        "result_hash": prepared.plain_hash,
-        "result_hash_masked": prepared.masked_hash,
-        "result_bytes": 0 if prepared.rendered is None else prepared.rendered.size,
+        "result_hash": exact,
+        "result_hash_masked": masked,
+        "result_bytes": 0 if rendered is None else rendered.size,
         "cost": cost,
         "cost_usd": cost / MICRO,
         "tokens": decision.tokens if outcome.tokens is None else outcome.tokens,
@@ -112,8 +115,8 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
         "limit": completion.limit,
         "guard_errors": [list(error) for error in completion.errors],
     }
-    if prepared.rendered is not None:
-        record["result"] = orjson.Fragment(prepared.rendered.payload)
+    if rendered is not None:
+        record["result"] = orjson.Fragment(rendered.payload)
     return record
 
 

@@ -92,7 +92,8 @@ def _prepared(record: Record) -> Prepared:
     if record["claims"] is not None:
         own = Envelope("success" if outcome.error_type is None else "error")
         own.retryable, own.retry_after_ms, own.max_retries_remaining = record["claims"]
-    return Prepared(outcome, None, record["result_hash"], record["result_hash_masked"], own)
+    evidence = record["result_hash" if outcome.error_type is None else "result_hash_masked"]
+    return Prepared(outcome, None, evidence, own)
 
 
 def _apply(chain: Chain, state: SessionState, record: Record, decisions: Mapping[int, Decision]) -> None:
