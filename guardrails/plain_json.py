@@ -11,16 +11,14 @@ import json
 import math
 import sys
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from itertools import islice
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import orjson
 
-
-T = TypeVar("T")
 
 MAX_DEPTH: Final = 200
 """Below orjson's 254 and Python's 1,000."""
@@ -65,25 +63,20 @@ class _Copy:
 
         above |= {id(value)}
         try:
+            # A list first: a thread may change the container meanwhile.
             if isinstance(value, dict):
-                return {_key(key): self.of(each, depth + 1, above) for key, each in self._some(value.items())}
+                pairs = list(islice(value.items(), max(self.left, 0)))
+                return {_key(key): self.of(each, depth + 1, above) for key, each in pairs if self.left > 0}
 
             if isinstance(value, list | tuple):
-                return [self.of(each, depth + 1, above) for each in self._some(value)]
+                members = list(islice(value, max(self.left, 0)))
+                return [self.of(each, depth + 1, above) for each in members if self.left > 0]
 
             inside = _inside(value)
             self.left += 1
             return self.of(inside, depth + 1, above)
         except Exception:  # noqa: BLE001  whatever the object's own methods raise
             return name_of(value)
-
-    def _some(self, items: Iterable[T]) -> Iterator[T]:
-        # A list first: a thread may change the container meanwhile.
-        for item in list(islice(items, max(self.left, 0))):
-            if self.left <= 0:
-                return
-
-            yield item
 
 
 def _inside(value: Any) -> Any:

@@ -81,6 +81,8 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
 def settle_record(session_id: str, decision: Decision, prepared: Prepared, completion: Completion) -> dict[str, Any]:
     """
     The line of a settled call; a sink keeps what the tool gave back, or its hashes only.
+
+    Where there are messages, the arguments are with them, for a sink that erases what messages repeat of them.
     """
     call, outcome, envelope = decision.call, prepared.outcome, completion.envelope
     rendered = prepared.rendered
@@ -117,6 +119,8 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
     }
     if rendered is not None:
         record["result"] = orjson.Fragment(rendered.payload)
+    if call.canonical is not None and (outcome.error_message or completion.errors):
+        record["arguments"] = orjson.Fragment(call.canonical)
     return record
 
 

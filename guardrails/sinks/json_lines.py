@@ -39,6 +39,11 @@ class JsonLines:
     An element of a list becomes null. Where a path leads into `arguments` or `result` and that is bare text, all of it
     is erased. *arguments* and *results* say what stays of those two: "full", "hash" (only their hashes), "off" (nothing).
 
+    What is erased of `arguments` becomes `[erased]` where the messages of the call's lines repeat it (`error_message`,
+    `problems`, `guard_errors`; see `repeats` for what is found). All of a message goes where nobody can say what it may
+    repeat, since the arguments were bare text or could not be signed. What a `result` repeats stays, where results are
+    kept: name it by a path of its own.
+
     A value of a record may be a function without parameters, called in the thread (only at the top of the record, for
     a function in the arguments is the caller's), and `arguments` and `result` may be JSON already, as `orjson.Fragment`
     or bytes.

@@ -11,7 +11,8 @@ import orjson
 
 from ..plain_json import OPTIONS, name_of, simpler, to_json
 from .base import Record
-from .erase import PAYLOADS, ErasePath, erase_paths
+from .erase import PAYLOADS, Erased, ErasePath, erase_paths, leads_to
+from .repeats import has_messages, repeatable, without_repeats
 
 
 _READY: Final = frozenset({type(None), bool, int, float, str, dict, list, orjson.Fragment})
@@ -21,22 +22,33 @@ def to_line(record: Record, withheld: frozenset[str] = frozenset(), paths: tuple
     """
     *record* as one line of JSON, without the keys *withheld* and what *paths* lead to; `erased` lists what went.
 
-    Raises nothing for any value.
+    What went of `arguments` goes from the messages of the record too (see `repeats`). A settled call's line is without
+    its arguments, which the line of the call has. Raises nothing for any value.
     """
-    erased: list[str] = []
+    erased: list[Erased] = []
     shown = record
     if not withheld.isdisjoint(record):
-        erased = [key for key in record if key in withheld]
+        erased = [(key, record[key]) for key in record if key in withheld]
         shown = {key: value for key, value in record.items() if key not in withheld}
 
     if paths or not _READY.issuperset(map(type, shown.values())):
         shown = {key: _opened(key, value) for key, value in shown.items()}
 
     if paths:
-        erase_paths(shown, paths, erased)
+        erased += erase_paths(shown, paths)
+
+    if ("arguments" in withheld or (paths and leads_to("arguments", paths))) and has_messages(shown):
+        gone = [(where, _opened(where, value)) for where, value in erased if _is_argument(where)]
+        cleared = without_repeats(shown, repeatable(gone) if "arguments" in record else None)
+        erased += cleared.items()
+        shown = {**shown, **cleared}
+
+    if record.get("event") == "settle" and "arguments" in record:
+        erased = [each for each in erased if not _is_argument(each[0])]
+        shown = {key: value for key, value in shown.items() if key != "arguments"}
 
     if erased:
-        shown = {**shown, "erased": [*shown.get("erased", ()), *dict.fromkeys(erased)]}
+        shown = {**shown, "erased": [*shown.get("erased", ()), *dict.fromkeys(where for where, _ in erased)]}
 
     try:
         line = orjson.dumps(shown, simpler, OPTIONS | orjson.OPT_APPEND_NEWLINE)
@@ -46,6 +58,10 @@ def to_line(record: Record, withheld: frozenset[str] = frozenset(), paths: tuple
 
     # Between the tokens of ready JSON a newline is only white space, inside of them it cannot stand.
     return line if line.find(b"\n") == len(line) - 1 else line[:-1].replace(b"\n", b" ") + b"\n"
+
+
+def _is_argument(where: str) -> bool:
+    return where.partition(".")[0] == "arguments"
 
 
 def _opened(key: str, value: Any) -> Any:

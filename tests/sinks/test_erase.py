@@ -5,6 +5,8 @@ from typing import Any
 import orjson
 import pytest
 
+from guardrails.signature import sign
+from guardrails.truncation import render
 from tests.sinks.conftest import written
 
 
@@ -109,6 +111,61 @@ def test_what_cannot_be_looked_into_is_erased_whole(arguments: object, kept: obj
         assert record == {"n": 1, "erased": ["arguments"]}
     elif kept is not ...:
         assert record["arguments"] == kept
+
+
+@dataclasses.dataclass
+class Login:
+    user: str
+    password: str
+    tags: frozenset[str] = frozenset()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path", "erased"),
+    [
+        ({"login": Login("anna", "hunter2")}, "arguments.login.password", "arguments.login.password"),
+        ({"logins": [Login("anna", "hunter2")]}, "arguments.logins.*.password", "arguments.logins.0.password"),
+        ({"login": Login("anna", "", frozenset({"hunter2"}))}, "**.tags.*", "arguments.login.tags.0"),
+        ({"login": Login("anna", "hunter2")}, "arguments.**.password", "arguments.login.password"),
+        ({"by_id": {1: "hunter2", 2: "x"}}, "arguments.by_id.1", "arguments.by_id.1"),
+        ({"by_id": {1: {"password": "hunter2"}}}, "arguments.by_id.*.password", "arguments.by_id.1.password"),
+        ({"secrets": {"hunter2"}}, "arguments.secrets.0", "arguments.secrets.0"),
+        ({"secret": b"hunter2"}, "arguments.secret", "arguments.secret"),
+    ],
+)
+def test_a_path_leads_through_the_tags_of_signed_arguments(arguments: object, path: str, erased: str) -> None:
+    _, canonical = sign("t", arguments)
+    assert canonical is not None
+    record = {"arguments": orjson.Fragment(canonical), "problems": [["", "not hunter2", "value"]]}
+    line = written(record, redact=(path,))
+
+    assert "hunter2" not in str(line)
+    assert b"hunter2".hex() not in str(line)
+    assert line["erased"] == [erased, "problems"]
+
+
+@pytest.mark.parametrize(
+    "tagged", [{"!object": "x"}, {"!object": ["x"]}, {"!set": 1}, {"!dict": [1, [2]]}, {"!bytes": 1}]
+)
+def test_what_only_looks_like_a_tag_does_no_harm(tagged: object) -> None:
+    assert written({"arguments": {"a": tagged}}, redact="arguments.a.b.c")["arguments"] == {"a": tagged}
+
+
+@pytest.mark.parametrize(
+    ("value", "left"),
+    [
+        ({"token": "hunter2", "text": "x" * 70_000}, {"original_bytes": 70_029}),
+        ([{"token": "hunter2", "text": "x" * 70_000}] * 2, [{"_truncated": True, "omitted": 2}]),
+    ],
+    ids=["object", "list"],
+)
+def test_a_path_into_what_was_cut_erases_what_cannot_be_looked_into(value: object, left: object) -> None:
+    record = {"result": orjson.Fragment(render(value).payload)}
+    assert "hunter2" in str(written(record, results="full"))
+    line = written(record, results="full", redact="result.**.token")
+
+    assert line["result"] == left
+    assert "hunter2" not in str(line)
 
 
 def test_a_record_that_lists_erasures_already_keeps_them() -> None:

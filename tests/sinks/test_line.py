@@ -190,7 +190,8 @@ def test_json_comes_back_as_it_was(value: object) -> None:
 
 @given(ANYTHING)
 def test_anything_makes_one_whole_line(value: object) -> None:
-    line = to_line({"n": 1, "value": value, "arguments": value}, paths=(parse_path("arguments.**.x*"),))
+    record = {"n": 1, "value": value, "arguments": value, "error_message": value, "problems": [value, [value, value]]}
+    line = to_line(record, paths=(parse_path("arguments.**.x*"),))
 
     assert line.count(b"\n") == 1
     assert line.endswith(b"}\n")

@@ -1,0 +1,155 @@
+"""
+Erase from the messages of a record what they repeat of erased arguments.
+
+A message is the library's or a tool's own text and may quote what the tool was given. Found are texts and numbers of 4
+characters or more, as they were given, escaped, put on one line, or cut to no less than the first or last 8 characters.
+What a tool made of a value (another case, another encoding, a part of it) is not found.
+"""
+
+import json
+import unicodedata
+
+from collections.abc import Iterable, Iterator
+from itertools import takewhile
+from operator import is_not
+from typing import Any, Final
+
+from ..plain_json import plain
+from .base import Record
+from .erase import CUT, Erased, untagged
+
+
+MESSAGES: Final = ("error_message", "problems", "guard_errors")
+"""The keys of a record that hold messages: one text, or rows with the text in second place."""
+ERASED: Final = "[erased]"
+MIN_CHARS: Final = 4
+"""What is shorter is a part of too many words."""
+EDGE_CHARS: Final = 8
+"""A beginning or an end of this length stands for the whole value, which was cut."""
+
+
+def has_messages(record: Record) -> bool:
+    """
+    Whether there is a message in *record*.
+    """
+    return any(isinstance(said := record.get(key), str | list | tuple) and said for key in MESSAGES)
+
+
+def repeatable(erased: Iterable[Erased]) -> frozenset[str] | None:
+    """
+    What a message could repeat of the arguments that were *erased*.
+
+    None where nobody can say: the arguments are one text, of which any part may be repeated, or they were cut.
+    """
+    found: set[str] = set()
+    for where, value in erased:
+        copy = plain(value)
+        if (where == "arguments" and isinstance(copy, str)) or where.endswith(f".{CUT}") or _was_cut(copy):
+            return None
+
+        found.update(text for text in _texts(copy) if len(text) >= MIN_CHARS)
+
+    return frozenset(found)
+
+
+def without_repeats(record: Record, values: frozenset[str] | None) -> Record:
+    """
+    The messages of *record* that repeat one of *values*, rewritten; with None all of them, since any may.
+    """
+    forms = None if values is None else {form for value in values for form in _forms(value) if len(form) >= MIN_CHARS}
+    rewritten = ((key, _rewritten(record.get(key), forms)) for key in MESSAGES)
+    return {key: each for key, each in rewritten if each is not None}
+
+
+def _was_cut(value: Any) -> bool:
+    last = value[-1] if isinstance(value, list) and value else value
+    return isinstance(last, dict) and not last.keys().isdisjoint({CUT, "_truncated"})
+
+
+def _texts(value: Any) -> Iterator[str]:
+    value = untagged(value)
+    if isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts(each)
+    elif isinstance(value, str):
+        yield value
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield str(value)
+
+
+def _forms(value: str) -> Iterator[str]:
+    yield value
+    if not value.isascii() or not value.isprintable() or any(sign in value for sign in "\\\"' "):
+        yield json.dumps(value)[1:-1]
+        yield json.dumps(value, ensure_ascii=False)[1:-1]
+        yield repr(value)[1:-1]
+        yield " ".join(value.split())
+        # Arguments that were signed are in normal form C.
+        yield unicodedata.normalize("NFD", value)
+
+
+def _rewritten(said: Any, forms: set[str] | None) -> Any:
+    """
+    *said* without *forms*; None where it is without them already.
+    """
+    if isinstance(said, str):
+        text = _cleared(said, forms)
+        return text if text != said else None
+
+    if not isinstance(said, list | tuple):
+        return None
+
+    rows = [_row(row, forms) for row in said]
+    return rows if any(map(is_not, rows, said)) else None
+
+
+def _row(row: Any, forms: set[str] | None) -> Any:
+    if not isinstance(row, list | tuple) or len(row) < 2 or not isinstance(row[1], str):
+        return row
+
+    text = _cleared(row[1], forms)
+    return row if text == row[1] else [row[0], text, *row[2:]]
+
+
+def _cleared(text: str, forms: set[str] | None) -> str:
+    if forms is None:
+        return ERASED if text else text
+
+    parts: list[str] = []
+    at = 0
+    for start, end in sorted(span for form in forms for span in _spans(text, form)):
+        if start > at or not parts:
+            parts += [text[at:start], ERASED]
+
+        at = max(at, end)
+
+    return "".join(parts) + text[at:]
+
+
+def _spans(text: str, form: str) -> Iterator[tuple[int, int]]:
+    """
+    Where *form* stands in *text*, or its beginning, or its end.
+    """
+    edge = min(len(form), EDGE_CHARS)
+    for at in _places(text, form[:edge]):
+        after = text[at + edge :]
+        yield at, at + edge + _shared(after, form[edge : edge + len(after)])
+
+    if len(form) > edge:
+        for at in _places(text, form[-edge:]):
+            rest = form[max(len(form) - edge - at, 0) : -edge]
+            yield at - _shared(text[:at][::-1], rest[::-1]), at + edge
+
+
+def _places(text: str, part: str) -> Iterator[int]:
+    at = text.find(part)
+    while at >= 0:
+        yield at
+        at = text.find(part, at + 1)
+
+
+def _shared(one: str, other: str) -> int:
+    """
+    How many characters both begin with.
+    """
+    return sum(1 for _ in takewhile(bool, map(str.__eq__, one, other)))
