@@ -90,11 +90,11 @@ class Budget(Guard):
             limit = limits.get("max_tokens", self.max_tokens) if limits else self.max_tokens
             if state.tokens >= limit:
                 return ended("budget.max_tokens", "Token limit", str(limit), state.tokens)
-        if self.max_elapsed is not None:
+        if self.max_elapsed is not None and state.started_ms >= 0:
             limit = round(self.max_elapsed * 1000)
             if limits:
                 limit = limits.get("max_elapsed", limit)
-            if now_ms - state.started_ms >= limit and state.started_ms >= 0:
+            if now_ms - state.started_ms >= limit:
                 return ended("budget.max_elapsed", "Time limit", f"{limit / 1000:g} s", state.elapsed_ms / 1000)
         return None
 
@@ -127,8 +127,11 @@ class Budget(Guard):
         """
         Calls that may still be admitted; None: no limit.
         """
-        limit = state.limit("max_calls", self.max_calls)
-        return None if limit is None else limit - state.calls - state.reserved_by_children("max_calls")
+        limit = state.limit("max_calls", self.max_calls) if state.limits else self.max_calls
+        if limit is None:
+            return None
+        held = state.reserved_by_children("max_calls") if state.reserved else 0
+        return limit - state.calls - held
 
     def turns_left(self, state: SessionState) -> int | None:
         """

@@ -10,7 +10,7 @@ from ..state import SessionState
 from ..types import Denial, ToolCall
 from .base import Facts, Guard, Verdict, guard
 from .budget import FINISH
-from .rate import gcra
+from .rate import arrived, conforms, gcra
 
 
 _BROKEN = -1
@@ -38,10 +38,8 @@ class Growth(Guard):
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         limit = self.max_calls_per_second
-        if limit is not None:
-            _, wait = gcra(state.meter("growth.calls"), facts.now_ms, limit, 1_000)
-            if wait:
-                return _blown("max_calls_per_second", f"{limit} calls a second")
+        if limit is not None and not conforms(state.meter("growth.calls"), facts.now_ms, limit, 1_000):
+            return _blown("max_calls_per_second", f"{limit} calls a second")
         return self.spent(state, facts.now_ms) if _BROKEN in state.meters.values() else None
 
     def spent(self, state: SessionState, now_ms: int) -> Denial | None:
@@ -54,8 +52,7 @@ class Growth(Guard):
     def charge(self, call: ToolCall, state: SessionState, facts: Facts) -> dict[str, int]:
         if self.max_calls_per_second is None:
             return {}
-        arrival, _ = gcra(state.meter("growth.calls"), facts.now_ms, self.max_calls_per_second, 1_000)
-        return {"growth.calls": arrival}
+        return {"growth.calls": arrived(state.meter("growth.calls"), facts.now_ms, self.max_calls_per_second, 1_000)}
 
     def request(self, state: SessionState, now_ms: int) -> dict[str, int]:
         return _step(state, "growth.requests", now_ms, self.max_requests_per_second, 1_000, 1)

@@ -20,7 +20,10 @@ LISTS: Final = ("results", "items", "data", "rows", "matches", "hits", "entries"
 TOTALS: Final = ("total_matches", "total_count", "total", "totalCount", "total_results")
 CURSORS: Final = ("next_cursor", "nextCursor", "next_page_token", "nextPageToken", "next_page", "cursor_next")
 MORE: Final = ("has_more", "hasMore", "has_next", "hasNextPage", "truncated", "is_truncated")
-_TELLING: Final = frozenset((*LISTS, *TOTALS, *CURSORS, *MORE))
+_LISTS: Final = frozenset(LISTS)
+_TOTALS: Final = frozenset(TOTALS)
+_CURSORS: Final = frozenset(CURSORS)
+_PLACES: Final = {name: place for place, name in enumerate((*LISTS, *TOTALS, *CURSORS, *MORE))}
 
 
 @guard
@@ -74,19 +77,26 @@ def survey(value: Any) -> tuple[int | None, int | None, str | None]:
     if not isinstance(value, dict):
         return None, None, None
     # The view's way walks through the smaller of the two, which a large result is not.
-    telling = value.keys() & _TELLING
-    if not telling:
-        return None, None, None
-    found = next((len(value[key]) for key in LISTS if key in telling and isinstance(value[key], (list, tuple))), None)
-    total = next((value[key] for key in TOTALS if key in telling and type(value[key]) is int), found)
-    for key in telling.intersection(CURSORS):
-        if value[key]:
-            return found, total, f"There is more: call again with the cursor in `{key}`."
-    if any(value[key] is True for key in telling.intersection(MORE)):
-        return found, total, "There is more: ask for the next part."
-    if found is not None and total is not None and found < total:
-        return found, total, f"This is {found} of {total}: ask for the next part."
-    return found, total, None
+    telling = value.keys() & _PLACES.keys()
+    found = total = more = None
+    for name in telling if len(telling) < 2 else sorted(telling, key=_PLACES.__getitem__):
+        said = value[name]
+        if name in _LISTS:
+            if found is None and isinstance(said, (list, tuple)):
+                found = len(said)
+        elif name in _TOTALS:
+            if total is None and type(said) is int:
+                total = said
+        elif more is None:
+            if name in _CURSORS:
+                more = f"There is more: call again with the cursor in `{name}`." if said else None
+            elif said is True:
+                more = "There is more: ask for the next part."
+    if total is None:
+        total = found
+    elif more is None and found is not None and found < total:
+        more = f"This is {found} of {total}: ask for the next part."
+    return found, total, more
 
 
 def summarise(call: ToolCall) -> Any:
