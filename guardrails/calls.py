@@ -84,7 +84,7 @@ class Calls:
         *arguments* are a mapping, or the JSON text of a model; *execute* gets them coerced. *id* is the model's id of
         the call; without one the call has an id of its own. Never raises for what the tool does.
         """
-        decision, plan = self._decide(tool, arguments, id, claim=True)
+        decision, plan = self._decide(tool, arguments, id, True)  # noqa: FBT003
         if decision.envelope is not None:
             return decision.envelope
         if log.isEnabledFor(INFO):
@@ -110,7 +110,7 @@ class Calls:
         The same, awaited. *execute* may be synchronous too: it then runs in this task, or, where the tool declares a
         timeout, in a thread.
         """
-        decision, plan = self._decide(tool, arguments, id, claim=True)
+        decision, plan = self._decide(tool, arguments, id, True)  # noqa: FBT003
         if decision.envelope is not None:
             return decision.envelope
         if log.isEnabledFor(INFO):
@@ -153,7 +153,7 @@ class Calls:
 
         Idempotent on (*id*, signature) until the call is completed.
         """
-        return self._decide(tool, arguments, id, claim=False)[0]
+        return self._decide(tool, arguments, id, False)[0]  # noqa: FBT003
 
     def complete(self, decision: Decision, outcome: object) -> Envelope:
         """
@@ -174,15 +174,19 @@ class Calls:
         now = self._now()
         return self._store.update(self._keys, lambda states: look(states[0], max(now, states[0].now_ms)))
 
-    def _decide(self, tool: str, arguments: Any, call_id: str | None, *, claim: bool) -> tuple[Decision, Plan]:
+    def _decide(
+        self,
+        tool: str,
+        arguments: Any,
+        call_id: str | None,
+        claim: bool,  # noqa: FBT001
+    ) -> tuple[Decision, Plan]:
         plan = self._chain.plan(tool)
         spec = self._specs.get(tool) or plan.arguments
         call = tool_call(tool, arguments, new_id() if call_id is None else call_id, spec)
         now, chain = self._now(), self._chain
         try:
-            decision = self._store.update(
-                self._keys, lambda states: decide(chain, call, states[0], now, claim=claim, plan=plan)
-            )
+            decision = self._store.update(self._keys, lambda states: decide(chain, call, states[0], now, claim, plan))
         except Exception as error:  # noqa: BLE001  a store that fails is a guard that fails
             decision = self._undecided(call, plan, now, error)
         envelope = decision.envelope
@@ -191,7 +195,7 @@ class Calls:
             if earlier is not None:
                 envelope.previous_result = orjson.Fragment(earlier.payload)
         if self._sink is not None:
-            self._record_call(decision, plan)
+            self._record_call(self._sink, decision, plan)
         for guard, raised in decision.errors:
             log.error("guard `%s` failed: %s", guard, raised, extra={"guard": guard, "session": self.id})
         if self._on_decision is not None:
@@ -235,7 +239,7 @@ class Calls:
     def _settled(self, decision: Decision, prepared: Prepared, completion: Completion) -> None:
         call, outcome, rendered = decision.call, prepared.outcome, prepared.rendered
         if self._sink is not None:
-            size = 500 + (len(rendered.payload) if rendered is not None else 0)
+            size = 500 if rendered is None else 500 + rendered.size
             self._sink.put(partial(settle_record, self.id, decision, prepared, completion), size)
         if outcome.error_type is not None:
             log.info(
@@ -243,7 +247,7 @@ class Calls:
                 extra={"tool": call.tool, "error": outcome.error_message, "error_type": outcome.error_type},
             )
         if call.sig is not None and call.canonical is not None and not completion.late:
-            payload = rendered.payload if rendered is not None else failure(outcome)
+            payload = failure(outcome) if rendered is None else rendered.payload
             kept = Earlier(call.tool, call.canonical, payload, outcome.error_type is None)
             self.policy.results.keep(self.id, call.sig, kept)
         for guard, raised in completion.errors:
@@ -252,18 +256,16 @@ class Calls:
     def _late(self, decision: Decision, plan: Plan, result: object) -> None:
         self._settle(decision, plan, result)
 
-    def _record_call(self, decision: Decision, plan: Plan) -> None:
-        if self._sink is None:
-            return
+    def _record_call(self, sink: "Sink", decision: Decision, plan: Plan) -> None:
         for n, pending in decision.expired:
-            self._sink.put(partial(expire_record, self.id, n, decision.at_ms, pending), 300)
+            sink.put(partial(expire_record, self.id, n, decision.at_ms, pending), 300)
         if decision.claim_n:
-            self._sink.put(
-                event_record("claim", self.id, decision.claim_n, decision.at_ms, {"call_n": decision.n}), 200
-            )
+            sink.put(event_record("claim", self.id, decision.claim_n, decision.at_ms, {"call_n": decision.n}), 200)
         if not decision.repeated and decision.n:
-            arguments = snapshot(decision.call)
-            self._sink.put(partial(call_record, self.id, decision, plan, arguments), 700 + len(arguments))
+            arguments = decision.call.canonical
+            if arguments is None:
+                arguments = snapshot(decision.call)
+            sink.put(partial(call_record, self.id, decision, plan, arguments), 700 + len(arguments))
 
     def _tell(self, decision: Decision) -> None:
         try:

@@ -75,7 +75,12 @@ class Decision:
 
 
 def decide(
-    chain: Chain, call: ToolCall, state: SessionState, now_ms: int, *, claim: bool = False, plan: Plan | None = None
+    chain: Chain,
+    call: ToolCall,
+    state: SessionState,
+    now_ms: int,
+    claim: bool = False,  # noqa: FBT001, FBT002
+    plan: Plan | None = None,
 ) -> Decision:
     """
     Let every guard look at a call, then charge it or refuse it.

@@ -3,7 +3,8 @@ What a session did, in a few lines: the answer where a model gives none, and its
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Final
 
 from .jsonable import dumps
 from .state import Entry, SessionState
@@ -15,7 +16,8 @@ MAX_RESULT: Final = 300
 MAX_ARGUMENTS: Final = 160
 
 
-class Earlier(NamedTuple):
+@dataclass(slots=True)
+class Earlier:
     """
     One earlier result.
     """

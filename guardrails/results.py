@@ -33,10 +33,10 @@ class Results:
         """
         key = (session, sig)
         kept = self._kept
+        size = _size(earlier)
         with self._lock:
             if key in kept:
                 self._bytes -= _size(kept.pop(key))
-            size = _size(earlier)
             if size > self._max:
                 return
             kept[key] = earlier

@@ -40,8 +40,7 @@ class MemoryStore:
         """
         with self._lock:
             live = self._live
-            first = live.get(keys[0]) if len(keys) == 1 else None
-            if first is not None:
+            if len(keys) == 1 and (first := live.get(keys[0])) is not None:
                 live.move_to_end(keys[0])
                 return step([first])
             states = [self._state(key) for key in keys]
