@@ -173,7 +173,7 @@ class Chain:
             shapes=tuple((g.name, g.shape) for g in shaped),
             success_shapes=tuple((g.name, g.shape) for g in shaped if g.shapes_successes),
             max_bytes=min((g.max_bytes for g in shaped if isinstance(g, Truncate)), default=NEVER),
-            timeout_ms=None if tool.timeout is None else int(tool.timeout * 1000),
+            timeout_ms=None if tool.timeout is None else max(1, round(tool.timeout * 1000)),
             changes=not (tool.read_only or tool.stable),
             cost=tool.cost,
             deny_on_error=on_error == "deny",
