@@ -3,49 +3,73 @@ The figures of a judgement: plain data that adds up, source by source.
 """
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+
+MAX_STOPS: Final = 20_000
+REPEATS: Final = ("duplicates.", "loops.")
+"""Codes that say that a call would bring nothing, which a transcript can prove wrong."""
+LIMITS: Final = ("budget.", "growth.", "rate.", "streak.", "tools.")
+"""Codes of limits: a decision of the policy, neither right nor wrong."""
 
 
 @dataclass(slots=True)
 class Tally:
     """
-    What a policy did to the calls of one source, or of all.
+    What a policy did to the calls of one source, of one tool, or of all.
 
     A *pointless* call has the same evidence as the latest identical call within the last 20 of its session: equal results of
-    two successes, equal but for digits of two failures. Every other repeat brought something.
+    two successes, equal but for digits of two failures. Every other repeat brought something. A call without a recorded
+    result (denied live, or cut off) is neither.
     """
 
     source: str
     sessions: int = 0
     calls: int = 0
     denied: Counter[str] = field(default_factory=Counter)
-    """By code, calls after exhaustion left out."""
+    """By code, calls after exhaustion left out; of what exhausted a session the first call that it refused is here."""
     nudged: Counter[str] = field(default_factory=Counter)
     after_exhaustion: Counter[str] = field(default_factory=Counter)
-    """Calls denied only because the session was exhausted, by the code that exhausted it."""
+    """Further calls denied because the session was exhausted, by the code that exhausted it."""
     denied_without_cap: Counter[str] = field(default_factory=Counter)
     """`denied` with `denials` off."""
     after_exhaustion_without_cap: Counter[str] = field(default_factory=Counter)
     observed: Counter[str] = field(default_factory=Counter)
-    """What guards in observe mode would have denied, by code."""
+    """What guards in observe mode would have denied, by code; a call that several object to counts for each."""
     wrong: Counter[str] = field(default_factory=Counter)
     """Denials of `duplicates.*` and `loops.*` whose call was not pointless, by code."""
+    wrong_without_cap: Counter[str] = field(default_factory=Counter)
     wrong_nudges: Counter[str] = field(default_factory=Counter)
+    wrong_observed: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[str] = field(default_factory=Counter)
+    """Denials of `duplicates.*` and `loops.*` whose call has no recorded result: nobody knows whether they are right."""
     limit_stops: Counter[str] = field(default_factory=Counter)
     """Denials by budget, rate, growth and streak, by code: a decision of the policy, neither right nor wrong."""
     pointless_second: int = 0
     """Pointless calls that are the second of their kind in the window."""
     pointless_later: int = 0
     stopped_second: int = 0
-    """Of them, denied by any code."""
+    """Of them, denied by any code, after exhaustion too."""
     stopped_later: int = 0
+    stopped_second_without_cap: int = 0
+    stopped_later_without_cap: int = 0
+    observed_second: int = 0
+    """Of the pointless ones, those that some guard in observe mode would have denied."""
+    observed_later: int = 0
     saved_calls: int = 0
+    """Calls that were stopped, by any code: tool executions that would not have been. An upper bound like all savings: a
+    model that is stopped may call something else."""
     saved_responses: int = 0
     """Model responses all of whose calls were stopped: an upper bound of what they would have saved."""
     saved_tokens: int = 0
+    """Of those responses."""
     saved_micro_usd: int = 0
     tokens: int = 0
+    """Of all responses whose usage is recorded."""
     micro_usd: int = 0
+    """Of all responses whose cost is recorded or priced by the policy."""
 
     @property
     def denials(self) -> int:
@@ -61,11 +85,35 @@ class Tally:
         """
         return 1000 * sum(self.wrong.values()) / self.calls if self.calls else 0.0
 
+    @property
+    def wrong_observed_per_1000(self) -> float:
+        """
+        The same of what guards in observe mode would have denied.
+        """
+        return 1000 * sum(self.wrong_observed.values()) / self.calls if self.calls else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        All of it as JSON has it.
+        """
+        return {name: _plain(getattr(self, name)) for name in self.__slots__}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Self:
+        """
+        What `to_dict` made.
+        """
+        tally = cls(data["source"])
+        for name in cls.__slots__:
+            value = data[name]
+            setattr(tally, name, Counter(value) if isinstance(value, dict) else value)
+        return tally
+
 
 @dataclass(slots=True)
 class Stop:
     """
-    One denied or nudged call, for the list and the time line.
+    One denied or nudged call, for the list and the time line; or one that a guard in observe mode would have denied.
     """
 
     source: str
@@ -73,11 +121,12 @@ class Stop:
     call_index: int
     tool: str
     decision: str
-    """nudge or deny"""
+    """nudge, deny or observe"""
     code: str
     at_ms: int | None
     """Time of the call; None: the transcript has no times."""
-    pointless: bool
+    pointless: bool | None
+    """None: it has no recorded result."""
 
 
 @dataclass(slots=True)
@@ -114,6 +163,23 @@ class Judgement:
             add(whole, tally)
         return whole
 
+    def to_dict(self) -> dict[str, Any]:
+        """
+        The figures as JSON has them, without the single stops and time lines.
+        """
+        return {
+            "policy": self.policy,
+            "finished": self.finished,
+            "seconds": round(self.seconds, 3),
+            "total": _said(self.total),
+            "sources": [_said(tally) for tally in self.tallies],
+            "tools": [_said(tally) for tally in self.tools.values()],
+            "not_judged": self.not_judged,
+            "notices": self.notices,
+            "broken_lines": self.broken_lines,
+            "spilled_sessions": self.spilled_sessions,
+        }
+
 
 def add(into: Tally, tally: Tally) -> None:
     """
@@ -128,4 +194,14 @@ def add(into: Tally, tally: Tally) -> None:
                 setattr(into, name, getattr(into, name) + value)
 
 
-MAX_STOPS = 20_000
+def _said(tally: Tally) -> dict[str, Any]:
+    rates = {
+        "denials": tally.denials,
+        "wrong_per_1000": round(tally.wrong_per_1000, 4),
+        "wrong_observed_per_1000": round(tally.wrong_observed_per_1000, 4),
+    }
+    return {**tally.to_dict(), **rates}
+
+
+def _plain(value: Any) -> Any:
+    return dict(sorted(value.items())) if isinstance(value, Counter) else value
