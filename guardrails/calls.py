@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Callable
 from functools import partial
 from logging import INFO
-from types import AsyncGeneratorType, CoroutineType, NoneType
+from types import CoroutineType, NoneType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import orjson
@@ -23,9 +23,8 @@ from .envelope import Envelope
 from .errors import SessionError
 from .guards.duplicates import IN_FLIGHT
 from .logs import log, warn_once
-from .outcome import collect_async, outcome_of
 from .record import call_record, event_record, expire_record, settle_record, snapshot
-from .running import with_timeout, within
+from .running import Reading, read, with_timeout, within
 from .session_id import checked_id
 from .state import SessionState
 from .tool_call import tool_call
@@ -94,8 +93,9 @@ class Calls:
             if plan.timeout_ms is None:
                 result = execute(tool, decision.call.arguments)
             else:
-                run = partial(execute, tool, decision.call.arguments)
-                result = with_timeout(run, plan.timeout_ms / 1000, partial(self._late, decision, plan))
+                reading = Reading(plan.tool.result, plan.max_bytes)
+                run = lambda: reading.drained(execute(tool, decision.call.arguments))  # noqa: E731
+                result = with_timeout(run, plan.timeout_ms / 1000, partial(self._settle, decision, plan))
             if type(result) not in _PLAIN and inspect.isawaitable(result):
                 result = _not_awaited(result)
         except Exception as error:  # noqa: BLE001  a tool may raise anything; the model reads it as data
@@ -121,11 +121,11 @@ class Calls:
                 result = execute(tool, decision.call.arguments)
                 if type(result) is CoroutineType or inspect.isawaitable(result):
                     result = await result
+                if type(result) not in _PLAIN:
+                    result = await Reading(plan.tool.result, plan.max_bytes).gathered(result)
             else:
-                late = partial(self._late, decision, plan)
-                result = await within(plan.timeout_ms / 1000, execute, decision.call, late)
-            if type(result) is AsyncGeneratorType:
-                result = (await collect_async(result, plan.max_bytes))[0]
+                late, reading = partial(self._settle, decision, plan), Reading(plan.tool.result, plan.max_bytes)
+                result = await within(plan.timeout_ms / 1000, execute, decision.call, late, reading)
         except Exception as error:  # noqa: BLE001
             result = error
         except BaseException as error:
@@ -219,7 +219,7 @@ class Calls:
     def _settle(self, decision: Decision, plan: Plan, result: object) -> Envelope:
         now, chain = self._now(), self._chain
         try:
-            outcome = outcome_of(result, classifier=plan.tool.result, limit=plan.max_bytes, now_ms=now)
+            outcome = read(result, plan.tool.result, plan.max_bytes, now)
             prepared = prepare(outcome, plan.max_bytes)
         except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now
             log.error("a result of `%s` could not be read: %r", decision.call.tool, error)
@@ -252,9 +252,6 @@ class Calls:
             self.policy.results.keep(self.id, call.sig, kept)
         for guard, raised in completion.errors:
             log.error("guard `%s` failed: %s", guard, raised, extra={"guard": guard, "session": self.id})
-
-    def _late(self, decision: Decision, plan: Plan, result: object) -> None:
-        self._settle(decision, plan, result)
 
     def _record_call(self, sink: "Sink", decision: Decision, plan: Plan) -> None:
         for n, pending in decision.expired:

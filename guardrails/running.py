@@ -8,13 +8,52 @@ import threading
 
 from collections.abc import Callable
 from concurrent.futures import Future
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
-from .types import ToolCall
+from .outcome import ResultClassifier, outcome_of, outcome_of_async
+from .types import Outcome, Success, ToolCall
 
 
-Late = Callable[[object], None]
+Late = Callable[[object], object]
+
+
+class Reading(NamedTuple):
+    """
+    How a result that is an iterator becomes an outcome: reading it is a part of running its tool.
+    """
+
+    classifier: ResultClassifier | None
+    limit: int
+    """Bytes."""
+
+    def drained(self, result: object) -> object:
+        """
+        *result*, or its outcome where it is an iterator.
+        """
+        if not _has(result, "__next__"):
+            return result
+        return outcome_of(result, classifier=self.classifier, limit=self.limit)
+
+    async def gathered(self, result: object) -> object:
+        """
+        *result*, or its outcome where it is an asynchronous iterator.
+        """
+        if not _has(result, "__anext__"):
+            return result
+        return await outcome_of_async(result, classifier=self.classifier, limit=self.limit)
+
+
+def read(result: object, classifier: ResultClassifier | None, limit: int, now_ms: int) -> Outcome:
+    """
+    The outcome of *result*; what was read while its tool ran is one already.
+    """
+    if type(result) is Outcome:
+        return result
+    return outcome_of(result, classifier=classifier, limit=limit, now_ms=now_ms)
+
+
+def _has(result: object, method: str) -> bool:
+    return hasattr(type(result.value if isinstance(result, Success) else result), method)
 
 
 def in_thread(run: Callable[[], Any], on_late: Late) -> "tuple[Future[Any], Callable[[], bool]]":
@@ -34,6 +73,9 @@ def in_thread(run: Callable[[], Any], on_late: Late) -> "tuple[Future[Any], Call
         failed = False
         try:
             outcome = context.run(run)
+        except StopIteration as error:
+            # No future of asyncio takes one: it would never be done.
+            outcome, failed = RuntimeError(f"the tool raised StopIteration: {error}"), True
         except BaseException as error:  # noqa: BLE001  the thread's whole purpose is to carry it over
             outcome, failed = error, True
         with lock:
@@ -73,9 +115,11 @@ def with_timeout(run: Callable[[], Any], seconds: float, on_late: Late) -> Any:
         raise
 
 
-async def within(seconds: float, execute: Callable[[str, Any], Any], call: ToolCall, on_late: Late) -> Any:
+async def within(
+    seconds: float, execute: Callable[[str, Any], Any], call: ToolCall, on_late: Late, reading: Reading
+) -> Any:
     """
-    The awaited result of `execute(tool, arguments)`, or TimeoutError after *seconds*.
+    The awaited and read result of `execute(tool, arguments)`, or TimeoutError after *seconds*.
 
     A coroutine is cancelled then; a synchronous function runs in a thread, which is abandoned.
     """
@@ -85,13 +129,13 @@ async def within(seconds: float, execute: Callable[[str, Any], Any], call: ToolC
     try:
         async with asyncio.timeout(seconds):
             if inspect.iscoroutinefunction(target):
-                return await execute(call.tool, call.arguments)
-            future, abandon = in_thread(partial(execute, call.tool, call.arguments), on_late)
+                return await reading.gathered(await execute(call.tool, call.arguments))
+            future, abandon = in_thread(lambda: reading.drained(execute(call.tool, call.arguments)), on_late)
             try:
                 result = await asyncio.shield(asyncio.wrap_future(future))
             except asyncio.CancelledError:
                 abandon()
                 raise
-            return await result if inspect.isawaitable(result) else result
+            return await reading.gathered(await result if inspect.isawaitable(result) else result)
     except TimeoutError as error:
         raise (error if str(error) else TimeoutError(f"no result within {seconds:g} s")) from None
