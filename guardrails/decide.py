@@ -14,7 +14,7 @@ from .exhaustion import turn_cause, used_up
 from .guards.base import Facts
 from .guards.budget import FINISH
 from .guards.duplicates import in_flight
-from .state import Pending, SessionState, admit, deny, expire, number, set_meter, touch
+from .state import Pending, SessionState, admit, deny, expire, number, set_meter, take_up, touch
 from .types import Denial, Nudge, ToolCall
 
 
@@ -95,10 +95,9 @@ def decide(
         # What cannot be signed is told apart by id and tool alone.
         if pending.tool == call.tool:
             if not claim:
-                return _again(call, pending, expired, 0)
+                return _again(call, pending, expired, pending.at_ms, 0)
             if not pending.claimed:
-                pending.claimed = True
-                return _again(call, pending, expired, number(state))
+                return _again(call, pending, expired, now, take_up(state, pending))
         return _refuse(chain, call, state, (chain.worded(in_flight(call)),), claim=claim, expired=expired)
     if plan is None:
         plan = chain.plan(call.tool)
@@ -174,11 +173,13 @@ def give_up(state: SessionState) -> tuple[tuple[int, Pending], ...]:
     return tuple((number(state), pending) for pending in expire(state))
 
 
-def _again(call: ToolCall, pending: Pending, expired: tuple[tuple[int, Pending], ...], claim_n: int) -> Decision:
+def _again(
+    call: ToolCall, pending: Pending, expired: tuple[tuple[int, Pending], ...], at_ms: int, claim_n: int
+) -> Decision:
     return Decision(
         call,
         pending.n,
-        pending.at_ms,
+        at_ms,
         pending.turn,
         nudges=pending.hints,
         seq=pending.seq,

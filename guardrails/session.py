@@ -205,6 +205,7 @@ class Session(Calls):
         def step(chain: Chain, state: SessionState, now: int) -> tuple[int, dict[str, int]]:
             return transitions.reserve_for_child(chain, state, now, child.id, wanted)
 
+        child._specs.update(self._specs)
         held = self._event("reserve", step, {"child": child.id, "amounts": wanted})
         child._chain = self._chain.with_budget(**transitions.settings_of(held))
         child._event("open", lambda _, state, now: transitions.open_child(state, now))

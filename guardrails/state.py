@@ -19,6 +19,8 @@ REMEMBERED_PROBLEMS: Final = 8
 """Signatures of invalid calls kept to tell a first validation error from a repeated one."""
 ADMISSION_MS: Final = 600_000
 """How long an admission may stay unsettled where its tool declares no timeout."""
+GRACE_MS: Final = 1_000
+"""How much longer where the library itself runs the call: it settles it at the timeout, and that must come first."""
 NEVER: Final = 1 << 62
 
 _NONE: Final[Sequence["Entry"]] = ()
@@ -251,9 +253,20 @@ def admit(
         if state.latest.get(oldest.sig) == oldest.seq:
             del state.latest[oldest.sig]
     expires = now + (ADMISSION_MS if timeout_ms is None else timeout_ms)
+    if claimed:
+        expires += GRACE_MS
     pending = Pending(seq, n, call.id, tool, sig, now, expires, cost, tokens, state.turn, claimed, entry)
     state.pending[call.id, sig] = pending
     return pending
+
+
+def take_up(state: SessionState, pending: Pending) -> int:
+    """
+    Let an admission be run: its time starts now, not when it was asked for; the number of the event.
+    """
+    pending.claimed = True
+    pending.expires_ms += state.now_ms - pending.at_ms + GRACE_MS
+    return number(state)
 
 
 def deny(state: SessionState, call: ToolCall, denial: Denial) -> int:

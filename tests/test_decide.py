@@ -16,12 +16,14 @@ from guardrails import (
     Nudge,
     Policy,
     Rate,
+    SessionState,
     Streak,
     Tool,
     ToolFilter,
     Validation,
     guard,
 )
+from guardrails.replay import replay
 
 
 def ok(*_: Any) -> str:
@@ -110,6 +112,42 @@ def test_an_admission_expires_at_its_timeout_and_is_then_a_new_call(clock: Any) 
         clock.advance(1.01)
         again = session.decide(name, {}, id="call_1")
         assert (again.repeated, len(again.expired)) == (False, 1)
+
+
+def test_the_time_of_an_approved_call_runs_from_when_it_is_run(clock: Any) -> None:
+    """
+    A person may take minutes to approve what then takes seconds.
+    """
+    sink = MemorySink()
+    policy = Policy([Budget(max_calls=9)], tools=[Tool(name="t", timeout=60)])
+    session = policy.session("s", records=sink, clock=clock)
+    session.decide("t", {}, id="call_1")
+    clock.advance(50)
+
+    def execute(*_: Any) -> str:
+        clock.advance(40)
+        return "done" if session.decide("other", {}).allowed else "?"
+
+    assert session.call("t", {}, execute, id="call_1").ok
+    settled = next(record for record in sink.records if record["event"] == "settle")
+    assert (settled["late"], settled["duration_ms"]) == (False, 40_000)
+    assert session.progress["calls_used"] == 2
+    again = SessionState()
+    assert all(replayed.same for replayed in replay(session._chain, sink.records, again))
+    assert again == session._read(lambda state, _: state)
+
+
+def test_a_call_that_times_out_has_failed_before_it_can_expire(clock: Any) -> None:
+    session = make(clock, Streak(max_failures=1), tools=[Tool(name="t", timeout=5), Tool(name="other")])
+
+    def execute(*_: Any) -> None:
+        clock.advance(5.01)
+        session.call("other", {}, ok)
+        raise TimeoutError("no result within 5 s")
+
+    # Without a timeout of the shell's own, which a fake clock does not move.
+    session.call("t", {}, execute)
+    assert [entry.status for entry in session._read(lambda state, _: state.window)] == ["error", "ok"]
 
 
 # What guards say
