@@ -27,6 +27,7 @@ from .record import call_record, event_record, expire_record, settle_record, sna
 from .running import Reading, read, with_timeout, within
 from .session_id import checked_id
 from .state import SessionState
+from .tool import Tool
 from .tool_call import tool_call
 from .types import Denial, Outcome, ToolCall
 
@@ -73,8 +74,6 @@ class Calls:
         self._on_decision = on_decision
         self._parent = parent
         self._specs: dict[str, Arguments] = {}
-
-    # Calls
 
     def call(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
         """
@@ -135,9 +134,11 @@ class Calls:
 
     def define(self, tool: str, arguments: "Arguments") -> None:
         """
-        Check the arguments of *tool* against *arguments* in this session.
+        Check the arguments of *tool*, which is known from now on, against *arguments* in this session.
         """
         self._specs[tool] = arguments
+        if self._chain.known is not None and tool not in self._chain.known:
+            self._chain = self._chain.with_tools([Tool(name=tool)])
 
     def defines(self, tool: str) -> bool:
         """

@@ -5,6 +5,8 @@ What ends a session, and what is left of it.
 from collections.abc import Callable
 
 from .chain import Chain
+from .guards.base import Guard
+from .guards.budget import FINISH
 from .state import SessionState, exhaust
 from .types import Denial
 
@@ -48,10 +50,29 @@ def _first(
     chain: Chain, looks: tuple[Callable[[SessionState, int], Denial | None], ...], state: SessionState, now_ms: int
 ) -> Denial | None:
     for look in looks:
-        cause = look(state, now_ms)
+        try:
+            cause = look(state, now_ms)
+        except Exception:  # noqa: BLE001
+            cause = failed(chain, look)
         if cause is not None:
             return chain.worded(cause)
     return None
+
+
+def failed(chain: Chain, method: Callable[..., object]) -> Denial | None:
+    """
+    What follows from a guard whose *method* raised where no single call is judged; None: the session goes on.
+    """
+    guard: Guard = method.__self__  # type: ignore[attr-defined]
+    if chain.on_error == "allow" or guard.mode != "enforce" or chain.mode != "enforce":
+        return None
+    return Denial(
+        code=f"{guard.name}.error",
+        status="limit_reached",
+        message=f"The guard `{guard.name}` failed. Stopping tool loop.",
+        hint=FINISH,
+        ends_session=True,
+    )
 
 
 def exhaustion(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str] | None:

@@ -4,11 +4,12 @@ What happens in a session beside calls: turns, charges, model requests, extensio
 Pure, like `decide` and `complete`; each returns the number of its event.
 """
 
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from .chain import Chain
 from .errors import SessionError
-from .exhaustion import exhaustion, spent
+from .exhaustion import exhaustion, failed, spent
 from .guards.budget import Budget, usd
 from .state import (
     SessionState,
@@ -50,8 +51,7 @@ def charge_response(chain: Chain, state: SessionState, now_ms: int, cost: int | 
     now = touch(state, now_ms)
     charge(state, cost, tokens)
     for usage in chain.usages:
-        for key, value in usage(state, tokens, now).items():
-            set_meter(state, key, value)
+        _count(chain, state, usage, tokens, now)
     _end_if_spent(chain, state, now)
     return number(state)
 
@@ -63,10 +63,19 @@ def start_request(chain: Chain, state: SessionState, now_ms: int) -> int:
     now = touch(state, now_ms)
     state.requests += 1
     for request in chain.requests:
-        for key, value in request(state, now).items():
-            set_meter(state, key, value)
+        _count(chain, state, request, now)
     _end_if_spent(chain, state, now)
     return number(state)
+
+
+def _count(chain: Chain, state: SessionState, method: Callable[..., Mapping[str, int]], *facts: int) -> None:
+    try:
+        for key, value in method(state, *facts).items():
+            set_meter(state, key, value)
+    except Exception:  # noqa: BLE001
+        cause = failed(chain, method)
+        if cause is not None:
+            exhaust(state, chain.worded(cause))
 
 
 def _end_if_spent(chain: Chain, state: SessionState, now: int) -> None:

@@ -250,3 +250,24 @@ def test_b1_without_a_number_of_calls_a_refusal_in_the_last_turn_says_the_limit_
     envelopes = [session.call("t", {}, ok) for _ in range(2)]
     assert [envelope.status for envelope in envelopes] == ["success", "duplicate_call_blocked"]
     assert {envelope.limit_message for envelope in envelopes} == {"Tool call limit reached (1). Stopping tool loop."}
+
+
+# Guards that fail where no single call is judged
+
+
+@pytest.mark.parametrize("where", ["spent", "turn_spent", "request", "usage"])
+@pytest.mark.parametrize(("on_error", "mode"), [("deny", "enforce"), ("allow", "enforce"), ("deny", "observe")])
+def test_a_guard_that_fails_at_ending_a_session_ends_it_unless_the_policy_says_otherwise(
+    where: str, on_error: Any, mode: Any, clock: Any
+) -> None:
+    def fails(self: Any, *_: Any) -> Any:
+        raise RuntimeError("broken")
+
+    broken: Any = guard(type("Broken", (Guard,), {"__annotations__": {}, where: fails}))
+    session = make(clock, broken(mode=mode), Budget(max_calls=9), on_error=on_error)
+    session.request()
+    session.charge(model="m", usage={"prompt_tokens": 1})
+    ends = (on_error, mode) == ("deny", "enforce")
+    assert session.exhausted_by == ("broken.error" if ends else None)
+    assert [session.call("t", {"n": n}, ok).ok for n in range(2)] == ([False] * 2 if ends else [True] * 2)
+    assert session.progress["calls_used"] == (0 if ends else 2)

@@ -65,3 +65,14 @@ def test_of_equally_near_names_it_is_always_the_same_one(clock: Any) -> None:
 def test_a_name_of_any_length_is_refused_briefly(clock: Any) -> None:
     session = Policy([ToolFilter()], tools=[Tool(name=f"t{n}") for n in range(500)]).session("s", clock=clock)
     assert len(session.call("x" * 1_000_000, {}, ok).to_json()) < 1_000
+
+
+def test_a_function_that_is_wrapped_is_known_to_its_session(clock: Any) -> None:
+    def book(city: str) -> str:
+        return city
+
+    policy = Policy([ToolFilter()], tools=[Tool(name="y")])
+    session = policy.session("s", clock=clock)
+    assert session.wrap(book, returns="value")("Kyoto") == "Kyoto"
+    assert [session.call(tool, {}, ok).code for tool in ("y", "x")] == [None, "tool_filter.unknown"]
+    assert policy.session("other", clock=clock).call("book", {}, ok).code == "tool_filter.unknown"
