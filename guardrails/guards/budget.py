@@ -127,11 +127,10 @@ class Budget(Guard):
         """
         Calls that may still be admitted; None: no limit.
         """
-        limit = state.limit("max_calls", self.max_calls) if state.limits else self.max_calls
+        limit = state.limits.get("max_calls", self.max_calls) if state.limits else self.max_calls
         if limit is None:
             return None
-        held = state.reserved_by_children("max_calls") if state.reserved else 0
-        return limit - state.calls - held
+        return limit - state.calls - (state.reserved_by_children("max_calls") if state.reserved else 0)
 
     def turns_left(self, state: SessionState) -> int | None:
         """
@@ -163,10 +162,12 @@ class Budget(Guard):
         """
         Milliseconds that are left; None: no limit.
         """
-        limit = state.limit("max_elapsed", None if self.max_elapsed is None else round(self.max_elapsed * 1000))
-        if limit is None:
-            return None
-        return limit - (now_ms - state.started_ms if state.started_ms >= 0 else 0)
+        limit = None if self.max_elapsed is None else round(self.max_elapsed * 1000)
+        if state.limits:
+            limit = state.limits.get("max_elapsed", limit)
+        if limit is None or state.started_ms < 0:
+            return limit
+        return limit - now_ms + state.started_ms
 
 
 def ended(code: str, what: str, limit: str, used: object) -> Denial:

@@ -20,10 +20,11 @@ LISTS: Final = ("results", "items", "data", "rows", "matches", "hits", "entries"
 TOTALS: Final = ("total_matches", "total_count", "total", "totalCount", "total_results")
 CURSORS: Final = ("next_cursor", "nextCursor", "next_page_token", "nextPageToken", "next_page", "cursor_next")
 MORE: Final = ("has_more", "hasMore", "has_next", "hasNextPage", "truncated", "is_truncated")
-_LISTS: Final = frozenset(LISTS)
-_TOTALS: Final = frozenset(TOTALS)
-_CURSORS: Final = frozenset(CURSORS)
 _PLACES: Final = {name: place for place, name in enumerate((*LISTS, *TOTALS, *CURSORS, *MORE))}
+_FIRST_TOTAL: Final = len(LISTS)
+_FIRST_CURSOR: Final = _FIRST_TOTAL + len(TOTALS)
+_FIRST_MORE: Final = _FIRST_CURSOR + len(CURSORS)
+_END: Final = len(_PLACES)
 
 
 @guard
@@ -45,10 +46,9 @@ class Summary(Guard):
     ) -> Envelope:
         if self.query and envelope.query_summary is None and call.arguments:
             envelope.query_summary = summarise(call)
-        if not envelope.ok:
+        if envelope.status != "success":
             return envelope
-        value = envelope.value
-        found, total, more = survey(value)
+        found, total, more = survey(envelope.value)
         if self.total and envelope.total_matches is None and total is not None and outcome.complete:
             envelope.total_matches = total
         if envelope.is_complete is None:
@@ -78,25 +78,27 @@ def survey(value: Any) -> tuple[int | None, int | None, str | None]:
         return None, None, None
     # The view's way walks through the smaller of the two, which a large result is not.
     telling = value.keys() & _PLACES.keys()
+    if not telling:
+        return None, None, None
     found = total = more = None
-    for name in telling if len(telling) < 2 else sorted(telling, key=_PLACES.__getitem__):
-        said = value[name]
-        if name in _LISTS:
-            if found is None and isinstance(said, (list, tuple)):
-                found = len(said)
-        elif name in _TOTALS:
-            if total is None and type(said) is int:
-                total = said
-        elif more is None:
-            if name in _CURSORS:
-                more = f"There is more: call again with the cursor in `{name}`." if said else None
-            elif said is True:
-                more = "There is more: ask for the next part."
-    if total is None:
-        total = found
-    elif more is None and found is not None and found < total:
-        more = f"This is {found} of {total}: ask for the next part."
-    return found, total, more
+    # Of several of one kind the first counts, in the order above.
+    list_at = total_at = more_at = _END
+    for name in telling:
+        said, at = value[name], _PLACES[name]
+        if at < _FIRST_TOTAL:
+            if at < list_at and isinstance(said, (list, tuple)):
+                found, list_at = len(said), at
+        elif at < _FIRST_CURSOR:
+            if at < total_at and type(said) is int:
+                total, total_at = said, at
+        elif at < more_at and (said if at < _FIRST_MORE else said is True):
+            more, more_at = name, at
+    if more is not None:
+        how = f"call again with the cursor in `{more}`" if more_at < _FIRST_MORE else "ask for the next part"
+        return found, found if total is None else total, f"There is more: {how}."
+    if found is not None and total is not None and found < total:
+        return found, total, f"This is {found} of {total}: ask for the next part."
+    return found, found if total is None else total, None
 
 
 def summarise(call: ToolCall) -> Any:
