@@ -92,14 +92,13 @@ def raise_limits(chain: Chain, state: SessionState, now_ms: int, amounts: dict[s
     """
     if state.closed:
         raise SessionError("the session is closed: what it did not use was given back")
-    now = touch(state, now_ms)
     budget = chain.budget or Budget()
     used = {
         "max_calls": state.calls,
         "max_turns": state.turns,
         "max_cost": state.cost,
         "max_tokens": state.tokens,
-        "max_elapsed": state.elapsed_ms,
+        "max_elapsed": max(now_ms, state.now_ms) - state.started_ms if state.started_ms >= 0 else 0,
     }
     limits = {}
     for name, amount in amounts.items():
@@ -107,6 +106,8 @@ def raise_limits(chain: Chain, state: SessionState, now_ms: int, amounts: dict[s
         if limit is None:
             raise SessionError(f"the policy sets no limit `{_said(name)}` that could be raised")
         limits[name] = max(limit, used[name]) + amount
+    # Time is noted last: what is refused is no event, and leaves no trace that a replay would miss.
+    now = touch(state, now_ms)
     extend(state, limits)
     _end_if_spent(chain, state, now)
     return number(state), limits
@@ -120,8 +121,9 @@ def reserve_for_child(
 
     Returns the number of the event and what the child holds. Raises SessionError where that is more than is left.
     """
-    now = touch(state, now_ms)
+    now = max(now_ms, state.now_ms)
     if child in state.reserved:
+        touch(state, now)
         return number(state), state.reserved[child]
     cause = exhaustion(chain, state, now)
     if cause is not None:
@@ -143,6 +145,7 @@ def reserve_for_child(
         amount = available if own is None else own
         if amount is not None:
             held[name] = max(0, amount)
+    touch(state, now)
     reserve(state, child, held)
     return number(state), held
 

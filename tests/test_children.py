@@ -136,3 +136,14 @@ def test_a_child_and_its_parent_replay_from_their_records(clock: Any) -> None:
         records = [record for record in sink.records if record["session_id"] == session.id]
         assert all(replayed.same for replayed in replay(session._chain, records, again))
         assert again == store.update([session.id], lambda states: states[0])
+
+
+def test_what_is_refused_leaves_no_trace_in_the_state(clock: Any) -> None:
+    """
+    It is no event, so a replay would miss it.
+    """
+    parent = make(clock, Budget(max_calls=3, max_elapsed=60))
+    for refused in (lambda: parent.child("c", max_calls=4), lambda: parent.extend(max_turns=1)):
+        with pytest.raises(SessionError):
+            refused()
+    assert parent._read(lambda state, _: state) == SessionState()
