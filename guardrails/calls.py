@@ -12,8 +12,6 @@ from logging import INFO
 from types import CoroutineType, NoneType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import orjson
-
 from .call_id import new_id
 from .chain import Chain, Plan
 from .complete import Completion, Prepared, complete, prepare
@@ -169,7 +167,7 @@ class Calls:
     # The shell itself
 
     def _now(self) -> int:
-        return int(self._clock() * 1000)
+        return round(self._clock() * 1000)
 
     def _read(self, look: Callable[[SessionState, int], T]) -> T:
         now = self._now()
@@ -182,10 +180,11 @@ class Calls:
         call_id: str | None,
         claim: bool,  # noqa: FBT001
     ) -> tuple[Decision, Plan]:
-        plan = self._chain.plan(tool)
-        spec = self._specs.get(tool) or plan.arguments
+        chain = self._chain
+        plan = chain.plans.get(tool) or chain.plan(tool)
+        spec = (self._specs and self._specs.get(tool)) or plan.arguments
         call = tool_call(tool, arguments, new_id() if call_id is None else call_id, spec)
-        now, chain = self._now(), self._chain
+        now = self._now()
         try:
             decision = self._store.update(self._keys, lambda states: decide(chain, call, states[0], now, claim, plan))
         except Exception as error:  # noqa: BLE001  a store that fails is a guard that fails
@@ -194,7 +193,7 @@ class Calls:
         if envelope is not None and envelope.status == "duplicate_call_blocked" and decision.code != IN_FLIGHT:
             earlier = self.policy.results.find(self.id, call.sig)
             if earlier is not None:
-                envelope.previous_result = orjson.Fragment(earlier.payload)
+                envelope.previous_payload = earlier.payload
         if self._sink is not None:
             self._record_call(self._sink, decision, plan)
         for guard, raised in decision.errors:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from copy import copy as shallow
 from typing import Any, ClassVar, Final, Self
 
+import orjson
+
 from .envelope_text import fields_of, text_of
 from .truncation import Rendered
 from .truncation import render as render_value
@@ -74,7 +76,7 @@ class Envelope:
         "next_action",
         "next_action_hint",
         "nudged",
-        "previous_result",
+        "previous_payload",
         "progress",
         "query_summary",
         "rendered",
@@ -108,7 +110,8 @@ class Envelope:
         self.next_action: NextAction | None = None
         self.next_action_hint: str | None = None
         self.limit_message: str | None = None
-        self.previous_result: Any = None
+        self.previous_payload: bytes | None = None
+        """The earlier result that a refused repeat gives back, as JSON."""
         self.progress: dict[str, Any] | None = None
         self.rendered: Rendered | None = None
         """The value as text, once that is made; a guard that replaces the value clears it."""
@@ -223,7 +226,17 @@ class Envelope:
         """
         The fields that are there, in order; the value as the tool gave it.
         """
-        return fields_of(self)
+        shown = fields_of(self)
+        if self.previous_payload is not None:
+            shown["previous_result"] = self.previous_result
+        return shown
+
+    @property
+    def previous_result(self) -> Any:
+        """
+        The earlier result that a refused repeat gives back; None where it is not kept.
+        """
+        return None if self.previous_payload is None else orjson.loads(self.previous_payload)
 
     def to_json(self) -> str:
         """
@@ -240,7 +253,7 @@ class Envelope:
         return f"Envelope({self.to_json()})"
 
 
-_SETTABLE: Final = frozenset(FIELDS) - {"status", "results", "result", "limit_reached"}
+_SETTABLE: Final = frozenset(FIELDS) - {"status", "results", "result", "limit_reached", "previous_result"}
 
 
 def optional_fields(kept: Iterable[str] | None) -> frozenset[str]:

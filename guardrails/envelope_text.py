@@ -84,8 +84,8 @@ def fields_of(envelope: "Envelope", written: orjson.Fragment | None = None) -> d
     if envelope.limit_message is not None:
         shown["limit_reached"] = True
         shown["limit_message"] = envelope.limit_message
-    if envelope.previous_result is not None:
-        shown["previous_result"] = envelope.previous_result
+    if envelope.previous_payload is not None:
+        shown["previous_result"] = orjson.Fragment(envelope.previous_payload)
     if envelope.progress is not None:
         shown["progress"] = envelope.progress
     for name in envelope.left_out:

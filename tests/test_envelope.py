@@ -159,10 +159,11 @@ def test_a_list_goes_to_results_and_anything_else_to_result(value: Any, field: s
 
 
 def test_fields_are_written_in_one_order_and_absent_ones_left_out() -> None:
-    said: dict[str, Any] = {
-        name: 1 for name in FIELDS if name not in ("status", "results", "result", "limit_reached", "limit_message")
-    }
+    made = ("status", "results", "result", "limit_reached", "limit_message", "previous_result")
+    said: dict[str, Any] = {name: 1 for name in FIELDS if name not in made}
     envelope = Envelope.success("x", **said, limit_message="m")
+    envelope.previous_payload = b"[1]"
+    assert envelope.previous_result == [1]
     expected = [name for name in FIELDS if name != "results"]
     assert list(read(envelope)) == list(envelope.to_dict()) == expected
     assert list(read(Envelope.error("other", "x"))) == ["status", "error_type", "error_message"]

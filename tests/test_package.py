@@ -25,7 +25,11 @@ def test_all_names_are_there_sorted_and_declared_for_type_checkers() -> None:
         assert getattr(guardrails, name).__name__ == name
     tree = ast.parse((ROOT / "guardrails" / "__init__.py").read_text())
     declared = {
-        alias.asname for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names if alias.asname
+        alias.asname
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname
     }
     assert declared == set(guardrails.__all__)
 
@@ -35,8 +39,8 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
         guardrails.Gaurd  # noqa: B018
 
 
-def run(code: str, **options: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, **options)  # type: ignore[call-overload, no-any-return]
+def run(code: str, *, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=cwd)  # noqa: S603
 
 
 def test_the_bare_import_brings_none_of_the_heavy_packages() -> None:

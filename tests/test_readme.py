@@ -17,7 +17,7 @@ README = (Path(__file__).parents[1] / "README.md").read_text()
 
 
 def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.S)
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
 
 
 def test_the_python_blocks_run_in_order_and_print_what_is_shown(
