@@ -12,6 +12,8 @@ from logging import INFO
 from types import CoroutineType, NoneType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import orjson
+
 from .call_id import new_id
 from .chain import Chain, Plan
 from .complete import Completion, Prepared, complete, prepare
@@ -167,7 +169,7 @@ class Calls:
     # The shell itself
 
     def _now(self) -> int:
-        return round(self._clock() * 1000)
+        return int(self._clock() * 1000)
 
     def _read(self, look: Callable[[SessionState, int], T]) -> T:
         now = self._now()
@@ -193,7 +195,7 @@ class Calls:
         if envelope is not None and envelope.status == "duplicate_call_blocked" and decision.code != IN_FLIGHT:
             earlier = self.policy.results.find(self.id, call.sig)
             if earlier is not None:
-                envelope.previous_payload = earlier.payload
+                envelope.previous_result = orjson.Fragment(earlier.payload)
         if self._sink is not None:
             self._record_call(self._sink, decision, plan)
         for guard, raised in decision.errors:

@@ -96,13 +96,16 @@ class Chain:
         enforced = [g for g in self.guards if g.active and self._enforced(g)]
         self.spenders = tuple(g.spent for g in enforced if overrides(g, "spent"))
         self.turn_spenders = tuple(g.turn_spent for g in enforced if overrides(g, "turn_spent"))
-        self.call_spenders = tuple(g.spent for g in enforced if overrides(g, "spent") and g.calls_spend)
-        self.call_turn_spenders = tuple(g.turn_spent for g in enforced if overrides(g, "turn_spent") and g.calls_spend)
+        spending = [g for g in enforced if "spent" in g.calls_spend]
+        self.call_spenders = tuple(g.spent for g in spending if overrides(g, "spent"))
+        spending = [g for g in enforced if "turn_spent" in g.calls_spend]
+        self.call_turn_spenders = tuple(g.turn_spent for g in spending if overrides(g, "turn_spent"))
         # What only observes keeps its counters too, else it would see nothing.
         counting = [g for g in self.guards if g.active and g.mode != "off" and mode != "off"]
         self.requests = tuple(g.request for g in counting if overrides(g, "request"))
         self.usages = tuple(g.usage for g in counting if overrides(g, "usage"))
-        self._plans: dict[str, Plan] = {}
+        self.plans: dict[str, Plan] = {}
+        """Those made so far; `plan` makes one."""
 
     def with_tools(self, tools: Iterable[Tool]) -> "Chain":
         """
@@ -135,11 +138,11 @@ class Chain:
         """
         What applies to the tool *name*.
         """
-        plan = self._plans.get(name)
+        plan = self.plans.get(name)
         if plan is None:
-            if len(self._plans) >= PLANS:
-                self._plans.clear()
-            plan = self._plans[name] = self._make(name)
+            if len(self.plans) >= PLANS:
+                self.plans.clear()
+            plan = self.plans[name] = self._make(name)
         return plan
 
     def _make(self, name: str) -> Plan:

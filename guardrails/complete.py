@@ -2,18 +2,19 @@
 After a tool ran: settle the call and make the envelope of its outcome.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from .chain import Chain, Plan
 from .decide import Decision
 from .envelope import Envelope
-from .exhaustion import progress, spent_by_call
+from .exhaustion import first_cause, progress
 from .guards.base import Facts
 from .guards.budget import FINISH
 from .signature import masked_result_hash, result_hash
 from .state import SessionState, exhaust, number, set_meter, settle, touch
 from .truncation import Rendered, render
-from .types import ERROR_TYPES, STATUSES, Outcome
+from .types import ERROR_TYPES, STATUSES, Outcome, ToolCall
 
 
 @dataclass(slots=True)
@@ -116,15 +117,15 @@ def complete(
     duration = max(0, now - decision.at_ms)
     facts = Facts(now, plan.tool, decision.cost, decision.tokens, decision.turn, duration, chain.known)
     errors: list[tuple[str, str]] = []
+    n = number(state)
     if pending is not None:
         settle(state, pending, outcome, prepared.result_hash)
-        for name, correct in plan.settles:
-            try:
-                for key, value in correct(call, outcome, state, facts).items():
-                    set_meter(state, key, value)
-            except Exception as error:  # noqa: BLE001
-                errors.append((name, f"{type(error).__name__}: {error}"))
-    envelope = Envelope.of(outcome) if prepared.own is None else prepared.own.copy()
+        if plan.settles:
+            errors += _correct(plan, call, outcome, state, facts)
+    if prepared.own is not None:
+        envelope = prepared.own.copy()
+    else:
+        envelope = Envelope.of(outcome) if failed else Envelope("success", outcome.value)
     envelope.rendered = prepared.rendered
     for name, shape in plan.shapes if failed else plan.success_shapes:
         try:
@@ -141,7 +142,9 @@ def complete(
         pending.entry.retry_at_ms = now + (envelope.retry_after_ms or 0)
     limit = pending.limit if pending is not None else None
     if limit is None:
-        cause = spent_by_call(chain, state, now)
+        # What no call can bring about is asked only once the session is over anyway.
+        looks = chain.call_spenders if state.exhausted is None else chain.spenders
+        cause = first_cause(chain, looks, state, now)
         if cause is not None:
             exhaust(state, cause)
             if cause.code != "budget.max_calls":
@@ -156,10 +159,24 @@ def complete(
         envelope.progress = progress(chain, state, now)
     return Completion(
         envelope,
-        number(state),
+        n,
         now,
         pending is None,
         duration,
         None if limit is None else limit[0],
         tuple(errors) if errors else (),
     )
+
+
+def _correct(
+    plan: Plan, call: ToolCall, outcome: Outcome, state: SessionState, facts: Facts
+) -> Iterator[tuple[str, str]]:
+    """
+    Let guards correct their counters by what the call really used; (name, what it raised) of those that fail.
+    """
+    for name, correct in plan.settles:
+        try:
+            for key, value in correct(call, outcome, state, facts).items():
+                set_meter(state, key, value)
+        except Exception as error:  # noqa: BLE001
+            yield name, f"{type(error).__name__}: {error}"

@@ -15,40 +15,36 @@ def spent(chain: Chain, state: SessionState, now_ms: int) -> Denial | None:
     """
     The cause that ends the session now, in the policy's words.
     """
-    return _first(chain, chain.spenders, state, now_ms)
-
-
-def spent_by_call(chain: Chain, state: SessionState, now_ms: int) -> Denial | None:
-    """
-    The same after a call was settled: what no call can bring about is asked only once the session is over anyway.
-    """
-    return _first(chain, chain.call_spenders if state.exhausted is None else chain.spenders, state, now_ms)
+    return first_cause(chain, chain.spenders, state, now_ms)
 
 
 def turn_cause(chain: Chain, state: SessionState, now_ms: int) -> Denial | None:
     """
     The cause that ends the session once the present turn is over.
     """
-    return _first(chain, chain.turn_spenders, state, now_ms)
+    return first_cause(chain, chain.turn_spenders, state, now_ms)
 
 
 def used_up(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str] | None:
     """
     The limit that the call just admitted uses up.
     """
-    cause = _first(chain, chain.call_spenders, state, now_ms)
+    cause = first_cause(chain, chain.call_spenders, state, now_ms)
     if cause is not None:
         exhaust(state, cause)
         return cause.code, cause.message
-    if state.turn_decided < state.turn_expects:
+    if not chain.call_turn_spenders or state.turn_decided < state.turn_expects:
         return None
-    cause = _first(chain, chain.call_turn_spenders, state, now_ms)
+    cause = first_cause(chain, chain.call_turn_spenders, state, now_ms)
     return None if cause is None else (cause.code, cause.message)
 
 
-def _first(
+def first_cause(
     chain: Chain, looks: tuple[Callable[[SessionState, int], Denial | None], ...], state: SessionState, now_ms: int
 ) -> Denial | None:
+    """
+    The first cause that one of *looks* finds, in the policy's words.
+    """
     for look in looks:
         try:
             cause = look(state, now_ms)
@@ -89,18 +85,4 @@ def progress(chain: Chain, state: SessionState, now_ms: int) -> dict[str, object
     """
     What is used and what is left of the session's limits; money in USD, time in seconds.
     """
-    shown: dict[str, object] = {"calls_used": state.calls}
-    budget = chain.budget
-    if budget is None:
-        return shown
-    if budget.max_calls is not None and (calls := budget.calls_left(state)) is not None:
-        shown["calls_left"] = max(0, calls)
-    if budget.max_turns is not None and (turns := budget.turns_left(state)) is not None:
-        shown["turns_left"] = max(0, turns)
-    if budget.max_tokens is not None and (tokens := budget.tokens_left(state)) is not None:
-        shown["tokens_left"] = max(0, tokens)
-    if budget.max_cost_usd is not None and (cost := budget.cost_left(state)) is not None:
-        shown["cost_left_usd"] = max(0, cost) / 1_000_000
-    if budget.max_elapsed is not None and (elapsed := budget.elapsed_left_ms(state, now_ms)) is not None:
-        shown["seconds_left"] = max(0, elapsed) // 1000
-    return shown
+    return {"calls_used": state.calls} if chain.budget is None else chain.budget.progress(state, now_ms)

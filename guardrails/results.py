@@ -33,7 +33,7 @@ class Results:
         """
         key = (session, sig)
         kept = self._kept
-        size = _size(earlier)
+        size = len(earlier.payload) + len(earlier.arguments) + OVERHEAD
         with self._lock:
             if key in kept:
                 self._bytes -= _size(kept.pop(key))

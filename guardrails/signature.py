@@ -7,6 +7,7 @@ gives equal values the same bytes. Numbers are compared exactly, as Python does:
 """
 
 import json
+import struct
 import sys
 import unicodedata
 
@@ -26,6 +27,7 @@ NEAR_HEAD: Final = 1 << 12
 
 _DIGITS: Final = b"0123456789"
 _SIGN: Final = 1 << 63
+_LOW64: Final = struct.Struct(">8xq").unpack
 _LARGE: Final = 1 << 14
 """Bytes of canonical form from where asking each str for ASCII, which it knows, is faster than scanning the bytes."""
 _FEW: Final = 1024
@@ -56,7 +58,7 @@ def low64(digest: bytes) -> int:
     """
     The low 64 bits of a 16-byte signature as a signed integer.
     """
-    return int.from_bytes(digest[8:], "big", signed=True)
+    return int(_LOW64(digest)[0])
 
 
 def canonical(arguments: object) -> bytes | None:
@@ -104,7 +106,7 @@ def result_hash(payload: bytes | str, length: int | None = None) -> int:
     than `RESULT_HEAD` characters is taken in characters, since encoding it would take time in proportion to it.
     """
     head, full = _head(payload)
-    return _signed(xxh3_64_intdigest(head, full if length is None else length))
+    return (xxh3_64_intdigest(head, full if length is None else length) ^ _SIGN) - _SIGN
 
 
 def masked_result_hash(payload: bytes | str) -> int:

@@ -69,7 +69,7 @@ def test_a_plan_is_made_once_and_made_up_names_do_not_fill_the_memory() -> None:
     assert chain.plan("t") is chain.plan("t")
     for number in range(3 * PLANS):
         chain.plan(f"made_up_{number}")
-    assert len(chain._plans) <= PLANS
+    assert len(chain.plans) <= PLANS
 
 
 def test_rules_add_guards_that_the_chain_does_not_have(clock: Any) -> None:

@@ -60,8 +60,6 @@ class Guard:
 
     shapes_successes: ClassVar[bool] = True
     """False: `shape` has nothing to say of a success and is not asked."""
-    calls_spend: ClassVar[bool] = True
-    """False: no call brings about `spent` or `turn_spent`, and after one they are not asked."""
 
     mode: Mode = "enforce"
     """`observe` records what would have been said and changes nothing; `off` is as if it were not there."""
@@ -72,6 +70,13 @@ class Guard:
         False where the settings make this guard say nothing ever; it then costs nothing.
         """
         return True
+
+    @property
+    def calls_spend(self) -> tuple[str, ...]:
+        """
+        Which of `spent` and `turn_spent` a call can bring about; only they are asked after one.
+        """
+        return ("spent", "turn_spent")
 
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
         """

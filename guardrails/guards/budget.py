@@ -51,6 +51,10 @@ class Budget(Guard):
             for limit in (self.max_calls, self.max_turns, self.max_cost_usd, self.max_tokens, self.max_elapsed)
         )
 
+    @property
+    def calls_spend(self) -> tuple[str, ...]:
+        return ("spent",) if self.max_turns is None else ("spent", "turn_spent")
+
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         cause = self.spent(state, facts.now_ms)
         if cause is not None:
@@ -168,6 +172,23 @@ class Budget(Guard):
         if limit is None or state.started_ms < 0:
             return limit
         return limit - now_ms + state.started_ms
+
+    def progress(self, state: SessionState, now_ms: int) -> dict[str, object]:
+        """
+        What is used, and what is left of the limits that are set; money in USD, time in seconds.
+        """
+        shown: dict[str, object] = {"calls_used": state.calls}
+        if self.max_calls is not None:
+            shown["calls_left"] = max(0, self.calls_left(state) or 0)
+        if self.max_turns is not None:
+            shown["turns_left"] = max(0, self.turns_left(state) or 0)
+        if self.max_tokens is not None:
+            shown["tokens_left"] = max(0, self.tokens_left(state) or 0)
+        if self.max_cost_usd is not None:
+            shown["cost_left_usd"] = max(0, self.cost_left(state) or 0) / MICRO
+        if self.max_elapsed is not None:
+            shown["seconds_left"] = max(0, self.elapsed_left_ms(state, now_ms) or 0) // 1000
+        return shown
 
 
 def ended(code: str, what: str, limit: str, used: object) -> Denial:

@@ -2,7 +2,7 @@
 End a session whose model does nothing but repeat refused calls.
 """
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from annotated_types import Ge
 
@@ -22,13 +22,15 @@ class Denials(Guard):
     Turns are what `charge` and `begin_turn` say: a host that calls neither has one long turn, and this cap never acts.
     """
 
-    calls_spend: ClassVar[bool] = False
-
     max_turns_in_a_row: Annotated[int, Ge(1)] | None = 3
 
     @property
     def active(self) -> bool:
         return self.max_turns_in_a_row is not None
+
+    @property
+    def calls_spend(self) -> tuple[str, ...]:
+        return ()
 
     def turn_spent(self, state: SessionState, now_ms: int) -> Denial | None:
         if self.max_turns_in_a_row is None:

@@ -2,7 +2,7 @@
 Stop a session that runs away.
 """
 
-from typing import Annotated, ClassVar
+from typing import Annotated
 
 from annotated_types import Gt
 
@@ -25,8 +25,6 @@ class Growth(Guard):
     `rate`, which asks for patience, these caps are a fuse: generous, and final until someone extends the session.
     """
 
-    calls_spend: ClassVar[bool] = False
-
     max_calls_per_second: Annotated[int, Gt(0)] | None = None
     max_requests_per_second: Annotated[int, Gt(0)] | None = None
     """Model requests, failed ones included where the host says when one starts."""
@@ -35,6 +33,10 @@ class Growth(Guard):
     @property
     def active(self) -> bool:
         return any((self.max_calls_per_second, self.max_requests_per_second, self.max_tokens_per_minute))
+
+    @property
+    def calls_spend(self) -> tuple[str, ...]:
+        return ()
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         limit = self.max_calls_per_second

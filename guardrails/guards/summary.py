@@ -45,7 +45,8 @@ class Summary(Guard):
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, facts: Facts
     ) -> Envelope:
         if self.query and envelope.query_summary is None and call.arguments:
-            envelope.query_summary = summarise(call)
+            short = call.canonical is not None and len(call.canonical) <= MAX_STRING
+            envelope.query_summary = call.arguments if short else summarise(call)
         if envelope.status != "success":
             return envelope
         found, total, more = survey(envelope.value)
@@ -105,8 +106,6 @@ def summarise(call: ToolCall) -> Any:
     """
     The arguments of a call, short enough to be read again with every result.
     """
-    if call.canonical is not None and len(call.canonical) <= MAX_STRING:
-        return call.arguments
     arguments = call.arguments
     if not isinstance(arguments, Mapping):
         return _cut(arguments)

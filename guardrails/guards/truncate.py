@@ -27,7 +27,9 @@ class Truncate(Guard):
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, facts: Facts
     ) -> Envelope:
-        rendered = envelope.render(self.max_bytes)
+        rendered = envelope.rendered
+        if rendered is None or rendered.size > self.max_bytes:
+            rendered = envelope.render(self.max_bytes)
         if rendered.complete and outcome.complete:
             return envelope
         envelope.is_complete = False
