@@ -29,7 +29,7 @@ LAYERS: list[set[str]] = [
     {"policy"},
     {"calls"},
     {"session"},
-    {"wrapping", "testing", "integrations", "judge"},
+    {"wrapping", "testing", "integrations", "judge", "policy_cases"},
     {"demo"},
     {"cli"},
     {"__main__"},

@@ -1,0 +1,111 @@
+"""
+The command `policy test`.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .policies import load_policy
+from .printing import FOUND, fail, print_json, printable
+
+
+if TYPE_CHECKING:
+    from guardrails.policy_cases import CaseFile
+    from guardrails.policy_cases.report import Suite
+
+
+def policy_test(
+    policy: Annotated[
+        str | None,
+        typer.Argument(metavar="POLICY", help="A policy file, or a shipped name; none: all that are shipped."),
+    ] = None,
+    cases: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="CASES", help="Files of cases; none: the policy's own, found by its name."),
+    ] = None,
+    only: Annotated[str, typer.Option("-k", metavar="TEXT", help="Only cases with this in their name.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002 (a flag)
+    junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write JUnit XML there too.")] = None,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of case files instead.")] = False,  # noqa: FBT002
+) -> None:
+    """
+    Hold a policy to its cases: sequences of calls, with the expected decision of each. Exit code 1: one fails.
+    """
+    from guardrails.errors import PolicyError
+    from guardrails.policy_cases import find_cases, report, shipped_with_cases
+
+    if schema:
+        from guardrails.policy_cases.document import json_schema
+
+        print_json(json_schema())
+        return
+    policies = shipped_with_cases() if policy is None else [policy]
+    try:
+        wanted = {name: cases or [_near(find_cases(name))] for name in policies}
+    except PolicyError as error:
+        fail(str(error))
+    files = _loaded(dict.fromkeys(path for paths in wanted.values() for path in paths))
+    suites = [_suite(name, files[path], only) for name, paths in wanted.items() for path in paths]
+    suites = [suite for suite in suites if suite.results]
+    if not suites:
+        fail(f"no case has `{only}` in its name")
+    if junit is not None:
+        try:
+            junit.write_text(report.junit(suites), encoding="utf-8")
+        except OSError as error:
+            fail(f"cannot write `{junit}`: {error.strerror}")
+    if as_json:
+        print_json(report.to_dict(suites))
+    else:
+        typer.echo(printable("\n".join(report.lines(suites))))
+    if any(suite.failed for suite in suites):
+        raise typer.Exit(FOUND)
+
+
+def _near(path: Path) -> Path:
+    """
+    *path* as seen from the working directory, where it is below it: what a build server can find.
+    """
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def _loaded(paths: Iterable[Path]) -> "dict[Path, CaseFile]":
+    """
+    The files of *paths*; ends the command with the mistakes of all of them where there are any.
+    """
+    from guardrails.errors import PolicyError
+    from guardrails.policy_cases import load_cases
+
+    loaded: dict[Path, CaseFile] = {}
+    mistakes: list[str] = []
+    for path in paths:
+        try:
+            loaded[path] = load_cases(path)
+        except PolicyError as error:
+            mistakes += error.mistakes
+        except OSError as error:
+            fail(f"cannot read `{path}`: {error.strerror}")
+    if mistakes:
+        fail("\n".join(mistakes), FOUND)
+    return loaded
+
+
+def _suite(name: str, file: "CaseFile", only: str) -> "Suite":
+    from guardrails.policy_cases import run_case
+    from guardrails.policy_cases.report import Suite
+
+    chain = load_policy(name).chain
+    if file.policy is not None and file.policy != Path(name).stem:
+        typer.echo(printable(f"{file.name}: written for the policy `{file.policy}`, run by `{name}`"), err=True)
+    results = []
+    for case in file.cases:
+        if only.casefold() in case.name.casefold():
+            started = perf_counter()
+            results.append(run_case(chain, case))
+            results[-1].seconds = perf_counter() - started
+    return Suite(name, file.name, results)

@@ -1,0 +1,24 @@
+"""
+Policy tests: what a policy is to decide, as files of cases, and the runner that holds it to them.
+"""
+
+from .case import Case, CaseFile
+from .reading import find_cases, load_cases, read_cases, shipped_with_cases
+from .recorded import Decided, case_of
+from .run import Result, run_case
+from .verdict import Failure
+
+
+__all__ = [
+    "Case",
+    "CaseFile",
+    "Decided",
+    "Failure",
+    "Result",
+    "case_of",
+    "find_cases",
+    "load_cases",
+    "read_cases",
+    "run_case",
+    "shipped_with_cases",
+]
