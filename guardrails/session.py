@@ -3,6 +3,7 @@ The front door: one budget for the calls of an agent, its model turns and its su
 """
 
 from collections.abc import Callable
+from decimal import Decimal
 from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self
@@ -15,7 +16,6 @@ from .errors import SessionError
 from .exhaustion import exhaustion, progress
 from .state import SessionState
 from .turns import Strategy, ToolChoice, next_tool_choice
-from .types import micro_dollars
 from .usage import cost_of, read_usage
 
 
@@ -54,28 +54,35 @@ class Session(Calls):
     def begin_turn(self, calls: int | None = None) -> None:
         """
         Say that a model response came, with *calls* tool calls, where `charge` is not used.
+
+        Raises SessionError where *calls* is no whole number of at least 0.
         """
-        self._event("turn", partial(transitions.open_turn, calls=calls or 0), {"calls": calls or 0})
+        count = transitions.count_of(calls)
+        self._event("turn", partial(transitions.open_turn, calls=count), {"calls": count})
 
     def charge(
-        self, *, model: str, usage: object = None, cost_usd: float | None = None, calls: int | None = None
+        self,
+        *,
+        model: str,
+        usage: object = None,
+        cost_usd: float | str | Decimal | None = None,
+        calls: int | None = None,
     ) -> None:
         """
         Charge a model response, and begin its turn.
 
         *usage* is what the client returned (chat.completions or Responses form); it is priced by the policy's `prices`
         unless *cost_usd* says what it cost. A response without usage, or of a model without a price, is counted in
-        `unpriced`, never as free. Raises SessionError or ValueError where *cost_usd* is no amount of money.
+        `unpriced`, never as free. Raises SessionError where *cost_usd* is no amount of money, *usage* no usage or
+        *calls* no number of calls; nothing is charged then.
         """
-
-        used = read_usage(usage)
+        used, count = read_usage(usage), transitions.count_of(calls)
+        cost: int | None
         if cost_usd is not None:
-            if cost_usd < 0:
-                raise SessionError(f"a model response costs at least 0 USD, not {cost_usd}")
-            cost: int | None = micro_dollars(cost_usd)
+            cost = transitions.money("cost_usd", cost_usd)
         else:
             cost = None if usage is None else cost_of(used, model, self.policy.prices)
-        self.begin_turn(calls)
+        self.begin_turn(count)
         values = {
             "model": model,
             "cost": cost,

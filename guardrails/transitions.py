@@ -4,6 +4,8 @@ What happens in a session beside calls: turns, charges, model requests, extensio
 Pure, like `decide` and `complete`; each returns the number of its event.
 """
 
+import math
+
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -92,7 +94,8 @@ def raise_limits(chain: Chain, state: SessionState, now_ms: int, amounts: dict[s
     """
     if state.closed:
         raise SessionError("the session is closed: what it did not use was given back")
-    budget = chain.budget or Budget()
+    # A budget that only observes has limits too: a host that raises them must not break in observe mode.
+    budget = next((guard for guard in chain.guards if isinstance(guard, Budget)), None) or Budget()
     used = {
         "max_calls": state.calls,
         "max_turns": state.turns,
@@ -212,17 +215,46 @@ def internal(amounts: dict[str, Any]) -> dict[str, int]:
             raise SessionError(
                 f"`{key}` is no limit: use max_calls, max_turns, max_cost_usd, max_tokens or max_elapsed"
             )
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or value < 0:
-            raise SessionError(f"`{key}` takes an amount of at least 0, not `{value}`")
         if name == "max_cost_usd":
-            made["max_cost"] = micro_dollars(value)
-        elif name == "max_elapsed":
+            made["max_cost"] = money(key, value)
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+            raise SessionError(f"`{key}` takes an amount of at least 0, not `{value}`")
+        if name == "max_elapsed":
             made[name] = round(value * 1000)
         elif isinstance(value, int):
             made[name] = value
         else:
             raise SessionError(f"`{key}` takes a whole number, not `{value}`")
     return made
+
+
+def money(key: str, usd: Any) -> int:
+    """
+    *usd*, a number, text or Decimal, as micro-dollars.
+
+    Raises SessionError where it is no amount of at least 0.
+    """
+    try:
+        micro = -1 if isinstance(usd, bool) else micro_dollars(usd)
+    except (TypeError, ValueError):
+        micro = -1
+    if micro < 0:
+        raise SessionError(f"`{key}` takes an amount in USD of at least 0, not `{usd}`")
+    return micro
+
+
+def count_of(calls: Any) -> int:
+    """
+    The number of *calls* of a turn, 0 where it is not known.
+
+    Raises SessionError where it is no whole number of at least 0.
+    """
+    if calls is None:
+        return 0
+    if isinstance(calls, bool) or not isinstance(calls, int) or calls < 0:
+        raise SessionError(f"`calls` is how many tool calls the turn has, a whole number, not `{calls!r:.80}`")
+    return int(calls)
 
 
 def settings_of(held: dict[str, int]) -> dict[str, Any]:

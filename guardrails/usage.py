@@ -10,6 +10,8 @@ from typing import Annotated, Any, ClassVar, NamedTuple
 
 from annotated_types import Ge
 
+from .errors import SessionError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Price:
@@ -44,11 +46,16 @@ class Usage(NamedTuple):
 def read_usage(usage: object) -> Usage:
     """
     The usage of a chat.completions or Responses answer, as the client's object or as a mapping; None used nothing.
+
+    Raises SessionError for what cannot be one: text, a number, a list, or the answer itself.
     """
     if usage is None:
         return Usage(0, 0)
     if isinstance(usage, Usage):
         return usage
+    if isinstance(usage, (str, bytes, int, float, list, tuple)) or _get(usage, "usage") is not None:
+        shown = type(usage).__name__
+        raise SessionError(f"`usage` is what a client's answer says was used (`response.usage`), not `{shown}`")
     details = _get(usage, "prompt_tokens_details") or _get(usage, "input_tokens_details")
     return Usage(
         _count(usage, "prompt_tokens", "input_tokens"),

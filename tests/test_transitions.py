@@ -2,6 +2,7 @@
 Turns, charges and extensions of a session.
 """
 
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -99,12 +100,20 @@ def test_a5_an_exhausted_session_stays_so_and_says_its_first_cause(clock: Any) -
 # Charges
 
 
-@pytest.mark.parametrize("cost", [-0.01, float("nan"), float("inf")])
-def test_a_cost_that_is_no_amount_is_refused_and_charges_nothing(cost: float, clock: Any) -> None:
+@pytest.mark.parametrize("cost", [-0.01, float("nan"), float("inf"), True, "ten", [1]])
+def test_a_cost_that_is_no_amount_is_refused_and_charges_nothing(cost: Any, clock: Any) -> None:
     session = make(clock, Budget(max_cost_usd=1))
-    with pytest.raises((SessionError, ValueError)):
+    with pytest.raises(SessionError, match="amount in USD"):
         session.charge(model="m", cost_usd=cost)
     assert session.cost_usd == 0
+
+
+@pytest.mark.parametrize("cost", [0.1, "0.1", Decimal("0.1")])
+def test_a_cost_may_be_a_number_or_its_decimal(cost: Any, clock: Any) -> None:
+    session = make(clock, Budget(max_cost_usd=1))
+    session.charge(model="m", cost_usd=cost)
+    session.extend(max_cost_usd=cost)
+    assert session.progress["cost_left_usd"] == 1.0
 
 
 def test_a_model_response_can_use_up_a_session(clock: Any) -> None:
@@ -168,6 +177,24 @@ def test_an_extension_forgives_refused_turns_and_blown_growth_caps(clock: Any) -
         assert session.call("t", {}, ok).ok
 
 
+def test_a_budget_that_only_observes_can_be_raised_too(clock: Any) -> None:
+    for session in (make(clock, Budget(max_calls=1), mode="observe"), make(clock, Budget(max_calls=1, mode="observe"))):
+        assert all(envelope.ok for envelope in calls(session, 2))
+        session.extend(max_calls=1)
+        assert session.decide("t", {"n": 9}).observed == ()
+
+
+@pytest.mark.parametrize("count", ["2", -1, 1.5, True])
+def test_a_number_of_calls_that_is_none_is_refused_and_leaves_no_trace(count: Any, clock: Any) -> None:
+    session = make(clock, Budget(max_turns=1))
+    with pytest.raises(SessionError, match="how many tool calls"):
+        session.begin_turn(count)
+    with pytest.raises(SessionError, match="how many tool calls"):
+        session.charge(model="m", cost_usd=0.1, calls=count)
+    assert session.cost_usd == 0
+    assert session.call("t", {}, ok).ok
+
+
 @pytest.mark.parametrize("amounts", [{"max_calls": 1}, {"max_cost_usd": 1}])
 def test_a_limit_that_is_not_set_cannot_be_raised(amounts: Any, clock: Any) -> None:
     with pytest.raises(SessionError, match="sets no limit"):
@@ -182,6 +209,9 @@ def test_a_limit_that_is_not_set_cannot_be_raised(amounts: Any, clock: Any) -> N
         ({"max_calls": True}, "at least 0"),
         ({"max_calls": 1.5}, "whole number"),
         ({"max_calls": "3"}, "at least 0"),
+        ({"max_cost_usd": float("nan")}, "in USD of at least 0"),
+        ({"max_cost_usd": True}, "in USD of at least 0"),
+        ({"max_elapsed": float("inf")}, "at least 0"),
     ],
 )
 def test_amounts_that_make_no_sense_are_refused(amounts: Any, message: str) -> None:

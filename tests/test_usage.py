@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Price
+from guardrails import Price, SessionError
 from guardrails.usage import Usage, cost_of, read_usage
 
 
@@ -48,12 +48,16 @@ def test_the_clients_own_usage_object_is_read() -> None:
         {"prompt_tokens": None, "completion_tokens": "7"},
         {"prompt_tokens": -5, "completion_tokens": True},
         {"prompt_tokens": 1.5, "prompt_tokens_details": None},
-        "12 tokens",
-        7,
     ],
 )
 def test_what_is_no_count_counts_nothing(usage: Any) -> None:
     assert read_usage(usage) == (0, 0, 0)
+
+
+@pytest.mark.parametrize("usage", ["12 tokens", 7, True, [CHAT], (1, 2), SimpleNamespace(usage=as_object(CHAT))])
+def test_what_cannot_be_usage_is_refused_with_a_hint(usage: Any) -> None:
+    with pytest.raises(SessionError, match=r"`response\.usage`"):
+        read_usage(usage)
 
 
 @pytest.mark.parametrize(
