@@ -1,0 +1,3 @@
+"""
+The parts of the page that shows a judgement.
+"""

@@ -1,0 +1,102 @@
+"""
+HTML that cannot be broken by what it shows: every text that is not markup is escaped, and what steers a terminal or turns
+the direction of writing is shown as what it is.
+"""
+
+from collections.abc import Iterable
+from functools import lru_cache
+from html import escape
+from typing import Final
+
+
+NAME: Final = 72
+"""Characters shown of a name from a transcript: tool, session, source, code."""
+SENTENCE: Final = 400
+"""Characters shown of a notice or a reason."""
+_TAIL: Final = 18
+"""Of them, from the end: names that begin alike are told apart by how they end."""
+_VOID: Final = {"br", "col", "input", "link", "meta"}
+
+
+class Markup(str):
+    """
+    Text that is HTML already.
+    """
+
+    __slots__ = ()
+
+
+def tag(name: str, /, *children: str, **attributes: object) -> Markup:
+    """
+    An element. Children that are not `Markup` are escaped; `class_` is `class`, `data_x` is `data-x`; None leaves an
+    attribute out, True writes it without a value.
+    """
+    opened = name
+    for key, value in attributes.items():
+        if value is None or value is False:
+            continue
+        written = key.rstrip("_").replace("_", "-")
+        opened += f" {written}" if value is True else f' {written}="{escape(visible(str(value)))}"'
+    return Markup(f"<{opened}>" if name in _VOID else f"<{opened}>{join(children)}</{name}>")
+
+
+def join(parts: Iterable[str], between: str = "") -> Markup:
+    """
+    The parts one after the other, each escaped where it is not markup.
+    """
+    return Markup(
+        between.join(part if isinstance(part, Markup) else escape(visible(part), quote=False) for part in parts)
+    )
+
+
+def visible(text: str) -> str:
+    """
+    *text* with control, format and direction characters and lone surrogates as escapes, in the way of Python.
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+@lru_cache(maxsize=512)
+def short(text: str, limit: int = NAME) -> str:
+    """
+    *text*, visible, in at most *limit* characters: the middle is left out.
+    """
+    if len(text) > 2 * limit:
+        text = text[:limit] + text[-limit:]
+        shown = visible(text)
+    else:
+        shown = visible(text)
+        if len(shown) <= limit:
+            return shown
+    return f"{shown[: limit - _TAIL - 1]}…{shown[-_TAIL:]}"
+
+
+def named(text: str) -> Markup:
+    """
+    A name from a transcript, apart from the direction of writing around it.
+    """
+    return tag("bdi", short(text) or "(empty)")
+
+
+def said(text: str) -> Markup:
+    """
+    A sentence with something from a transcript in it.
+    """
+    return tag("bdi", short(text, SENTENCE))
+
+
+def within(parts: Iterable[Markup], size: int) -> tuple[list[Markup], int]:
+    """
+    The leading parts that fit into *size* bytes of UTF-8, and how many are left out.
+    """
+    kept: list[Markup] = []
+    left_out = 0
+    for part in parts:
+        size -= len(part.encode())
+        if size >= 0 and not left_out:
+            kept.append(part)
+        else:
+            left_out += 1
+    return kept, left_out
