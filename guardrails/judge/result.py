@@ -128,6 +128,12 @@ class Stop:
     pointless: bool | None
     """None: it has no recorded result."""
 
+    def to_list(self) -> list[Any]:
+        """
+        Its fields in their order.
+        """
+        return [getattr(self, name) for name in self.__slots__]
+
 
 @dataclass(slots=True)
 class Judgement:

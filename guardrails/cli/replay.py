@@ -1,0 +1,136 @@
+"""
+The command `replay`.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .policies import load_policy
+from .printing import FOUND, fail, print_json
+
+
+if TYPE_CHECKING:
+    from guardrails.judge.inputs import Input
+    from guardrails.judge.result import Judgement
+    from guardrails.policy import Policy
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+
+def replay(
+    policy: Annotated[str, typer.Argument(metavar="POLICY", help="A policy file, or the name of a shipped one.")],
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Transcripts and folders of them; - is standard input.")
+    ],
+    compare: Annotated[
+        str | None, typer.Option(metavar="POLICY", help="A second policy, shown beside the first.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002 (a flag)
+    decisions: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write there one JSON line for each recorded call.")
+    ] = None,
+    case: Annotated[
+        str | None, typer.Option(metavar="SESSION", help="Print this session as a policy case, and nothing else.")
+    ] = None,
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write there a page to look at.")] = None,
+    checkpoint: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="After Ctrl-C go on from there; removed when done.")
+    ] = None,
+    exact: Annotated[  # noqa: FBT002
+        bool, typer.Option("--exact", help="Decide our own records again exactly; exit code 1: something differs.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,  # noqa: FBT002
+) -> None:
+    """
+    Judge a policy on recorded calls: what it would have stopped, and how often it would have been wrong.
+
+    Reads OpenAI chats and Responses items, sessions of Claude Code, Codex, Copilot and Gemini CLI, tau2 simulations,
+    OpenTelemetry spans, JSON lines of calls and our own records; plain, gzip'd or zstd-compressed.
+    """
+    from guardrails.judge.inputs import inputs
+
+    policies = [load_policy(policy), *([load_policy(compare)] if compare is not None else [])]
+    try:
+        found = inputs(files)
+    except OSError as error:
+        fail(str(error))
+    for option, given in (("--exact", exact), ("--case", case is not None)):
+        others = (compare, decisions, html, checkpoint)
+        if given and any(other is not None for other in others):
+            fail(f"`{option}` goes without `--compare`, `--decisions`, `--html` and `--checkpoint`")
+    if exact:
+        _exact(policies[0], found, as_json=as_json)
+    elif case is not None:
+        _case(policies[0], policy, found, case)
+    else:
+        made = _judged(policies, found, decisions, checkpoint, quiet=quiet or as_json)
+        _show(made, html, as_json=as_json)
+
+
+def _judged(
+    policies: "list[Policy]", files: "list[Input]", decisions: Path | None, checkpoint: Path | None, *, quiet: bool
+) -> "list[Judgement]":
+    from guardrails.errors import GuardrailsError
+    from guardrails.judge.run import Work, judge_files
+
+    from .replay_progress import telling
+
+    try:
+        with telling(quiet=quiet) as tell:
+            return judge_files(
+                Work(policies, files, decisions=decisions, checkpoint=checkpoint, on_progress=tell),
+            )
+    except GuardrailsError as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"cannot use `{error.filename}`: {error.strerror}" if error.filename else str(error))
+
+
+def _show(made: "list[Judgement]", html: Path | None, *, as_json: bool) -> None:
+    from .replay_text import compared_text, judged_text
+
+    if html is not None:
+        from guardrails.judge.html import page
+
+        try:
+            html.write_text(page(*made), encoding="utf-8")
+        except OSError as error:
+            fail(f"cannot write `{html}`: {error.strerror}")
+    if as_json:
+        one = made[0].to_dict()
+        print_json(one if len(made) == 1 else {"judgements": [one, made[1].to_dict()]})
+    else:
+        typer.echo(judged_text(made[0]) if len(made) == 1 else compared_text(*made))
+    if not made[0].finished:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _exact(policy: "Policy", files: "list[Input]", *, as_json: bool) -> None:
+    from guardrails.errors import GuardrailsError
+    from guardrails.judge.exact import replayed
+
+    from .replay_text import exact_text
+
+    try:
+        found = replayed(policy, files)
+    except GuardrailsError as error:
+        fail(str(error))
+    if as_json:
+        print_json(found.to_dict())
+    else:
+        typer.echo(exact_text(found))
+    if not found.same:
+        raise typer.Exit(FOUND)
+
+
+def _case(policy: "Policy", name: str, files: "list[Input]", session_id: str) -> None:
+    from guardrails.errors import GuardrailsError
+    from guardrails.judge.session_case import session_case
+
+    try:
+        typer.echo(session_case(policy, name, files, session_id), nl=False)
+    except GuardrailsError as error:
+        fail(str(error))

@@ -1,0 +1,52 @@
+"""
+How far `guardrails replay` has come, on stderr: one line that changes on a terminal, a line now and then elsewhere.
+"""
+
+import sys
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+import typer
+
+from .printing import printable
+
+
+if TYPE_CHECKING:
+    from guardrails.judge.run import Progress
+
+EVERY_S: Final = 5.0
+"""Seconds between two plain lines; short work prints none."""
+
+
+@contextmanager
+def telling(*, quiet: bool) -> "Iterator[Callable[[Progress], object] | None]":
+    """
+    A function that tells of progress; None where nobody wants to know.
+    """
+    if quiet:
+        yield None
+    elif sys.stderr.isatty():
+        from rich.console import Console
+
+        with Console(stderr=True).status("reading", spinner="line") as status:
+            yield lambda progress: status.update(_said(progress))
+    else:
+        yield _Plain()
+
+
+class _Plain:
+    def __init__(self) -> None:
+        self._told = 0.0
+
+    def __call__(self, progress: "Progress") -> None:
+        if progress.seconds - self._told >= EVERY_S:
+            self._told = progress.seconds
+            typer.echo(_said(progress), err=True)
+
+
+def _said(progress: "Progress") -> str:
+    speed = progress.calls / progress.seconds if progress.seconds else 0
+    file = printable(progress.file).replace("[", "(").replace("]", ")")
+    return f"file {progress.number:,} of {progress.files:,} ({file}): {progress.calls:,} calls, {speed:,.0f} a second"

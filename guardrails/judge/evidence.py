@@ -1,0 +1,78 @@
+"""
+What was really new: the calls of a transcript against the latest identical ones, whatever a policy says of them.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from ..outcome import outcome_of
+from ..readers.base import RecordedCall
+from ..signature import masked_result_hash, result_hash
+from ..tool import Tool
+from ..types import Outcome
+from .step import SUCCESS
+
+
+WINDOW: Final = 20
+"""Calls back that a repeat is looked for; DESIGN section 6."""
+Worth = Literal["new", "second", "later", "unknown"]
+"""New: it brought something. Second, later: pointless, by which of its kind it is in the window. Unknown: no result."""
+
+
+@dataclass(slots=True)
+class Past:
+    """
+    The last calls of one session, denied ones included: signature and evidence.
+    """
+
+    sigs: list[int | None] = field(default_factory=list)
+    evidence: list[int | None] = field(default_factory=list)
+    """None: no result is recorded."""
+
+    def add(self, sig: int | None, evidence: int | None) -> Worth:
+        """
+        What the call of *sig* that ended in *evidence* was worth; it is then the latest.
+        """
+        worth: Worth = "new"
+        if evidence is None:
+            worth = "unknown"
+        elif sig is not None and sig in self.sigs:
+            same = [e for s, e in zip(self.sigs, self.evidence, strict=True) if s == sig and e is not None]
+            if same and same[-1] == evidence:
+                worth = "second" if len(same) == 1 else "later"
+        self.sigs.append(sig)
+        self.evidence.append(evidence)
+        if len(self.sigs) > WINDOW:
+            del self.sigs[0], self.evidence[0]
+        return worth
+
+
+def outcome_of_call(call: RecordedCall, tool: Tool) -> Outcome:
+    """
+    How *call* ended: `SUCCESS`, or a failure. What *tool* declares finds failures in results that were recorded as good.
+    """
+    if call.is_error or (call.is_error is None and call.error_type is not None):
+        return Outcome(None, call.error_type or "other", "", call.http_status, call.retry_after_ms)
+    if tool.result is None or call.result is None:
+        return SUCCESS
+    found = outcome_of(call.result, classifier=tool.result)
+    if found.error_type is None:
+        return SUCCESS
+    return Outcome(None, found.error_type, "", found.http_status, found.retry_after_ms)
+
+
+def evidence_of(call: RecordedCall, failed: bool) -> int | None:  # noqa: FBT001  hot path
+    """
+    What tells the result of *call* from another; None where there is none.
+    """
+    if not call.has_result:
+        return None
+    if failed:
+        known = call.masked_hash
+        if known is None:
+            known = masked_result_hash(f"{call.error_type or 'other'}: " if call.result is None else call.result)
+        # No failure is ever equal to a success.
+        return ~known
+    if call.plain_hash is not None:
+        return call.plain_hash
+    return None if call.result is None else result_hash(call.result)

@@ -1,0 +1,243 @@
+"""
+Decide the library's own records again, exactly: every decision must be the recorded one.
+
+The events of a session may be spread over files and stand in another order than their numbers, so they are put in order in a
+temporary database; in memory is one session at a time.
+"""
+
+import gzip
+import sqlite3
+import tempfile
+import zlib
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from ..chain import Chain, Rule
+from ..errors import GuardrailsError, SessionError
+from ..policy import Policy
+from ..readers.parsing import parse_exactly
+from ..replay import Record, Replayed, replay
+from ..transitions import settings_of
+from .inputs import Input
+
+
+SHOWN: Final = 20
+"""Differences that are told."""
+_GZIP: Final = b"\x1f\x8b"
+_OWN: Final = frozenset({"schema_version", "event", "session_id", "n", "ts_ms"})
+_SCHEMA: Final = """
+CREATE TABLE events (session BLOB, run INTEGER, n INTEGER, line BLOB, PRIMARY KEY (session, run, n)) WITHOUT ROWID
+"""
+
+
+@dataclass(slots=True)
+class Difference:
+    """
+    A call that is not decided as recorded, or a session that cannot be replayed.
+    """
+
+    session_id: str
+    n: int | None
+    """Number of its event; None: of the session as a whole."""
+    tool: str | None
+    recorded: str
+    replayed: str
+
+
+@dataclass(slots=True)
+class Exactness:
+    """
+    What came of deciding records again.
+    """
+
+    policy: str
+    sessions: int = 0
+    calls: int = 0
+    differing: int = 0
+    """Calls that are decided otherwise, and sessions that cannot be replayed."""
+    broken_lines: int = 0
+    first: list[Difference] = field(default_factory=list)
+
+    @property
+    def same(self) -> bool:
+        """
+        Every decision is the recorded one.
+        """
+        return not self.differing
+
+    def differs(self, difference: Difference) -> None:
+        """
+        Count a difference, and keep it while there is room.
+        """
+        self.differing += 1
+        if len(self.first) < SHOWN:
+            self.first.append(difference)
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        The same for another program.
+        """
+        return {**asdict(self), "exact": self.same}
+
+
+def replayed(policy: Policy, files: Iterable[Input]) -> Exactness:
+    """
+    All sessions of *files*, decided again by *policy*.
+
+    Raises SessionError where a file holds no records of this library, or they cannot be put in order.
+    """
+    found = Exactness(policy.name)
+    children: dict[str, Mapping[str, int]] = {}
+    with tempfile.TemporaryDirectory(prefix="guardrails-") as folder:
+        database = sqlite3.connect(Path(folder, "events.db"), isolation_level=None)
+        try:
+            for pragma in ("journal_mode = OFF", "synchronous = OFF"):
+                database.execute(f"PRAGMA {pragma}")
+            database.execute(_SCHEMA)
+            _store(database, files, found)
+            for session_id, records in _sessions(database):
+                found.sessions += 1
+                _replay(policy.chain, session_id, records, children, found)
+        except sqlite3.Error as error:
+            raise SessionError(f"the records cannot be put in order: {error}") from None
+        finally:
+            database.close()
+    return found
+
+
+def _replay(
+    chain: Chain, session_id: str, records: list[Record], children: dict[str, Mapping[str, int]], found: Exactness
+) -> None:
+    held = children.get(session_id)
+    own = chain if held is None else chain.with_budget(**settings_of(dict(held)))
+    try:
+        for one in replay(_declaring(own, records), records):
+            found.calls += 1
+            if not one.same:
+                found.differs(_difference(session_id, one))
+        # A parent stands before its children: its id begins theirs.
+        children.update((record["child"], record["limits"]) for record in records if record["event"] == "reserve")
+    except GuardrailsError as error:
+        found.differs(Difference(session_id, None, None, str(error), "cannot be replayed"))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        said = (
+            f"a record lacks or misstates {error}" if isinstance(error, KeyError) else f"a record is no good: {error}"
+        )
+        found.differs(Difference(session_id, None, None, said, "cannot be replayed"))
+
+
+def _declaring(chain: Chain, records: Iterable[Record]) -> Chain:
+    """
+    *chain* with what the records say of tools that were declared in code.
+    """
+    rules: dict[str, Rule] = {}
+    for record in records:
+        if record["event"] != "call" or record["tool"] in rules:
+            continue
+        name, plan = record["tool"], chain.plan(record["tool"])
+        declared: dict[str, Any] = {}
+        if record["polling"] != plan.tool.polling:
+            declared["polling"] = record["polling"]
+        if record["timeout_ms"] != plan.timeout_ms and record["timeout_ms"] is not None:
+            declared["timeout"] = record["timeout_ms"] / 1000
+        if record["decision"] != "deny" and record["cost"] != plan.cost:
+            declared["cost_usd"] = record["cost"] / 1_000_000
+        if record["mutates"] != plan.changes:
+            declared["read_only"] = not record["mutates"]
+        if declared:
+            rules[name] = Rule(match=(_literal(name),), declared=declared, guards={})
+    if not rules:
+        return chain
+    return Chain(
+        chain.guards,
+        tools=chain.tools.values(),
+        rules=[*chain.rules, *rules.values()],
+        mode=chain.mode,
+        on_error=chain.on_error,
+        left_out=chain.left_out,
+    )
+
+
+def _literal(name: str) -> str:
+    """
+    The glob that matches *name* and nothing else.
+    """
+    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)
+
+
+def _difference(session_id: str, one: Replayed) -> Difference:
+    record, decision = one.record, one.decision
+    again = [denial.code for denial in decision.denials]
+    return Difference(
+        session_id,
+        record["n"],
+        record["tool"],
+        _said(record["decision"], [code for code, *_ in record["denials"]], record["observed"], record["nudges"]),
+        _said(
+            "deny" if again else "nudge" if decision.nudges else "allow",
+            again,
+            [denial.code for denial in decision.observed],
+            [code for code, _ in decision.nudges],
+        ),
+    )
+
+
+def _said(decision: str, denials: list[str], observed: list[str], nudges: list[str]) -> str:
+    codes = [*denials, *(f"nudge {code}" for code in nudges), *(f"observed {code}" for code in observed)]
+    return f"{decision} ({', '.join(codes)})" if codes else decision
+
+
+def _store(database: sqlite3.Connection, files: Iterable[Input], found: Exactness) -> None:
+    runs: dict[str, int] = {}
+    database.execute("BEGIN")
+    for file in files:
+        events = 0
+        for session_id, number, line in _events(file, found):
+            events += 1
+            run = runs.setdefault(session_id, 0)
+            row = (session_id.encode("utf-8", "surrogatepass"), run, number, line)
+            put = "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?)"
+            if database.execute(put, row).rowcount == 0:
+                # A name that is used again, without its state, counts from 1 again.
+                if number == 1:
+                    runs[session_id] = run + 1
+                database.execute(put, (row[0], run + 1, number, line))
+        if not events:
+            raise SessionError(f"`{file.path}` holds no records of this library: `--exact` has nothing to decide again")
+    database.execute("COMMIT")
+
+
+def _events(file: Input, found: Exactness) -> Iterator[tuple[str, int, bytes]]:
+    """
+    (session id, number, line) of each event in *file*.
+    """
+    try:
+        with Path(file.path).open("rb") as raw:
+            packed = raw.read(len(_GZIP)) == _GZIP
+            raw.seek(0)
+            for line in gzip.GzipFile(fileobj=raw) if packed else raw:
+                try:
+                    record = parse_exactly(line)
+                except ValueError:
+                    found.broken_lines += bool(line.strip())
+                    continue
+                if type(record) is dict and record.keys() >= _OWN and type(record["session_id"]) is str:
+                    yield record["session_id"], int(record["n"]), line
+    except (OSError, EOFError, zlib.error) as error:
+        raise SessionError(f"`{file.path}` cannot be read: {error}") from None
+
+
+def _sessions(database: sqlite3.Connection) -> Iterator[tuple[str, list[Record]]]:
+    present: tuple[bytes, int] | None = None
+    records: list[Record] = []
+    for session, run, line in database.execute("SELECT session, run, line FROM events ORDER BY session, run, n"):
+        if present is not None and (session, run) != present:
+            yield present[0].decode("utf-8", "surrogatepass"), records
+            records = []
+        present = session, run
+        records.append(parse_exactly(line))
+    if present is not None:
+        yield present[0].decode("utf-8", "surrogatepass"), records

@@ -1,0 +1,170 @@
+"""
+One recorded session while it is judged: its state, the calls that still run, and what was really new.
+"""
+
+import json
+
+from base64 import b85decode, b85encode
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ..chain import Chain
+from ..guards.denials import Denials
+from ..packing import pack, unpack
+from ..types import Outcome, ToolCall
+from .evidence import Past
+from .lens import Lens
+from .step import SUCCESS, Side
+
+
+MAX_STOPS: Final = 1_000
+"""Stops of one session that are kept for its time line."""
+
+LensOf = Callable[[bool, bool], Lens]
+"""Of *timed* and *turned* the chain for such sessions."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """
+    The calls of one model response so far.
+    """
+
+    number: int | None = 0
+    """0: before the first; None: nobody says which response made a call."""
+    tool: str = ""
+    """Of its first call; the figures of the response are added to that tool's."""
+    tokens: int = 0
+    cost: int = 0
+    """Micro-dollars."""
+    admitted: bool = False
+    stopped: bool = False
+    """It has calls, all of which were stopped, and is counted as saved."""
+
+
+@dataclass(slots=True)
+class Track:
+    """
+    One open session.
+    """
+
+    lens: Lens
+    main: Side
+    free: Side | None = None
+    """The same session with the cap on refused turns off, since the cap struck."""
+    past: Past = field(default_factory=Past)
+    turn: Turn = field(default_factory=Turn)
+    calls: int = 0
+    refused: bool = False
+    """The exhausted session has refused a call already."""
+    free_refused: bool = False
+    first: int = 0
+    """Index of the first call."""
+    last: int = 0
+    stops: list[tuple[int, str]] = field(default_factory=list)
+    """(call index, code) of what was stopped or nudged."""
+    stop_count: int = 0
+
+    def stop(self, index: int, code: str) -> None:
+        """
+        Note that the call at *index* was stopped or nudged.
+        """
+        self.stop_count += 1
+        if len(self.stops) < MAX_STOPS:
+            self.stops.append((index, code))
+
+    def respond(self, now: int, cost: int | None, tokens: int | None, *, turn: bool) -> None:
+        """
+        A model response came; where the cap on refused turns strikes now, the session goes on without it beside.
+        """
+        main, cap = self.main, self.lens.cap
+        if self.free is not None:
+            self.free.respond(now, cost, tokens, turn=turn)
+        elif (
+            turn and cap is not None and main.state.turn_strikes + main.state.denied_turns and _strikes(cap, main, now)
+        ):
+            other = _fork(main, self.lens.uncapped)
+            main.respond(now, cost, tokens, turn=turn)
+            if main.state.exhausted is not None and main.state.exhausted[0].startswith(cap.name):
+                other.respond(now, cost, tokens, turn=turn)
+                self.free, self.free_refused = other, self.refused
+            return
+        main.respond(now, cost, tokens, turn=turn)
+
+    def to_bytes(self) -> bytes:
+        """
+        All of it; `track_of` gives an equal one.
+        """
+        turn = self.turn
+        rest = {
+            "l": [self.lens.timed, self.lens.turned],
+            "m": _side(self.main),
+            "f": None if self.free is None else _side(self.free),
+            "p": [self.past.sigs, self.past.evidence],
+            "t": [turn.number, turn.tool, turn.tokens, turn.cost, turn.admitted, turn.stopped],
+            "n": [self.calls, self.refused, self.free_refused, self.first, self.last, self.stop_count],
+            "s": self.stops,
+        }
+        return json.dumps(rest, separators=(",", ":")).encode()
+
+
+def _fork(side: Side, chain: Chain) -> Side:
+    """
+    Another session in the same state.
+    """
+    state = unpack(pack(side.state))
+    running = [
+        (end_ms, state.pending[own.id, own.sig], *rest)
+        for end_ms, own, *rest in side.running
+        if (own.id, own.sig) in state.pending
+    ]
+    return Side(chain, state, running)  # type: ignore[arg-type]
+
+
+def _strikes(cap: Denials, side: Side, now: int) -> bool:
+    return side.state.exhausted is None and cap.turn_spent(side.state, now) is not None
+
+
+def track_of(packed: bytes, lens_of: LensOf) -> Track:
+    """
+    The track that `to_bytes` made these bytes of.
+    """
+    rest = json.loads(packed)
+    lens = lens_of(*rest["l"])
+    calls, refused, free_refused, first, last, stop_count = rest["n"]
+    return Track(
+        lens,
+        _opened(rest["m"], lens.chain, lens),
+        None if rest["f"] is None else _opened(rest["f"], lens.uncapped, lens),
+        Past(*rest["p"]),
+        Turn(*rest["t"]),
+        calls,
+        refused,
+        free_refused,
+        first,
+        last,
+        [(index, code) for index, code in rest["s"]],
+        stop_count,
+    )
+
+
+def _side(side: Side) -> list[Any]:
+    running = []
+    for end_ms, admission, call, outcome, evidence, plan in side.running:
+        error = [outcome.error_type, outcome.http_status, outcome.retry_after_ms]
+        running.append([admission.id, call.sig, end_ms, evidence, error, [plan.tool.read_only, plan.tool.polling]])
+    return [b85encode(pack(side.state)).decode(), running]
+
+
+def _opened(packed: list[Any], chain: Chain, lens: Lens) -> Side:
+    side = Side(chain, unpack(b85decode(packed[0])))
+    for call_id, sig, end_ms, evidence, (error_type, http_status, retry_after_ms), declared in packed[1]:
+        admission = side.state.pending.get((call_id, sig))
+        # Without an admission it was given up: what comes late changes nothing.
+        if admission is not None:
+            outcome = SUCCESS if error_type is None else Outcome(None, error_type, "", http_status, retry_after_ms)
+            call = ToolCall(admission.tool, None, call_id, None, sig)
+            plan = lens.plan(admission.tool, *declared)
+            side.running.append((end_ms, admission, call, outcome, evidence, plan))
+    return side

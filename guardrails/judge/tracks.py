@@ -1,0 +1,85 @@
+"""
+The open sessions of a judgement, by (source, session id).
+"""
+
+import heapq
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from .track import LensOf, Track
+
+
+Key = tuple[str, str]
+
+
+class Tracks(Protocol):
+    """
+    Where open sessions are kept.
+    """
+
+    @property
+    def spilled(self) -> int:
+        """
+        How many were put out of memory.
+        """
+        ...
+
+    def get(self, key: Key, lens_of: LensOf) -> Track | None:
+        """
+        The session of *key*; None: it was never put. *lens_of* gives the chain that a packed one goes on with.
+        """
+        ...
+
+    def put(self, key: Key, track: Track) -> None:
+        """
+        Keep a new session.
+        """
+        ...
+
+    def busiest(self, most: int, lens_of: LensOf) -> list[tuple[Key, Track]]:
+        """
+        The sessions with the most stops, those first, at most *most*.
+        """
+        ...
+
+    def packed(self) -> Iterator[tuple[Key, int, bytes]]:
+        """
+        (key, stops, track as `Track.to_bytes` gives it) of all sessions.
+        """
+        ...
+
+
+class OpenTracks:
+    """
+    All of them in memory.
+    """
+
+    __slots__ = ("open",)
+
+    def __init__(self) -> None:
+        self.open: dict[Key, Track] = {}
+
+    @property
+    def spilled(self) -> int:
+        return 0
+
+    def get(self, key: Key, lens_of: LensOf) -> Track | None:
+        return self.open.get(key)
+
+    def put(self, key: Key, track: Track) -> None:
+        self.open[key] = track
+
+    def busiest(self, most: int, lens_of: LensOf) -> list[tuple[Key, Track]]:
+        return busiest(self.open.items(), most)
+
+    def packed(self) -> Iterator[tuple[Key, int, bytes]]:
+        return ((key, track.stop_count, track.to_bytes()) for key, track in self.open.items())
+
+
+def busiest(tracks: Iterable[tuple[Key, Track]], most: int) -> list[tuple[Key, Track]]:
+    """
+    Of *tracks* the ones with the most stops, those first; sessions without a stop are none of them.
+    """
+    stopped = (each for each in tracks if each[1].stop_count)
+    return heapq.nsmallest(most, stopped, key=lambda each: (-each[1].stop_count, each[0]))
