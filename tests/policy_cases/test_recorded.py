@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardrails import Decision, Outcome, Policy, SessionState
+from guardrails import Decision, Outcome, Policy, Price, SessionState
 from guardrails.chain import Chain
 from guardrails.complete import Prepared, complete
 from guardrails.decide import decide
@@ -154,3 +154,94 @@ def test_a_recorded_session_is_decided_alike_as_a_case(name: str, calls: list[Re
     case = only_case(case_of(calls, judged(chain, calls), policy=name))
     result = run_case(chain, case)
     assert result.passed, str(result)
+
+
+def test_a_session_is_written_as_a_person_would_write_it() -> None:
+    calls = [
+        recorded(0, "login", {"user": "me", "password": "hunter2"}, "welcome", ts_ms=AGO, turn=1, duration_ms=250),
+        recorded(1, "read", {"path": "a.txt"}, "text", ts_ms=AGO + 1_500, turn=2, tokens_in=900, cost_usd=0.02),
+        recorded(2, "read", {"path": "b.txt"}, "no such file", ts_ms=AGO + 1_500, turn=2, is_error=True),
+        recorded(3, "read", {"path": "a.txt"}, "text", ts_ms=AGO + 60_000, turn=3, polling=True),
+    ]
+    decided = [Decided("allow"), Decided("nudge", "x.y"), Decided("allow", observed=("a.b",)), Decided("deny", "c.d")]
+    assert (
+        case_of(calls, decided, name="a login", policy="team")
+        == """\
+# A recorded session. Secrets are left out and long texts cut; equal ones are still equal and different ones different.
+version: 1
+policy: "team"
+
+cases:
+  - name: "a login"
+    tools:
+      - {name: "login"}
+      - {name: "read", polling: true}
+    steps:
+      - {turn: 0, at: 0}
+      - call: "login"
+        at: 0
+        arguments: {"user": "me", "password": "[redacted]"}
+        takes: 250ms
+        result: "welcome"
+      - {charge: {tokens: 900, cost_usd: 0.020000}, at: 1.500}
+      - call: "read"
+        at: 1.500
+        arguments: {"path": "a.txt"}
+        result: "text"
+        expect: nudge
+        code: "x.y"
+      - call: "read"
+        at: 1.500
+        arguments: {"path": "b.txt"}
+        error: {"type": "other", "message": "no such file"}
+        observed: ["a.b"]
+      - {turn: 0, at: 60}
+      - call: "read"
+        at: 60
+        arguments: {"path": "a.txt"}
+        expect: deny
+        code: "c.d"
+"""
+    )
+
+
+def test_a_case_is_named_after_its_session_where_nothing_else_is_said() -> None:
+    assert only_case(allowed([recorded(0, "a", {})])).name == "session 1"
+    assert only_case(allowed([RecordedCall("s", "", 0, "a", {})])).name == "session"
+    long = only_case(allowed([RecordedCall("s", "../" * 500, 0, "a", {})])).name
+    assert (len(long) < 200, long[:6]) == (True, "../../")
+
+
+def test_the_decisions_of_a_run_are_taken_as_they_are() -> None:
+    calls = [recorded(n, "search", {"q": "a"}) for n in range(3)]
+    [first, second, third] = calls_in(case_of(calls, judged(POLICIES["strict"].chain, calls)))
+    assert (first.expected.said, second.expected.code, third.expected.code) == ("allow", *["duplicates.window"] * 2)
+    [*_, last] = calls_in(case_of(calls, judged(POLICIES["observe"].chain, calls)))
+    assert (last.expected.said, last.expected.observed) == ("allow", frozenset({"duplicates.evidence"}))
+
+
+def test_no_calls_or_as_many_decisions_as_calls_are_needed() -> None:
+    with pytest.raises(ValueError, match="without calls"):
+        allowed([])
+    for number in (1, 3):
+        with pytest.raises(ValueError, match="zip"):
+            case_of([recorded(n, "a", {}) for n in range(2)], [Decided("allow")] * number)
+
+
+def test_what_does_not_fit_is_left_out_from_the_end_and_said() -> None:
+    calls = [recorded(n, "a", {f"k{i}": [n, i] for i in range(40)}, f"{n}") for n in range(1_500)]
+    text = allowed(calls)
+    kept = calls_in(text)
+    assert 300 < len(kept) < 1_500
+    assert f"# The last {1_500 - len(kept):,} calls are left out: a case file holds no more.\n" in text
+    assert len(text) < 1 << 20
+    arguments = kept[-1].arguments
+    assert isinstance(arguments, dict)
+    assert arguments["k0"] == [len(kept) - 1, 0]
+
+
+def test_prices_of_the_policy_are_applied_where_the_recording_has_no_cost() -> None:
+    call = recorded(0, "a", {}, turn=1, model="small", tokens_in=1_000_000, tokens_out=500_000)
+    prices = {"small": Price(input_mtok=0.5, output_mtok=2.0)}
+    assert "{tokens: 1500000, cost_usd: 1.500000}" in case_of([call], [Decided("allow")], prices=prices)
+    assert "{tokens: 1500000}" in allowed([call])

@@ -1,0 +1,147 @@
+"""
+The command `policy test`.
+"""
+
+import json
+
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from typer.testing import CliRunner, Result
+
+from guardrails.cli import app
+
+
+POLICY = "version: 1\nbudget: {max_calls: 2}\n"
+CASES = """\
+version: 1
+policy: team
+cases:
+  - name: two calls run
+    steps: [{call: a}, {call: b}]
+  - name: the third is refused
+    steps: [{call: a}, {call: b}, {call: c, expect: deny, code: budget.max_calls}]
+"""
+WRONG = """\
+version: 1
+policy: other
+cases:
+  - name: the second is refused
+    steps:
+      - {call: a}
+      - {call: "b\\e[2J", expect: deny, code: duplicates.window}
+"""
+
+
+def guardrails(*arguments: str) -> Result:
+    return CliRunner().invoke(app, ["policy", "test", *arguments])
+
+
+@pytest.fixture
+def team(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name, text in (("team.yaml", POLICY), ("team.cases.yaml", CASES), ("wrong.yaml", WRONG)):
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize("names", [[], ["default"], ["strict"], ["observe"]])
+def test_the_shipped_policies_pass_their_cases(names: list[str]) -> None:
+    tested = guardrails(*names)
+    assert (tested.exit_code, tested.stderr) == (0, "")
+    cases, passed = tested.stdout.removesuffix(" passed\n").split(" cases, ")
+    assert int(cases) == int(passed) >= 18
+
+
+@pytest.mark.usefixtures("team")
+def test_the_cases_of_a_policy_are_found_beside_it() -> None:
+    tested = guardrails("team.yaml")
+    assert (tested.exit_code, tested.stdout, tested.stderr) == (0, "2 cases, 2 passed\n", "")
+
+
+@pytest.mark.usefixtures("team")
+def test_a_failed_case_is_one_line_and_exit_code_1() -> None:
+    tested = guardrails("team.yaml", "team.cases.yaml", "wrong.yaml")
+    assert tested.exit_code == 1
+    assert tested.stdout.splitlines() == [
+        r"wrong.yaml:7: the second is refused: call `b\x1b[2J`: expected deny duplicates.window; decided allow",
+        "3 cases, 2 passed, 1 failed",
+    ]
+    assert tested.stderr == "wrong.yaml: written for the policy `other`, run by `team.yaml`\n"
+
+
+@pytest.mark.usefixtures("team")
+@pytest.mark.parametrize(("text", "told"), [("two", "1 case, 1 passed\n"), ("REFUSED", "1 case, 1 passed\n")])
+def test_cases_are_chosen_by_a_part_of_their_name(text: str, told: str) -> None:
+    tested = guardrails("team.yaml", "-k", text)
+    assert (tested.exit_code, tested.stdout) == (0, told)
+
+
+@pytest.mark.usefixtures("team")
+def test_the_result_is_data_for_another_program() -> None:
+    tested = guardrails("team.yaml", "team.cases.yaml", "wrong.yaml", "--json")
+    said = json.loads(tested.stdout)
+    assert tested.exit_code == 1
+    assert (said["ok"], said["cases"], said["passed"], said["failed"]) == (False, 3, 2, 1)
+    [failure] = said["suites"][1]["cases"][0]["failures"]
+    assert (failure["line"], failure["expected"], failure["decided"]) == (7, "deny duplicates.window", "allow")
+
+
+@pytest.mark.usefixtures("team")
+def test_junit_is_written_for_a_build_server_failed_or_not() -> None:
+    tested = guardrails("team.yaml", "team.cases.yaml", "wrong.yaml", "--junit", "report.xml")
+    assert tested.exit_code == 1
+    root = ET.fromstring(Path("report.xml").read_bytes())  # noqa: S314 (our own text)
+    found = [(case.attrib["name"], case.attrib["file"], len(case)) for case in root.iter("testcase")]
+    assert found == [
+        ("two calls run", "team.cases.yaml", 0),
+        ("the third is refused", "team.cases.yaml", 0),
+        ("the second is refused", "wrong.yaml", 1),
+    ]
+    assert all(float(case.attrib["time"]) >= 0 for case in root.iter("testcase"))
+
+
+@pytest.mark.usefixtures("team")
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["nope"], 2, "no policy named `nope`"),
+        (["./nope.yaml"], 2, "no policy file `nope.yaml`"),
+        (
+            ["wrong.yaml"],
+            2,
+            "no cases for `wrong.yaml`: looked for `wrong.cases.yaml` and `cases/wrong.yaml` beside it",
+        ),
+        (["team.yaml", "none.yaml"], 2, "cannot read `none.yaml`: No such file or directory"),
+        (["team.yaml", "."], 2, "cannot read `.`: Is a directory"),
+        (["team.yaml", "-k", "zzz"], 2, "no case has `zzz` in its name"),
+        (["team.yaml", "--junit", "no/report.xml"], 2, "cannot write `no/report.xml`: No such file or directory"),
+        (["team.yaml", "team.yaml", "wrong.yaml"], 1, "team.yaml:2:1: unknown key `budget`"),
+        (["team.cases.yaml", "wrong.yaml"], 1, "team.cases.yaml:2:1: unknown key `policy`"),
+        (["--nope"], 2, "No such option"),
+    ],
+)
+def test_what_cannot_be_tested_is_said_on_the_other_channel(arguments: list[str], code: int, said: str) -> None:
+    tested = guardrails(*arguments)
+    assert (tested.exit_code, tested.stdout) == (code, "")
+    assert said in tested.stderr
+
+
+@pytest.mark.usefixtures("team")
+def test_the_mistakes_of_all_case_files_are_told_at_once() -> None:
+    for name in "ab":
+        Path(f"{name}.yaml").write_text(f"version: 1\ncases:\n- {{name: {name}, steps: [{{cal: x}}]}}\n")
+    tested = guardrails("team.yaml", "a.yaml", "b.yaml")
+    assert tested.exit_code == 1
+    assert [line for line in tested.stderr.splitlines() if line[:2] in ("a.", "b.")] == [
+        f"{name}.yaml:3:22: unknown key `cal`, did you mean `call`?" for name in "ab"
+    ]
+
+
+def test_the_schema_for_editors_is_printed() -> None:
+    said: Any = json.loads(guardrails("--schema").stdout)
+    assert said["title"] == "Cases"
+    assert set(said["properties"]) == {"version", "policy", "cases"}
