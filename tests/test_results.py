@@ -2,13 +2,22 @@
 Earlier results that can be given back.
 """
 
+import os
+import signal
 import threading
+import tracemalloc
+import warnings
+
+from typing import Any
+
+import orjson
+import pytest
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.digest import Earlier
-from guardrails.results import OVERHEAD, Results
+from guardrails.results import MAX_BYTES, OVERHEAD, Results
 
 
 def earlier(size: int, mark: str = "x") -> Earlier:
@@ -64,3 +73,54 @@ def test_threads_share_one_cache_without_losing_count(quick_switches: None) -> N
         thread.join()
     left = [results.find(f"s{number}", sig) for number in range(6) for sig in range(7)]
     assert results.size == sum(len(kept.payload) + 2 + OVERHEAD for kept in left if kept) <= 5_000
+
+
+@pytest.mark.parametrize("size", [1, 500, 9_000])
+def test_the_memory_of_a_full_cache_is_what_was_set(size: int) -> None:
+    """
+    orjson's own bytes keep 4 KB each and more, whatever they hold.
+    """
+    results = Results()
+    tracemalloc.start()
+    try:
+        for sig in range(2 * MAX_BYTES // (size + OVERHEAD)):
+            results.keep(
+                f"session-{sig}", sig << 40, Earlier("t", orjson.dumps([sig]), orjson.dumps("x" * size), ok=True)
+            )
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert results.size > 0.99 * MAX_BYTES - 10_000
+    assert used < 1.1 * MAX_BYTES
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_process_can_keep_results_while_a_thread_of_its_parent_is_in_the_cache() -> None:
+    results = Results()
+    results.keep("s", 1, earlier(3))
+    inside, leave = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with results._lock:
+            inside.set()
+            leave.wait(10)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    inside.wait(10)
+    child = forked(results)
+    leave.set()
+    thread.join(10)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def forked(results: Results) -> Any:
+    with warnings.catch_warnings():
+        # Later Pythons warn of the very thing this is about.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        signal.alarm(5)
+        results.keep("s", 2, earlier(3))
+        os._exit(0 if results.find("s", 1) == earlier(3) and results.size == 2 * (5 + OVERHEAD) else 1)
+    return child
