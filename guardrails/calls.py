@@ -28,7 +28,7 @@ from .running import Reading, read, with_timeout, within
 from .session_id import checked_id
 from .state import SessionState
 from .tool import Tool
-from .tool_call import tool_call
+from .tool_call import asked, checked, tool_call
 from .types import Denial, Outcome, ToolCall
 
 
@@ -63,8 +63,8 @@ class Calls:
         on_decision: Callable[[Decision], object] | None,
         parent: "Calls | None" = None,
     ) -> None:
-        checked = checked_id(name)
-        self.id: str = checked if parent is None else f"{parent.id}/{checked}"
+        own = checked_id(name)
+        self.id: str = own if parent is None else f"{parent.id}/{own}"
         self.policy = policy
         self._chain = chain
         self._keys = (self.id,)
@@ -81,8 +81,10 @@ class Calls:
 
         *arguments* are a mapping, or the JSON text of a model; *execute* gets them coerced. *id* is the model's id of
         the call; without one the call has an id of its own. Never raises for what the tool does.
+
+        Raises TypeError where *tool* or *id* is no text or *execute* cannot be called, SessionError for an empty *id*.
         """
-        decision, plan = self._decide(tool, arguments, id, True)  # noqa: FBT003
+        decision, plan = self._decide(tool, arguments, id, execute)
         if decision.envelope is not None:
             return decision.envelope
         if log.isEnabledFor(INFO):
@@ -109,7 +111,7 @@ class Calls:
         The same, awaited. *execute* may be synchronous too: it then runs in this task, or, where the tool declares a
         timeout, in a thread.
         """
-        decision, plan = self._decide(tool, arguments, id, True)  # noqa: FBT003
+        decision, plan = self._decide(tool, arguments, id, execute)
         if decision.envelope is not None:
             return decision.envelope
         if log.isEnabledFor(INFO):
@@ -154,7 +156,7 @@ class Calls:
 
         Idempotent on (*id*, signature) until the call is completed.
         """
-        return self._decide(tool, arguments, id, False)[0]  # noqa: FBT003
+        return self._decide(tool, arguments, id, asked)[0]
 
     def complete(self, decision: Decision, outcome: object) -> Envelope:
         """
@@ -175,14 +177,10 @@ class Calls:
         now = self._now()
         return self._store.update(self._keys, lambda states: look(states[0], max(now, states[0].now_ms)))
 
-    def _decide(
-        self,
-        tool: str,
-        arguments: Any,
-        call_id: str | None,
-        claim: bool,  # noqa: FBT001
-    ) -> tuple[Decision, Plan]:
-        chain = self._chain
+    def _decide(self, tool: str, arguments: Any, call_id: str | None, execute: Execute) -> tuple[Decision, Plan]:
+        if type(tool) is not str or not (call_id is None or (type(call_id) is str and call_id)) or not callable(execute):
+            tool, call_id = checked(tool, call_id, execute)
+        chain, claim = self._chain, execute is not asked
         plan = chain.plans.get(tool) or chain.plan(tool)
         spec = (self._specs and self._specs.get(tool)) or plan.arguments
         call = tool_call(tool, arguments, new_id() if call_id is None else call_id, spec)

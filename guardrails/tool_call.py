@@ -2,9 +2,10 @@
 From what a host hands over to a call that can be judged: arguments read, checked, coerced and signed.
 """
 
-from typing import Any
+from typing import Any, NoReturn
 
 from .arguments import Arguments
+from .errors import SessionError
 from .signature import low64, parse_arguments, sign
 from .types import Problem, ToolCall
 
@@ -25,6 +26,33 @@ def tool_call(tool: str, arguments: Any, call_id: str, spec: Arguments | None) -
     signature, canonical = sign(tool, arguments)
     sig = None if signature is None else low64(signature)
     return ToolCall(tool, arguments, call_id, signature, sig, problems, canonical)
+
+
+def asked(tool: str, arguments: Any) -> NoReturn:
+    """
+    What stands for the executor of a call that is only asked about.
+    """
+    raise NotImplementedError(f"`{tool}` is only asked about")
+
+
+def checked(tool: Any, call_id: Any, execute: Any) -> tuple[str, str | None]:
+    """
+    The names of a call as plain text: a member of a string enumeration is its value.
+
+    Raises TypeError where one is no text or *execute* cannot be called, SessionError for an empty id.
+    """
+    if not isinstance(tool, str):
+        raise TypeError(f"`tool` is the name of a tool, not `{type(tool).__name__}`")
+    if not callable(execute):
+        shown = type(execute).__name__
+        raise TypeError(f"`execute` is a function of (tool, arguments) that makes the call, not `{shown}`")
+    if call_id is None:
+        return str.__str__(tool), None
+    if not isinstance(call_id, str):
+        raise TypeError(f"`id` is the model's id of the call, text or None, not `{type(call_id).__name__}`")
+    if not call_id:
+        raise SessionError("`id` must not be empty: leave it out where the model gave none")
+    return str.__str__(tool), str.__str__(call_id)
 
 
 def _read_text(text: str, *, required: bool) -> tuple[Any, tuple[Problem, ...]]:

@@ -1,0 +1,63 @@
+"""
+What a host hands over for one call.
+"""
+
+import asyncio
+import enum
+
+from typing import Any
+
+import pytest
+
+from guardrails import Budget, Policy, SessionError
+
+
+class Name(enum.StrEnum):
+    SEARCH = "search"
+
+
+def ok(*_: Any) -> str:
+    return "ok"
+
+
+def ask(session: Any, way: str, tool: Any, execute: Any = ok, **settings: Any) -> Any:
+    if way == "decide":
+        return session.decide(tool, {}, **settings)
+    made = getattr(session, way)(tool, {}, execute, **settings)
+    return asyncio.run(made) if way == "acall" else made
+
+
+@pytest.mark.parametrize("way", ["call", "acall", "decide"])
+@pytest.mark.parametrize(
+    ("tool", "settings", "raised", "message"),
+    [
+        (None, {}, TypeError, "`tool` is the name of a tool, not `NoneType`"),
+        (b"t", {}, TypeError, "`tool` is the name of a tool, not `bytes`"),
+        (ok, {}, TypeError, "`tool` is the name of a tool, not `function`"),
+        ("t", {"id": 7}, TypeError, "`id` is the model's id of the call, text or None, not `int`"),
+        ("t", {"id": b"1"}, TypeError, "not `bytes`"),
+        ("t", {"id": ""}, SessionError, "must not be empty"),
+    ],
+)
+def test_a_hosts_own_mistake_is_raised_and_charges_nothing(
+    way: str, tool: Any, settings: Any, raised: Any, message: str, clock: Any
+) -> None:
+    session = Policy([Budget(max_calls=1)]).session("s", clock=clock)
+    with pytest.raises(raised, match=message):
+        ask(session, way, tool, **settings)
+    assert session.progress["calls_used"] == 0
+
+
+@pytest.mark.parametrize("way", ["call", "acall"])
+@pytest.mark.parametrize("execute", [None, "search", 7])
+def test_what_cannot_be_called_is_raised_before_the_call_is_charged(way: str, execute: Any, clock: Any) -> None:
+    session = Policy([Budget(max_calls=1)]).session("s", clock=clock)
+    with pytest.raises(TypeError, match=r"function of \(tool, arguments\)"):
+        ask(session, way, "t", execute)
+    assert session.progress["calls_used"] == 0
+
+
+def test_a_member_of_a_string_enumeration_names_a_tool(clock: Any) -> None:
+    session = Policy([Budget(max_calls=1)]).session("s", clock=clock)
+    decision = session.decide(Name.SEARCH, {}, id=Name.SEARCH)
+    assert (type(decision.call.tool), decision.call.tool, type(decision.call.id)) == (str, "search", str)
