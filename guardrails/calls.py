@@ -109,7 +109,7 @@ class Calls:
     async def acall(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
         """
         The same, awaited. *execute* may be synchronous too: it then runs in this task, or, where the tool declares a
-        timeout, in a thread.
+        timeout, in a thread. A generator is read where its function ran: a slow one without a timeout blocks the loop.
         """
         decision, plan = self._decide(tool, arguments, id, execute)
         if decision.envelope is not None:
@@ -182,7 +182,7 @@ class Calls:
             tool, call_id = checked(tool, call_id, execute)
         chain, claim = self._chain, execute is not asked
         plan = chain.plans.get(tool) or chain.plan(tool)
-        spec = (self._specs and self._specs.get(tool)) or plan.arguments
+        spec = plan.arguments or self._specs.get(tool)
         call = tool_call(tool, arguments, new_id() if call_id is None else call_id, spec)
         now = self._now()
         try:
@@ -226,6 +226,10 @@ class Calls:
             prepared = prepare(
                 Outcome(f"a {type(result).__name__} that cannot be shown", complete=False), plan.max_bytes
             )
+        except BaseException as error:
+            # Ctrl-C while a generator is read: the call is over all the same.
+            self._settle(decision, plan, error)
+            raise
         try:
             completion = self._store.update(
                 self._keys, lambda states: complete(chain, decision, prepared, states[0], now, plan)

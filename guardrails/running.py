@@ -3,6 +3,7 @@ Running a tool: in the caller's thread, or with a time limit in one of its own.
 """
 
 import contextvars
+import functools
 import inspect
 import threading
 
@@ -50,6 +51,16 @@ def read(result: object, classifier: ResultClassifier | None, limit: int, now_ms
     if type(result) is Outcome:
         return result
     return outcome_of(result, classifier=classifier, limit=limit, now_ms=now_ms)
+
+
+def is_async(function: Callable[..., Any]) -> bool:
+    """
+    Whether *function*, or what a callable object or a partial calls, is a coroutine or an asynchronous generator function.
+    """
+    while isinstance(function, functools.partial):
+        function = function.func
+    called = function if inspect.isroutine(function) else getattr(type(function), "__call__", None)  # noqa: B004
+    return inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called)
 
 
 def _has(result: object, method: str) -> bool:
@@ -125,11 +136,12 @@ async def within(
     """
     import asyncio
 
-    target = execute if inspect.iscoroutinefunction(execute) else getattr(execute, "__call__", None)  # noqa: B004
+    limit = asyncio.timeout(seconds)
     try:
-        async with asyncio.timeout(seconds):
-            if inspect.iscoroutinefunction(target):
-                return await reading.gathered(await execute(call.tool, call.arguments))
+        async with limit:
+            if is_async(execute):
+                made = execute(call.tool, call.arguments)
+                return await reading.gathered(await made if inspect.isawaitable(made) else made)
             future, abandon = in_thread(lambda: reading.drained(execute(call.tool, call.arguments)), on_late)
             try:
                 result = await asyncio.shield(asyncio.wrap_future(future))
@@ -137,5 +149,8 @@ async def within(
                 abandon()
                 raise
             return await reading.gathered(await result if inspect.isawaitable(result) else result)
-    except TimeoutError as error:
-        raise (error if str(error) else TimeoutError(f"no result within {seconds:g} s")) from None
+    except TimeoutError:
+        # The tool may have had a timeout of its own.
+        if not limit.expired():
+            raise
+        raise TimeoutError(f"no result within {seconds:g} s") from None

@@ -3,6 +3,7 @@ Tools with a time limit, and those that give their result bit by bit.
 """
 
 import asyncio
+import functools
 import threading
 import time
 
@@ -13,6 +14,7 @@ import orjson
 import pytest
 
 from guardrails import Budget, Envelope, MemorySink, Policy, Retryable, Success, Summary, Tool, Truncate
+from guardrails.running import is_async
 
 
 def make(clock: Any, timeout: float | None = None, **settings: Any) -> Any:
@@ -113,6 +115,63 @@ def test_the_late_outcome_of_a_generator_is_recorded(awaited: bool, clock: Any) 
             thread.join(10)
     last = sink.records[-1]
     assert (last["event"], last["late"], orjson.dumps(last["result"])) == ("settle", True, b"[1,2]")
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_tool_s_own_timeout_is_not_said_to_be_the_limit_s(awaited: bool, clock: Any) -> None:
+    async def impatient(*_: Any) -> Any:
+        raise TimeoutError
+
+    def hasty(*_: Any) -> Any:
+        raise TimeoutError
+
+    envelope = run(make(clock, 5.0), impatient if awaited else hasty, awaited=awaited)
+    assert (envelope.error_type, envelope.error_message) == ("timeout", "TimeoutError")
+
+
+def test_an_async_generator_function_runs_within_its_limit(clock: Any) -> None:
+    async def rows(*_: Any) -> AsyncIterator[int]:
+        yield 1
+        yield 2
+
+    assert run(make(clock, 5.0), rows, awaited=True).value == [1, 2]
+
+
+def test_an_async_tool_past_its_limit_reads_the_limit(clock: Any) -> None:
+    async def endless(*_: Any) -> Any:
+        await asyncio.Event().wait()
+
+    envelope = run(make(clock, 0.05), endless, awaited=True)
+    assert (envelope.error_type, envelope.error_message) == ("timeout", "no result within 0.05 s")
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_generator_that_is_interrupted_while_it_is_read_is_settled(awaited: bool, clock: Any) -> None:
+    def interrupted(*_: Any) -> Iterator[int]:
+        yield 1
+        raise KeyboardInterrupt
+
+    sink = MemorySink()
+    session = make(clock, records=sink)
+    with pytest.raises(KeyboardInterrupt):
+        run(session, interrupted, awaited=awaited)
+    assert [record["event"] for record in sink.records] == ["call", "settle"]
+    assert sink.records[-1]["status"] == "error"
+
+
+def test_what_is_asynchronous_is_seen_through_objects_and_partials() -> None:
+    class Search:
+        async def __call__(self, query: str) -> str:
+            return query
+
+        async def rows(self) -> AsyncIterator[int]:
+            yield 1
+
+    assert is_async(Search())
+    assert is_async(functools.partial(Search(), "x"))
+    assert is_async(functools.partial(Search().__call__, "x"))
+    assert is_async(Search().rows)
+    assert not any(is_async(each) for each in (Search, len, counted, functools.partial(counted, 1)))
 
 
 def test_a_generator_that_fails_half_way_has_failed(clock: Any) -> None:
