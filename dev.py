@@ -6,6 +6,7 @@ Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
     test        run the tests
     lint, type  ruff; mypy
     policies    check the shipped policies
+    cases       hold them to their cases
     bench       a short run of the benchmarks
     others      the tests on every other Python from 3.11 to 3.13 that is here
     tests-all   test, then others
@@ -111,10 +112,11 @@ def main(target="help", *arguments):
         "format": ("dev", "-m", "ruff", "format", "--check", "."),
         "type": ("dev", "-m", "mypy"),
         "policies": ("openai", "-m", "guardrails", "policy", "check", *shipped),
+        "cases": ("openai", "-m", "guardrails", "policy", "test"),
         "bench": ("test", "-m", "pytest", "-q", "benchmarks", *BENCH),
     }
     groups = {"lint": ("lint", "format"), "tests-all": ("test", "others")}
-    groups["ci"] = ("test", "lint", "format", "type", "policies", "bench", "others")
+    groups["ci"] = ("test", "lint", "format", "type", "policies", "cases", "bench", "others")
     if target not in {*steps, *groups, "others"}:
         print(__doc__.strip())
         return 0 if target in {"help", "-h", "--help"} else 2

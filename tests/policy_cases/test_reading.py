@@ -138,6 +138,7 @@ def test_all_mistakes_are_told_at_once_in_order_with_their_places() -> None:
         ("version: 1\ncases: []\n", "bad.yaml:2:8: cases: must have a length of at least 1, got 0"),
         ("version: 1\n", "bad.yaml:1:1: missing key `cases`"),
         ("version: 1\ncases: {a: 1}\n", "bad.yaml:2:8: cases: not a list: got a map"),
+        ("version: 1\ncases:\n- steps: [{call: a}]\n", "bad.yaml:3:3: missing key `name`"),
         (HEAD + "  - call\n", "bad.yaml:5:5: cases.0.steps.0: not a map of keys: got `call`"),
         (HEAD + "  - {call: a, call: b}\n", "bad.yaml:5:15: key `call` is given twice (first on line 5)"),
         (
