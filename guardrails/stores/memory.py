@@ -8,8 +8,10 @@ import weakref
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Final, TypeVar
 
+from ..logs import log
 from ..packing import pack, unpack
 from ..state import SessionState
 
@@ -17,6 +19,10 @@ from ..state import SessionState
 T = TypeVar("T")
 LIVE: Final = 1_000
 """Sessions kept as objects; those that were idle the longest are kept packed (about a fifth of the size)."""
+_NESTED: Final = (
+    "a session was asked from inside of its own store's update, such as by a guard or a signal handler: "
+    "a guard looks at the `state` it is given"
+)
 
 
 class MemoryStore:
@@ -25,38 +31,57 @@ class MemoryStore:
 
     Where a step raises, a state that was kept as an object may be half changed; the steps of this library do not
     raise, and an interruption in the middle of one (Ctrl-C) leaves more charged than was used, never less.
+
+    A step must not ask the store: a guard or a signal handler that does so from inside one gets a RuntimeError. A
+    state that cannot be packed stays an object, which the log says once.
     """
 
     def __init__(self, live: int = LIVE) -> None:
         self._live: OrderedDict[str, SessionState] = OrderedDict()
         self._packed: dict[str, bytes] = {}
         self._max_live = max(1, live)
-        self._lock = threading.Lock()
+        self._stuck: set[str] = set()
+        """Sessions that could not be packed."""
+        self._begin()
         _stores.add(self)
+
+    def _begin(self) -> None:
+        # Reentrant, so that a step which asks the store finds itself out instead of waiting for itself.
+        self._lock = threading.RLock()
+        self._in_step = False
 
     def update(self, keys: Sequence[str], step: Callable[[list[SessionState]], T]) -> T:
         """
         See `Store.update`.
         """
         with self._lock:
-            live = self._live
-            if len(keys) == 1 and (first := live.get(keys[0])) is not None:
-                live.move_to_end(keys[0])
-                return step([first])
-            states = [self._state(key) for key in keys]
+            if self._in_step:
+                raise RuntimeError(_NESTED)
+            self._in_step = True
             try:
-                return step(states)
+                live = self._live
+                if len(keys) == 1 and (first := live.get(keys[0])) is not None:
+                    live.move_to_end(keys[0])
+                    return step([first])
+                states = [self._state(key) for key in keys]
+                try:
+                    return step(states)
+                finally:
+                    if len(live) - len(self._stuck) > self._max_live:
+                        self._pack_idle(keys)
             finally:
-                if len(live) > self._max_live:
-                    self._pack_idle(len(keys))
+                self._in_step = False
 
     def forget(self, key: str) -> None:
         """
         See `Store.forget`.
         """
         with self._lock:
+            if self._in_step:
+                raise RuntimeError(_NESTED)
             self._live.pop(key, None)
             self._packed.pop(key, None)
+            self._stuck.discard(key)
 
     def __len__(self) -> int:
         return len(self._live) + len(self._packed)
@@ -64,21 +89,25 @@ class MemoryStore:
     def _state(self, key: str) -> SessionState:
         state = self._live.get(key)
         if state is None:
-            packed = self._packed.pop(key, None)
+            packed = self._packed.get(key)
             state = self._live[key] = SessionState() if packed is None else unpack(packed)
+            self._packed.pop(key, None)
         elif len(self._live) > 1:
             self._live.move_to_end(key)
         return state
 
-    def _pack_idle(self, in_use: int) -> None:
-        while len(self._live) > max(self._max_live, in_use):
-            key = next(iter(self._live))
+    def _pack_idle(self, in_use: Sequence[str]) -> None:
+        excess = len(self._live) - len(self._stuck) - self._max_live
+        oldest = list(islice(self._live, excess + len(self._stuck) + len(in_use)))
+        for key in [key for key in oldest if key not in self._stuck and key not in in_use][:excess]:
             # Packed first: a session that cannot be packed must stay what it is, and not start afresh.
-            self._packed[key] = pack(self._live[key])
-            del self._live[key]
-
-    def _renew_lock(self) -> None:
-        self._lock = threading.Lock()
+            try:
+                self._packed[key] = pack(self._live[key])
+            except Exception as error:  # noqa: BLE001  it is another session whose call this would fail
+                self._stuck.add(key)
+                log.error("the state of `%s` cannot be packed, so it stays as it is: %r", key, error)
+            else:
+                del self._live[key]
 
 
 _stores: "weakref.WeakSet[MemoryStore]" = weakref.WeakSet()
@@ -87,7 +116,7 @@ _stores: "weakref.WeakSet[MemoryStore]" = weakref.WeakSet()
 def _after_fork() -> None:
     # A lock that another thread of the parent held would never be released in the child.
     for store in _stores:
-        store._renew_lock()  # noqa: SLF001
+        store._begin()  # noqa: SLF001
 
 
 if hasattr(os, "register_at_fork"):

@@ -165,6 +165,20 @@ def test_a_forked_process_can_go_on_while_a_thread_of_its_parent_is_in_an_update
     assert cost(store, "a") == 1
 
 
+@made
+@pytest.mark.parametrize("nested", ["update", "forget"])
+def test_a_step_that_asks_its_own_store_is_told_so_and_hangs_nothing(make: Callable[[], Store], nested: str) -> None:
+    store = make()
+    store.update(["a"], spend(1))
+
+    def asks(states: list[SessionState]) -> Any:
+        return store.update(["b"], spend(1)) if nested == "update" else store.forget("a")
+
+    with pytest.raises(RuntimeError, match="from inside of its own store's update"):
+        store.update(["a"], asks)
+    assert store.update(["a"], spend(1)) == [2]
+
+
 def run_all(threads: list[threading.Thread]) -> None:
     for thread in threads:
         thread.start()

@@ -1,0 +1,77 @@
+"""
+Sessions in memory: what only this store does.
+"""
+
+import logging
+import signal
+
+from typing import Any
+
+import pytest
+
+from guardrails import Budget, Guard, Policy, SessionState, guard
+from guardrails.stores.memory import MemoryStore
+
+
+def spoil(states: list[SessionState]) -> None:
+    states[0].now_ms = 1 << 80
+    states[0].meters["odd"] = object()  # type: ignore[assignment]
+
+
+def count(states: list[SessionState]) -> int:
+    states[0].calls += 1
+    return states[0].calls
+
+
+def test_a_state_that_cannot_be_packed_stays_and_fails_no_other_session(caplog: pytest.LogCaptureFixture) -> None:
+    store = MemoryStore(live=1)
+    store.update(["odd"], spoil)
+    with caplog.at_level(logging.ERROR):
+        seen = [[store.update([key], count) for key in ("a", "b", "odd")] for _ in range(3)]
+    assert seen == [[n, n, n] for n in (1, 2, 3)]
+    assert [record.getMessage().partition(",")[0] for record in caplog.records] == [
+        "the state of `odd` cannot be packed"
+    ]
+    assert (len(store._live), len(store)) == (2, 3)
+    store.forget("odd")
+    assert store.update(["odd"], count) == 1
+
+
+@guard
+class Curious(Guard):
+    """
+    Asks the session itself instead of the state.
+    """
+
+    ask: Any = None
+
+    def check(self, *_: Any) -> None:
+        self.ask()
+
+
+def test_a_guard_that_asks_its_session_is_a_guard_that_failed() -> None:
+    policy: Policy = Policy([Curious(ask=lambda: policy.session("s").exhausted), Budget(max_calls=3)])
+    session = policy.session("s")
+    refused = session.call("t", {}, lambda *_: "ran")
+    assert refused.code == "curious.error"
+    assert session.progress["calls_used"] == 0
+
+
+@pytest.mark.skipif(not hasattr(signal, "raise_signal"), reason="no signals here")
+def test_a_signal_handler_that_asks_a_session_in_the_middle_of_its_call_hangs_nothing() -> None:
+    said: list[str] = []
+
+    def handler(*_: Any) -> None:
+        try:
+            session.digest()
+        except RuntimeError as error:
+            said.append(str(error))
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        policy = Policy([Curious(ask=lambda: signal.raise_signal(signal.SIGUSR1))])
+        session = policy.session("s")
+        assert session.call("t", {}, lambda *_: "ran").ok
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert "from inside of its own store's update" in said[0]
