@@ -12,8 +12,6 @@ from logging import INFO
 from types import CoroutineType, NoneType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-import orjson
-
 from .call_id import new_id
 from .chain import Chain, Plan
 from .complete import Completion, Prepared, complete, prepare
@@ -26,7 +24,7 @@ from .logs import log, warn_once
 from .record import call_record, event_record, expire_record, settle_record, snapshot
 from .running import Reading, read, with_timeout, within
 from .session_id import checked_id
-from .state import SessionState
+from .state import SessionState, time_of
 from .tool import Tool
 from .tool_call import asked, checked, tool_call
 from .types import Denial, Outcome, ToolCall
@@ -171,11 +169,11 @@ class Calls:
     # The shell itself
 
     def _now(self) -> int:
-        return int(self._clock() * 1000)
+        return round(self._clock() * 1000)
 
     def _read(self, look: Callable[[SessionState, int], T]) -> T:
         now = self._now()
-        return self._store.update(self._keys, lambda states: look(states[0], max(now, states[0].now_ms)))
+        return self._store.update(self._keys, lambda states: look(states[0], time_of(states[0], now)))
 
     def _decide(self, tool: str, arguments: Any, call_id: str | None, execute: Execute) -> tuple[Decision, Plan]:
         if type(tool) is not str or not (call_id is None or (type(call_id) is str and call_id)) or not callable(execute):
@@ -193,7 +191,7 @@ class Calls:
         if envelope is not None and envelope.status == "duplicate_call_blocked" and decision.code != IN_FLIGHT:
             earlier = self.policy.results.find(self.id, call.sig)
             if earlier is not None:
-                envelope.previous_result = orjson.Fragment(earlier.payload)
+                envelope.previous_payload = earlier.payload
         if self._sink is not None:
             self._record_call(self._sink, decision, plan)
         for guard, raised in decision.errors:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from .chain import Chain
 from .guards.base import Guard
 from .guards.budget import FINISH
-from .state import SessionState, exhaust
+from .state import SessionState, exhaust, time_of
 from .types import Denial
 
 
@@ -77,7 +77,7 @@ def exhaustion(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str
     """
     if state.exhausted is not None:
         return state.exhausted
-    cause = spent(chain, state, max(now_ms, state.now_ms)) or turn_cause(chain, state, now_ms)
+    cause = spent(chain, state, time_of(state, now_ms)) or turn_cause(chain, state, now_ms)
     return None if cause is None else (cause.code, cause.message)
 
 

@@ -38,13 +38,14 @@ TOTALS: Final = (
     "streak",
     "streak_failures",
     "changed_seq",
+    "behind_ms",
 )
 _HEAD = struct.Struct("<BBHI")
 """Version, 1 where the JSON holds what only Python's own module reads, entries, bytes of the name table."""
 _ENTRY = struct.Struct("<IHqqqiBBB")
-"""seq, tool, sig, result hash, time, milliseconds until a retry, status, error type + 1, 2 * retries left + signed."""
+"""seq, tool, sig, result hash, time, milliseconds until a retry, status, error type + 1, retries left and two flags."""
 _MAX_WAIT: Final = 2**31 - 1
-_MAX_RETRIES: Final = 127
+_MAX_RETRIES: Final = 63
 
 
 def pack(state: SessionState) -> bytes:
@@ -62,7 +63,7 @@ def pack(state: SessionState) -> bytes:
             int(min(max(0, entry.retry_at_ms - entry.at_ms), _MAX_WAIT)) if entry.retry_at_ms else -1,
             STATUSES.index(entry.status),
             0 if entry.error_type is None else ERROR_TYPES.index(entry.error_type) + 1,
-            int(min(max(0, entry.retries_left), _MAX_RETRIES)) * 2 + (entry.sig is not None),
+            int(min(max(0, entry.retries_left), _MAX_RETRIES)) * 4 + entry.changes * 2 + (entry.sig is not None),
         )
         for entry in state.window
     )
@@ -118,11 +119,12 @@ def unpack(packed: bytes) -> SessionState:
                     names[tool],
                     sig if rest & 1 else None,
                     at_ms,
+                    bool(rest & 2),
                     STATUSES[status],
                     ERROR_TYPES[error - 1] if error else None,
                     digest,
                     at_ms + wait if wait >= 0 else 0,
-                    rest >> 1,
+                    rest >> 2,
                 )
             )
         return _state(window, loads(packed[at + entries * _ENTRY.size :]))

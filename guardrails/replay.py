@@ -109,6 +109,8 @@ def _apply(chain: Chain, state: SessionState, record: Record, decisions: Mapping
             decide(chain, decisions[record["call_n"]].call, state, now, claim=True)
         case "extend":
             transitions.raise_limits(chain, state, now, dict(record["amounts"]))
+        case "reserve" if record.get("more"):
+            transitions.reserve_more(chain, state, now, record["child"], dict(record["amounts"]))
         case "reserve":
             transitions.reserve_for_child(chain, state, now, record["child"], dict(record["amounts"]))
         case "release":

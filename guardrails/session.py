@@ -8,6 +8,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self
 
+from . import amounts as units
 from . import transitions
 from .calls import Calls
 from .chain import Chain
@@ -15,6 +16,7 @@ from .digest import digest
 from .errors import SessionError
 from .exhaustion import exhaustion, progress
 from .state import SessionState
+from .stores.family import FamilyStore
 from .turns import Strategy, ToolChoice, next_tool_choice
 from .usage import cost_of, read_usage
 
@@ -57,7 +59,7 @@ class Session(Calls):
 
         Raises SessionError where *calls* is no whole number of at least 0.
         """
-        count = transitions.count_of(calls)
+        count = units.count_of(calls)
         self._event("turn", partial(transitions.open_turn, calls=count), {"calls": count})
 
     def charge(
@@ -76,10 +78,10 @@ class Session(Calls):
         `unpriced`, never as free. Raises SessionError where *cost_usd* is no amount of money, *usage* no usage or
         *calls* no number of calls; nothing is charged then.
         """
-        used, count = read_usage(usage), transitions.count_of(calls)
+        used, count = read_usage(usage), units.count_of(calls)
         cost: int | None
         if cost_usd is not None:
-            cost = transitions.money("cost_usd", cost_usd)
+            cost = units.money("cost_usd", cost_usd)
         else:
             cost = None if usage is None else cost_of(used, model, self.policy.prices)
         self.begin_turn(count)
@@ -175,10 +177,16 @@ class Session(Calls):
         """
         Let the session use *amounts* more (`max_calls=20`, `max_cost_usd=0.5`, ...) than its limits so far; it goes on.
 
-        Without amounts it forgives refused turns and blown growth caps. Raises SessionError for a limit that the policy
-        does not set.
+        Without amounts it forgives refused turns and blown growth caps. A child takes the amounts from its parent. Raises
+        SessionError for a limit that the policy does not set, or where the parent has less left.
         """
-        wanted = transitions.internal(amounts)
+        wanted = units.internal(amounts)
+        if self._parent is not None and wanted:
+            self._parent._event(  # noqa: SLF001  a child is a session too
+                "reserve",
+                lambda chain, state, now: transitions.reserve_more(chain, state, now, self.id, wanted),
+                {"child": self.id, "amounts": wanted, "more": True},
+            )
 
         def step(chain: Chain, state: SessionState, now: int) -> tuple[int, dict[str, int]]:
             return transitions.raise_limits(chain, state, now, wanted)
@@ -191,15 +199,18 @@ class Session(Calls):
         """
         A session that reserves from this one: *amounts* of its limits, and all that is left of those not named.
 
+        Per-tool budgets, rates and growth caps hold for the whole family together; streaks, duplicates and refused turns
+        are each session's own.
+
         What it does not use comes back when it is closed (use `with`); its name is then used up. Raises SessionError
         where more is asked for than is left.
         """
-        wanted = transitions.internal(amounts)
+        wanted = units.internal(amounts)
         child = Session(
             self.policy,
             name,
             chain=self._chain,
-            store=self._store,
+            store=self._store if self._parent is not None else FamilyStore(self._store, self.id),
             sink=self._sink,
             clock=self._clock,
             on_decision=self._on_decision,
@@ -214,7 +225,7 @@ class Session(Calls):
 
         child._specs.update(self._specs)
         held = self._event("reserve", step, {"child": child.id, "amounts": wanted})
-        child._chain = self._chain.with_budget(**transitions.settings_of(held))
+        child._chain = self._chain.with_budget(**units.settings_of(held))
         child._event("open", lambda _, state, now: transitions.open_child(state, now))
         return child
 

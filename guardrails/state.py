@@ -22,6 +22,8 @@ ADMISSION_MS: Final = 600_000
 GRACE_MS: Final = 1_000
 """How much longer where the library itself runs the call: it settles it at the timeout, and that must come first."""
 NEVER: Final = 1 << 62
+STEP_BACK_MS: Final = 1_000
+"""A clock that is further behind was set back; less is two threads that read it before they took the lock."""
 
 _NONE: Final[Sequence["Entry"]] = ()
 
@@ -39,6 +41,8 @@ class Entry:
     tool: str
     sig: int | None
     at_ms: int
+    changes: bool = True
+    """It may have changed something."""
     status: EntryStatus = "running"
     error_type: ErrorType | None = None
     result_hash: int = 0
@@ -82,6 +86,8 @@ class SessionState:
 
     started_ms: int = -1
     """Time of the first event; -1 before it."""
+    behind_ms: int = field(default=0, compare=False)
+    """How far the clock was set back since the session began; what it says is that much too little."""
     now_ms: int = 0
     """The latest time seen; time never goes back."""
     n: int = 0
@@ -172,14 +178,26 @@ class SessionState:
         return [entry for entry in reversed(self.window) if entry.sig == sig and entry.seq > after]
 
 
+def time_of(state: SessionState, now_ms: int) -> int:
+    """
+    The session's time when the clock says *now_ms*: it never goes back.
+    """
+    return max(now_ms + state.behind_ms, state.now_ms)
+
+
 def touch(state: SessionState, now_ms: int) -> int:
     """
     Let time pass; the clamped time.
     """
     if state.started_ms < 0:
         state.started_ms = state.now_ms = now_ms
-    elif now_ms > state.now_ms:
-        state.now_ms = now_ms
+        return now_ms
+    now = now_ms + state.behind_ms
+    if now >= state.now_ms:
+        state.now_ms = now
+    elif state.now_ms - now > STEP_BACK_MS:
+        # The clock was set back. Standing still until it has caught up would make honest calls look like a rush.
+        state.behind_ms += state.now_ms - now
     return state.now_ms
 
 
@@ -245,7 +263,7 @@ def admit(
         state.changed_seq = seq
     state.held_cost += cost
     state.held_tokens += tokens
-    entry = Entry(seq, tool, sig, now)
+    entry = Entry(seq, tool, sig, now, changes)
     state.window.append(entry)
     state.latest[sig] = seq
     if len(state.window) > window:

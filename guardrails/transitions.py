@@ -4,10 +4,8 @@ What happens in a session beside calls: turns, charges, model requests, extensio
 Pure, like `decide` and `complete`; each returns the number of its event.
 """
 
-import math
-
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from .chain import Chain
 from .errors import SessionError
@@ -24,9 +22,10 @@ from .state import (
     release,
     reserve,
     set_meter,
+    time_of,
     touch,
 )
-from .types import Denial, micro_dollars
+from .types import Denial
 
 
 LIMITS: Final = ("max_calls", "max_turns", "max_cost", "max_tokens", "max_elapsed")
@@ -52,9 +51,10 @@ def charge_response(chain: Chain, state: SessionState, now_ms: int, cost: int | 
     """
     now = touch(state, now_ms)
     charge(state, cost, tokens)
-    for usage in chain.usages:
-        _count(chain, state, usage, tokens, now)
-    _end_if_spent(chain, state, now)
+    if not _ended(chain, state, now):
+        for usage in chain.usages:
+            _count(chain, state, usage, tokens, now)
+        _ended(chain, state, now)
     return number(state)
 
 
@@ -64,9 +64,11 @@ def start_request(chain: Chain, state: SessionState, now_ms: int) -> int:
     """
     now = touch(state, now_ms)
     state.requests += 1
-    for request in chain.requests:
-        _count(chain, state, request, now)
-    _end_if_spent(chain, state, now)
+    # A fuse that another session of the family has blown stays blown.
+    if not _ended(chain, state, now):
+        for request in chain.requests:
+            _count(chain, state, request, now)
+        _ended(chain, state, now)
     return number(state)
 
 
@@ -80,10 +82,11 @@ def _count(chain: Chain, state: SessionState, method: Callable[..., Mapping[str,
             exhaust(state, chain.worded(cause))
 
 
-def _end_if_spent(chain: Chain, state: SessionState, now: int) -> None:
-    cause: Denial | None = spent(chain, state, now)
+def _ended(chain: Chain, state: SessionState, now: int) -> bool:
+    cause = spent(chain, state, now)
     if cause is not None:
         exhaust(state, cause)
+    return cause is not None
 
 
 def raise_limits(chain: Chain, state: SessionState, now_ms: int, amounts: dict[str, int]) -> tuple[int, dict[str, int]]:
@@ -101,7 +104,7 @@ def raise_limits(chain: Chain, state: SessionState, now_ms: int, amounts: dict[s
         "max_turns": state.turns,
         "max_cost": state.cost,
         "max_tokens": state.tokens,
-        "max_elapsed": max(now_ms, state.now_ms) - state.started_ms if state.started_ms >= 0 else 0,
+        "max_elapsed": time_of(state, now_ms) - state.started_ms if state.started_ms >= 0 else 0,
     }
     limits = {}
     for name, amount in amounts.items():
@@ -112,7 +115,7 @@ def raise_limits(chain: Chain, state: SessionState, now_ms: int, amounts: dict[s
     # Time is noted last: what is refused is no event, and leaves no trace that a replay would miss.
     now = touch(state, now_ms)
     extend(state, limits)
-    _end_if_spent(chain, state, now)
+    _ended(chain, state, now)
     return number(state), limits
 
 
@@ -124,33 +127,63 @@ def reserve_for_child(
 
     Returns the number of the event and what the child holds. Raises SessionError where that is more than is left.
     """
-    now = max(now_ms, state.now_ms)
+    now = time_of(state, now_ms)
     if child in state.reserved:
-        touch(state, now)
+        touch(state, now_ms)
         return number(state), state.reserved[child]
     cause = exhaustion(chain, state, now)
     if cause is not None:
         raise SessionError(f"the session is exhausted ({cause[0]}), so nothing is left for `{child}`")
+    left = _left(chain, state, now)
+    held: dict[str, int] = {}
+    for name in LIMITS:
+        own, available = amounts.get(name), left[name]
+        if own is not None and available is not None and own > available:
+            raise SessionError(f"`{child}` asks for {_asked(name, own)}, {_shown(name, available)} is left")
+        amount = available if own is None else own
+        if amount is not None:
+            held[name] = max(0, amount)
+    touch(state, now_ms)
+    reserve(state, child, held)
+    return number(state), held
+
+
+def reserve_more(chain: Chain, state: SessionState, now_ms: int, child: str, amounts: dict[str, int]) -> int:
+    """
+    Hold *amounts* more for *child*, which raises its limits by them; the number of the event.
+
+    Raises SessionError where that is more than is left, or the child does not run any more.
+    """
+    held = state.reserved.get(child)
+    if held is None:
+        raise SessionError(f"`{child}` is closed: what it did not use was given back")
+    left = _left(chain, state, time_of(state, now_ms))
+    for name, amount in amounts.items():
+        available = left[name]
+        if available is not None and amount > available:
+            raise SessionError(f"`{child}` asks for {_asked(name, amount)} more, {_shown(name, available)} is left")
+    touch(state, now_ms)
+    reserve(state, child, {name: amount + amounts.get(name, 0) for name, amount in held.items()})
+    return number(state)
+
+
+def _left(chain: Chain, state: SessionState, now: int) -> dict[str, int | None]:
     budget = chain.budget or Budget()
-    left = {
+    return {
         "max_calls": budget.calls_left(state),
         "max_turns": budget.turns_left(state),
         "max_cost": budget.cost_left(state),
         "max_tokens": budget.tokens_left(state),
         "max_elapsed": budget.elapsed_left_ms(state, now),
     }
-    held: dict[str, int] = {}
-    for name in LIMITS:
-        own, available = amounts.get(name), left[name]
-        if own is not None and available is not None and own > available:
-            shown = (usd(own), usd(available)) if name == "max_cost" else (own, available)
-            raise SessionError(f"`{child}` asks for {_said(name)} {shown[0]}, {shown[1]} is left")
-        amount = available if own is None else own
-        if amount is not None:
-            held[name] = max(0, amount)
-    touch(state, now)
-    reserve(state, child, held)
-    return number(state), held
+
+
+def _asked(name: str, amount: int) -> str:
+    return f"{_said(name)} {_shown(name, amount)}"
+
+
+def _shown(name: str, amount: int) -> str:
+    return usd(amount) if name == "max_cost" else str(amount)
 
 
 def release_child(state: SessionState, now_ms: int, child: str, used: dict[str, int]) -> int:
@@ -198,79 +231,6 @@ def used_by(state: SessionState) -> dict[str, int]:
         "max_tokens": state.tokens + state.held_tokens,
     }
     return {name: amount + state.reserved_by_children(name) for name, amount in used.items()}
-
-
-def internal(amounts: dict[str, Any]) -> dict[str, int]:
-    """
-    Amounts as a caller names them (USD, seconds, the seeds' names) in the units of the state.
-
-    Raises SessionError for a name that is no limit or an amount that is no number.
-    """
-    made: dict[str, int] = {}
-    for key, value in amounts.items():
-        if value is None:
-            continue
-        name = Budget.aliases.get(key, key)
-        if name not in ("max_calls", "max_turns", "max_cost_usd", "max_tokens", "max_elapsed"):
-            raise SessionError(
-                f"`{key}` is no limit: use max_calls, max_turns, max_cost_usd, max_tokens or max_elapsed"
-            )
-        if name == "max_cost_usd":
-            made["max_cost"] = money(key, value)
-            continue
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-            raise SessionError(f"`{key}` takes an amount of at least 0, not `{value}`")
-        if name == "max_elapsed":
-            made[name] = round(value * 1000)
-        elif isinstance(value, int):
-            made[name] = value
-        else:
-            raise SessionError(f"`{key}` takes a whole number, not `{value}`")
-    return made
-
-
-def money(key: str, usd: Any) -> int:
-    """
-    *usd*, a number, text or Decimal, as micro-dollars.
-
-    Raises SessionError where it is no amount of at least 0.
-    """
-    try:
-        micro = -1 if isinstance(usd, bool) else micro_dollars(usd)
-    except (TypeError, ValueError):
-        micro = -1
-    if micro < 0:
-        raise SessionError(f"`{key}` takes an amount in USD of at least 0, not `{usd}`")
-    return micro
-
-
-def count_of(calls: Any) -> int:
-    """
-    The number of *calls* of a turn, 0 where it is not known.
-
-    Raises SessionError where it is no whole number of at least 0.
-    """
-    if calls is None:
-        return 0
-    if isinstance(calls, bool) or not isinstance(calls, int) or calls < 0:
-        raise SessionError(f"`calls` is how many tool calls the turn has, a whole number, not `{calls!r:.80}`")
-    return int(calls)
-
-
-def settings_of(held: dict[str, int]) -> dict[str, Any]:
-    """
-    What a child holds, as settings of its `Budget`.
-    """
-    settings: dict[str, Any] = {"max_calls": None, "max_turns": None, "max_tokens": None, "max_cost_usd": None}
-    settings |= {"max_elapsed": None, "final_answer_reserve_usd": 0.0}
-    for name, amount in held.items():
-        if name == "max_cost":
-            settings["max_cost_usd"] = amount / 1_000_000
-        elif name == "max_elapsed":
-            settings["max_elapsed"] = max(amount, 1) / 1000
-        else:
-            settings[name] = amount
-    return settings
 
 
 def _limit(budget: Budget, state: SessionState, name: str) -> int | None:

@@ -16,7 +16,7 @@ LAYERS: list[set[str]] = [
     {"collect", "session_id", "usage", "tagged", "arguments", "outcome"},
     {"signature", "room", "leading_json", "jsonable", "plain_json", "truncation", "merged"},
     {"tool", "tool_call", "state", "envelope", "envelope_text"},
-    {"packing", "guards"},
+    {"packing", "guards", "amounts"},
     {"chain", "turns", "loop"},
     {"exhaustion", "digest"},
     {"decide", "transitions"},

@@ -158,7 +158,7 @@ def test_a_tool_name_or_call_id_that_a_model_made_up_can_be_packed(name: str) ->
 @pytest.mark.parametrize(
     ("field", "value", "kept"),
     [
-        ("retries_left", 10**9, 127),
+        ("retries_left", 10**9, 63),
         ("retries_left", -4, 0),
         ("retry_at_ms", NOW + 10**15, NOW + 2**31 - 1),
         ("retry_at_ms", NOW + 1_500.5, NOW + 1_500),

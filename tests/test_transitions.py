@@ -17,7 +17,7 @@ from guardrails import (
     Success,
     Validation,
 )
-from guardrails.transitions import internal
+from guardrails.amounts import internal
 
 
 def ok(*_: Any) -> str:

@@ -7,11 +7,13 @@ from typing import Annotated, Final, Literal
 from annotated_types import Ge, Le
 
 from ..state import Entry, SessionState
-from ..types import Denial, ToolCall
+from ..types import Denial, ErrorType, ToolCall
 from .base import Facts, Guard, Verdict, guard
 
 
 IN_FLIGHT: Final = "duplicates.in_flight"
+REPAIRABLE: Final[frozenset[ErrorType]] = frozenset({"precondition", "conflict", "exec_nonzero", "code_error"})
+"""Kinds of failure after which the same call works once something else is done."""
 
 
 @guard
@@ -20,9 +22,10 @@ class Duplicates(Guard):
     Deny an exact repeat (same tool, same canonical arguments) within the last *window* executed calls.
 
     `always` denies any repeat. `evidence` denies one only where it would bring nothing: the tool is declared stable
-    and nothing was changed since, or the last two identical calls gave the same result. Under both, an identical call
-    that still runs is denied at once, a retry that the last envelope allowed is let through, and polling tools are
-    exempt.
+    and nothing was changed since, or the last two identical calls gave the same result, unless another tool that is not
+    known to be read-only was at work before each of them and since (an edit-test cycle). Under both, an identical call
+    that still runs is denied at once, a retry that the last envelope allowed is let through, what failed for a repairable
+    cause may be repeated after another call, and polling tools are exempt.
     """
 
     window: Annotated[int, Ge(1), Le(200)] = 5
@@ -42,12 +45,35 @@ class Duplicates(Guard):
         if not earlier or earlier[0].retries_left > 0:
             return None
         if self.rule == "always":
-            return None if earlier[0].status == "expired" else _repeat(call, "window")
+            return None if _worth_again(earlier[0], state) else _repeat(call, "window")
         if facts.tool.stable and earlier[0].status == "ok" and earlier[0].seq > state.changed_seq:
             return _repeat(call, "stable")
-        if len(earlier) > 1 and same_evidence(earlier[0], earlier[1]):
-            return _repeat(call, "evidence")
-        return None
+        if len(earlier) < 2 or not same_evidence(earlier[0], earlier[1]):
+            return None
+        if _worked_on(state, earlier[0]) and _worked_on(state, earlier[1], earlier[0].seq):
+            # Work, look, work, look: whoever builds or tests after each change is not in a loop.
+            return None
+        return _repeat(call, "evidence")
+
+
+def _worth_again(last: Entry, state: SessionState) -> bool:
+    """
+    Whether a call has no answer yet, or failed for a cause that something done since may have removed.
+    """
+    if last.status == "expired" or last.error_type == "cancelled":
+        return True
+    return last.error_type in REPAIRABLE and last.seq < state.seq
+
+
+def _worked_on(state: SessionState, entry: Entry, until: int | None = None) -> bool:
+    """
+    Whether another tool may have changed something after *entry* (and before call number *until*).
+    """
+    return any(
+        between.changes and between.tool != entry.tool and between.seq > entry.seq
+        for between in state.window
+        if until is None or between.seq < until
+    )
 
 
 def same_evidence(a: Entry, b: Entry) -> bool:

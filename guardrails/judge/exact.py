@@ -15,12 +15,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from ..amounts import settings_of
 from ..chain import Chain, Rule
 from ..errors import GuardrailsError, SessionError
 from ..policy import Policy
 from ..readers.parsing import parse_exactly
 from ..replay import Record, Replayed, replay
-from ..transitions import settings_of
 from .inputs import Input
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from .. import transitions
+from ..amounts import internal
 from ..chain import Chain, Plan
 from ..complete import complete, prepare
 from ..decide import Decision, decide
@@ -125,7 +126,7 @@ class _Run:
                 self.now += step.ms
             case Extend():
                 try:
-                    transitions.raise_limits(chain, state, now, transitions.internal(step.amounts))
+                    transitions.raise_limits(chain, state, now, internal(step.amounts))
                 except SessionError as error:
                     self._fail(step, "extend", "limits that can be raised", str(error))
             case Exhausted():

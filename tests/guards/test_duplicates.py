@@ -209,3 +209,53 @@ def test_children_share_no_window_with_their_parent(clock: Any) -> None:
     session = make(clock, Duplicates(), Budget(max_calls=9))
     assert session.call("t", {}, gives(1)).ok
     assert session.child("c", max_calls=2).call("t", {}, gives(1)).ok
+
+
+EMPTY = "build ok"
+
+
+@pytest.mark.parametrize("result", [EMPTY, "All tests passed", None])
+def test_an_edit_test_cycle_with_the_same_passing_result_runs_on_under_default(result: Any, clock: Any) -> None:
+    session = Policy.load("default").session("s", clock=clock)
+    for n in range(8):
+        assert session.call("edit_file", {"n": n}, gives("edited")).ok
+        assert session.call("run_tests", {}, gives(result)).ok
+    assert session.call("run_tests", {}, gives(result)).ok is False
+
+
+def test_an_edit_test_cycle_whose_tests_fail_by_exception_runs_on_under_default(clock: Any) -> None:
+    import subprocess
+
+    session = Policy.load("default").session("s", clock=clock)
+    for failed in (5, 4, 3, 2):
+        error = subprocess.CalledProcessError(1, "make test", stderr=f"{failed} failed")
+        assert session.call("make_test", {}, gives(error)).status == "error"
+        assert session.call("edit_file", {"n": failed}, gives("edited")).ok
+
+
+def test_reading_in_between_is_no_work_so_the_evidence_stands(clock: Any) -> None:
+    session = Policy.load("default").session("s", clock=clock)
+    told = codes(session, [("run_tests", EMPTY), ("read_file", "x"), ("run_tests", EMPTY), ("get_user", "y")])
+    assert told == [None, None, None, None]
+    assert session.call("run_tests", {}, gives(EMPTY)).code == "duplicates.evidence"
+
+
+def test_under_always_what_failed_for_a_repairable_cause_may_be_repeated_after_another_call(clock: Any) -> None:
+    from guardrails.outcome import FailureRule, ResultClassifier
+
+    stale = ResultClassifier(error_when=(FailureRule(field="error", present=True, error_type="precondition"),))
+    session = make(clock, Duplicates(), Retryable(), tools=[Tool(name="edit", result=stale), Tool(name="read")])
+    failed = session.call("edit", {}, gives({"error": "read the file first"}))
+    assert failed.next_action == "fix_precondition"
+    assert session.call("edit", {}, gives("done")).code == "duplicates.window"
+    assert session.call("read", {}, gives("text")).ok
+    assert session.call("edit", {}, gives("done")).ok
+
+
+def test_a_cancelled_call_has_no_answer_to_give_back_and_may_be_made_again(clock: Any) -> None:
+    class CancelledError(Exception):
+        pass
+
+    session = make(clock, Duplicates())
+    assert session.call("t", {}, gives(CancelledError("stopped"))).error_type == "cancelled"
+    assert session.call("t", {}, gives("ok")).ok

@@ -1,0 +1,53 @@
+"""
+The store of a sub-agent's session: its counters are those of the whole family.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from ..state import SessionState
+from .base import Store
+
+
+T = TypeVar("T")
+
+
+class FamilyStore:
+    """
+    *store*, where the named counters of each session are those of the session *root*.
+
+    Per-tool budgets, rates and growth caps then hold for a session and all its children together: a sub-agent cannot
+    start them afresh.
+    """
+
+    def __init__(self, store: Store, root: str) -> None:
+        self._store = store
+        self._root = root
+
+    def update(self, keys: Sequence[str], step: Callable[[list[SessionState]], T]) -> T:
+        """
+        See `Store.update`.
+        """
+
+        def shared(states: list[SessionState]) -> T:
+            *own, root = states
+            for state in own:
+                state.meters = root.meters
+            try:
+                return step(own)
+            finally:
+                # A step may have replaced the counters of the one it was given.
+                root.meters = own[0].meters
+                for state in own:
+                    state.meters = {}
+
+        return self._store.update((*keys, self._root), shared)
+
+    def forget(self, key: str) -> None:
+        """
+        See `Store.forget`.
+        """
+        self._store.forget(key)
+
+    def __len__(self) -> int:
+        return len(self._store)
