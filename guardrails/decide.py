@@ -33,8 +33,8 @@ class Decision:
     """The refusal; None: the call may run."""
     denials: tuple[Denial, ...] = ()
     """All of them, the one that the envelope shows first."""
-    observed: tuple[Denial, ...] = ()
-    """What guards in observe mode would have denied."""
+    observed: tuple[Denial | Nudge, ...] = ()
+    """What guards in observe mode would have said."""
     nudges: tuple[tuple[str, str], ...] = ()
     """(code, hint)"""
     errors: tuple[tuple[str, str], ...] = ()
@@ -105,7 +105,7 @@ def decide(
     denials: list[Denial] = []
     if state.exhausted is not None:
         denials.append(_over(chain, state.exhausted))
-    observed: list[Denial] = []
+    observed: list[Denial | Nudge] = []
     nudges: list[tuple[str, str]] = []
     errors: list[tuple[str, str]] = []
     fresh = not (call.sig in state.latest or state.pending or call.problems)
@@ -121,6 +121,8 @@ def decide(
                 raise TypeError(f"a check returns a Denial, a Nudge or None, not {type(verdict).__name__}")  # noqa: TRY301
             if enforced:
                 nudges.append((verdict.code, chain.worded_hint(verdict)))
+            else:
+                observed.append(verdict)
         except Exception as error:  # noqa: BLE001
             errors.append((name, f"{type(error).__name__}: {error}"))
             if plan.deny_on_error and enforced:
@@ -198,7 +200,7 @@ def _refuse(
     state: SessionState,
     denials: tuple[Denial, ...],
     *,
-    observed: Iterable[Denial] = (),
+    observed: Iterable[Denial | Nudge] = (),
     errors: Iterable[tuple[str, str]] = (),
     claim: bool,
     expired: tuple[tuple[int, Pending], ...] = (),

@@ -271,3 +271,13 @@ def test_a_guard_that_fails_at_ending_a_session_ends_it_unless_the_policy_says_o
     assert session.exhausted_by == ("broken.error" if ends else None)
     assert [session.call("t", {"n": n}, ok).ok for n in range(2)] == ([False] * 2 if ends else [True] * 2)
     assert session.progress["calls_used"] == (0 if ends else 2)
+
+
+def test_a_nudge_of_a_guard_that_only_observes_is_recorded_and_not_said(clock: Any) -> None:
+    sink = MemorySink()
+    session = Policy([Says(what="nudges", mode="observe")]).session("s", clock=clock, records=sink)
+    plain = Policy().session("s", clock=clock)
+    assert session.call("t", {}, ok).to_json() == plain.call("t", {}, ok).to_json()
+    asked = sink.records[0]
+    assert (asked["decision"], asked["nudges"], asked["observed"]) == ("allow", [], ["says.hint"])
+    assert [again.same for again in replay(session.policy.chain, sink.records)] == [True]

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..decide import Decision
-from ..types import Denial, Status
+from ..types import Denial, Nudge, Status
 from .case import Expected, Said
 
 
@@ -66,11 +66,11 @@ def said_of(decision: Decision) -> Said:
     return "deny" if decision.denials else "nudge" if decision.nudges else "allow"
 
 
-def codes_of(denials: Iterable[Denial]) -> tuple[str, ...]:
+def codes_of(said: Iterable[Denial | Nudge]) -> tuple[str, ...]:
     """
     Their codes in order, each once.
     """
-    return tuple(dict.fromkeys(denial.code for denial in denials))
+    return tuple(dict.fromkeys(each.code for each in said))
 
 
 def decision_differs(expected: Expected, decision: Decision) -> Difference:
