@@ -25,11 +25,16 @@ MAX_QUEUED_BYTES: Final = 64 * 2**20
 FLUSH_INTERVAL_MS: Final = 50
 MIN_BACKOFF_S: Final = 0.01
 MAX_BACKOFF_S: Final = 5.0
+IDLE_S: Final = 10.0
+"""How long a thread without work stays; the next record starts another, which takes about 0.1 ms."""
+IDLE_AFTER_FLUSH_S: Final = 0.1
+"""The same after a flush, which is what a closed session leaves behind."""
 
 
 class JsonLines:
     """
-    Append records to the file *path*, from a daemon thread that starts with the first record.
+    Append records to the file *path*, from a daemon thread that starts with the first record, ends where nothing comes
+    for a while, and starts again with the next.
 
     *max_queued_bytes* bounds what waits in memory, by the size hints: beyond it records are dropped, counted, and the
     log says so once. *flush_interval_ms* is how long a record waits at most while a batch gathers.
@@ -94,6 +99,8 @@ class JsonLines:
         self._flushes: deque[_Flush] = deque()
         self._said_dropped = False
         self._thread: threading.Thread | None = None
+        self._idle_s = IDLE_S
+        self._flushed_at_exit = False
         self._starting = threading.Lock()
         self._bell = threading.Lock()
         self._bell.acquire()
@@ -194,7 +201,9 @@ class JsonLines:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="guardrails-records", daemon=True)
                 self._thread.start()
-                flush_in_pool_process(self)
+                if not self._flushed_at_exit:
+                    self._flushed_at_exit = True
+                    flush_in_pool_process(self)
         except RuntimeError:
             # No thread to be had, or the interpreter is going down: the next put tries again, flush and close write.
             self._leave()
@@ -202,27 +211,44 @@ class JsonLines:
             self._starting.release()
 
     def _run(self) -> None:
+        idle = False
         try:
-            while True:
-                self._ring_at = 0
-                if not (self._queue or self._writer.batch or self._flushes or self._closed):
-                    self._queued = 0
-                    self._bell.acquire()
-
-                if not self._writer.batch:
-                    self._wait(BATCH_BYTES, self._interval)
-
-                with self._writing:
-                    whole = self._write_queued()
-
-                if self._closed:
-                    return
-
-                if not whole:
-                    pause = max(self._interval, MIN_BACKOFF_S) * 2 ** min(self._writer.faults, 16)
-                    self._wait(sys.maxsize, min(pause, MAX_BACKOFF_S))
+            idle = self._write_until_idle()
         finally:
-            self._leave()
+            if idle:
+                self._retire()
+            else:
+                self._leave()
+
+    def _write_until_idle(self) -> bool:
+        """
+        Write what comes; True once nothing has come for a while, False after `close`.
+        """
+        while True:
+            self._ring_at = 0
+            if not (self._queue or self._writer.batch or self._flushes or self._closed):
+                self._queued = 0
+                if not self._bell.acquire(timeout=self._idle_s):
+                    return True
+
+            if not self._writer.batch:
+                self._wait(BATCH_BYTES, self._interval)
+
+            with self._writing:
+                whole = self._write_queued()
+
+            if self._closed:
+                return False
+
+            if not whole:
+                pause = max(self._interval, MIN_BACKOFF_S) * 2 ** min(self._writer.faults, 16)
+                self._wait(sys.maxsize, min(pause, MAX_BACKOFF_S))
+
+    def _retire(self) -> None:
+        self._thread = None
+        # Who came until now has rung for this thread; who comes from here on starts the next.
+        if self._queue or self._flushes:
+            self._ring()
 
     def _wait(self, ring_at: int, seconds: float) -> None:
         self._ring_at = ring_at
@@ -243,6 +269,7 @@ class JsonLines:
         """
         flushes = [self._flushes.popleft() for _ in range(len(self._flushes))]
         whole = self._writer.write()
+        self._idle_s = IDLE_AFTER_FLUSH_S if flushes else IDLE_S
         if self.dropped and not self._said_dropped:
             self._said_dropped = True
             full = f"over {self._max_queued} bytes queued"

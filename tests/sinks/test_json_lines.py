@@ -176,3 +176,36 @@ def test_records_that_keep_coming_do_not_hasten_the_next_try(tmp_path: Path) -> 
 def test_a_setting_that_is_not_valid_is_refused(path: Path, settings: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match="^" + message.replace(".", r"\.") + "$"):
         JsonLines(path, **settings)
+
+
+def test_a_writer_without_work_ends_after_a_flush_and_starts_again_with_the_next_record(path: Path) -> None:
+    with JsonLines(path) as sink:
+        for n in range(3):
+            sink.put({"n": n}, 10)
+            thread = sink._thread
+            assert thread is not None
+            assert sink.flush()
+            thread.join(PATIENCE_S)
+            assert (thread.is_alive(), sink._thread) == (False, None)
+
+    assert numbers(path) == [0, 1, 2]
+
+
+def test_a_writer_that_always_just_ended_loses_no_record_and_answers_every_flush(
+    path: Path, quick_switches: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("guardrails.sinks.json_lines.IDLE_S", 0)
+    monkeypatch.setattr("guardrails.sinks.json_lines.IDLE_AFTER_FLUSH_S", 0)
+    flushed: list[bool] = []
+    with JsonLines(path, flush_interval_ms=0) as sink:
+
+        def work(own: int) -> None:
+            for n in range(60):
+                sink.put({"n": own * 1_000 + n}, 10)
+                if n % 7 == 0:
+                    flushed.append(sink.flush(PATIENCE_S))
+
+        together(*[lambda own=own: work(own) for own in range(4)])
+
+    assert all(flushed)
+    assert sorted(numbers(path)) == [own * 1_000 + n for own in range(4) for n in range(60)]
