@@ -5,6 +5,7 @@ One agent run twice through the real openai client: without guards and with them
 import json
 import time
 
+from copy import copy
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -85,9 +86,10 @@ def compare(
     if model is not None:
         with real_client(base_url) as client:
             return _compare(client, policy, model, max_requests, records)
-    policy.prices.setdefault(MODEL, PRICE)
+    priced = copy(policy)
+    priced.prices = {MODEL: PRICE, **policy.prices}
     with ScriptedOpenAI(stuck) as server, scripted_client(server) as client:
-        return _compare(client, policy, MODEL, max_requests, records)
+        return _compare(client, priced, MODEL, max_requests, records)
 
 
 def _compare(client: "OpenAI", policy: Policy, model: str, max_requests: int, records: Sink | None) -> Comparison:

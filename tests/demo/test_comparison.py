@@ -53,6 +53,12 @@ def test_the_same_policy_can_be_shown_twice() -> None:
     assert compare(policy, max_requests=2).guarded.executions == compare(policy, max_requests=2).guarded.executions == 1
 
 
+def test_the_policy_that_is_shown_stays_as_it_is() -> None:
+    policy = Policy([Budget(max_calls=1)])
+    compare(policy, max_requests=1)
+    assert policy.prices == {}
+
+
 def test_a_policy_that_prices_the_scripted_model_is_believed() -> None:
     policy = Policy([Budget(max_calls=1)], prices={MODEL: {"input_mtok": 2, "output_mtok": 3}})
     assert compare(policy, max_requests=1).usd_per_mtok == (2.0, 3.0)
