@@ -116,10 +116,9 @@ def decide(
                 continue
             if isinstance(verdict, Denial):
                 (denials if enforced else observed).append(chain.worded(verdict))
-                continue
-            if not isinstance(verdict, Nudge):
+            elif not isinstance(verdict, Nudge):
                 raise TypeError(f"a check returns a Denial, a Nudge or None, not {type(verdict).__name__}")  # noqa: TRY301
-            if enforced:
+            elif enforced:
                 nudges.append((verdict.code, chain.worded_hint(verdict)))
             else:
                 observed.append(verdict)

@@ -214,6 +214,13 @@ def usd(micro: int) -> str:
     return f"{'-' if micro < 0 else ''}${whole}.{digits}"
 
 
+def counted(amount: int, what: str) -> str:
+    """
+    `1 call`, `2 calls`.
+    """
+    return f"{amount} {what}{'' if amount == 1 else 's'}"
+
+
 def _held(code: str, what: str, amount: int) -> Denial:
     return Denial(
         code=code,

@@ -9,7 +9,7 @@ from annotated_types import Ge
 from ..state import SessionState
 from ..types import Denial
 from .base import Guard, guard
-from .budget import FINISH
+from .budget import FINISH, counted
 
 
 @guard
@@ -38,10 +38,11 @@ class Denials(Guard):
         turns = state.denied_turns + (1 if state.turn_admitted == 0 and state.turn_strikes else 0)
         if turns < self.max_turns_in_a_row:
             return None
+        in_a_row = "" if turns == 1 else " in a row"
         return Denial(
             code="denials.max_turns_in_a_row",
             status="limit_reached",
-            message=f"Every tool call of {turns} turns in a row was refused. Stopping tool loop.",
+            message=f"Every tool call of {counted(turns, 'turn')}{in_a_row} was refused. Stopping tool loop.",
             hint=FINISH,
             ends_session=True,
             values={"used": turns, "limit": self.max_turns_in_a_row},

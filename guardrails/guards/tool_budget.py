@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 from ..state import SessionState
 from ..types import Denial, Outcome, ToolCall, micro_dollars
 from .base import Facts, Guard, Verdict, guard
-from .budget import Budget, usd
+from .budget import Budget, counted, usd
 
 
 _TURN_BITS: Final = 32
@@ -80,13 +80,13 @@ class ToolBudget(Guard):
     def _shown(self, amount: int) -> str:
         match self.limit:
             case "max_calls":
-                return f"{amount} calls"
+                return counted(amount, "call")
             case "max_turns":
-                return f"{amount} turns"
+                return counted(amount, "turn")
             case "max_cost_usd":
                 return usd(amount)
             case "max_tokens":
-                return f"{amount} tokens"
+                return counted(amount, "token")
         return f"{amount / 1000:g} s"
 
 

@@ -86,6 +86,12 @@ def test_the_last_refusal_of_the_last_turn_tells_the_limit(clock: Any) -> None:
     assert last.limit_message == "Every tool call of 2 turns in a row was refused. Stopping tool loop."
 
 
+def test_one_turn_of_refusals_is_said_in_the_singular(clock: Any) -> None:
+    session = make(clock, Denials(max_turns_in_a_row=1))
+    turn(session, REFUSED)
+    assert session.limit_message == "Every tool call of 1 turn was refused. Stopping tool loop."
+
+
 def test_a_call_that_may_still_be_admitted_keeps_the_turn_open(clock: Any) -> None:
     session = make(clock, Denials(max_turns_in_a_row=1))
     session.begin_turn()

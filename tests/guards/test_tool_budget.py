@@ -32,6 +32,17 @@ def test_a4_each_tool_that_matches_has_the_limit_to_itself_and_the_session_goes_
     assert not session.exhausted
 
 
+@pytest.mark.parametrize(
+    ("limit", "said"), [("max_calls", "1 call of its 1 call"), ("max_turns", "1 turn of its 1 turn")]
+)
+def test_one_is_said_in_the_singular(limit: str, said: str, clock: Any) -> None:
+    session = make(clock, {limit: 1})
+    for _ in range(2):
+        session.begin_turn()
+        last = session.call("search_web", {"n": session.progress["calls_used"]}, ok)
+    assert last.message == f"`search_web` has used {said} in this session."
+
+
 @pytest.mark.parametrize(("limit", "price", "expected"), [(1.0, 0.1, 10), (0.3, 0.1, 3), (1.0, 0.5, 2)])
 def test_a4_money_of_one_tool_is_exact_and_reserved(limit: float, price: float, expected: int, clock: Any) -> None:
     tools = [Tool(name="search_web", cost_usd=price)]
