@@ -62,9 +62,9 @@ def _total(steps: list[Node]) -> int:
 
 
 def _weight(step: Node) -> int:
-    times = _value(step.value, "repeat") if isinstance(step.value, dict) else None
-    inside = _total(_steps(step))
-    return max(1, times if isinstance(times, int) else 1) * inside if inside else 1
+    written = step.value if isinstance(step.value, dict) else {}
+    times = [n for key in ("repeat", "request") if isinstance(n := _value(written, key), int)]
+    return max(1, *times) * max(1, _total(_steps(step)))
 
 
 def _value(step: Map, key: str) -> object:

@@ -76,8 +76,9 @@ def test_the_call_that_was_probably_meant_is_named() -> None:
     assert mistake.endswith("and `pending: true`, did you mean `first`?")
 
 
-@pytest.mark.parametrize(("inner", "fits"), [(1_000, True), (1_001, False)])
-def test_a_case_has_a_bounded_number_of_steps_with_its_repetitions(inner: int, fits: bool) -> None:
-    steps = f"  - repeat: 100\n    steps:\n    - {{repeat: {inner}, steps: [{{call: a}}]}}\n"
+@pytest.mark.parametrize("inner", ["{repeat: %d, steps: [{call: a}]}", "{request: %d}"])
+@pytest.mark.parametrize(("times", "fits"), [(1_000, True), (1_001, False)])
+def test_a_case_has_a_bounded_number_of_steps_with_its_repetitions(inner: str, times: int, fits: bool) -> None:
+    steps = f"  - repeat: 100\n    steps:\n    - {inner % times}\n"
     told = [] if fits else ["f:4:3: steps: more than 100000 steps, repetitions counted"]
     assert mistakes(steps) == told
