@@ -119,6 +119,10 @@ class Denial:
     values: dict[str, object] = field(default_factory=dict)
     """The numbers behind the message, for a policy's own wording: `$limit`, `$used`, ..."""
 
+    def __post_init__(self) -> None:
+        if self.status in ("success", "error"):
+            raise ValueError(f"a denial is no `{self.status}`: the tool did not run")
+
 
 @dataclass(slots=True)
 class Success:
