@@ -61,6 +61,8 @@ class Plan:
     changes: bool
     cost: int
     deny_on_error: bool
+    enforced: tuple[str, ...]
+    """Names of the guards that do something for it."""
 
 
 class Chain:
@@ -180,6 +182,7 @@ class Chain:
             changes=not (tool.read_only or tool.stable),
             cost=tool.cost,
             deny_on_error=on_error == "deny",
+            enforced=tuple(dict.fromkeys(g.name for g, enforced in present if enforced and _acts(g))),
         )
 
     def _ruled(self, name: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]], Mode | None, str]:
@@ -235,11 +238,22 @@ class Chain:
         width = len(str(len(self.guards)))
         return "\n".join(f"{i:>{width}}. {guard}" for i, guard in enumerate(self.guards, 1))
 
+    def __repr__(self) -> str:
+        shown = [", ".join(str(guard) for guard in self.guards)] if self.guards else []
+        shown += [f"mode={self.mode}"] if self.mode != "enforce" else []
+        shown += [f"tools: {len(self.tools)}"] if self.tools else []
+        shown += [f"rules: {len(self.rules)}"] if self.rules else []
+        return f"Chain({'; '.join(shown)})"
+
     def __iter__(self) -> Any:
         return iter(self.guards)
 
     def __len__(self) -> int:
         return len(self.guards)
+
+
+def _acts(guard: Guard) -> bool:
+    return any(overrides(guard, method) for method in ("check", "shape", "spent", "turn_spent"))
 
 
 def _added(settings: dict[str, dict[str, Any]]) -> list[Guard]:

@@ -167,12 +167,14 @@ class Policy:
             plan = self.chain.plan(name)
             known = plan.tool
             declared = name in self.chain.tools or known != Tool(name=name)
-            names = tuple(n for n, enforced, _ in plan.checks if enforced)
-            covered.append(Covered(name, declared, known.cost > 0, tuple(dict.fromkeys(names))))
+            covered.append(Covered(name, declared, known.cost > 0, plan.enforced))
         return covered
 
     def __str__(self) -> str:
         return f"{self.name}\n{self.chain}"
+
+    def __repr__(self) -> str:
+        return f"Policy({self.name!r}, {self.chain!r})"
 
 
 def _place(guard: Guard) -> float:

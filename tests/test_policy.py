@@ -10,6 +10,7 @@ import pytest
 from guardrails import (
     Budget,
     Denial,
+    Denials,
     Duplicates,
     Guard,
     MemoryStore,
@@ -19,6 +20,7 @@ from guardrails import (
     Retryable,
     Rule,
     SessionError,
+    Summary,
     Tool,
     ToolFilter,
     Truncate,
@@ -166,6 +168,21 @@ def test_coverage_says_what_is_undeclared_unpriced_or_unguarded() -> None:
     assert (told["search"].declared, told["search"].priced) == (False, False)
     assert {"validation", "budget"} <= set(told["pay"].guards)
     assert "duplicates" not in told["pay"].guards
+
+
+def test_coverage_names_every_guard_that_does_something_not_only_those_that_refuse() -> None:
+    policy = Policy([Budget(), Denials(), Retryable(), Summary(mode="observe"), Truncate(mode="off"), Validation()])
+    assert policy.coverage(["t"])[0].guards == ("validation", "denials", "retryable")
+    shaped = Policy(
+        [Summary(), Truncate()], rules=[Rule(match=("t",), declared={}, guards={"budget": {"max_calls": 1}})]
+    )
+    assert shaped.coverage(["t"])[0].guards == ("summary", "truncate", "tools.budget")
+
+
+def test_a_policy_and_its_chain_say_what_they_are() -> None:
+    policy = Policy([Budget(max_calls=3), Truncate()], tools=[search], mode="observe", name="trip")
+    assert repr(policy) == "Policy('trip', Chain(Budget(max_calls=3), Truncate(); mode=observe; tools: 1))"
+    assert repr(Policy().chain) == "Chain()"
 
 
 @pytest.mark.parametrize("name", ["default", "strict", "observe"])

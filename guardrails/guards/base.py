@@ -3,6 +3,7 @@ What a guard is: settings that look before a call and shape the envelope after i
 """
 
 import dataclasses
+import functools
 import re
 
 from collections.abc import Callable
@@ -157,7 +158,12 @@ _PROMISES = {"check": "checks_fresh", "shape": "shapes_successes", "spent": "cal
 def guard(cls: type[T]) -> type[T]:
     """
     Make a guard of a class: a frozen, slotted, keyword-only dataclass that knows its name.
+
+    Raises TypeError where the class is no `Guard`.
     """
+    if not (isinstance(cls, type) and issubclass(cls, Guard)):
+        shown = getattr(cls, "__name__", None) or repr(cls)
+        raise TypeError(f"`@guard` is for subclasses of `Guard`: write `class {shown}(Guard)`")
     if "name" not in cls.__dict__:
         cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
     for method, promise in _PROMISES.items():
@@ -165,15 +171,19 @@ def guard(cls: type[T]) -> type[T]:
         if method in cls.__dict__ and promise not in cls.__dict__:
             setattr(cls, promise, getattr(Guard, promise))
     made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
-    if made.aliases:
-        _accept_aliases(made)
+    _name_settings(made)
     return made
 
 
-def _accept_aliases(cls: type[Guard]) -> None:
+def _name_settings(cls: type[Guard]) -> None:
     plain: Callable[..., None] = cls.__init__
+    own = [field.name for field in dataclasses.fields(cls) if field.name != "mode"] or ["mode"]
 
-    def __init__(self: Guard, **settings: Any) -> None:  # noqa: N807
+    @functools.wraps(plain)
+    def __init__(self: Guard, *unnamed: Any, **settings: Any) -> None:  # noqa: N807
+        if unnamed:
+            written = ", ".join(f"{name}={value!r:.80}" for name, value in zip(own, unnamed, strict=False))
+            raise TypeError(f"`{cls.__name__}` takes keyword arguments only: {cls.__name__}({written})")
         named: dict[str, Any] = {}
         for key, value in settings.items():
             name = cls.aliases.get(key, key)

@@ -3,6 +3,7 @@ What a guard is.
 """
 
 import dataclasses
+import inspect
 
 from typing import Annotated, Any, ClassVar
 
@@ -65,6 +66,27 @@ def test_a_guard_is_frozen_keyword_only_and_holds_no_state() -> None:
     with pytest.raises(TypeError):
         MyTwoCents(*[made.limit])
     assert hash(made) == hash(MyTwoCents(limit=3))
+
+
+@pytest.mark.parametrize(
+    ("cls", "values", "said"),
+    [
+        (Budget, [5], "`Budget` takes keyword arguments only: Budget(max_calls=5)"),
+        (Streak, [2, 3], "`Streak` takes keyword arguments only: Streak(max_same=2, max_failures=3)"),
+        (MyTwoCents, [1], "`MyTwoCents` takes keyword arguments only: MyTwoCents(limit=1)"),
+    ],
+)
+def test_a_setting_without_a_name_is_refused_with_the_way_to_write_it(cls: Any, values: list[Any], said: str) -> None:
+    with pytest.raises(TypeError) as raised:
+        cls(*values)
+    assert str(raised.value) == said
+    assert next(iter(inspect.signature(cls).parameters.values())).kind is inspect.Parameter.KEYWORD_ONLY
+
+
+@pytest.mark.parametrize("cls", [type("Mine", (), {}), ok])
+def test_what_is_no_guard_is_not_made_one(cls: Any) -> None:
+    with pytest.raises(TypeError, match=r"`@guard` is for subclasses of `Guard`: write `class \w+\(Guard\)`"):
+        guard(cls)
 
 
 @pytest.mark.parametrize("cls", GUARDS, ids=lambda cls: cls.name)
