@@ -64,7 +64,7 @@ def _total(steps: list[Node]) -> int:
 def _weight(step: Node) -> int:
     written = step.value if isinstance(step.value, dict) else {}
     times = [n for key in ("repeat", "request") if isinstance(n := _value(written, key), int)]
-    return max(1, *times) * max(1, _total(_steps(step)))
+    return max([1, *times]) * max(1, _total(_steps(step)))
 
 
 def _value(step: Map, key: str) -> object:
