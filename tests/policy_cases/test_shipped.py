@@ -124,6 +124,13 @@ def test_a_setting_that_is_off_by_one_is_found_out(name: str, guard: Guard, chan
     assert not all(result.passed for result in run(name, loose))
 
 
+@pytest.mark.parametrize("name", ["default", "observe"])
+def test_what_a_policy_says_of_single_tools_is_missed_where_it_is_taken_out(name: str) -> None:
+    chain = policy(name).chain
+    bare = Chain(chain.guards, mode=chain.mode, on_error=chain.on_error)
+    assert not all(result.passed for result in run(name, bare))
+
+
 @pytest.mark.parametrize(("name", "guard"), list(guards(silent=True)))
 def test_a_guard_that_only_observes_is_seen_to_do_nothing(name: str, guard: Guard) -> None:
     # Enforced, with what it acts upon, it would be found out by the same cases.
