@@ -167,7 +167,7 @@ class Step(TypedDict):
     code: NotRequired[Text]
     """Of the denial that the model reads, or of a nudge."""
     observed: NotRequired[Text | list[Text]]
-    """The codes that guards in observe mode would have denied by, all of them; absent: none."""
+    """The codes of all that guards in observe mode would have said; absent: none."""
     status: NotRequired[Status]
     """Of the envelope."""
     envelope: NotRequired[dict[str, Any]]

@@ -69,6 +69,7 @@ WATCHED = Policy([Watch()])
             "expected observed nothing; decided allow, observed budget.max_calls",
         ),
         (Policy([Budget(max_calls=0)], mode="observe"), "call: a, observed: budget.max_calls", None),
+        (Policy([Watch()], mode="observe"), "call: search, observed: watch.search", None),
         (
             NOTHING,
             "call: a, observed: [x.y, a.b]",
