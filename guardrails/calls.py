@@ -72,6 +72,7 @@ class Calls:
         self._on_decision = on_decision
         self._parent = parent
         self._specs: dict[str, Arguments] = {}
+        self._wrapped: dict[str, object] = {}
 
     def call(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
         """
@@ -144,7 +145,7 @@ class Calls:
         """
         Whether the arguments of *tool* are checked already, by the policy or by `define`.
         """
-        return tool in self._specs or self._chain.plan(tool).arguments is not None
+        return (tool in self._specs and tool not in self._wrapped) or self._chain.plan(tool).arguments is not None
 
     # For adapters: decide, run it yourself, complete
 
@@ -224,8 +225,7 @@ class Calls:
             prepared = prepare(
                 Outcome(f"a {type(result).__name__} that cannot be shown", complete=False), plan.max_bytes
             )
-        except BaseException as error:
-            # Ctrl-C while a generator is read: the call is over all the same.
+        except BaseException as error:  # Ctrl-C while a generator is read: the call is over all the same
             self._settle(decision, plan, error)
             raise
         try:

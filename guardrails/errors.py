@@ -3,6 +3,7 @@ The exceptions of the library.
 
     GuardrailsError
     ├── CallDenied           a refused call, only where the caller asked for an exception
+    ├── CallFailed           a call that ran and whose result says it failed, only where the caller asked for an exception
     ├── PolicyError          a policy file or object that is not valid; lists every mistake
     ├── SessionError         a session id, budget or use that is not allowed
     └── LoopLimitExceeded    an agent loop that was asked to raise at its iteration limit
@@ -28,6 +29,18 @@ class CallDenied(GuardrailsError):  # noqa: N818  reads as what happened
 
     def __init__(self, envelope: "Envelope") -> None:
         super().__init__(f"{envelope.code}: {envelope.message or envelope.status}")
+        self.envelope = envelope
+
+
+class CallFailed(GuardrailsError):  # noqa: N818
+    """
+    A tool ran without an exception, but its result is a failure, and the caller wanted the tool's own value; *envelope*
+    says which.
+    """
+
+    def __init__(self, envelope: "Envelope") -> None:
+        said = envelope.error_message or envelope.message or envelope.status
+        super().__init__(f"{envelope.error_type or envelope.code or envelope.status}: {said}")
         self.envelope = envelope
 
 

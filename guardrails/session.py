@@ -2,11 +2,12 @@
 The front door: one budget for the calls of an agent, its model turns and its sub-agents.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
+from copy import copy
 from decimal import Decimal
 from functools import partial
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from . import amounts as units
 from . import transitions
@@ -17,8 +18,13 @@ from .errors import SessionError
 from .exhaustion import exhaustion, progress
 from .state import SessionState
 from .stores.family import FamilyStore
+from .tool import Tool
 from .turns import Strategy, ToolChoice, next_tool_choice
 from .usage import cost_of, read_usage
+
+
+if TYPE_CHECKING:
+    from .arguments import Arguments
 
 
 class Session(Calls):
@@ -34,16 +40,35 @@ class Session(Calls):
         *,
         returns: Literal["json", "envelope", "value"] = "json",
         name: str | None = None,
+        hidden: Collection[str] = (),
     ) -> Callable[..., Any]:
         """
         *function* behind the chain: same signature, same kind (sync or async).
 
         It returns JSON text for a model, the `Envelope`, or the tool's own value; then a refused call raises
-        `CallDenied`, and what the tool raised is raised again.
+        `CallDenied`, one out of time TimeoutError, one whose result says it failed `CallFailed`, and what the tool raised
+        is raised again. Its arguments are checked by its signature, or by the policy's parameters where there are any.
+        Parameters *hidden* are the caller's: passed by keyword, checked, signed and recorded by nobody.
+
+        Raises PolicyError where the signature cannot be read, SessionError where another function has the *name*.
         """
         from .wrapping import wrapped
 
-        return wrapped(self, function, returns, name or str(getattr(function, "__name__", "tool")))
+        return wrapped(self, function, returns, name, tuple(hidden))
+
+    def scoped(self, specs: "Mapping[str, Arguments]", tools: Iterable[Tool] | None = None) -> "Session":
+        """
+        This very session as one function or one loop calls it: *specs* check the arguments of tools whose parameters the
+        policy does not declare, and *tools*, where given, are all there are.
+        """
+        scope = copy(self)
+        scope._specs = {**self._specs, **specs}  # noqa: SLF001  a session too
+        if tools is not None:
+            offered = {tool.name: tool for tool in tools}
+            chain = self._chain.with_tools(tool for name, tool in offered.items() if name not in self._chain.tools)
+            chain.known = frozenset(offered)
+            scope._chain = chain  # noqa: SLF001
+        return scope
 
     # Model turns
 

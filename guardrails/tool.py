@@ -2,9 +2,10 @@
 What is known about a tool before it is called: its declarations.
 """
 
+import functools
 import inspect
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, ClassVar, Self
 
@@ -50,14 +51,15 @@ class Tool:
     """Arguments that only the user can know."""
 
     @classmethod
-    def of(cls, function: Callable[..., Any], **declarations: Any) -> Self:
+    def of(cls, function: Callable[..., Any], *, hidden: Collection[str] = (), **declarations: Any) -> Self:
         """
-        The tool that *function* is: its name, docstring and signature.
+        The tool that *function* is: its name, docstring and signature, without the parameters *hidden* that the host
+        passes. Raises PolicyError where the signature of a function with hidden parameters cannot be read.
         """
-        declarations.setdefault("name", function.__name__)
-        text = inspect.getdoc(function) or ""
+        declarations.setdefault("name", name_of(function))
+        text = inspect.getdoc(_described(function)) or ""
         declarations.setdefault("description", " ".join(text.split("\n\n")[0].split()))
-        return cls(parameters=function, **declarations)
+        return cls(parameters=arguments_of(function, hidden=hidden) if hidden else function, **declarations)
 
     def override(self, declared: Mapping[str, Any]) -> Self:
         """
@@ -79,7 +81,8 @@ class Tool:
         """
         The check of its arguments; None where no parameters are declared.
         """
-        return None if self.parameters is None else arguments_of(self.parameters)
+        made = hasattr(type(self.parameters), "check") and hasattr(type(self.parameters), "schema")
+        return self.parameters if made or self.parameters is None else arguments_of(self.parameters)
 
     def openai(self) -> dict[str, Any]:
         """
@@ -91,6 +94,22 @@ class Tool:
             "type": "function",
             "function": {"name": self.name, "description": self.description, "parameters": schema},
         }
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """
+    The name of *function*: its own, that of the function of a partial, that of the class of a callable object.
+    """
+    while isinstance(function, functools.partial):
+        function = function.func
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _described(function: Callable[..., Any]) -> object:
+    while isinstance(function, functools.partial):
+        function = function.func
+    own = getattr(type(function), "__call__", None)  # noqa: B004
+    return function if inspect.isroutine(function) or not inspect.getdoc(own) or not inspect.isfunction(own) else own
 
 
 def from_annotations(annotations: Mapping[str, Any]) -> dict[str, bool]:
