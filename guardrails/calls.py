@@ -13,28 +13,27 @@ from types import CoroutineType, NoneType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from .call_id import new_id
-from .chain import Chain, Plan
+from .chain import Plan
 from .complete import Completion, Prepared, complete, prepare
-from .decide import Decision, decide
+from .decide import Decision, decide, undecided
 from .digest import Earlier, failure
 from .envelope import Envelope
 from .errors import SessionError
 from .guards.duplicates import IN_FLIGHT
+from .ledger import Ledger
 from .logs import log, warn_once
-from .record import call_record, event_record, expire_record, settle_record, snapshot
+from .recorder import run_of
 from .running import Reading, read, with_timeout, within
 from .session_id import checked_id
-from .state import SessionState, time_of
+from .state import SessionState
 from .tool import Tool
 from .tool_call import asked, checked, tool_call
-from .types import Denial, Outcome, ToolCall
+from .types import Outcome
 
 
 if TYPE_CHECKING:
     from .arguments import Arguments
     from .policy import Policy
-    from .sinks import Sink
-    from .stores.base import Store
 
 
 T = TypeVar("T")
@@ -44,7 +43,7 @@ _PLAIN: Final = frozenset({dict, list, tuple, str, bytes, int, float, bool, None
 """Types of results that nobody awaits."""
 
 
-class Calls:
+class Calls(Ledger):
     """
     The tool calls of one session.
     """
@@ -54,21 +53,13 @@ class Calls:
         policy: "Policy",
         name: str,
         *,
-        chain: Chain,
-        store: "Store",
-        sink: "Sink | None",
-        clock: Callable[[], float],
         on_decision: Callable[[Decision], object] | None,
         parent: "Calls | None" = None,
+        **ledger: Any,
     ) -> None:
         own = checked_id(name)
-        self.id: str = own if parent is None else f"{parent.id}/{own}"
+        super().__init__(own if parent is None else f"{parent.id}/{own}", **ledger)
         self.policy = policy
-        self._chain = chain
-        self._keys = (self.id,)
-        self._store = store
-        self._sink = sink
-        self._clock = clock
         self._on_decision = on_decision
         self._parent = parent
         self._specs: dict[str, Arguments] = {}
@@ -161,62 +152,62 @@ class Calls:
         """
         Settle a decided call; *outcome* is a value, an exception, or `Success(value, cost_usd=...)`.
 
-        A second completion, or one after the admission expired, changes nothing and is only recorded.
+        A second completion, or one after the admission expired, changes nothing and is only recorded. Raises
+        SessionError where *decision* is another session's.
         """
+        if decision.session != self.id:
+            raise SessionError(f"the decision is of the session `{decision.session}`, not of `{self.id}`")
         if decision.envelope is not None:
             return decision.envelope
         return self._settle(decision, self._chain.plan(decision.call.tool), outcome)
 
     # The shell itself
 
-    def _now(self) -> int:
-        return round(self._clock() * 1000)
-
-    def _read(self, look: Callable[[SessionState, int], T]) -> T:
-        now = self._now()
-        return self._store.update(self._keys, lambda states: look(states[0], time_of(states[0], now)))
-
     def _decide(self, tool: str, arguments: Any, call_id: str | None, execute: Execute) -> tuple[Decision, Plan]:
-        if type(tool) is not str or not (call_id is None or (type(call_id) is str and call_id)) or not callable(execute):
+        if (
+            type(tool) is not str
+            or not (call_id is None or (type(call_id) is str and call_id))
+            or not callable(execute)
+        ):
             tool, call_id = checked(tool, call_id, execute)
         chain, claim = self._chain, execute is not asked
         plan = chain.plans.get(tool) or chain.plan(tool)
         spec = plan.arguments or self._specs.get(tool)
         call = tool_call(tool, arguments, new_id() if call_id is None else call_id, spec)
-        now = self._now()
+        now, recorded = self._now(), self._records is not None
+
+        def step(states: list[SessionState]) -> Decision:
+            decision = decide(chain, call, states[0], now, claim, plan)
+            if recorded:
+                decision.run = run_of(states[0])
+            return decision
+
         try:
-            decision = self._store.update(self._keys, lambda states: decide(chain, call, states[0], now, claim, plan))
+            decision = self._store.update(self._keys, step)
         except Exception as error:  # noqa: BLE001  a store that fails is a guard that fails
-            decision = self._undecided(call, plan, now, error)
+            log.error("store failed: %s", error, extra={"session": self.id})
+            decision = undecided(call, plan, now, error)
         envelope = decision.envelope
         if envelope is not None and envelope.status == "duplicate_call_blocked" and decision.code != IN_FLIGHT:
             earlier = self.policy.results.find(self.id, call.sig)
             if earlier is not None:
                 envelope.previous_payload = earlier.payload
-        if self._sink is not None:
-            self._record_call(self._sink, decision, plan)
+        decision.session = self.id
+        if self._records is not None:
+            self._records.decided(decision, plan)
         for guard, raised in decision.errors:
             log.error("guard `%s` failed: %s", guard, raised, extra={"guard": guard, "session": self.id})
         if self._on_decision is not None:
             self._tell(decision)
         return decision, plan
 
-    def _undecided(self, call: ToolCall, plan: Plan, now: int, error: Exception) -> Decision:
-        log.error("store failed: %s", error, extra={"session": self.id})
-        decision = Decision(call, 0, now, 0, errors=(("store", f"{type(error).__name__}: {error}"),))
-        if plan.deny_on_error:
-            denial = Denial(
-                code="store.error",
-                message="The session's state cannot be reached, so the call was not made.",
-                hint="Try again later, or tell the user.",
-                strike=False,
-            )
-            decision.denials = (denial,)
-            decision.envelope = Envelope.refusal(denial)
-        return decision
-
     def _settle(self, decision: Decision, plan: Plan, result: object) -> Envelope:
-        now, chain = self._now(), self._chain
+        chain = self._chain
+        try:
+            now = self._now()
+        except Exception as error:  # noqa: BLE001  the tool has run
+            log.error("the clock failed: %r", error, extra={"session": self.id})
+            now = decision.at_ms
         try:
             outcome = read(result, plan.tool.result, plan.max_bytes, now)
             prepared = prepare(outcome, plan.max_bytes)
@@ -228,10 +219,14 @@ class Calls:
         except BaseException as error:  # Ctrl-C while a generator is read: the call is over all the same
             self._settle(decision, plan, error)
             raise
+
+        def step(states: list[SessionState]) -> Completion:
+            completion = complete(chain, decision, prepared, states[0], now, plan)
+            completion.run = run_of(states[0]) if self._records is not None else ""
+            return completion
+
         try:
-            completion = self._store.update(
-                self._keys, lambda states: complete(chain, decision, prepared, states[0], now, plan)
-            )
+            completion = self._store.update(self._keys, step)
         except Exception as error:  # noqa: BLE001  the tool has run: its result is never lost
             log.error("store failed: %s", error, extra={"session": self.id})
             completion = complete(chain, decision, prepared, SessionState(), now, plan)
@@ -240,9 +235,8 @@ class Calls:
 
     def _settled(self, decision: Decision, prepared: Prepared, completion: Completion) -> None:
         call, outcome, rendered = decision.call, prepared.outcome, prepared.rendered
-        if self._sink is not None:
-            size = 500 if rendered is None else 500 + rendered.size
-            self._sink.put(partial(settle_record, self.id, decision, prepared, completion), size)
+        if self._records is not None:
+            self._records.settled(decision, prepared, completion)
         if outcome.error_type is not None:
             log.info(
                 "tool execution failed",
@@ -255,43 +249,11 @@ class Calls:
         for guard, raised in completion.errors:
             log.error("guard `%s` failed: %s", guard, raised, extra={"guard": guard, "session": self.id})
 
-    def _record_call(self, sink: "Sink", decision: Decision, plan: Plan) -> None:
-        for n, pending in decision.expired:
-            sink.put(partial(expire_record, self.id, n, decision.at_ms, pending), 300)
-        if decision.claim_n:
-            sink.put(event_record("claim", self.id, decision.claim_n, decision.at_ms, {"call_n": decision.n}), 200)
-        if not decision.repeated and decision.n:
-            arguments = decision.call.canonical
-            if arguments is None:
-                arguments = snapshot(decision.call)
-            sink.put(partial(call_record, self.id, decision, plan, arguments), 700 + len(arguments))
-
     def _tell(self, decision: Decision) -> None:
         try:
             self._on_decision(decision)  # type: ignore[misc]
         except Exception as error:  # noqa: BLE001  a host's hook never decides over a call
             warn_once("on_decision", "`on_decision` raised: %r", error)
-
-    def _event(
-        self,
-        event: str,
-        step: Callable[[Chain, SessionState, int], Any],
-        values: dict[str, Any] | None = None,
-    ) -> Any:
-        now, chain = self._now(), self._chain
-
-        def run(states: list[SessionState]) -> tuple[Any, int]:
-            made = step(chain, states[0], now)
-            return made, states[0].now_ms
-
-        made, at_ms = self._store.update(self._keys, run)
-        n, extra = made if isinstance(made, tuple) else (made, None)
-        if self._sink is not None:
-            shown = dict(values or {})
-            if extra is not None:
-                shown.setdefault("limits", extra)
-            self._sink.put(event_record(event, self.id, n, at_ms, shown), 300)
-        return extra
 
 
 def _not_awaited(result: object) -> Exception:

@@ -98,6 +98,8 @@ class Completion:
     limit: str | None = None
     """Code of the limit that the call used up."""
     errors: tuple[tuple[str, str], ...] = ()
+    run: str = ""
+    """Which life of the session; the shell's."""
 
 
 def complete(

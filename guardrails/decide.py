@@ -51,6 +51,10 @@ class Decision:
     """Number of the `claim` event, where an admission that was decided before is now run."""
     expired: tuple[tuple[int, Pending], ...] = ()
     """(event number, admission) given up on the way."""
+    session: str = ""
+    """Id of the session that it is of; the shell's."""
+    run: str = ""
+    """Which life of that session; the shell's."""
 
     @property
     def allowed(self) -> bool:
@@ -165,6 +169,23 @@ def decide(
         0,
         expired,
     )
+
+
+def undecided(call: ToolCall, plan: Plan, now_ms: int, error: Exception) -> Decision:
+    """
+    What follows for a call where the state cannot be reached: *error* is what the store raised.
+    """
+    decision = Decision(call, 0, now_ms, 0, errors=(("store", f"{type(error).__name__}: {error}"),))
+    if plan.deny_on_error:
+        denial = Denial(
+            code="store.error",
+            message="The session's state cannot be reached, so the call was not made.",
+            hint="Try again later, or tell the user.",
+            strike=False,
+        )
+        decision.denials = (denial,)
+        decision.envelope = Envelope.refusal(denial)
+    return decision
 
 
 def give_up(state: SessionState) -> tuple[tuple[int, Pending], ...]:

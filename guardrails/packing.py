@@ -75,6 +75,7 @@ def pack(state: SessionState) -> bytes:
         ("p", state.problems),
         ("x", state.exhausted),
         ("c", state.closed),
+        ("i", state.run),
         ("o", _admissions(state)),
     ):
         if value:
@@ -141,6 +142,7 @@ def _state(window: list[Entry], rest: dict[str, Any]) -> SessionState:
     state.problems = rest.get("p", [])
     state.exhausted = tuple(rest["x"]) if "x" in rest else None
     state.closed = rest.get("c", False)
+    state.run = rest.get("i", "")
     by_seq = {entry.seq: entry for entry in window}
     for packed in rest.get("o", []):
         pending = _open(packed, by_seq)

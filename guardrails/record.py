@@ -2,7 +2,8 @@
 The record: one flat mapping for each event of a session.
 
 Everything that changes a session's state is an event, numbered densely by `n`, so that the records of a session alone
-replay it exactly. A `call` line carries what the decision was made from, a `settle` line how the call ended.
+replay it exactly, each life of it (`run`) by itself: a name that is used again without its state counts from 1 again.
+A `call` line carries what the decision was made from, a `settle` line how the call ended.
 """
 
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from .chain import Plan
-from .complete import Completion, Prepared, evidence
+from .complete import Prepared, evidence
 from .decide import Decision
 from .envelope import Envelope
 from .plain_json import plain
@@ -47,7 +48,7 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
     call = decision.call
     said = "deny" if decision.denials else "nudge" if decision.nudges else "allow"
     return {
-        **_head("call", session_id, decision.n, decision.at_ms),
+        **_head("call", session_id, decision.run, decision.n, decision.at_ms),
         "seq": decision.seq,
         "turn": decision.turn,
         "id": call.id,
@@ -78,19 +79,26 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
     }
 
 
-def settle_record(session_id: str, decision: Decision, prepared: Prepared, completion: Completion) -> dict[str, Any]:
+Ended = tuple[str, int, int, bool, int, str | None, tuple[tuple[str, str], ...]]
+"""Of a `Completion`: run, n, at_ms, late, duration_ms, limit, errors."""
+Told = tuple[bool | None, int | None, int | None, bool | None]
+"""Of an `Envelope`: retryable, retry_after_ms, max_retries_remaining, is_complete."""
+
+
+def settle_record(session_id: str, decision: Decision, prepared: Prepared, ended: Ended, told: Told) -> dict[str, Any]:
     """
     The line of a settled call; a sink keeps what the tool gave back, or its hashes only.
 
     Where there are messages, the arguments are with them, for a sink that erases what messages repeat of them.
     """
-    call, outcome, envelope = decision.call, prepared.outcome, completion.envelope
-    rendered = prepared.rendered
+    run, n, at_ms, late, duration_ms, limit, errors = ended
+    retryable, wait_ms, retries, is_complete = told
+    call, outcome, rendered = decision.call, prepared.outcome, prepared.rendered
     text = evidence(outcome, rendered)
     exact, masked = result_hashes(text, len(text) if rendered is None else rendered.original_bytes)
     cost = decision.cost if outcome.cost is None else outcome.cost
     record = {
-        **_head("settle", session_id, completion.n, completion.at_ms),
+        **_head("settle", session_id, run, n, at_ms),
         "call_n": decision.n,
         "seq": decision.seq,
         "id": call.id,
@@ -101,25 +109,25 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
         "error_message": outcome.error_message or None,
         "http_status": outcome.http_status,
         "retry_after_ms": outcome.retry_after_ms,
-        "duration_ms": completion.duration_ms,
+        "duration_ms": duration_ms,
         "result_hash": exact,
         "result_hash_masked": masked,
         "result_bytes": 0 if rendered is None else rendered.size,
         "cost": cost,
         "cost_usd": cost / MICRO,
         "tokens": decision.tokens if outcome.tokens is None else outcome.tokens,
-        "late": completion.late,
-        "retryable": envelope.retryable,
+        "late": late,
+        "retryable": retryable,
         "claims": None if prepared.own is None else _claims(prepared.own),
-        "wait_ms": envelope.retry_after_ms,
-        "max_retries_remaining": envelope.max_retries_remaining,
-        "is_complete": envelope.is_complete,
-        "limit": completion.limit,
-        "guard_errors": [list(error) for error in completion.errors],
+        "wait_ms": wait_ms,
+        "max_retries_remaining": retries,
+        "is_complete": is_complete,
+        "limit": limit,
+        "guard_errors": [list(error) for error in errors],
     }
     if rendered is not None:
         record["result"] = orjson.Fragment(rendered.payload)
-    if call.canonical is not None and (outcome.error_message or completion.errors):
+    if call.canonical is not None and (outcome.error_message or errors):
         record["arguments"] = orjson.Fragment(call.canonical)
     return record
 
@@ -128,12 +136,12 @@ def _claims(own: Envelope) -> list[Any]:
     return [own.retryable, own.retry_after_ms, own.max_retries_remaining]
 
 
-def expire_record(session_id: str, n: int, at_ms: int, pending: Pending) -> dict[str, Any]:
+def expire_record(session_id: str, run: str, n: int, at_ms: int, pending: Pending) -> dict[str, Any]:
     """
     The line of an admission that was given up.
     """
     return {
-        **_head("expire", session_id, n, at_ms),
+        **_head("expire", session_id, run, n, at_ms),
         "call_n": pending.n,
         "seq": pending.seq,
         "id": pending.id,
@@ -142,12 +150,21 @@ def expire_record(session_id: str, n: int, at_ms: int, pending: Pending) -> dict
     }
 
 
-def event_record(event: str, session_id: str, n: int, at_ms: int, values: Mapping[str, Any]) -> dict[str, Any]:
+def event_record(
+    event: str, session_id: str, run: str, n: int, at_ms: int, values: Mapping[str, Any]
+) -> dict[str, Any]:
     """
-    The line of any other event: `charge turn request claim extend reserve release close`.
+    The line of any other event: `charge turn request claim extend reserve release open close`.
     """
-    return {**_head(event, session_id, n, at_ms), **values}
+    return {**_head(event, session_id, run, n, at_ms), **values}
 
 
-def _head(event: str, session_id: str, n: int, at_ms: int) -> dict[str, Any]:
-    return {"schema_version": SCHEMA_VERSION, "event": event, "session_id": session_id, "n": n, "ts_ms": at_ms}
+def _head(event: str, session_id: str, run: str, n: int, at_ms: int) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "event": event,
+        "session_id": session_id,
+        "run": run,
+        "n": n,
+        "ts_ms": at_ms,
+    }

@@ -211,12 +211,13 @@ class Session(Calls):
                 "reserve",
                 lambda chain, state, now: transitions.reserve_more(chain, state, now, self.id, wanted),
                 {"child": self.id, "amounts": wanted, "more": True},
+                needed=True,
             )
 
         def step(chain: Chain, state: SessionState, now: int) -> tuple[int, dict[str, int]]:
             return transitions.raise_limits(chain, state, now, wanted)
 
-        self._event("extend", step, {"amounts": wanted})
+        self._event("extend", step, {"amounts": wanted}, needed=True)
 
     # Children
 
@@ -236,7 +237,7 @@ class Session(Calls):
             name,
             chain=self._chain,
             store=self._store if self._parent is not None else FamilyStore(self._store, self.id),
-            sink=self._sink,
+            sink=None if self._records is None else self._records.sink,
             clock=self._clock,
             on_decision=self._on_decision,
             parent=self,
@@ -249,9 +250,9 @@ class Session(Calls):
             return transitions.reserve_for_child(chain, state, now, child.id, wanted)
 
         child._specs.update(self._specs)
-        held = self._event("reserve", step, {"child": child.id, "amounts": wanted})
+        held = self._event("reserve", step, {"child": child.id, "amounts": wanted}, needed=True)
         child._chain = self._chain.with_budget(**units.settings_of(held))
-        child._event("open", lambda _, state, now: transitions.open_child(state, now))
+        child._event("open", lambda _, state, now: transitions.open_child(state, now), {"limits": held})
         return child
 
     def close(self) -> None:
@@ -260,13 +261,11 @@ class Session(Calls):
         """
         if self._parent is not None:
             used = self._event("close", lambda _, state, now: transitions.close(state, now))
-            self._parent._event(  # noqa: SLF001  a child is a session too
-                "release",
-                lambda _, state, now: transitions.release_child(state, now, self.id, used),
-                {"child": self.id, "used": used},
-            )
-        if self._sink is not None:
-            self._sink.flush(10)
+            release = lambda _, state, now: transitions.release_child(state, now, self.id, used)  # noqa: E731
+            if used is not None:
+                self._parent._event("release", release, {"child": self.id, "used": used})  # noqa: SLF001
+        if self._records is not None:
+            self._records.flush(10)
 
     def forget(self) -> None:
         """

@@ -139,6 +139,8 @@ class SessionState:
     exhausted: tuple[str, str] | None = None
     """(code, message) of the first cause that ended the session."""
     closed: bool = False
+    run: str = field(default="", compare=False)
+    """Which life of the session this is, drawn by who records it; `""`: not recorded."""
 
     def limit(self, name: str, default: int | None) -> int | None:
         """

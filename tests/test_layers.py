@@ -27,6 +27,8 @@ LAYERS: list[set[str]] = [
     {"logs", "call_id", "results", "stores", "sinks", "running", "policy_check", "policy_file"},
     {"readers"},
     {"policy"},
+    {"recorder"},
+    {"ledger"},
     {"calls"},
     {"session"},
     {"wrapping", "testing", "integrations", "judge", "policy_cases"},

@@ -1,0 +1,140 @@
+"""
+What a session hands to its sink: each event as a small thing that becomes a line off the hot path.
+"""
+
+import os
+
+from collections.abc import Callable, Mapping
+from copy import copy
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from .chain import Plan
+from .complete import Completion, Prepared
+from .decide import Decision
+from .logs import warn_once
+from .record import call_record, event_record, expire_record, settle_record, snapshot
+from .results import exact
+from .state import SessionState
+from .types import Outcome, ToolCall
+
+
+if TYPE_CHECKING:
+    from .sinks import Sink
+
+
+CALL_BYTES: Final = 1_500
+"""What a decision that waits takes beside its texts, as tracemalloc counts it."""
+SETTLE_BYTES: Final = 900
+HEAVY_BYTES: Final = 1_000
+"""Longer arguments and results wait as text only: as Python objects they may take many times as much."""
+_SPREAD: Final = 4
+"""Bytes of Python objects for each byte of the JSON of shorter ones."""
+
+
+class Recorder:
+    """
+    The records of the session *session_id*, handed to *sink*; what a sink raises is counted and said once.
+    """
+
+    __slots__ = ("_session_id", "lost", "sink")
+
+    def __init__(self, session_id: str, sink: "Sink") -> None:
+        self._session_id = session_id
+        self.sink = sink
+        self.lost = 0
+        """Records that the sink would not take."""
+
+    def decided(self, decision: Decision, plan: Plan) -> None:
+        """
+        Hand over what a decision brought about.
+        """
+        session_id, run, call = self._session_id, decision.run, decision.call
+        for n, pending in decision.expired:
+            self._hand(partial(expire_record, session_id, run, n, decision.at_ms, pending), 600)
+        if decision.claim_n:
+            claimed = {"call_n": decision.n}
+            self._hand(event_record("claim", session_id, run, decision.claim_n, decision.at_ms, claimed), 600)
+        if not decision.repeated and decision.n:
+            if call.canonical is None:
+                arguments = exact(snapshot(call))
+            else:
+                arguments = call.canonical = exact(call.canonical)
+            size = len(arguments)
+            if size > HEAVY_BYTES or call.canonical is None:
+                decision = _light(decision)
+            else:
+                size *= _SPREAD
+            self._hand(partial(call_record, session_id, decision, plan, arguments), CALL_BYTES + size)
+
+    def settled(self, decision: Decision, prepared: Prepared, completion: Completion) -> None:
+        """
+        Hand over how a call ended.
+        """
+        rendered, call, size = prepared.rendered, decision.call, 0
+        if rendered is not None:
+            rendered.payload = exact(rendered.payload)
+            size = rendered.size if rendered.text is None else 2 * rendered.size
+            # What was cut may be any number of times as large.
+            if size > HEAVY_BYTES or not rendered.complete:
+                prepared = Prepared(_light_outcome(prepared.outcome), rendered, 0, prepared.own)
+            else:
+                size *= _SPREAD
+        if call.canonical is None or len(call.canonical) > HEAVY_BYTES:
+            decision = _light(decision)
+        envelope = completion.envelope
+        said = (envelope.retryable, envelope.retry_after_ms, envelope.max_retries_remaining, envelope.is_complete)
+        ended = (
+            completion.run,
+            completion.n,
+            completion.at_ms,
+            completion.late,
+            completion.duration_ms,
+            completion.limit,
+            completion.errors,
+        )
+        self._hand(partial(settle_record, self._session_id, decision, prepared, ended, said), SETTLE_BYTES + size)
+
+    def event(self, event: str, run: str, n: int, at_ms: int, values: Mapping[str, Any]) -> None:
+        """
+        Hand over any other event.
+        """
+        self._hand(event_record(event, self._session_id, run, n, at_ms, values), 1_200)
+
+    def flush(self, timeout: float) -> None:
+        """
+        Wait up to *timeout* seconds until all is written.
+        """
+        try:
+            self.sink.flush(timeout)
+        except Exception as error:  # noqa: BLE001
+            warn_once(f"flush {type(self.sink).__qualname__}", "the sink's `flush` raised: %r", error)
+
+    def _hand(self, record: "dict[str, Any] | Callable[[], dict[str, Any]]", size: int) -> None:
+        try:
+            self.sink.put(record, size)
+        except Exception as error:  # noqa: BLE001  a record never fails the call it is about
+            self.lost += 1
+            warn_once(f"put {type(self.sink).__qualname__}", "the sink's `put` raised: %r; its records are lost", error)
+
+
+def run_of(state: SessionState) -> str:
+    """
+    The id of this life of a session, drawn where it has none: a name may live again, and counts from 1 then.
+    """
+    if not state.run:
+        state.run = os.urandom(8).hex()
+    return state.run
+
+
+def _light(decision: Decision) -> Decision:
+    call = decision.call
+    light = copy(decision)
+    light.call = ToolCall(call.tool, None, call.id, None, call.sig, call.problems, call.canonical)
+    return light
+
+
+def _light_outcome(outcome: Outcome) -> Outcome:
+    light = copy(outcome)
+    light.value = None
+    return light
