@@ -1,5 +1,5 @@
 """
-Durations and sizes as people write them in a policy, read into plain numbers.
+Durations, sizes and globs as people write them in a policy, read into plain values.
 
 A duration is `500ms`, `30s`, `10m`, `24h`, `7d`, or a bare number of seconds. A size is `512B`, `64KiB`, `4MiB`,
 `1GiB`, or a bare number of bytes. `64KB` is refused: it means 64,000 to some and 65,536 to others.
@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
+from fnmatch import translate
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 
@@ -32,6 +33,8 @@ SIZE_PATTERN: Final = r"^[0-9]{1,15}(\.[0-9]{1,9})?(B|KiB|MiB|GiB)$"
 _DURATION = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)")
 _SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)(B|KiB|MiB|GiB)")
 _AMBIGUOUS_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([kKmMgG])[bB]?")
+_CLOSED = re.compile(r"\[!?+\]?+[^]]*\]")
+_UNCLOSED = re.compile(r"\[")
 _SHOWN = 40
 
 
@@ -139,6 +142,33 @@ ByteSize = Annotated[
     FromText(byte_size, {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": SIZE_PATTERN}]}),
 ]
 """A setting in bytes that may be written `64KiB`; constraints are in bytes."""
+
+
+def glob(value: object) -> object:
+    """
+    *value*, where it is no text or a glob that some name can match.
+
+    Raises ValueError for others: an empty one, one whose `[` is never closed, one with an empty range.
+    """
+    if not isinstance(value, str):
+        return value
+
+    if not value:
+        raise ValueError("an empty glob matches nothing: write `*` for every name")
+
+    if _UNCLOSED.search(_CLOSED.sub("", value)):
+        raise ValueError(
+            f"a glob with a `[` that is never closed matches no name: close it or write `[[]`, {_got(value)}"
+        )
+
+    if "(?!)" in translate(value):
+        raise ValueError(f"a glob with an empty range matches no name, {_got(value)}")
+
+    return value
+
+
+Glob = Annotated[str, FromText(glob, {"type": "string", "minLength": 1})]
+"""A pattern of names with `*`, `?` and `[...]` (fnmatch)."""
 
 
 def _number(value: object) -> Decimal | None:

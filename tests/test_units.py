@@ -22,6 +22,7 @@ from guardrails.units import (
     byte_size,
     duration_ms,
     duration_s,
+    glob,
 )
 
 
@@ -192,3 +193,17 @@ def test_the_parsers_work_as_before_validators() -> None:
     adapter = TypeAdapter(Annotated[int, BeforeValidator(duration_ms)])
 
     assert adapter.validate_json('"30s"') == 30_000
+
+
+@pytest.mark.parametrize("pattern", ["x", "*", "pay_?", "[ab]_*", "[!a]*", "[]]", "[[]", "a[-]b", "a]b", 7, None])
+def test_a_glob_that_some_name_matches_is_kept(pattern: object) -> None:
+    assert glob(pattern) == pattern
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [("", "an empty glob"), ("b[", "never closed"), ("[]", "never closed"), ("[z-a]", "empty range")],
+)
+def test_a_glob_that_no_name_can_match_is_refused(pattern: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        glob(pattern)

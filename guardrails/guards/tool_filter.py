@@ -9,6 +9,7 @@ from typing import Literal
 
 from ..state import SessionState
 from ..types import Denial, ToolCall
+from ..units import Glob
 from .base import Facts, Guard, Verdict, guard
 
 
@@ -20,9 +21,9 @@ class ToolFilter(Guard):
     A tool is unknown where the policy or session names tools and this is none of them.
     """
 
-    allow: tuple[str, ...] = ()
+    allow: tuple[Glob, ...] = ()
     """Globs; empty allows every tool."""
-    deny: tuple[str, ...] = ()
+    deny: tuple[Glob, ...] = ()
     """Globs; stands above *allow*."""
     unknown: Literal["deny", "allow"] = "deny"
 

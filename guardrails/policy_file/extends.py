@@ -143,6 +143,7 @@ class _Assembly:
             return node
 
         respelt: dict[str, Entry] = {}
+        spelt: dict[str, str] = {}
 
         for written, entry in node.value.items():
             key = spellings.get(written, written)
@@ -150,8 +151,9 @@ class _Assembly:
 
             if key in respelt:
                 first = f"given twice (first on line {respelt[key].key.line})"
-                self._mistake(entry.key, f"key {quoted(written)} is {quoted(key)} by another name, {first}")
+                self._mistake(entry.key, f"key {quoted(written)} is {quoted(spelt[key])} by another name, {first}")
             else:
+                spelt[key] = written
                 respelt[key] = Entry(entry.key, inner)
 
         return replace(node, value=respelt)

@@ -308,6 +308,10 @@ def test_a_key_under_two_names_is_a_mistake_and_a_child_overrides_either(tmp_pat
         "4:3: key `max_tool_calls` is `max_calls` by another name, given twice (first on line 3)"
     ]
 
+    assert mistakes_of("version: 1\nbudget: {max_tool_calls: 3, max_calls: 4}\n", other_names=NAMES) == [
+        "2:29: key `max_calls` is `max_tool_calls` by another name, given twice (first on line 2)"
+    ]
+
     (tmp_path / "base.yaml").write_text("version: 1\nbudget: {max_tool_calls: 9}\n")
     (tmp_path / "top.yaml").write_text("version: 1\nextends: ./base.yaml\nbudget: {max_calls: 3}\n")
 
