@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from . import demo, policy, policy_test
+from . import demo, policy, policy_test, replay
 
 
 __all__ = ["app"]
@@ -23,6 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("demo")(demo.demo)
+app.command("replay")(replay.replay)
 policy.app.command("test")(policy_test.policy_test)
 app.add_typer(policy.app, name="policy")
 

@@ -187,7 +187,7 @@ def _difference(session_id: str, one: Replayed) -> Difference:
 
 def _said(decision: str, denials: list[str], observed: list[str], nudges: list[str]) -> str:
     codes = [*denials, *(f"nudge {code}" for code in nudges), *(f"observed {code}" for code in observed)]
-    return f"{decision} ({', '.join(codes)})" if codes else decision
+    return f"{decision} ({', '.join(dict.fromkeys(codes))})" if codes else decision
 
 
 def _store(database: sqlite3.Connection, files: Iterable[Input], found: Exactness) -> None:

@@ -123,7 +123,7 @@ class _Run:
         """
         finished = True
         for file in self.work.files[self.position.done :]:
-            finished = self._judge_file(file, interrupted)
+            finished = not interrupted and self._judge_file(file, interrupted)
             if not finished:
                 break
         checkpoint = self.work.checkpoint

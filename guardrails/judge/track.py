@@ -152,19 +152,20 @@ def track_of(packed: bytes, lens_of: LensOf) -> Track:
 def _side(side: Side) -> list[Any]:
     running = []
     for end_ms, admission, call, outcome, evidence, plan in side.running:
-        error = [outcome.error_type, outcome.http_status, outcome.retry_after_ms]
-        running.append([admission.id, call.sig, end_ms, evidence, error, [plan.tool.read_only, plan.tool.polling]])
+        # What was given up changes nothing when it comes.
+        if (admission.id, call.sig) in side.state.pending:
+            error = [outcome.error_type, outcome.http_status, outcome.retry_after_ms]
+            declared = [plan.tool.read_only, plan.tool.polling]
+            running.append([admission.id, call.sig, end_ms, evidence, error, declared])
     return [b85encode(pack(side.state)).decode(), running]
 
 
 def _opened(packed: list[Any], chain: Chain, lens: Lens) -> Side:
     side = Side(chain, unpack(b85decode(packed[0])))
     for call_id, sig, end_ms, evidence, (error_type, http_status, retry_after_ms), declared in packed[1]:
-        admission = side.state.pending.get((call_id, sig))
-        # Without an admission it was given up: what comes late changes nothing.
-        if admission is not None:
-            outcome = SUCCESS if error_type is None else Outcome(None, error_type, "", http_status, retry_after_ms)
-            call = ToolCall(admission.tool, None, call_id, None, sig)
-            plan = lens.plan(admission.tool, *declared)
-            side.running.append((end_ms, admission, call, outcome, evidence, plan))
+        admission = side.state.pending[call_id, sig]
+        outcome = SUCCESS if error_type is None else Outcome(None, error_type, "", http_status, retry_after_ms)
+        call = ToolCall(admission.tool, None, call_id, None, sig)
+        plan = lens.plan(admission.tool, *declared)
+        side.running.append((end_ms, admission, call, outcome, evidence, plan))
     return side

@@ -1,0 +1,66 @@
+"""
+The shipped policies over the recorded data sets; `docs/shipped-policies.md` tells the figures.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from guardrails import Policy
+from guardrails.judge.inputs import inputs
+from guardrails.judge.result import Judgement, Tally, add
+from guardrails.judge.run import Work, judge_files
+
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+CODING = ("cc_entireio_cli", "cc_context_evaluator", "cx_agentv")
+WEAK = ("mint", "reflexion_hotpotqa", "toolbench_rapidapi", "tau2_retail")
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not DATA.is_dir(), reason="the recorded data sets are not here"),
+]
+
+
+@pytest.fixture(scope="module")
+def judged() -> dict[str, Judgement]:
+    policies = [Policy.load(name) for name in ("default", "strict", "observe")]
+    made = judge_files(Work(policies, inputs(sorted(map(str, DATA.glob("*.jsonl.gz"))))))
+    return {judgement.policy: judgement for judgement in made}
+
+
+def together(judgement: Judgement, sources: Iterable[str]) -> Tally:
+    whole = Tally("together")
+    for tally in judgement.tallies:
+        if tally.source in sources:
+            add(whole, tally)
+    return whole
+
+
+def test_all_recorded_calls_are_judged(judged: dict[str, Judgement]) -> None:
+    assert {name: judgement.total.calls for name, judgement in judged.items()} == dict.fromkeys(judged, 50_976)
+
+
+def test_default_denies_at_most_0_3_of_1000_coding_calls_wrongly(judged: dict[str, Judgement]) -> None:
+    assert together(judged["default"], CODING).wrong_per_1000 <= 0.3
+
+
+def test_default_stops_nine_in_ten_of_the_later_pointless_repeats_of_weak_models(judged: dict[str, Judgement]) -> None:
+    weak = together(judged["default"], WEAK)
+    assert weak.stopped_later >= 0.9 * weak.pointless_later > 700
+    # Not because sessions were ended by the cap on refused turns.
+    assert weak.stopped_later_without_cap >= 0.9 * weak.pointless_later
+
+
+def test_strict_stops_nearly_all_repeats_of_weak_models_and_errs_on_coding_agents(judged: dict[str, Judgement]) -> None:
+    weak, coding = together(judged["strict"], WEAK), together(judged["strict"], CODING)
+    assert weak.stopped_second >= 0.85 * weak.pointless_second
+    assert coding.wrong_per_1000 > 3 * together(judged["default"], CODING).wrong_per_1000
+
+
+def test_observe_denies_nothing_and_sees_what_default_would_deny(judged: dict[str, Judgement]) -> None:
+    total = judged["observe"].total
+    assert not total.denied
+    assert not total.after_exhaustion
+    assert total.observed["duplicates.evidence"] > 700
