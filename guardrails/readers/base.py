@@ -2,11 +2,15 @@
 What every reader of transcripts gives: calls that somebody's agent made, in one form.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from ..types import ErrorType
+
+
+MAX_NAMED: Final = 1_000
+"""Broken lines that a report names, and notices that it keeps."""
 
 
 @dataclass(slots=True)
@@ -35,6 +39,7 @@ class RecordedCall:
     has_result: bool = True
     """False: the transcript ends before the result, or it was never given."""
     is_error: bool | None = None
+    """Where the format has no flag for it, what the result's text says of itself."""
     error_type: ErrorType | None = None
     http_status: int | None = None
     retry_after_ms: int | None = None
@@ -49,6 +54,8 @@ class RecordedCall:
     """Of the model response, on its first call only."""
     read_only: bool | None = None
     polling: bool = False
+    sig: int | None = None
+    """The call's signature, where the arguments were not kept; None: to be taken from *tool* and *arguments*."""
 
 
 @dataclass(slots=True)
@@ -62,7 +69,22 @@ class Report:
     """(file, line) of what could not be read; at most 1,000 are named."""
     broken_count: int = 0
     notices: list[str] = field(default_factory=list)
-    """Sentences for a person: skipped files, missing results, times that go backwards."""
+    """Sentences for a person: skipped files, missing results, times that go backwards; at most 1,000."""
+
+    def broke(self, file: str, line: int) -> None:
+        """
+        Count a broken line (from 1), and name it while there is room.
+        """
+        self.broken_count += 1
+        if len(self.broken) < MAX_NAMED:
+            self.broken.append((file, line))
+
+    def note(self, file: str, sentence: str) -> None:
+        """
+        Tell a person something about *file*, while there is room.
+        """
+        if len(self.notices) < MAX_NAMED:
+            self.notices.append(f"`{file}`: {sentence}")
 
 
 class Reader(Protocol):
@@ -72,6 +94,8 @@ class Reader(Protocol):
 
     name: str
     """As a person would call it: `claude code session`."""
+    whole: bool
+    """A file may be one JSON value, read whole up to a bound; False: each line is a value, and lines are bounded."""
 
     def recognises(self, head: str) -> bool:
         """
@@ -79,8 +103,10 @@ class Reader(Protocol):
         """
         ...
 
-    def calls(self, lines: Iterator[str], source: str, report: Report) -> Iterator[RecordedCall]:
+    def calls(self, lines: Iterable[bytes], source: str, report: Report, file: str) -> Iterator[RecordedCall]:
         """
         The calls of a file, streaming, in order of time within each session; sessions may be interleaved.
+
+        *file* is its name as a person gave it: broken lines are told by it, and it names a session that has no id.
         """
         ...

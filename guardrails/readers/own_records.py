@@ -1,0 +1,181 @@
+"""
+The library's own records: a `call` line joined with its `settle` line, the tokens of a `charge` with the call after it.
+
+These are the calls as any transcript would tell them, for judging another policy; `guardrails.replay` decides the same
+records again exactly.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import orjson
+
+from ..types import ERROR_TYPES, MICRO, ErrorType
+from .base import RecordedCall, Report
+from .fields import count, mapping, text
+from .leading import leading_values
+from .parsing import beyond_64_bits, parse, parse_exactly
+from .recent import Recent
+from .result_text import text_of
+from .waiting import Waiting
+
+
+MAX_AHEAD: Final = 1_000
+"""Events of one session that wait for an earlier one; then it counts as lost."""
+MAX_FIRST: Final = 32
+"""The same at a session's beginning, which may be in another file."""
+
+_ERROR_TYPES: Final[dict[Any, ErrorType]] = {kind: kind for kind in ERROR_TYPES}
+
+Line = dict[str, Any]
+
+
+class OwnRecords:
+    """
+    Records of this library.
+    """
+
+    name = "guardrails records"
+    whole = False
+
+    def recognises(self, head: str) -> bool:
+        return any(
+            {"schema_version", "event", "session_id", "n"} <= mapping(value).keys()
+            for value in leading_values(head)[:20]
+        )
+
+    def calls(self, lines: Iterable[bytes], source: str, report: Report, file: str) -> Iterator[RecordedCall]:
+        loads = orjson.loads
+        sessions: Recent[str, _Session] = Recent()
+        waiting = Waiting()
+        lost = 0
+        for at, line in enumerate(lines, 1):
+            try:
+                record = loads(line)
+                session_id, number, event = record["session_id"], record["n"], record["event"]
+            except (ValueError, TypeError, KeyError):
+                session_id, record = None, _lenient(line)
+                if record is not None:
+                    session_id, number, event = record.get("session_id"), record.get("n"), record.get("event")
+            if type(session_id) is not str or type(number) is not int or type(event) is not str:
+                if line.strip():
+                    report.broke(file, at)
+                continue
+
+            if event == "call" and beyond_64_bits(line[line.find(b'"arguments":') :]):
+                record = parse_exactly(line)
+            session = sessions.get(session_id)
+            if session is None:
+                session = sessions[session_id] = _Session(source)
+            if number > session.next:
+                session.ahead[number] = record
+                if len(session.ahead) <= (MAX_FIRST if session.next == 1 else MAX_AHEAD):
+                    continue
+                lost += 1
+                session.next = min(session.ahead)
+            else:
+                if number in {session.next, 1}:
+                    # An id that is used again, without its state, counts from 1 again.
+                    session.next = number + 1
+                yield from session.apply(event, record, waiting)
+            while session.next in session.ahead:
+                record = session.ahead.pop(session.next)
+                session.next += 1
+                yield from session.apply(record["event"], record, waiting)
+
+        for session in sessions.values():
+            lost += bool(session.ahead)
+            for number in sorted(session.ahead):
+                record = session.ahead[number]
+                yield from session.apply(record["event"], record, waiting)
+        yield from waiting.rest()
+        if lost:
+            report.note(file, f"records are missing in {lost} places: the numbers of events have gaps")
+
+
+class _Session:
+    """
+    One session. Its events are applied in the order of their numbers, which are dense; threads may write them in another.
+    """
+
+    __slots__ = ("ahead", "charged", "next", "source")
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.next = 1
+        self.ahead: dict[int, Line] = {}
+        self.charged: Line | None = None
+        """The model response that makes the calls to come."""
+
+    def apply(self, event: str, record: Line, waiting: Waiting) -> Iterable[RecordedCall]:
+        """
+        One event; the calls that can be given out after it.
+        """
+        session_id: str = record["session_id"]
+        if event == "call":
+            call = self._begun(session_id, record)
+            if call is None:
+                return ()
+
+            if record.get("decision") != "deny":
+                waiting.add(call, record["n"])
+                return ()
+
+            waiting.add(call, None)
+        elif event in {"settle", "expire"}:
+            number = record.get("call_n")
+            call = waiting.settle(session_id, number) if type(number) is int else None
+            if call is not None and event == "settle":
+                _settle(call, record)
+        else:
+            if event == "charge":
+                self.charged = record
+            return ()
+
+        return waiting.ready(session_id)
+
+    def _begun(self, session_id: str, record: Line) -> RecordedCall | None:
+        tool = text(record.get("tool"))
+        if tool is None:
+            return None
+
+        call = RecordedCall(self.source, session_id, 0, tool, record.get("arguments"), count(record.get("turn")))
+        call.id, call.ts_ms = text(record.get("id")), count(record.get("ts_ms"))
+        changes, sig = record.get("mutates"), record.get("sig")
+        call.read_only = not changes if type(changes) is bool else None
+        call.polling = record.get("polling") is True
+        call.sig = sig if type(sig) is int else None
+        charged = self.charged
+        if charged is not None:
+            self.charged = None
+            call.model = text(charged.get("model"))
+            call.tokens_in, call.tokens_out = count(charged.get("input_tokens")), count(charged.get("output_tokens"))
+            cost = count(charged.get("cost"))
+            call.cost_usd = None if cost is None else cost / MICRO
+        return call
+
+
+def _settle(call: RecordedCall, record: Line) -> None:
+    call.has_result = True
+    call.is_error = record.get("status") == "error"
+    call.duration_ms = count(record.get("duration_ms"))
+    plain, masked = record.get("result_hash"), record.get("result_hash_masked")
+    call.plain_hash = plain if type(plain) is int else None
+    call.masked_hash = masked if type(masked) is int else None
+    if call.is_error:
+        kind = record.get("error_type")
+        call.error_type = _ERROR_TYPES.get(kind, "other") if type(kind) is str else "other"
+        call.http_status = count(record.get("http_status"))
+        call.retry_after_ms = count(record.get("retry_after_ms"))
+        call.result = text(record.get("error_message"))
+    if "result" in record:
+        call.result = text_of(record["result"])
+
+
+def _lenient(line: bytes) -> Line | None:
+    try:
+        value = parse(line)
+    except ValueError:
+        return None
+
+    return value if type(value) is dict else None

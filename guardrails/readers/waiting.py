@@ -1,0 +1,99 @@
+"""
+Calls that wait for their results: joined by id, given out in the order of their session.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from .base import RecordedCall
+
+
+MAX_IN_SESSION: Final = 1_000
+"""Calls of one session that wait behind one without a result; then it goes without."""
+MAX_SESSIONS: Final = 100_000
+"""Sessions of one file that are kept track of; then the oldest gives out what it has and is counted anew."""
+
+
+class _Session:
+    __slots__ = ("count", "open", "queue")
+
+    def __init__(self) -> None:
+        self.queue: list[tuple[str | int, RecordedCall]] = []
+        self.open: dict[str | int, RecordedCall] = {}
+        self.count = 0
+
+
+class Waiting:
+    """
+    The open calls of one file, by session and id.
+
+    A call is given out when its result is there and every earlier call of its session is given out. Bounded: what
+    waits too long goes without its result.
+    """
+
+    def __init__(self) -> None:
+        self._sessions: dict[str, _Session] = {}
+        self._dropped: list[RecordedCall] = []
+
+    def add(self, call: RecordedCall, key: str | int | None) -> None:
+        """
+        A call has begun; it gets its place in the session. Without a *key* no result will come.
+
+        A key that is still open names the new call from here on; the earlier one stays without a result.
+        """
+        session = self._sessions.get(call.session_id)
+        if session is None:
+            session = self._new(call.session_id)
+        call.call_index = session.count
+        session.count += 1
+        call.has_result = False
+        if key is None:
+            key = -session.count
+        else:
+            session.open[key] = call
+        session.queue.append((key, call))
+
+    def settle(self, session_id: str, key: str | int) -> RecordedCall | None:
+        """
+        The open call of that id, whose result is there now; None where there is none.
+        """
+        session = self._sessions.get(session_id)
+        return None if session is None else session.open.pop(key, None)
+
+    def ready(self, session_id: str) -> Iterator[RecordedCall]:
+        """
+        What can be given out of that session.
+        """
+        if self._dropped:
+            yield from self._dropped
+            self._dropped.clear()
+        session = self._sessions.get(session_id)
+        if session is None:
+            return
+
+        queue, still_open = session.queue, session.open
+        while queue:
+            key, call = queue[0]
+            if still_open.get(key) is call:
+                if len(queue) <= MAX_IN_SESSION:
+                    return
+                del still_open[key]
+            del queue[0]
+            yield call
+
+    def rest(self) -> Iterator[RecordedCall]:
+        """
+        Everything else, at the end of the file.
+        """
+        yield from self._dropped
+        for session in self._sessions.values():
+            yield from (call for _, call in session.queue)
+        self._dropped = []
+        self._sessions.clear()
+
+    def _new(self, session_id: str) -> _Session:
+        if len(self._sessions) >= MAX_SESSIONS:
+            oldest = next(iter(self._sessions))
+            self._dropped += [call for _, call in self._sessions.pop(oldest).queue]
+        session = self._sessions[session_id] = _Session()
+        return session

@@ -1,0 +1,83 @@
+"""
+Codex CLI rollouts.
+"""
+
+import json
+
+from typing import Any
+
+import pytest
+
+
+def test_a_rollout_gives_its_calls_with_exit_codes_and_tokens(read: Any) -> None:
+    calls, report = read("codex_rollout.jsonl")
+    assert [(c.tool, c.turn, c.is_error, c.error_type, c.duration_ms) for c in calls] == [
+        ("exec_command", 1, False, None, 432),
+        ("exec_command", 1, True, "exec_nonzero", 0),
+        ("apply_patch", 2, True, "validation", 100),
+        ("local_shell", 3, True, "exec_nonzero", 250),
+        ("exec_command", 4, False, None, 500),
+        ("_fetch_pr", 5, True, "rate_limit", 100),
+        ("exec_command", 6, None, None, None),
+        ("exec_command", 7, True, "cancelled", 500),
+    ]
+    assert [c.tokens_in for c in calls] == [100, None, 200, 300, 400, 500, None, None]
+    assert {c.session_id for c in calls} == {"019e"}, "a fork repeats the name of its parent"
+    assert {c.model for c in calls} == {"gpt-5.5"}
+    assert calls[2].arguments == "*** Begin Patch\n*** End Patch"
+    assert calls[3].arguments == {"type": "exec", "command": ["ls"]}
+    assert report.notices == ["`codex_rollout.jsonl`: 1 of 8 calls have no result"]
+
+
+def test_the_older_form_without_envelopes_is_read(read: Any) -> None:
+    calls, report = read("codex_2025.jsonl")
+    assert [(c.session_id, c.tool, c.arguments, c.is_error, c.duration_ms) for c in calls] == [
+        ("5f", "shell", {"command": ["ls"]}, False, 1500)
+    ]
+    assert report.broken == []
+
+
+def rollout(*payloads: dict[str, Any], source: Any = "cli") -> str:
+    meta = {"type": "session_meta", "payload": {"id": "own", "source": source}}
+    return "\n".join(map(json.dumps, [meta, *({"type": "response_item", "payload": p} for p in payloads)]))
+
+
+def test_a_spawned_agent_is_a_session_below_its_parent(read: Any) -> None:
+    spawned = {"subagent": {"thread_spawn": {"parent_thread_id": "above", "depth": 1}}}
+    calls, _ = read(rollout({"type": "function_call", "name": "t", "arguments": "", "call_id": "c"}, source=spawned))
+    assert [c.session_id for c in calls] == ["above/own"]
+
+
+@pytest.mark.parametrize(
+    ("output", "is_error"),
+    [
+        ("Exit code: 0\nWall time: 0 seconds\nOutput:\nError: in the text only", False),
+        ("Exit code: 1\nWall time: 0 seconds\nOutput:\n", True),
+        ("Exit code: -1\nWall time: 0 seconds\nOutput:\n", True),
+        ("Plan updated", False),
+        ("write_stdin failed: Unknown process id 3", True),
+        ("Wall time: 2 seconds\nOutput:\nfine", False),
+        ("Wall time: 2 seconds\nOutput:\nTraceback (most recent call last):\nKeyError", True),
+        ({"content": "no", "success": False}, True),
+        ({"content": [{"type": "input_text", "text": "x"}], "success": True}, False),
+        ('{"output":"x","metadata":{"exit_code":"?"}}', False),
+        ('{"output":', False),
+        (None, False),
+        ([], False),
+        (7, False),
+    ],
+)
+def test_an_output_says_whether_its_call_failed(read: Any, output: Any, is_error: bool) -> None:
+    made = {"type": "function_call", "name": "t", "arguments": "{}", "call_id": "c"}
+    calls, _ = read(rollout(made, {"type": "function_call_output", "call_id": "c", "output": output}))
+    assert [(c.has_result, c.is_error) for c in calls] == [(True, is_error)]
+
+
+def test_a_response_without_a_count_of_tokens_does_not_take_the_next_ones(read: Any) -> None:
+    def made(id: str) -> dict[str, Any]:
+        return {"type": "function_call", "name": "t", "arguments": "{}", "call_id": id}
+
+    count = {"type": "event_msg", "payload": {"type": "token_count", "info": {"last_token_usage": {"input_tokens": 9}}}}
+    text = rollout(made("a"), {"type": "function_call_output", "call_id": "a", "output": ""}, made("b"))
+    calls, _ = read(f"{text}\n{json.dumps(count)}\n{json.dumps(count)}")
+    assert [(c.id, c.turn, c.tokens_in) for c in calls] == [("a", 1, None), ("b", 2, 9)]
