@@ -144,7 +144,8 @@ class Calls(Ledger):
         """
         Ask whether a call may run, and reserve for it; `decision.envelope` is the refusal where it may not.
 
-        Idempotent on (*id*, signature) until the call is completed.
+        Idempotent on (*id*, signature) until the call is completed; arguments that cannot be signed (an object that
+        JSON has no form for) make a new call each time, so approve those by `complete` and not by a second `call`.
         """
         return self._decide(tool, arguments, id, asked)[0]
 

@@ -12,7 +12,7 @@ from .exhaustion import first_cause, progress
 from .guards.base import Facts
 from .guards.budget import FINISH
 from .signature import masked_result_hash, result_hash
-from .state import SessionState, exhaust, number, set_meter, settle, touch
+from .state import SessionState, exhaust, number, pending_key, set_meter, settle, touch
 from .truncation import Rendered, render
 from .types import ERROR_TYPES, STATUSES, Outcome, ToolCall
 
@@ -111,7 +111,7 @@ def complete(
     call, outcome = decision.call, prepared.outcome
     failed = outcome.error_type is not None
     now = touch(state, now_ms)
-    pending = state.pending.get((call.id, call.sig))
+    pending = state.pending.get(pending_key(call.id, call.sig, decision.seq))
     if pending is not None and pending.seq != decision.seq:
         pending = None
     if plan is None:

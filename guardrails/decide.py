@@ -89,19 +89,18 @@ def decide(
     """
     Let every guard look at a call, then charge it or refuse it.
 
-    Idempotent on (id, signature) while the call is unsettled. With *claim* the caller is about to run it: a second
-    claim of one admission is refused.
+    Idempotent on (id, signature) while the call is unsettled; one that cannot be signed is new each time. With *claim*
+    the caller is about to run it: a second claim of one admission is refused.
     """
     now = touch(state, now_ms)
     expired = give_up(state) if state.pending else ()
-    pending = state.pending.get((call.id, call.sig)) if state.pending else None
+    # What cannot be signed is never the same call.
+    pending = state.pending.get((call.id, call.sig)) if state.pending and call.sig is not None else None
     if pending is not None:
-        # What cannot be signed is told apart by id and tool alone.
-        if pending.tool == call.tool:
-            if not claim:
-                return _again(call, pending, expired, pending.at_ms, 0)
-            if not pending.claimed:
-                return _again(call, pending, expired, now, take_up(state, pending))
+        if not claim:
+            return _again(call, pending, expired, pending.at_ms, 0)
+        if not pending.claimed:
+            return _again(call, pending, expired, now, take_up(state, pending))
         return _refuse(chain, call, state, (chain.worded(in_flight(call)),), claim=claim, expired=expired)
     if plan is None:
         plan = chain.plan(call.tool)

@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from .errors import SessionError
-from .state import Entry, EntryStatus, Pending, SessionState
+from .state import Entry, EntryStatus, Pending, SessionState, pending_key
 from .types import ERROR_TYPES
 
 
@@ -146,7 +146,7 @@ def _state(window: list[Entry], rest: dict[str, Any]) -> SessionState:
     by_seq = {entry.seq: entry for entry in window}
     for packed in rest.get("o", []):
         pending = _open(packed, by_seq)
-        state.pending[pending.id, pending.sig] = pending
+        state.pending[pending_key(pending.id, pending.sig, pending.seq)] = pending
     return state
 
 

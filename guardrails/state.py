@@ -25,8 +25,6 @@ NEVER: Final = 1 << 62
 STEP_BACK_MS: Final = 1_000
 """A clock that is further behind was set back; less is two threads that read it before they took the lock."""
 
-_NONE: Final[Sequence["Entry"]] = ()
-
 EntryStatus = Literal["running", "ok", "error", "expired"]
 
 
@@ -175,7 +173,7 @@ class SessionState:
         The calls of signature *sig* among the *last* executed ones, newest first.
         """
         if sig is None or sig not in self.latest:
-            return _NONE
+            return ()
         after = self.seq - last
         return [entry for entry in reversed(self.window) if entry.sig == sig and entry.seq > after]
 
@@ -211,10 +209,19 @@ def number(state: SessionState) -> int:
     return state.n
 
 
+def pending_key(call_id: str, sig: int | None, seq: int | None) -> tuple[str, int | None]:
+    """
+    Where an admission is kept: a call that cannot be signed is never the same call as another, so it has its own place.
+    """
+    return (f"{call_id}#{seq}", None) if sig is None else (call_id, sig)
+
+
 def set_meter(state: SessionState, key: str, value: int) -> None:
     """
-    Set the counter *key*.
+    Set the counter *key*. Raises TypeError where *value* is no int: a guard made it.
     """
+    if type(value) is not int or type(key) is not str:
+        raise TypeError(f"a counter is an int by name, not `{key!r:.40}`: `{value!r:.40}`")
     if key not in state.meters and len(state.meters) >= METERS - 1:
         key = OVERFLOW
     state.meters[key] = value
@@ -226,7 +233,7 @@ def expire(state: SessionState) -> list[Pending]:
     """
     overdue = [pending for pending in state.pending.values() if pending.expires_ms <= state.now_ms]
     for pending in overdue:
-        del state.pending[pending.id, pending.sig]
+        del state.pending[pending_key(pending.id, pending.sig, pending.seq)]
         state.held_cost -= pending.cost
         state.held_tokens -= pending.tokens
         state.cost += pending.cost
@@ -249,8 +256,7 @@ def admit(
     Charge a call and open its admission; *window* is how many executed calls are remembered.
     """
     tool, sig, now = call.tool, call.sig, state.now_ms
-    state.n = n = state.n + 1
-    state.seq = seq = state.seq + 1
+    state.n, state.seq = n, seq = state.n + 1, state.seq + 1
     state.calls += 1
     state.turn_decided += 1
     if state.turn_admitted == 0:
@@ -276,7 +282,7 @@ def admit(
     if claimed:
         expires += GRACE_MS
     pending = Pending(seq, n, call.id, tool, sig, now, expires, cost, tokens, state.turn, claimed, entry)
-    state.pending[call.id, sig] = pending
+    state.pending[pending_key(call.id, sig, seq)] = pending
     return pending
 
 
@@ -318,7 +324,7 @@ def settle(state: SessionState, pending: Pending, outcome: Outcome, result_hash:
     """
     Replace the estimate of an admission by what it really cost, and note how it ended.
     """
-    del state.pending[pending.id, pending.sig]
+    del state.pending[pending_key(pending.id, pending.sig, pending.seq)]
     state.held_cost -= pending.cost
     state.held_tokens -= pending.tokens
     state.cost += pending.cost if outcome.cost is None else outcome.cost
@@ -371,9 +377,8 @@ def extend(state: SessionState, limits: dict[str, int]) -> None:
     Set limits and let an exhausted session go on; the refused turns so far are forgiven, blown fuses replaced.
     """
     state.limits.update(limits)
-    state.exhausted = None
+    state.exhausted, state.denied_turns, state.turn_strikes = None, 0, 0
     state.meters = {key: value for key, value in state.meters.items() if value >= 0}
-    state.denied_turns = state.turn_strikes = 0
 
 
 def reserve(state: SessionState, child: str, amounts: dict[str, int]) -> None:

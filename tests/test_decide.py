@@ -100,7 +100,18 @@ def test_a_call_that_cannot_be_signed_is_never_let_through_by_another_tools_admi
     session = make(clock, ToolFilter(deny=("rm",)), Budget(max_calls=9))
     assert session.decide("ls", {"a": endless}, id="call_0").allowed
     assert not session.decide("rm", {"a": endless}, id="call_0").allowed
-    assert session.decide("ls", {"a": endless}, id="call_0").repeated
+    assert not session.decide("ls", {"a": endless}, id="call_0").repeated
+
+
+def test_a_call_that_cannot_be_signed_is_never_the_same_call(clock: Any) -> None:
+    session = make(clock, Budget(max_calls=9))
+    asked = [session.decide("t", {"o": object(), **more}, id="call_0") for more in ({}, {"danger": True})]
+    assert [(decision.seq, decision.repeated) for decision in asked] == [(1, False), (2, False)]
+    ran = session.call("t", {"o": object(), "danger": True}, lambda *_: "ran", id="call_0")
+    assert (ran.value, session.progress["calls_used"]) == ("ran", 3)
+    # Each is settled as what it is.
+    assert [session.complete(decision, "late").ok for decision in reversed(asked)] == [True, True]
+    assert session._read(lambda state, _: ([entry.status for entry in state.window], state.pending)) == (["ok"] * 3, {})
 
 
 def test_an_admission_expires_at_its_timeout_and_is_then_a_new_call(clock: Any) -> None:

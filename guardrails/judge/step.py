@@ -14,7 +14,7 @@ from ..complete import Prepared, complete
 from ..decide import Decision, decide
 from ..exhaustion import first_cause, used_up
 from ..guards.base import Facts
-from ..state import Pending, SessionState, admit, exhaust, set_meter, settle, touch
+from ..state import Pending, SessionState, admit, exhaust, pending_key, set_meter, settle, touch
 from ..transitions import charge_response, open_turn
 from ..types import Outcome, ToolCall
 
@@ -51,7 +51,7 @@ class Side:
             decision = decide(self.chain, call, state, now, True, plan)  # noqa: FBT003
             if decision.envelope is not None:
                 return decision
-            admission = state.pending[call.id, call.sig]
+            admission = state.pending[pending_key(call.id, call.sig, decision.seq)]
         if outcome is None:
             # Nobody knows how it ended: its admission is given up by the next call.
             admission.expires_ms = now

@@ -20,7 +20,7 @@ from ..exhaustion import exhaustion
 from ..guards.duplicates import IN_FLIGHT
 from ..outcome import outcome_of
 from ..results import Results
-from ..state import SessionState
+from ..state import SessionState, pending_key
 from ..tool_call import tool_call
 from ..types import Outcome, Success, micro_dollars
 from .case import Call, Case, Charge, Exhausted, Extend, Ran, Repeat, Request, Settle, Step, Turn, Wait
@@ -150,7 +150,7 @@ class _Run:
                 read["previous_result"] = json.loads(earlier.payload)
         elif step.lost:
             # Given up by whatever comes next.
-            self.state.pending[call.id, call.sig].expires_ms = self.now
+            self.state.pending[pending_key(call.id, call.sig, decision.seq)].expires_ms = self.now
         elif step.ran is None:
             self.pending[call_id] = decision
         else:
