@@ -52,11 +52,12 @@ def run(
     Let *model* call *tools* through *session* until it answers.
 
     *messages*, where it is a list, grows in place: whatever happens, it holds the conversation so far, every call
-    answered. *tools* are entries of the wire, run by `execute(tool, arguments)`, or functions. *on_text* gets the
-    model's text as it comes, a digest too. *parallel* threads run the calls of one turn. *request_options* go into every request.
+    answered. *tools* are entries of the wire or `Tool`s, run by `execute(tool, arguments)`, or functions; no others are
+    run, whatever the model calls. *on_text* gets the model's text as it comes, a digest too. *parallel* threads run the
+    calls of one turn. *request_options* go into every request.
 
-    Raises what the client raises (after its own retries), TypeError where a tool cannot be run, LoopLimitExceeded with
-    `on_limit="raise"`.
+    Raises what the client raises (after its own retries), TypeError where a tool cannot be run or has no name of its own,
+    LoopLimitExceeded with `on_limit="raise"`.
     """
     loop = Loop(max_tool_iterations=max_tool_iterations, on_limit=on_limit)
     offered = Tools(session, tools, execute)
@@ -76,7 +77,7 @@ def run(
     say = on_text or _silently
 
     def guarded(call: RequestedCall) -> Envelope:
-        return session.call(call.tool, call.arguments, offered.executor(call.tool), id=call.id)
+        return offered.session.call(call.tool, call.arguments, offered.executor(call.tool), id=call.id)
 
     while loop.next():
         response = Response()
@@ -138,7 +139,7 @@ async def arun(
 
     async def guarded(call: RequestedCall, answers: dict[int, str], position: int) -> None:
         async with room:
-            envelope = await session.acall(call.tool, call.arguments, offered.executor(call.tool), id=call.id)
+            envelope = await offered.session.acall(call.tool, call.arguments, offered.executor(call.tool), id=call.id)
         answers[position] = envelope.to_json()
 
     async def say(text: str) -> None:

@@ -3,8 +3,10 @@ A guarded loop over chat.completions, through the real openai client.
 """
 
 import asyncio
+import functools
 import json
 import logging
+import re
 import threading
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +24,8 @@ from openai import (
     omit,
 )
 
-from guardrails import Budget, Denials, Duplicates, Policy, Session, Validation
+from guardrails import Budget, Denials, Duplicates, Policy, PolicyError, Session, ToolFilter, Validation
+from guardrails import Tool as Declared
 from guardrails.errors import LoopLimitExceeded
 from guardrails.integrations.openai import arun, run
 from guardrails.loop import LIMIT_CODE, SILENT_CODE, LoopResult
@@ -572,15 +575,111 @@ def test_functions_and_listed_tools_stand_side_by_side(either: Ways, serve: Serv
     tool = Tool()
     with Policy().session("mixed") as session:
         result = either(server, session, tools=[GREP, search_hotels], execute=tool)
-    assert len(tool.ran) == 2
+    assert len(tool.ran) == 1
     assert results(result.messages)[1]["results"] == ["Nara for 3"]
 
 
-def test_a_tool_that_nobody_offered_is_an_error_the_model_reads(either: Ways, serve: Serve) -> None:
+@pytest.mark.parametrize("guards", [[], [ToolFilter()], [ToolFilter(unknown="allow")]])
+def test_a_tool_that_nobody_offered_is_refused_and_never_run(either: Ways, serve: Serve, guards: list[Any]) -> None:
+    server = serve([Calls(call("greb", {}), call("delete_everything", {"path": "/"})), Text("done")])
+    tool = Tool()
+    policy = Policy(guards=guards, tools=[Declared(name="delete_everything")])
+    with policy.session("made-up") as session:
+        near, far = results(either(server, session, tools=[GREP, search_hotels], execute=tool).messages)
+        assert session.call("delete_everything", {}, tool).ok
+    assert [(e["status"], e["code"], e["error_type"]) for e in (near, far)] == [
+        ("denied", "tool_filter.unknown", "tool_missing")
+    ] * 2
+    assert near["next_action_hint"] == "Did you mean `grep`?"
+    assert far["next_action_hint"] == "The tools are: `grep`, `search_hotels`."
+    assert tool.ran == [{}]
+
+
+def test_a_tool_that_nobody_offered_is_charged_nothing(either: Ways, serve: Serve) -> None:
     server = serve([Calls(call("fly", {})), Text("done")])
-    with Policy().session("made-up") as session:
-        [said] = results(either(server, session, tools=[search_hotels]).messages)
-    assert (said["status"], said["error_type"]) == ("error", "tool_missing")
+    with Policy(guards=[ToolFilter()]).session("made-up") as session:
+        either(server, session, tools=[search_hotels])
+        assert session.progress["calls_used"] == 0
+
+
+def test_each_loop_of_a_session_checks_its_own_tools(either: Ways, serve: Serve) -> None:
+    def first() -> Any:
+        def look(query: str) -> Any:
+            return ["first", query]
+
+        return look
+
+    def look(pattern: str, n: int = 1) -> Any:
+        return ["second", pattern, n]
+
+    server = serve([Calls(call("look", {"query": "x"})), Text("a"), Calls(call("look", {"pattern": "x"})), Text("b")])
+    with Policy(guards=[Validation()]).session("two") as session:
+        [one] = results(either(server, session, tools=[first()]).messages)
+        [two] = results(either(server, session, tools=[look]).messages)
+    assert (one["results"], two["results"]) == (["first", "x"], ["second", "x", 1])
+
+
+def test_the_policy_s_parameters_stand_above_those_of_what_is_offered(either: Ways, serve: Serve) -> None:
+    def pay(amount: int) -> int:
+        return amount
+
+    small = {"type": "object", "properties": {"amount": {"type": "integer", "maximum": 10}}}
+    server = serve([Calls(call("pay", {"amount": 50}), call("pay", {"amount": 5})), Text("done")])
+    with Policy(guards=[Validation()], tools=[Declared(name="pay", parameters=small)]).session("x") as session:
+        refused, paid = results(either(server, session, tools=[pay]).messages)
+    assert (refused["status"], paid["result"]) == ("validation_error", 5)
+
+
+def test_a_declared_tool_is_listed_and_its_declarations_hold(either: Ways, serve: Serve) -> None:
+    server = serve([Calls(call("search_hotels", {"city": "Kyoto"}), call("search_hotels", {})), Text("done")])
+    tool = Tool()
+    with Policy(guards=[Validation(), Budget(max_cost_usd=1)]).session("declared") as session:
+        declared = Declared.of(search_hotels, cost_usd=0.25)
+        found, refused = results(either(server, session, tools=[declared], execute=tool).messages)
+        assert session.cost_usd == 0.25
+        with pytest.raises(TypeError, match="`execute` is needed to run `search_hotels`"):
+            either(server, session, tools=[declared])
+        with pytest.raises(PolicyError, match="cost_usd"):
+            either(server, session, tools=[Declared(name="x", cost_usd="much")], execute=tool)  # type: ignore[arg-type]
+    assert server.requests[0]["tools"] == [declared.openai()]
+    assert (found["status"], refused["status"], tool.ran) == (
+        "success",
+        "validation_error",
+        [{"city": "Kyoto", "guests": 2}],
+    )
+
+
+class Finder:
+    def __call__(self, city: str) -> str:
+        """
+        Find a city.
+        """
+        return city
+
+
+class AsyncFinder:
+    async def __call__(self, city: str) -> str:
+        return city
+
+
+def test_partials_and_callable_objects_are_tools(either: Ways, serve: Serve) -> None:
+    server = serve([Calls(call("search_hotels", {"city": "Kobe"}), call("Finder", {"city": "Nara"})), Text("done")])
+    with Policy().session("callables") as session:
+        said = results(either(server, session, tools=[functools.partial(search_hotels, guests=3), Finder()]).messages)
+    assert [e.get("results", e.get("result")) for e in said] == [["Kobe for 4"], "Nara"]
+    assert [t["function"]["description"] for t in server.requests[0]["tools"]] == ["Search hotels.", "Find a city."]
+
+
+def test_a_loop_says_what_it_cannot_offer(serve: Serve) -> None:
+    with Policy().session("x") as session:
+        for tools, said in (
+            ([lambda city: city], "`<lambda>` is no name of a tool"),
+            ([search_hotels, search_hotels], "two tools are named `search_hotels`"),
+            ([GREP, GREP], "two tools are named `grep`"),
+            ([AsyncFinder()], "`AsyncFinder` is asynchronous: use `arun`"),
+        ):
+            with pytest.raises(TypeError, match=re.escape(said)):
+                WAYS[0](serve([]), session, tools=tools, execute=Tool())
 
 
 def test_asynchronous_functions_run_in_the_asynchronous_loop(serve: Serve) -> None:
