@@ -10,7 +10,6 @@ Both loops ask `Conversation` what to do; they differ only in how they wait.
 
 import asyncio
 import contextvars
-import inspect
 
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +23,7 @@ from ..session import Session
 from ..turns import Strategy, ToolChoice
 from .chat_completions import Response
 from .conversation import Conversation
+from .listener import Listener
 from .offered import Offered, Tools
 
 
@@ -56,8 +56,8 @@ def run(
     run, whatever the model calls. *on_text* gets the model's text as it comes, a digest too. *parallel* threads run the
     calls of one turn. *request_options* go into every request.
 
-    Raises what the client raises (after its own retries), TypeError where a tool cannot be run or has no name of its own,
-    LoopLimitExceeded with `on_limit="raise"`.
+    Raises what the client raises (after its own retries), what *on_text* raises once the response is in *messages*,
+    TypeError where a tool cannot be run or has no name of its own, LoopLimitExceeded with `on_limit="raise"`.
     """
     loop = Loop(max_tool_iterations=max_tool_iterations, on_limit=on_limit)
     offered = Tools(session, tools, execute)
@@ -74,7 +74,7 @@ def run(
         options=request_options,
     )
     create: Any = client.chat.completions.create
-    say = on_text or _silently
+    listener = Listener(on_text)
 
     def guarded(call: RequestedCall) -> Envelope:
         return offered.session.call(call.tool, call.arguments, offered.executor(call.tool), id=call.id)
@@ -85,18 +85,19 @@ def run(
         if stream:
             with made:
                 for chunk in made:
-                    if text := response.add(chunk):
-                        say(text)
-        elif text := response.read(made):
-            say(text)
+                    listener.say(response.add(chunk))
+        else:
+            listener.say(response.read(made))
 
         with chat.answering(response) as (calls, answers):
+            listener.check()
             for position, envelope in _each(guarded, calls, parallel):
                 answers[position] = envelope.to_json()
 
     result = chat.result()
     if result.ended == "digest":
-        say(result.answer)
+        listener.say(result.answer)
+        listener.check()
     return result
 
 
@@ -134,7 +135,7 @@ async def arun(
         options=request_options,
     )
     create: Any = client.chat.completions.create
-
+    listener = Listener(on_text)
     room = asyncio.Semaphore(parallel) if parallel else nullcontext()
 
     async def guarded(call: RequestedCall, answers: dict[int, str], position: int) -> None:
@@ -142,26 +143,24 @@ async def arun(
             envelope = await offered.session.acall(call.tool, call.arguments, offered.executor(call.tool), id=call.id)
         answers[position] = envelope.to_json()
 
-    async def say(text: str) -> None:
-        if text and on_text is not None and inspect.isawaitable(said := on_text(text)):
-            await said
-
     while loop.next():
         response = Response()
         made = await create(**chat.request(stream=stream))
         if stream:
             async with made:
                 async for chunk in made:
-                    await say(response.add(chunk))
+                    await listener.asay(response.add(chunk))
         else:
-            await say(response.read(made))
+            await listener.asay(response.read(made))
 
         with chat.answering(response) as (calls, answers):
+            listener.check()
             await _gathered([guarded(call, answers, position) for position, call in enumerate(calls)])
 
     result = chat.result()
     if result.ended == "digest":
-        await say(result.answer)
+        await listener.asay(result.answer)
+        listener.check()
     return result
 
 
@@ -188,9 +187,3 @@ async def _gathered(calls: Iterable[Coroutine[Any, Any, None]]) -> None:
                 group.create_task(call)
     except BaseExceptionGroup as failed:
         raise failed.exceptions[0] from None
-
-
-def _silently(text: str) -> None:
-    """
-    Nobody listens.
-    """

@@ -696,6 +696,28 @@ def test_a_listed_tool_needs_an_executor(either: Ways, serve: Serve) -> None:
         either(serve([]), session, tools=[GREP])
 
 
+def test_a_reply_is_kept_where_its_listener_fails(drive: Ways, serve: Serve) -> None:
+    heard: list[str] = []
+
+    def listen(text: str) -> None:
+        heard.append(text)
+        raise ValueError("listener")
+
+    async def alisten(text: str) -> None:
+        listen(text)
+
+    server = serve([Calls(grep(1, "a"), text="Let me look."), Text("done")])
+    messages, tool = [user()], Tool()
+    with Policy().session("listener") as session:
+        for on_text in (listen, alisten) if drive.asynchronous else (listen, listen):
+            with pytest.raises(ValueError, match="listener"):
+                drive(server, session, messages=messages, tools=[GREP], execute=tool, on_text=on_text)
+    assert [m["role"] for m in messages] == ["user", "assistant", "tool", "assistant"]
+    assert (messages[1]["content"], messages[-1]["content"]) == ("Let me look.", "done")
+    assert results(messages)[0]["error_type"] == "cancelled"
+    assert (len(heard), tool.ran) == (2, [])
+
+
 def test_on_text_may_be_asynchronous(serve: Serve) -> None:
     seen: list[str] = []
 
