@@ -7,7 +7,7 @@ from collections.abc import Callable
 from .chain import Chain
 from .guards.base import Guard
 from .guards.budget import FINISH
-from .state import SessionState, exhaust, time_of
+from .state import SessionState, exhaust
 from .types import Denial
 
 
@@ -73,11 +73,11 @@ def failed(chain: Chain, method: Callable[..., object]) -> Denial | None:
 
 def exhaustion(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str] | None:
     """
-    (code, message) of what has ended the session, as a model request that starts now would find it.
+    (code, message) of what has ended the session, as a model request that starts at its time *now_ms* would find it.
     """
     if state.exhausted is not None:
         return state.exhausted
-    cause = spent(chain, state, time_of(state, now_ms)) or turn_cause(chain, state, now_ms)
+    cause = spent(chain, state, max(now_ms, state.now_ms)) or turn_cause(chain, state, now_ms)
     return None if cause is None else (cause.code, cause.message)
 
 

@@ -431,3 +431,14 @@ def test_records_of_a_path_are_there_when_the_session_is_left(clock: Any, tmp_pa
     wanted = {"sig", "near_sig", "seq", "args_sim_max", "ctx_logged", "p_logged", "propensity", "mutates"}
     assert wanted <= lines[0].keys()
     assert {"result_hash", "result_hash_masked", "duration_ms", "http_status", "retry_after_ms"} <= lines[1].keys()
+
+
+def test_a_clock_that_was_set_back_does_not_use_up_the_sessions_time(clock: Any) -> None:
+    session = Policy([Budget(max_elapsed=60)]).session("s", clock=clock)
+    session.begin_turn()
+    clock.advance(-50)
+    session.request()
+    session.begin_turn()
+    assert (session.exhausted, session.child("kid").exhausted) == (False, False)
+    clock.advance(61)
+    assert session.exhausted_by == "budget.max_elapsed"
