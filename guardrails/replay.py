@@ -3,15 +3,18 @@ Decide again what was recorded: the offline shell around the same two functions.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 from typing import Any, NamedTuple
 
 from . import transitions
+from .amounts import settings_of
 from .chain import Chain
 from .complete import Prepared, complete
 from .decide import Decision, decide
 from .envelope import Envelope
 from .errors import SessionError
-from .state import SessionState
+from .state import SessionState, number, touch
+from .tool import Tool
 from .types import Outcome, Problem, ToolCall
 
 
@@ -40,31 +43,61 @@ class Replayed(NamedTuple):
         )
 
 
-def replay(chain: Chain, records: Iterable[Record], state: SessionState | None = None) -> Iterator[Replayed]:
+def replay(
+    chain: Chain, records: Iterable[Record], state: SessionState | None = None, *, tools: Iterable[Tool] = ()
+) -> Iterator[Replayed]:
     """
     The calls of one session, decided again from its records, in the order of their numbers.
 
-    Raises SessionError where a number is missing: what happened there is not known. *state* is where to start, and
-    holds the session's state at the end.
+    Each life of its name (`run`) begins with a new state, in the order in which the records first tell of them. A
+    child's limits are in its records; *tools* are those that the session was given beside its policy's, for what a
+    record says of a tool is not all that guards may ask of it. *state* is where to start, and holds the state at the
+    end. Raises SessionError where a number is missing: what happened there is not known.
     """
     if state is None:
         state = SessionState()
+    given = list(tools)
+    whole = chain.with_tools(given) if given else chain
+    lives: dict[str, list[Record]] = {}
+    for record in records:
+        lives.setdefault(record.get("run") or "", []).append(record)
+    for index, life in enumerate(lives.values()):
+        if index:
+            _begin_again(state)
+        yield from _replay_life(whole, sorted(life, key=lambda line: int(line["n"])), state)
+
+
+def _begin_again(state: SessionState) -> None:
+    fresh = SessionState()
+    for field in fields(state):
+        setattr(state, field.name, getattr(fresh, field.name))
+
+
+def _replay_life(chain: Chain, records: Iterable[Record], state: SessionState) -> Iterator[Replayed]:
     decisions: dict[int, Decision] = {}
-    for record in sorted(records, key=lambda line: int(line["n"])):
-        if record["event"] == "expire":
+    for record in records:
+        event, n, now = record["event"], record["n"], record["ts_ms"]
+        if event == "expire":
             # Found again by the event that came next.
             continue
-        if record["n"] > state.n + 1 + len(_overdue(state, record["ts_ms"])):
-            raise SessionError(f"the records of `{record['session_id']}` have a gap before event {record['n']}")
-        if record["event"] == "call":
-            decision = decide(chain, _call(record), state, record["ts_ms"], claim=record["claimed"])
-            decisions[record["n"]] = decision
+        if n > state.n + 1 + len(_overdue(state, now)):
+            raise SessionError(f"the records of `{record['session_id']}` have a gap before event {n}")
+        if event == "open" and "limits" in record:
+            chain = chain.with_budget(**settings_of(dict(record["limits"])))
+        if event == "call":
+            decision = decide(chain, _call(record), state, now, claim=record["claimed"])
+            decisions[n] = decision
             yield Replayed(record, decision)
-        elif record["event"] == "settle":
-            settled = decisions.pop(record["call_n"], None)
-            if settled is None:
-                raise SessionError(f"event {record['n']} settles a call that is not in the records")
-            complete(chain, settled, _prepared(record), state, record["ts_ms"])
+        elif event == "settle":
+            settled = decisions.get(record["call_n"])
+            if settled is not None:
+                complete(chain, settled, _prepared(record), state, now)
+            elif record["late"]:
+                # Of another life: its number is all that it has here.
+                touch(state, now)
+                number(state)
+            else:
+                raise SessionError(f"event {n} settles a call that is not in the records")
         else:
             _apply(chain, state, record, decisions)
 

@@ -5,6 +5,7 @@ The laws that hold for every policy, every session and every outcome.
 import asyncio
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +21,7 @@ from guardrails import (
     Policy,
     Rate,
     Retryable,
+    SessionError,
     SessionState,
     Streak,
     Summary,
@@ -31,7 +33,7 @@ from guardrails import (
 from guardrails.guards.base import Guard
 from guardrails.replay import replay
 from guardrails.session import Session
-from guardrails.sinks import MemorySink
+from guardrails.sinks import MemorySink, by_session
 
 
 NOW = 1_800_000_000.0
@@ -165,6 +167,31 @@ def test_a_replay_from_the_records_alone_is_exact(guards: list[Guard], story: li
     assert len(replayed) == sum(line["event"] == "call" for line in records)
     assert all(again.same for again in replayed)
     assert state.n == len(records)
+
+
+# A family shares its counters, so what rates and growth caps count of a session is not in its records alone.
+family_chains = chains.map(lambda made: [g for g in made if not isinstance(g, Rate | Growth)])
+
+
+@given(family_chains, stories, stories, st.sampled_from([{}, {"max_calls": 2}]))
+def test_a_replay_is_exact_for_a_session_with_tools_of_its_own_and_for_its_child(
+    guards: list[Guard], before: list[Any], within: list[Any], held: dict[str, int]
+) -> None:
+    clock, sink = Clock(), MemorySink()
+    policy = Policy(guards)
+    if policy.chain.budget is None or policy.chain.budget.max_calls is None:
+        held = {}
+    session = policy.session("law", tools=TOOLS, records=sink, clock=clock)
+    tell(session, clock, before, session.call)
+    # An exhausted session has no children, and one with less left than is asked for neither.
+    with suppress(SessionError), session.child("kid", **held) as child:
+        tell(child, clock, [event for event in within if event[0] != "extend"], child.call)
+    tell(session, clock, before, session.call)
+    sessions = by_session(map(made, sink.records))
+    for records in sessions.values():
+        state = SessionState()
+        assert all(again.same for again in replay(policy.chain, records, state, tools=TOOLS))
+        assert state.n == len(records)
 
 
 @given(chains, stories)

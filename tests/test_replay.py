@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Duplicates, Growth, Policy, Retryable, SessionError, SessionState
+from guardrails import Budget, Duplicates, Growth, Policy, Retryable, SessionError, SessionState, Tool, ToolFilter
 from guardrails.replay import Replayed, replay
 from guardrails.session import Session
-from guardrails.sinks import MemorySink
+from guardrails.sinks import MemorySink, by_session, read
+from guardrails.stores.memory import MemoryStore
 
 
 def ok(*_: Any) -> str:
@@ -19,7 +20,7 @@ def ok(*_: Any) -> str:
 def again(policy: Policy, sink: MemorySink, session: Session) -> list[Replayed]:
     state = SessionState()
     mine = [record for record in sink.records if record["session_id"] == session.id]
-    replayed = list(replay(policy.chain if session._parent is None else session._chain, mine, state))
+    replayed = list(replay(policy.chain, mine, state))
     assert state == session._read(lambda live, _: live)
     return replayed
 
@@ -99,3 +100,58 @@ def test_a_missing_record_is_an_error_and_not_a_guess(clock: Any) -> None:
         list(replay(policy.chain, [r for r in sink.records if r["n"] != 3]))
     with pytest.raises(SessionError, match="gap before event 2"):
         list(replay(policy.chain, [r for r in sink.records if r["n"] != 1]))
+
+
+def test_two_lives_of_one_name_in_one_file_are_replayed_one_after_the_other(clock: Any, tmp_path: Any) -> None:
+    def live() -> Policy:
+        policy = Policy([Budget(max_calls=3), Duplicates()])
+        with policy.session("trip-42", records=tmp_path / "calls.jsonl", clock=clock) as session:
+            for n in range(4):
+                session.call("a", {"n": n}, ok)
+        return policy
+
+    live()
+    chain = live().chain
+    records = by_session(read(tmp_path / "calls.jsonl"))["trip-42"]
+    assert len({record["run"] for record in records}) == 2
+    state = SessionState()
+    replayed = list(replay(chain, records, state))
+    assert [r.decision.code for r in replayed] == [None, None, None, "budget.max_calls"] * 2
+    assert all(r.same for r in replayed)
+    assert (state.calls, state.n) == (3, 7)
+
+
+def test_a_forgotten_session_begins_another_life(clock: Any) -> None:
+    policy, sink = Policy([Budget(max_calls=3)]), MemorySink()
+    session = policy.session("s", records=sink, clock=clock)
+    open_call = session.decide("a", {"n": 1}, id="1")
+    other = policy.session("s", records=sink, clock=clock)
+    other.forget()
+    session.call("b", {}, ok)
+    session.complete(open_call, "late")
+    session.complete(open_call, "later still")
+    assert len({record["run"] for record in sink.records}) == 2
+    assert [r.same for r in replay(policy.chain, sink.records)] == [True, True]
+
+
+def test_a_life_goes_on_in_the_next_session_object_and_after_packing(clock: Any) -> None:
+    policy, sink, store = Policy([Budget(max_calls=3)]), MemorySink(), MemoryStore(live=1)
+    for name in ("s", "other", "s", "other"):
+        policy.session(name, records=sink, clock=clock, store=store).call("a", {}, ok)
+    assert len({record["run"] for record in sink.records}) == 2
+    assert [record["n"] for record in sink.records if record["session_id"] == "s"] == [1, 2, 3, 4]
+
+
+def test_a_session_with_tools_of_its_own_is_replayed_with_them(clock: Any) -> None:
+    def find(x: int) -> int:
+        """Find."""
+        return x
+
+    tools = [Tool.of(find, cost_usd=0.5, timeout=3), Tool(name="look", polling=True)]
+    policy, sink = Policy([ToolFilter(), Budget(max_cost_usd=1.0), Duplicates()]), MemorySink()
+    session = policy.session("s", tools=tools, records=sink, clock=clock)
+    for tool in ("find", "other", "look", "look", "find", "find"):
+        session.call(tool, {"x": 1}, ok)
+    replayed = list(replay(policy.chain, sink.records, tools=tools))
+    assert [r.same for r in replayed] == [True] * 6
+    assert [r.same for r in replay(policy.chain, sink.records)] != [True] * 6

@@ -46,15 +46,18 @@ def read(path: str | os.PathLike[str], report: ReadReport | None = None) -> Iter
 def by_session(records: Iterable[Record], key: str = "session_id") -> dict[Any, list[Record]]:
     """
     *records* by their session, each session's in the order of its own number `n`; those without one come last.
+
+    A name that lived several times (`run`) has one life after the other, in the order in which they first appear.
     """
-    sessions: dict[Any, list[Record]] = {}
+    sessions: dict[Any, dict[Any, list[Record]]] = {}
     for record in records:
-        sessions.setdefault(record.get(key), []).append(record)
+        sessions.setdefault(record.get(key), {}).setdefault(record.get("run"), []).append(record)
 
-    for session in sessions.values():
-        session.sort(key=lambda record: n if isinstance(n := record.get("n"), int) else math.inf)
+    for lives in sessions.values():
+        for life in lives.values():
+            life.sort(key=lambda record: n if isinstance(n := record.get("n"), int) else math.inf)
 
-    return sessions
+    return {name: [record for life in lives.values() for record in life] for name, lives in sessions.items()}
 
 
 _SAME_DIGITS: Final = bytes(ord("0") if chr(code) in "0123456789" else ord(" ") for code in range(256))

@@ -49,3 +49,10 @@ def test_records_by_session_are_in_the_order_of_their_number() -> None:
         "b": [{"session_id": "b", "n": 1}],
         None: [{"n": 1}],
     }
+
+
+def test_two_lives_of_one_name_are_told_apart() -> None:
+    records: list[Record] = [
+        {"session_id": "s", "run": run, "n": n} for run, n in (("a", 2), ("b", 1), ("a", 1), ("b", 3), ("b", 2))
+    ]
+    assert [(r["run"], r["n"]) for r in by_session(records)["s"]] == [("a", 1), ("a", 2), ("b", 1), ("b", 2), ("b", 3)]
