@@ -88,8 +88,10 @@ def not_judged(chain: Chain, held: Mapping[str, Held], *, specified: bool, stabl
             case ToolFilter(unknown="deny") if chain.known is None:
                 lacks["tool_filter.unknown"] = "the policy does not list the tools there are; a host does"
     for name, setting in _ruled(chain):
-        if name in ("rate", "growth") or setting == "max_elapsed":
-            lacks[f"tools.{name}" if setting != "max_elapsed" else "tools.budget.max_elapsed"] = no_times
+        if name == Rate.name:
+            lacks["tools.rate"] = no_times
+        elif setting == "max_elapsed":
+            lacks["tools.budget.max_elapsed"] = no_times
         elif setting in ("max_turns", "max_tool_turns", "max_tool_iterations"):
             lacks["tools.budget.max_turns"] = no_turns
     return {name: reason for name, reason in lacks.items() if reason is not None}

@@ -5,9 +5,8 @@ What only changes the text of results is left out, for nobody reads it here. Wha
 lacks is taken out, and named by `lacking`.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from ..chain import Chain, Plan, Rule
 from ..guards.base import Guard
@@ -96,16 +95,9 @@ def _seen(guard: Guard, timed: bool, turned: bool) -> Guard | None:  # noqa: FBT
 
 def _seen_rule(rule: Rule, timed: bool) -> Rule:  # noqa: FBT001
     hidden = {guard.name for guard in (TEXT_ONLY if timed else (*TEXT_ONLY, *TIMED))}
-    guards: dict[str, Mapping[str, Any]] = {}
-    for name, settings in rule.guards.items():
-        if name in hidden:
-            continue
-        kept = settings
-        if name == Growth.name:
-            kept = {key: value for key, value in settings.items() if key != "max_requests_per_second"}
-        elif name == Budget.name and not timed:
-            kept = {key: value for key, value in settings.items() if key != "max_elapsed"}
-        guards[name] = kept
+    guards = {name: dict(settings) for name, settings in rule.guards.items() if name not in hidden}
+    if not timed:
+        guards.get(Budget.name, {}).pop("max_elapsed", None)
     return replace(rule, guards=guards)
 
 

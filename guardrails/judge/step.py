@@ -131,7 +131,11 @@ def finished(chain: Chain, admission: Pending, state: SessionState, evidence: in
 
     False where it is not that plain; nothing is changed then, and `complete` is to be asked.
     """
-    if plan.settles or plan.success_shapes or state.pending.get((admission.id, admission.sig)) is not admission:
+    if (
+        plan.settles
+        or plan.success_shapes
+        or state.pending.get(pending_key(admission.id, admission.sig, admission.seq)) is not admission
+    ):
         return False
     now = touch(state, now_ms)
     state.n += 1

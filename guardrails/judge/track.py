@@ -12,6 +12,7 @@ from typing import Any, Final
 from ..chain import Chain
 from ..guards.denials import Denials
 from ..packing import pack, unpack
+from ..state import pending_key
 from ..types import Outcome, ToolCall
 from .evidence import Past
 from .lens import Lens
@@ -115,9 +116,9 @@ def _fork(side: Side, chain: Chain) -> Side:
     """
     state = unpack(pack(side.state))
     running = [
-        (end_ms, state.pending[own.id, own.sig], *rest)
+        (end_ms, state.pending[key], *rest)
         for end_ms, own, *rest in side.running
-        if (own.id, own.sig) in state.pending
+        if (key := pending_key(own.id, own.sig, own.seq)) in state.pending
     ]
     return Side(chain, state, running)  # type: ignore[arg-type]
 
@@ -151,21 +152,22 @@ def track_of(packed: bytes, lens_of: LensOf) -> Track:
 
 def _side(side: Side) -> list[Any]:
     running = []
-    for end_ms, admission, call, outcome, evidence, plan in side.running:
+    for end_ms, admission, _, outcome, evidence, plan in side.running:
         # What was given up changes nothing when it comes.
-        if (admission.id, call.sig) in side.state.pending:
+        if pending_key(admission.id, admission.sig, admission.seq) in side.state.pending:
             error = [outcome.error_type, outcome.http_status, outcome.retry_after_ms]
             declared = [plan.tool.read_only, plan.tool.polling]
-            running.append([admission.id, call.sig, end_ms, evidence, error, declared])
+            running.append([admission.seq, end_ms, evidence, error, declared])
     return [b85encode(pack(side.state)).decode(), running]
 
 
 def _opened(packed: list[Any], chain: Chain, lens: Lens) -> Side:
     side = Side(chain, unpack(b85decode(packed[0])))
-    for call_id, sig, end_ms, evidence, (error_type, http_status, retry_after_ms), declared in packed[1]:
-        admission = side.state.pending[call_id, sig]
+    admissions = {pending.seq: pending for pending in side.state.pending.values()}
+    for seq, end_ms, evidence, (error_type, http_status, retry_after_ms), declared in packed[1]:
+        admission = admissions[seq]
         outcome = SUCCESS if error_type is None else Outcome(None, error_type, "", http_status, retry_after_ms)
-        call = ToolCall(admission.tool, None, call_id, None, sig)
+        call = ToolCall(admission.tool, None, admission.id, None, admission.sig)
         plan = lens.plan(admission.tool, *declared)
         side.running.append((end_ms, admission, call, outcome, evidence, plan))
     return side

@@ -1,0 +1,50 @@
+"""
+A recorded session as a policy case.
+"""
+
+import json
+
+from pathlib import Path
+
+import pytest
+
+from guardrails import Policy, SessionError
+from guardrails.judge.inputs import inputs
+from guardrails.judge.session_case import session_case
+from guardrails.policy_cases import read_cases, run_case
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> str:
+    told = [("s", "look", "1"), ("t", "look", "1"), ("s", "look", "1"), ("s", "look", "1"), ("s", "edit", "2")]
+    path = tmp_path / "data.jsonl"
+    path.write_text(
+        "".join(
+            json.dumps(
+                {"session_id": s, "tool": tool, "arguments": {"q": 1}, "result": r, "is_error": False, "ts": 1.8e9 + n}
+            )
+            + "\n"
+            for n, (s, tool, r) in enumerate(told)
+        )
+    )
+    return str(path)
+
+
+def test_the_case_expects_what_the_policy_says_and_holds(transcript: str) -> None:
+    policy = Policy.load("default")
+    text = session_case(policy, "default", inputs([transcript]), "s")
+    (case,) = read_cases(text).cases
+    assert run_case(policy.chain, case).passed
+    assert "duplicates.evidence" in text
+
+
+def test_only_one_source_is_meant(transcript: str, tmp_path: Path) -> None:
+    (tmp_path / "more.jsonl").write_text(Path(transcript).read_text())
+    policy = Policy.load("default")
+    one = session_case(policy, "default", inputs([transcript]), "t")
+    assert session_case(policy, "default", inputs([transcript, tmp_path / "more.jsonl"]), "t") == one
+
+
+def test_a_session_that_is_not_there_is_said(transcript: str) -> None:
+    with pytest.raises(SessionError, match="no session `nobody` in these files"):
+        session_case(Policy.load("default"), "default", inputs([transcript]), "nobody")
