@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Policy, SessionError
+from guardrails import Budget, Policy, SessionError, Tool, Validation
 
 
 class Name(enum.StrEnum):
@@ -61,3 +61,18 @@ def test_a_member_of_a_string_enumeration_names_a_tool(clock: Any) -> None:
     session = Policy([Budget(max_calls=1)]).session("s", clock=clock)
     decision = session.decide(Name.SEARCH, {}, id=Name.SEARCH)
     assert (type(decision.call.tool), decision.call.tool, type(decision.call.id)) == (str, "search", str)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('"x"', "the arguments must be a JSON object, not a string"),
+        ('"{\\"city\\": 1}"', "the arguments must be a JSON object, not a string"),
+        ("[1]", "the arguments must be an object, not an array"),
+        ("7", "the arguments must be an object, not an integer"),
+    ],
+)
+def test_a7_arguments_that_are_json_but_no_object_read_so(text: str, message: str, clock: Any) -> None:
+    tool = Tool(name="t", parameters={"type": "object"})
+    envelope = Policy([Validation()], tools=[tool]).session("s", clock=clock).call("t", text, ok)
+    assert (envelope.status, envelope.errors) == ("validation_error", [{"field": "", "message": message}])
