@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import re
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T", bound="Guard")
 Verdict = Denial | Nudge | None
+Codes = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(slots=True)
@@ -56,6 +57,8 @@ class Guard:
 
     name: ClassVar[str] = "guard"
     """The key in a policy file and the prefix of the codes; the class name in snake case."""
+    codes: ClassVar[Codes | None] = None
+    """The codes it says, each with the names of its `values`, for a policy's own wording; None: not told."""
     aliases: ClassVar[dict[str, str]] = {}
     """Other accepted spellings of settings."""
 

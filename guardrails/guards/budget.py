@@ -9,7 +9,7 @@ from annotated_types import Ge, Gt
 from ..state import SessionState
 from ..types import MICRO, Denial, ToolCall, micro_dollars
 from ..units import Duration
-from .base import Facts, Guard, Verdict, guard
+from .base import Codes, Facts, Guard, Verdict, guard
 
 
 SEEDS = {
@@ -30,6 +30,14 @@ class Budget(Guard):
     started call counts, whatever becomes of it. Calls of the last turn still run. A call whose estimate does not fit
     any more is refused alone while cheaper ones may still run.
     """
+
+    codes: ClassVar[Codes] = {
+        "budget.max_calls": ("limit", "used", "held"),
+        "budget.max_turns": ("limit", "used", "held"),
+        "budget.max_cost_usd": ("limit", "used", "estimate", "left"),
+        "budget.max_tokens": ("limit", "used", "estimate", "left"),
+        "budget.max_elapsed": ("limit", "used"),
+    }
 
     aliases: ClassVar[dict[str, str]] = SEEDS
 
@@ -189,6 +197,17 @@ class Budget(Guard):
         if self.max_elapsed is not None:
             shown["seconds_left"] = max(0, self.elapsed_left_ms(state, now_ms) or 0) // 1000
         return shown
+
+
+def check_reserve(max_cost_usd: float | None, reserve_usd: float) -> None:
+    """
+    Raise ValueError where *reserve_usd* leaves nothing of *max_cost_usd* for any call.
+    """
+    if max_cost_usd is not None and 0 < reserve_usd >= max_cost_usd:
+        held, limit = usd(micro_dollars(reserve_usd)), usd(micro_dollars(max_cost_usd))
+        raise ValueError(
+            f"final_answer_reserve_usd ({held}) must be below max_cost_usd ({limit}): nothing is left for calls"
+        )
 
 
 def ended(code: str, what: str, limit: str, used: object) -> Denial:

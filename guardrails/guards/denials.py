@@ -2,13 +2,13 @@
 End a session whose model does nothing but repeat refused calls.
 """
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
 from ..state import SessionState
 from ..types import Denial
-from .base import Guard, guard
+from .base import Codes, Guard, guard
 from .budget import FINISH, counted
 
 
@@ -21,6 +21,8 @@ class Denials(Guard):
     one strike; denials that say `retryable: true`, guard errors and a signature's first validation error are none.
     Turns are what `charge` and `begin_turn` say: a host that calls neither has one long turn, and this cap never acts.
     """
+
+    codes: ClassVar[Codes] = {"denials.max_turns_in_a_row": ("limit", "used")}
 
     max_turns_in_a_row: Annotated[int, Ge(1)] | None = 3
 

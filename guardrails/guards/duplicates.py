@@ -2,13 +2,13 @@
 Refuse a call whose answer is already there.
 """
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, ClassVar, Final, Literal
 
 from annotated_types import Ge, Le
 
 from ..state import Entry, SessionState
 from ..types import Denial, ErrorType, ToolCall
-from .base import Facts, Guard, Verdict, guard
+from .base import Codes, Facts, Guard, Verdict, guard
 
 
 IN_FLIGHT: Final = "duplicates.in_flight"
@@ -27,6 +27,13 @@ class Duplicates(Guard):
     that still runs is denied at once, a retry that the last envelope allowed is let through, what failed for a repairable
     cause may be repeated after another call, and polling tools are exempt.
     """
+
+    codes: ClassVar[Codes] = {
+        "duplicates.window": (),
+        "duplicates.stable": (),
+        "duplicates.evidence": (),
+        IN_FLIGHT: (),
+    }
 
     window: Annotated[int, Ge(1), Le(200)] = 5
     rule: Literal["always", "evidence"] = "always"

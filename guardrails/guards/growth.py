@@ -2,13 +2,13 @@
 Stop a session that runs away.
 """
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from annotated_types import Gt
 
 from ..state import SessionState
 from ..types import Denial, ToolCall
-from .base import Facts, Guard, Verdict, guard
+from .base import Codes, Facts, Guard, Verdict, guard
 from .budget import FINISH
 from .rate import arrived, conforms, gcra
 
@@ -24,6 +24,11 @@ class Growth(Guard):
     What it is for: 436 model requests at zero-second intervals, 224 a second, 436 million tokens in a minute. Unlike
     `rate`, which asks for patience, these caps are a fuse: generous, and final until someone extends the session.
     """
+
+    codes: ClassVar[Codes] = {
+        f"growth.{cap}": ("limit",)
+        for cap in ("max_calls_per_second", "max_requests_per_second", "max_tokens_per_minute")
+    }
 
     max_calls_per_second: Annotated[int, Gt(0)] | None = None
     max_requests_per_second: Annotated[int, Gt(0)] | None = None

@@ -2,13 +2,13 @@
 Space out the calls of a session or a tool.
 """
 
-from typing import Annotated, Final
+from typing import Annotated, ClassVar, Final
 
 from annotated_types import Gt
 
 from ..state import SessionState
 from ..types import Denial, ToolCall
-from .base import Facts, Guard, Verdict, guard
+from .base import Codes, Facts, Guard, Verdict, guard
 
 
 PERIODS: Final = {"max_calls_per_second": 1_000, "max_calls_per_minute": 60_000}
@@ -48,6 +48,12 @@ class Rate(Guard):
 
     A burst up to the limit is let through, then calls at the even rate.
     """
+
+    codes: ClassVar[Codes] = {
+        f"{prefix}.{cap}": ("limit", "wait_ms")
+        for prefix in ("rate", "tools.rate")
+        for cap in ("max_calls_per_second", "max_calls_per_minute")
+    }
 
     max_calls_per_second: Annotated[int, Gt(0)] | None = None
     max_calls_per_minute: Annotated[int, Gt(0)] | None = None

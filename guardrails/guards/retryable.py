@@ -10,7 +10,7 @@ from ..envelope import Envelope
 from ..state import SessionState
 from ..types import Denial, ErrorType, NextAction, Outcome, ToolCall
 from ..units import Duration
-from .base import Facts, Guard, Verdict, guard
+from .base import Codes, Facts, Guard, Verdict, guard
 
 
 TRANSIENT: Final[frozenset[ErrorType]] = frozenset(
@@ -49,6 +49,8 @@ class Retryable(Guard):
     the server named or an exponential one. After *max_same_error* failures of one kind in a row by one tool, the next
     says no. A call that comes before its wait is over is refused with the rest of the wait.
     """
+
+    codes: ClassVar[Codes] = {"retryable.wait": ("wait_ms",)}
 
     shapes_successes: ClassVar[bool] = False
 

@@ -2,13 +2,13 @@
 Cap consecutive calls of one tool.
 """
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
 from ..state import SessionState
 from ..types import Denial, ToolCall
-from .base import Facts, Guard, Verdict, guard
+from .base import Codes, Facts, Guard, Verdict, guard
 
 
 @guard
@@ -18,6 +18,11 @@ class Streak(Guard):
 
     Another tool in between resets both; a denied call does not extend them. Polling tools may be called for ever.
     """
+
+    codes: ClassVar[Codes] = {
+        "streak.max_same": ("limit", "used"),
+        "streak.max_failures": ("limit", "used"),
+    }
 
     max_same: Annotated[int, Ge(1)] | None = None
     max_failures: Annotated[int, Ge(1)] | None = None

@@ -3,13 +3,13 @@ Make a result self-contained: what was asked, how much there is, whether that is
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from ..envelope import Envelope
 from ..jsonable import dumps
 from ..state import SessionState
 from ..types import Outcome, ToolCall
-from .base import Facts, Guard, guard
+from .base import Codes, Facts, Guard, guard
 
 
 MAX_STRING: Final = 200
@@ -35,6 +35,8 @@ class Summary(Guard):
     A page that names a next cursor, says that there is more, or holds fewer elements than its own total is not
     complete, and the hint says how to go on.
     """
+
+    codes: ClassVar[Codes] = {}
 
     query: bool = True
     """Echo the arguments, strings cut at 200 characters and the whole at 1 KB."""

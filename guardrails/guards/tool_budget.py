@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Final
 
 from ..state import SessionState
 from ..types import Denial, Outcome, ToolCall, micro_dollars
-from .base import Facts, Guard, Verdict, guard
+from .base import Codes, Facts, Guard, Verdict, guard
 from .budget import Budget, counted, usd
 
 
@@ -20,6 +20,11 @@ class ToolBudget(Guard):
 
     Made of the `budget` of a policy's `tools:` rule, one guard for each limit; the counter is kept by tool name.
     """
+
+    codes: ClassVar[Codes] = {
+        f"tools.budget.{limit}": ("limit", "used")
+        for limit in ("max_calls", "max_turns", "max_cost_usd", "max_tokens", "max_elapsed")
+    }
 
     name: ClassVar[str] = "tools.budget"
 

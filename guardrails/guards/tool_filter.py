@@ -5,12 +5,12 @@ Say which tools may be called at all.
 import difflib
 
 from fnmatch import fnmatchcase
-from typing import Literal
+from typing import ClassVar, Literal
 
 from ..state import SessionState
 from ..types import Denial, ToolCall
 from ..units import Glob
-from .base import Facts, Guard, Verdict, guard
+from .base import Codes, Facts, Guard, Verdict, guard
 
 
 @guard
@@ -20,6 +20,12 @@ class ToolFilter(Guard):
 
     A tool is unknown where the policy or session names tools and this is none of them.
     """
+
+    codes: ClassVar[Codes] = {
+        "tool_filter.allow": (),
+        "tool_filter.deny": (),
+        "tool_filter.unknown": ("tools",),
+    }
 
     allow: tuple[Glob, ...] = ()
     """Globs; empty allows every tool."""

@@ -2,7 +2,7 @@
 Bound what the model reads of one result.
 """
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from annotated_types import Ge
 
@@ -10,7 +10,7 @@ from ..envelope import Envelope
 from ..state import SessionState
 from ..types import Outcome, ToolCall
 from ..units import ByteSize
-from .base import Facts, Guard, guard
+from .base import Codes, Facts, Guard, guard
 
 
 @guard
@@ -21,6 +21,8 @@ class Truncate(Guard):
     A string gets a suffix, a list keeps leading elements and a sentinel, an object goes into `_truncated_json`. The
     work is proportional to the limit, never to the result.
     """
+
+    codes: ClassVar[Codes] = {}
 
     max_bytes: Annotated[ByteSize, Ge(256)] = 65_536
 

@@ -2,10 +2,12 @@
 Refuse a call whose arguments do not fit the tool.
 """
 
+from typing import ClassVar
+
 from ..arguments import advice
 from ..state import SessionState
 from ..types import Denial, ToolCall
-from .base import Facts, Guard, Verdict, guard
+from .base import Codes, Facts, Guard, Verdict, guard
 
 
 @guard
@@ -15,6 +17,8 @@ class Validation(Guard):
 
     The check itself runs before every guard, at the boundary, since it also coerces what is signed.
     """
+
+    codes: ClassVar[Codes] = {"validation.arguments": ()}
 
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
         return False
