@@ -3,7 +3,7 @@ A policy ready to decide: the guards in order, and what applies to each tool.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from string import Template
 from typing import Any, Final
@@ -30,13 +30,20 @@ WINDOW: Final = 20
 class Rule:
     """
     One entry of a policy's `tools:` list: what is declared and overridden for the tools that *match*.
+
+    *match* is a glob of tool names, or several; *guards* has settings by the guard's name: `{"budget": {"max_calls": 3}}`.
+    A `Policy` checks it.
     """
 
-    match: tuple[str, ...]
-    declared: Mapping[str, Any]
-    guards: Mapping[str, Mapping[str, Any]]
+    match: str | tuple[str, ...]
+    declared: Mapping[str, Any] = field(default_factory=dict)
+    guards: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     mode: Mode | None = None
     on_error: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.match, str):
+            object.__setattr__(self, "match", (self.match,))
 
 
 @dataclass(slots=True)
@@ -217,12 +224,12 @@ class Chain:
 
     def worded(self, said: Denial) -> Denial:
         """
-        A denial in the policy's own words.
+        A denial in the policy's own words, each where the numbers it uses are there.
         """
         own = self.messages.get(said.code)
         if own is None:
             return said
-        words: dict[str, Any] = {key: Template(text).safe_substitute(said.values) for key, text in own.items()}
+        words: dict[str, Any] = {key: filled(text, said.values, getattr(said, key)) for key, text in own.items()}
         return replace(said, **words)
 
     def worded_hint(self, said: Nudge) -> str:
@@ -230,7 +237,7 @@ class Chain:
         A nudge's hint in the policy's own words.
         """
         own = self.messages.get(said.code, {}).get("hint")
-        return said.hint if own is None else Template(own).safe_substitute(said.values)
+        return said.hint if own is None else filled(own, said.values, said.hint)
 
     def __str__(self) -> str:
         if not self.guards:
@@ -250,6 +257,14 @@ class Chain:
 
     def __len__(self) -> int:
         return len(self.guards)
+
+
+def filled(text: str, values: Mapping[str, object], otherwise: str) -> str:
+    """
+    *text* with *values* for its placeholders; *otherwise* where one of them has none.
+    """
+    template = Template(text)
+    return template.safe_substitute(values) if values.keys() >= set(template.get_identifiers()) else otherwise
 
 
 def _acts(guard: Guard) -> bool:

@@ -8,7 +8,7 @@ but that state, and read no clock: the shells wait, lock and tell the time.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from .chain import Chain, Plan
+from .chain import Chain, Plan, filled
 from .envelope import Envelope
 from .exhaustion import turn_cause, used_up
 from .guards.base import Facts
@@ -250,7 +250,7 @@ def _refuse(
 def _over(chain: Chain, exhausted: tuple[str, str]) -> Denial:
     # The message is in the policy's words already, with the numbers of when it was kept.
     code, message = exhausted
-    hint = chain.messages.get(code, {}).get("hint", FINISH)
+    hint = filled(chain.messages.get(code, {}).get("hint", FINISH), {}, FINISH)
     return Denial(code=code, status="limit_reached", message=message, hint=hint, ends_session=True)
 
 

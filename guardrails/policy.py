@@ -66,7 +66,7 @@ class Policy:
         messages: Mapping[str, Mapping[str, str]] | None = None,
         name: str = "policy",
     ) -> None:
-        from .policy_check import checked_guards, checked_prices, checked_tools, wrong_words
+        from .policy_check import checked_guards, checked_prices, checked_rules, checked_tools, wrong_words
 
         self.name = name
         self.results = Results()
@@ -81,15 +81,17 @@ class Policy:
         ):
             if said not in known:
                 mistakes.append(f"unknown {what} `{said}`: use {', '.join(known[:-1])} or {known[-1]}")
-        mistakes += wrong_words(messages or {})
+        guards = list(guards)
+        mistakes += wrong_words(messages or {}, [guard for guard in guards if isinstance(guard, Guard)])
         self.prices = checked_prices(prices or {}, mistakes)
         given, known_tools = checked_guards(guards, mistakes), checked_tools(tools, mistakes)
+        known_rules = checked_rules(rules, mistakes)
         if mistakes:
             raise PolicyError(mistakes)
         self.chain = Chain(
             sorted(given, key=_place),
             tools=known_tools,
-            rules=rules,
+            rules=known_rules,
             mode=mode,
             on_error=on_error,
             merged=envelope == "merged",

@@ -6,15 +6,21 @@ import dataclasses
 
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints
 
+from .arguments import arguments_of
+from .chain import Rule
+from .errors import PolicyError
+from .guards import GUARDS
 from .guards.base import Guard
+from .guards.budget import Budget, check_reserve
 from .tool import Tool
 from .usage import Price
 
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+    from pydantic import TypeAdapter, ValidationError
 
 
 def checked_guards(guards: Iterable[Guard], mistakes: list[str]) -> list[Guard]:
@@ -31,7 +37,17 @@ def checked_guards(guards: Iterable[Guard], mistakes: list[str]) -> list[Guard]:
             mistakes.append(f"`{guard.name}` is given twice")
         else:
             valid += _checked(guard, guard.name, mistakes)
+            if isinstance(guard, Budget) and valid[-1:] and valid[-1].name == guard.name:
+                mistakes += _reserved(valid[-1])
     return valid
+
+
+def _reserved(guard: Any) -> list[str]:
+    try:
+        check_reserve(guard.max_cost_usd, guard.final_answer_reserve_usd)
+    except ValueError as error:
+        return [f"{guard.name}: {error}"]
+    return []
 
 
 def checked_tools(tools: Iterable[Tool | Callable[..., Any]], mistakes: list[str]) -> list[Tool]:
@@ -48,7 +64,79 @@ def checked_tools(tools: Iterable[Tool | Callable[..., Any]], mistakes: list[str
             mistakes.append(f"the tool `{tool.name}` is given twice")
         else:
             valid += _checked(tool, f"tools.{tool.name}", mistakes)
+            mistakes += _wrong_schema(tool.parameters, f"tools.{tool.name}.parameters")
     return valid
+
+
+def checked_rules(rules: Iterable[Rule], mistakes: list[str]) -> list[Rule]:
+    """
+    The rules that are valid; what is wrong with the others goes into *mistakes*.
+    """
+    valid: list[Rule] = []
+    for place, rule in enumerate(rules):
+        where = f"rules.{place}"
+        if not isinstance(rule, Rule):
+            mistakes.append(
+                f"{where}: `{rule!r:.80}` is no rule: write `Rule(match=..., declared={{...}}, guards={{...}})`"
+            )
+        else:
+            valid += _checked_rule(rule, where, mistakes)
+    return valid
+
+
+def _checked_rule(rule: Rule, where: str, mistakes: list[str]) -> list[Rule]:
+    from pydantic import ValidationError
+
+    from .policy_file.document import rule_adapter
+
+    names = {cls.name: cls.aliases for cls in GUARDS}
+    found = len(mistakes)
+    if not rule.match:
+        mistakes.append(f"{where}.match: a rule matches one glob of tool names at least")
+    declared: Any = _tuples(rule.declared)
+    guards: Any = rule.guards
+    if isinstance(guards, Mapping):
+        guards = {name: _named(own, names.get(name, {}), f"{where}.{name}", mistakes) for name, own in guards.items()}
+    match = tuple(rule.match) if isinstance(rule.match, (list, set, frozenset)) else rule.match
+    given = {"match": match, "declared": declared, "guards": guards, "mode": rule.mode, "on_error": rule.on_error}
+    try:
+        made = rule_adapter().validate_python(given)
+    except ValidationError as error:
+        mistakes += _told(error, where)
+        return []
+    mistakes += _wrong_schema(made["declared"].get("parameters"), f"{where}.declared.parameters")
+    return [] if mistakes[found:] else [Rule(**made)]
+
+
+def _named(settings: Any, aliases: Mapping[str, str], where: str, mistakes: list[str]) -> Any:
+    """
+    The settings of a guard under its own names for them.
+    """
+    if not isinstance(settings, Mapping):
+        return settings
+    named: dict[str, Any] = {}
+    for key, value in _tuples(settings).items():
+        name = aliases.get(key, key)
+        if name in named:
+            mistakes.append(f"{where}: `{name}` is given twice, once as `{key}`")
+        named[name] = value
+    return named
+
+
+def _tuples(settings: Any) -> Any:
+    if not isinstance(settings, Mapping):
+        return settings
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
+
+
+def _wrong_schema(parameters: Any, where: str) -> list[str]:
+    if not isinstance(parameters, Mapping):
+        return []
+    try:
+        arguments_of(parameters)
+    except PolicyError as error:
+        return [f"{where}: {mistake}" for mistake in error.mistakes]
+    return []
 
 
 def checked_prices(prices: Mapping[str, Price | Mapping[str, float]], mistakes: list[str]) -> dict[str, Price]:
@@ -67,32 +155,91 @@ def checked_prices(prices: Mapping[str, Price | Mapping[str, float]], mistakes: 
     return valid
 
 
-def wrong_words(messages: Mapping[str, Mapping[str, str]]) -> list[str]:
+def wrong_words(messages: Mapping[str, Mapping[str, str]], guards: Iterable[Guard]) -> list[str]:
     """
-    What is wrong with a policy's own wording.
+    What is wrong with a policy's own wording of what *guards* and those of the library say.
     """
-    return [
-        f"messages.{code}: `{key}` is no text of a denial: use message and hint, each a string"
-        for code, words in messages.items()
-        for key, text in words.items()
-        if key not in ("message", "hint") or not isinstance(text, str)
-    ]
+    from .policy_file.messages import wrong_code, wrong_numbers
+
+    own = [guard for guard in guards if type(guard) not in GUARDS]
+    found: list[str] = []
+    for code, words in messages.items():
+        where = f"messages.{code}"
+        if not isinstance(words, Mapping):
+            found.append(f"{where}: `{words!r:.80}` is no wording: write {{'message': ..., 'hint': ...}}")
+            continue
+        found += [
+            f"{where}: `{key}` is no text of a denial: use message and hint, each a string"
+            for key, text in words.items()
+            if key not in ("message", "hint") or not isinstance(text, str)
+        ]
+        wrong = wrong_code(code, own)
+        found += [f"{where}: {said}" for said in ([wrong] if wrong else wrong_numbers(code, words, own))]
+    return found
 
 
 def _checked(given: Any, where: str, mistakes: list[str]) -> list[Any]:
-    from pydantic import ValidationError
+    from pydantic import PydanticUserError, ValidationError
 
-    lists: dict[str, Any] = {
-        f.name: tuple(value) for f in dataclasses.fields(given) if isinstance(value := getattr(given, f.name), list)
-    }
     kind: Any = type(given)
     try:
+        hints = get_type_hints(kind, include_extras=True)
+        lists: dict[str, Any] = {
+            f.name: tuple(value)
+            for f in dataclasses.fields(given)
+            if isinstance(value := getattr(given, f.name), list) and _takes_tuple(hints[f.name])
+        }
         return [adapter(kind).validate_python(dataclasses.replace(given, **lists))]
     except ValidationError as error:
-        for found in error.errors(include_url=False):
-            place = ".".join(str(part) for part in (where, *found["loc"]))
-            mistakes.append(f"{place}: {found['msg'].lower()}, got `{found['input']!r:.80}`")
+        mistakes += _told(error, where)
+    except (PydanticUserError, NameError) as error:
+        mistakes += _unknown_types(kind, where) or [f"{where}: its settings cannot be checked: {_first_line(error)}"]
+    return []
+
+
+def _told(error: "ValidationError", where: str) -> list[str]:
+    told = []
+    for found in error.errors(include_url=False):
+        place = ".".join(str(part) for part in (where, *found["loc"]))
+        said = found["msg"].removeprefix("Value error, ")
+        said = said if found["type"] == "value_error" else f"{said.lower()}, got `{found['input']!r:.80}`"
+        told.append(f"{place}: {said}")
+    return told
+
+
+def _unknown_types(kind: Any, where: str) -> list[str]:
+    """
+    The settings whose types pydantic cannot check, one by one.
+    """
+    from pydantic import PydanticUserError
+
+    told = []
+    try:
+        hints = get_type_hints(kind, include_extras=True)
+    except NameError:
         return []
+    for field in dataclasses.fields(kind):
+        try:
+            adapter(hints[field.name])
+        except PydanticUserError as error:
+            shown = getattr(field.type, "__name__", None) or str(field.type)
+            told.append(f"{where}.{field.name}: the type `{shown}` cannot be checked: {_first_line(error)}")
+    return told
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0].partition(". ")[0]
+
+
+def _takes_tuple(hint: Any) -> bool:
+    return get_origin(hint) is tuple or hint is tuple or any(_takes_tuple(part) for part in _parts(hint))
+
+
+def _parts(hint: Any) -> tuple[Any, ...]:
+    kind = get_origin(hint)
+    if kind is Annotated:
+        return get_args(hint)[:1]
+    return get_args(hint) if kind in (Union, UnionType) else ()
 
 
 @lru_cache(maxsize=256)

@@ -244,10 +244,21 @@ def test_a_policys_own_words_hold_for_every_refusal_of_a_cause(clock: Any) -> No
     ],
 )
 def test_every_code_takes_a_policys_own_words(code: str, guards: Any, calls: Any, clock: Any) -> None:
-    session = make(clock, *guards, messages={code: {"message": "Mine $limit.", "hint": "Go on."}})
+    words = "Mine $limit." if code == "streak.max_same" else "Mine 1."
+    session = make(clock, *guards, messages={code: {"message": words, "hint": "Go on."}})
     envelope = [session.call(tool, {"n": n}, ok) for tool, n in calls][-1]
     assert (envelope.code, envelope.next_action_hint) == (code, "Go on.")
-    assert envelope.message in ("Mine $limit.", "Mine 1.")
+    assert envelope.message == "Mine 1."
+
+
+def test_words_give_way_to_the_librarys_own_where_their_numbers_are_not_there(clock: Any) -> None:
+    messages = {"budget.max_cost_usd": {"message": "Over $limit.", "hint": "Stop at $limit."}}
+    tools = [Tool(name="dear", cost_usd=0.9), Tool(name="t", cost_usd=0.5)]
+    session = make(clock, Budget(max_cost_usd=0.5), messages=messages, tools=tools)
+    assert session.call("dear", {}, ok).limit_message == "This call is estimated at $0.90, $0.50 is left."
+    last, refused = session.call("t", {}, ok), session.call("t", {"n": 1}, ok)
+    assert (last.limit_message, refused.limit_message) == ("Over $0.50.", "Over $0.50.")
+    assert refused.next_action_hint == "Write the final answer from what you have."
 
 
 def test_the_hint_of_a_nudge_can_be_worded_too(clock: Any) -> None:

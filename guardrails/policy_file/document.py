@@ -12,11 +12,16 @@ from functools import lru_cache
 from os import PathLike
 from typing import Annotated, Any, Final, Literal
 
+from ..arguments import arguments_of
 from ..chain import Rule
 from ..envelope import OPTIONAL
+from ..errors import PolicyError
 from ..guards import GUARDS
+from ..guards.budget import Budget, check_reserve
 from ..tool import Tool
+from ..units import Glob
 from ..usage import Price
+from .messages import known_code, known_numbers, with_codes
 
 
 if typing.TYPE_CHECKING:
@@ -31,28 +36,27 @@ def adapter() -> "TypeAdapter[dict[str, Any]]":
     """
     pydantic's check of a whole document.
     """
-    from pydantic import ConfigDict, Field, TypeAdapter
+    from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
 
-    strict = ConfigDict(extra="forbid", strict=True)
-    guards: dict[str, Any] = {cls.name: _typed(cls, strict) for cls in GUARDS}
+    strict = _strict()
+    budget: Any = Annotated[_typed(Budget, strict), AfterValidator(_reserving)]
+    guards: dict[str, Any] = {cls.name: budget if cls is Budget else _typed(cls, strict) for cls in GUARDS}
     price = _typed(Price, strict)
     message = _dictionary("Message", {"message": str, "hint": str}, strict)
-    hints = _hints(Tool)
-    declared = {f.name: hints[f.name] for f in dataclasses.fields(Tool) if f.name not in ("name", "description")}
-    declared["parameters"] = dict[str, Any]
-    declared["annotations"] = dict[str, Any]
+    code = Annotated[str, AfterValidator(known_code)]
+    messages = dict[code, Annotated[message, BeforeValidator(known_numbers)]]  # type: ignore[valid-type]
+    ruled = rule_guards(strict)
     mode = Literal["enforce", "observe", "off"]
-    match = Annotated[str, Field(min_length=1)] | Annotated[list[str], Field(min_length=1)]
     rule = _dictionary(
         "ToolRule",
         {
-            "match": match,
-            **declared,
+            "match": Glob | Annotated[list[Glob], Field(min_length=1)],
+            **declarations(),
             "mode": mode,
             "on_error": Literal["deny", "allow"],
-            **{cls.name: guards[cls.name] for cls in RULE_GUARDS},
+            **ruled,
             # A word of both: what is declared of the tool, or how its failures are judged.
-            "retryable": bool | guards["retryable"],
+            "retryable": bool | ruled["retryable"],
         },
         strict,
         required=frozenset({"match"}),
@@ -66,7 +70,7 @@ def adapter() -> "TypeAdapter[dict[str, Any]]":
             "envelope": Literal["nested", "merged"],
             "fields": list[Literal[tuple(sorted(OPTIONAL))]],  # type: ignore[misc]
             "prices": dict[str, price],  # type: ignore[valid-type]
-            "messages": dict[str, message],  # type: ignore[valid-type]
+            "messages": Annotated[messages, BeforeValidator(with_codes)],
             "tools": list[rule],  # type: ignore[valid-type]
             **guards,
         },
@@ -74,6 +78,62 @@ def adapter() -> "TypeAdapter[dict[str, Any]]":
         doc="A policy: one key for each guard of the chain, and what is known of the tools.",
     )
     return TypeAdapter(document)
+
+
+@lru_cache(maxsize=1)
+def rule_adapter() -> "TypeAdapter[dict[str, Any]]":
+    """
+    pydantic's check of what a `Rule` written in code declares and sets; its parameters are checked with the tool's.
+    """
+    from pydantic import TypeAdapter
+
+    strict = _strict()
+    declared = _dictionary("Declared", {**declarations(), "parameters": Any}, strict)
+    set_ = _dictionary("Guards", rule_guards(strict), strict)
+    mode, on_error = Literal["enforce", "observe", "off"] | None, Literal["deny", "allow"] | None
+    fields = {"match": tuple[Glob, ...], "declared": declared, "guards": set_, "mode": mode, "on_error": on_error}
+    return TypeAdapter(_dictionary("Rule", fields, strict))
+
+
+def declarations() -> dict[str, Any]:
+    """
+    The type of each thing that a rule can declare of a tool.
+    """
+    from pydantic import AfterValidator
+
+    hints = _hints(Tool)
+    declared = {f.name: hints[f.name] for f in dataclasses.fields(Tool) if f.name not in ("name", "description")}
+    declared["parameters"] = Annotated[dict[str, Any], AfterValidator(_defining)]
+    declared["annotations"] = dict[str, Any]
+    return declared
+
+
+def rule_guards(config: Any) -> dict[str, Any]:
+    """
+    The type of the settings of each guard that a rule can set.
+    """
+    guards = {cls.name: _typed(cls, config) for cls in RULE_GUARDS if cls is not Budget}
+    # A tool has no final answer to hold money back for.
+    return {"budget": _typed(Budget, config, name="ToolBudget", without=("final_answer_reserve_usd",)), **guards}
+
+
+def _reserving(settings: dict[str, Any]) -> dict[str, Any]:
+    check_reserve(settings.get("max_cost_usd"), settings.get("final_answer_reserve_usd", 0.0))
+    return settings
+
+
+def _defining(parameters: dict[str, Any]) -> dict[str, Any]:
+    try:
+        arguments_of(parameters)
+    except PolicyError as error:
+        raise ValueError(str(error)) from None
+    return parameters
+
+
+def _strict() -> Any:
+    from pydantic import ConfigDict
+
+    return ConfigDict(extra="forbid", strict=True)
 
 
 def other_names() -> dict[str, dict[str, str]]:
@@ -121,15 +181,15 @@ def _plain(settings: dict[str, Any]) -> dict[str, Any]:
     return {key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
 
 
-def _typed(cls: type, config: Any) -> Any:
+def _typed(cls: type, config: Any, *, name: str | None = None, without: tuple[str, ...] = ()) -> Any:
     hints = _hints(cls)
-    fields = {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.name != "per_tool"}
+    fields = {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.name not in ("per_tool", *without)}
     required = frozenset(
         f.name
         for f in dataclasses.fields(cls)
         if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
     )
-    return _dictionary(cls.__name__, fields, config, required=required, doc=cls.__doc__)
+    return _dictionary(name or cls.__name__, fields, config, required=required, doc=cls.__doc__)
 
 
 def _dictionary(
@@ -140,10 +200,10 @@ def _dictionary(
     required: frozenset[str] = frozenset(),
     doc: str | None = None,
 ) -> Any:
-    from typing_extensions import NotRequired, TypedDict
+    from typing_extensions import TypedDict
 
     make: Any = TypedDict  # made at run time, from the guards there are
-    made = make(name, {k: kind if k in required else NotRequired[kind] for k, kind in fields.items()})
+    made = make(name, {k: kind if k in required else typing.NotRequired[kind] for k, kind in fields.items()})
     made.__pydantic_config__ = config
     made.__doc__ = doc
     return made

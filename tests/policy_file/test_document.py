@@ -7,9 +7,16 @@ from typing import Any
 
 import pytest
 
-from guardrails import Policy, PolicyError
+from guardrails import Guard, Policy, PolicyError, guard
 from guardrails.guards import GUARDS
 from guardrails.policy_file.document import adapter
+
+
+@guard
+class Mine(Guard):
+    """
+    A person's own guard.
+    """
 
 
 RULES = """
@@ -74,6 +81,15 @@ def test_every_guard_has_its_key() -> None:
         ("budget: {max_calls: '20'}", "write 20"),
         ("prices: {m: {output_mtok: 1}}", "input_mtok"),
         ("fields: [progres]", "progress"),
+        ("tools: [{match: x, parameters: {type: strng}}]", "the schema of the arguments is not valid"),
+        ("tools: [{match: 'b['}]", "a `[` that is never closed"),
+        ("tools: [{match: [a, '']}]", "an empty glob"),
+        ("tool_filter: {deny: ['rm[']}", "a `[` that is never closed"),
+        ("budget: {max_cost_usd: 0.5, final_answer_reserve_usd: 0.6}", "($0.60) must be below max_cost_usd ($0.50)"),
+        ("tools: [{match: x, budget: {final_answer_reserve_usd: 1}}]", "unknown key `final_answer_reserve_usd`"),
+        ("messages: {budget.max_cals: {message: x}}", "no guard says `budget.max_cals`, did you mean"),
+        ("messages: {budget.max_calls: {message: $limt}}", "`$limt` stands for nothing here, did you mean `limit`?"),
+        ("messages: {budget.max_calls: {mesage: x}}", "unknown key `mesage`, did you mean `message`?"),
     ],
 )
 def test_a_mistake_is_told_with_its_place_and_a_way_out(text: str, mistake: str, tmp_path: Path) -> None:
@@ -81,3 +97,25 @@ def test_a_mistake_is_told_with_its_place_and_a_way_out(text: str, mistake: str,
         load(f"version: 1\n{text}\n", tmp_path)
     assert mistake in str(error.value)
     assert "policy.yaml:2:" in str(error.value)
+
+
+def test_mistakes_of_every_kind_are_told_at_once(tmp_path: Path) -> None:
+    text = """version: 1
+budget: {max_cost_usd: 1, final_answer_reserve_usd: 1}
+tools:
+  - {match: "b[", parameters: {type: strng}}
+messages:
+  budget.max_cals: {message: x}
+  streak.max_same: {message: $n}
+"""
+    with pytest.raises(PolicyError) as error:
+        load(text, tmp_path)
+    places = [mistake.partition("policy.yaml:")[2].partition(": ")[0] for mistake in error.value.mistakes]
+    assert places == ["2:9", "4:13", "4:31", "6:3", "7:20"]
+
+
+def test_words_for_a_guard_of_ones_own_need_that_guard(tmp_path: Path) -> None:
+    text = "version: 1\nmessages: {mine.limit: {message: $n}}\n"
+    with pytest.raises(PolicyError, match=r"no guard says `mine\.limit`"):
+        load(text, tmp_path)
+    assert Policy.load(tmp_path / "policy.yaml", guards=[Mine()]).chain.messages

@@ -1,0 +1,95 @@
+"""
+The codes that a policy may word in its own way, and the numbers that each wording may use.
+"""
+
+from collections.abc import Iterable, Mapping
+from string import Template
+from typing import Any, Final
+
+from ..guards import GUARDS
+from ..guards.base import Guard
+from ..guards.tool_budget import ToolBudget
+from .wording import suggestion
+
+
+Numbers = tuple[str, ...] | None
+"""Names of the numbers behind a message; None: not known."""
+
+
+def codes_of(guard: type[Guard] | Guard) -> dict[str, Numbers]:
+    """
+    What *guard* may say, the failure of its own included.
+    """
+    return {**(guard.codes or {}), f"{guard.name}.error": ()}
+
+
+CODES: Final[Mapping[str, Numbers]] = {
+    code: numbers for cls in (*GUARDS, ToolBudget) for code, numbers in codes_of(cls).items()
+}
+"""Those of the library's guards."""
+_PREFIXES: Final = frozenset(code.partition(".")[0] for code in CODES)
+
+
+def wrong_code(code: str, own: Iterable[Guard] = ()) -> str | None:
+    """
+    What is wrong with *code* in a policy whose own guards are *own*; None: it may be worded.
+    """
+    guards = list(own)
+    known: dict[str, Numbers] = dict(CODES)
+    for guard in guards:
+        known |= codes_of(guard)
+    # A guard that does not say which codes it has may have any that begin with its name.
+    if code in known or any(code.startswith(f"{guard.name}.") for guard in guards if guard.codes is None):
+        return None
+    return f"no guard says `{code}`{suggestion(code, list(known))}"
+
+
+def wrong_numbers(code: str, words: object, own: Iterable[Guard] = ()) -> list[str]:
+    """
+    The `$placeholders` of *words* that stand for nothing in what is said under *code*.
+    """
+    known: dict[str, Numbers] = dict(CODES)
+    for guard in own:
+        known |= codes_of(guard)
+    numbers = known.get(code)
+    if numbers is None or not isinstance(words, Mapping):
+        return []
+    texts = [text for text in words.values() if isinstance(text, str)]
+    used = dict.fromkeys(name for text in texts for name in Template(text).get_identifiers())
+    there = ", ".join(f"`${name}`" for name in numbers) or "none"
+    return [
+        f"`${name}` stands for nothing here{suggestion(name, list(numbers))}; there are: {there}"
+        for name in used
+        if name not in numbers
+    ]
+
+
+# For the check of a document; what is about a person's own guards is checked once these are known.
+
+
+def with_codes(messages: Any) -> Any:
+    """
+    Each wording together with its code, so that both can be looked at in one place.
+    """
+    return {code: (code, words) for code, words in messages.items()} if isinstance(messages, dict) else messages
+
+
+def known_code(code: str) -> str:
+    """
+    *code*; raises ValueError where it begins like those of a guard of the library and is none of them.
+    """
+    wrong = wrong_code(code) if code.partition(".")[0] in _PREFIXES else None
+    if wrong is not None:
+        raise ValueError(wrong)
+    return code
+
+
+def known_numbers(worded: tuple[str, Any]) -> Any:
+    """
+    The words of (code, words); raises ValueError for placeholders that stand for nothing.
+    """
+    code, words = worded
+    wrong = wrong_numbers(code, words)
+    if wrong:
+        raise ValueError("; ".join(wrong))
+    return words

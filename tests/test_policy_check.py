@@ -1,0 +1,120 @@
+"""
+What is written in code is held to the rules of a file.
+"""
+
+from typing import Annotated, Any
+
+import pytest
+
+from annotated_types import Ge
+
+from guardrails import Budget, Guard, Policy, PolicyError, Rule, Tool, guard
+
+
+class Client:
+    pass
+
+
+@guard
+class Words(Guard):
+    words: list[str] | None = None
+    either: tuple[str, ...] | str = ()
+    count: Annotated[int, Ge(0)] = 0
+
+
+@guard
+class Lost(Guard):
+    where: "Nowhere" = None  # type: ignore[name-defined] # noqa: F821
+
+
+@guard
+class Holds(Guard):
+    client: Client | None = None
+    words: tuple[str, ...] = ()
+
+
+def mistakes(*guards: Any, **settings: Any) -> list[str]:
+    with pytest.raises(PolicyError) as caught:
+        Policy(guards, **settings)
+    return caught.value.mistakes
+
+
+# Own guards
+
+
+def test_a_list_becomes_a_tuple_only_where_the_setting_is_one() -> None:
+    made: Any = next(iter(Policy([Words(words=["a"], either=["b"])]).chain))  # type: ignore[arg-type]
+    assert (made.words, made.either) == (["a"], ("b",))
+
+
+def test_a_setting_that_cannot_be_checked_is_named() -> None:
+    (said,) = mistakes(Holds(client=Client()))
+    assert said.startswith("holds.client: the type `")
+    assert said.partition("` cannot be checked: ")[2].startswith("Unable to generate pydantic-core schema for <class")
+    assert mistakes(Lost()) == ["lost: its settings cannot be checked: name 'Nowhere' is not defined"]
+
+
+# Rules
+
+
+@pytest.mark.parametrize("match", ["pay_*", ("pay_*",), ["pay_*"]])
+def test_a_rule_may_match_one_glob_or_several(match: Any, clock: Any) -> None:
+    rule = Rule(match=match, guards={"budget": {"max_tool_calls": 0}})
+    session = Policy(rules=[rule]).session("s", clock=clock)
+    said = [session.call(tool, {}, lambda *_: 1).code for tool in ("pay_now", "read")]
+    assert said == ["tools.budget.max_calls", None]
+
+
+def test_a_rule_takes_what_people_write() -> None:
+    declared = {"timeout": "2s", "ask_user": ["city"], "annotations": {"readOnlyHint": True}, "parameters": lambda x: x}
+    plan = Policy(rules=[Rule(match="t", declared=declared)]).chain.plan("t")
+    assert (plan.tool.timeout, plan.tool.ask_user, plan.tool.read_only) == (2.0, ("city",), True)
+    assert plan.arguments is not None
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({"match": "x"}, "is no rule: write `Rule(match=..., declared={...}, guards={...})`"),
+        (Rule(match="b["), "rules.0.match.0: a glob with a `[` that is never closed"),
+        (Rule(match=""), "rules.0.match.0: an empty glob"),
+        (Rule(match=()), "rules.0.match: a rule matches one glob"),
+        (Rule(match=7), "rules.0.match: input should be a valid tuple"),  # type: ignore[arg-type]
+        (Rule(match="x", declared={"pollng": True}), "rules.0.declared.pollng: extra inputs"),
+        (Rule(match="x", declared={"cost_usd": -1.0}), "rules.0.declared.cost_usd: input should be greater than"),
+        (Rule(match="x", declared={"parameters": {"type": "strng"}}), "rules.0.declared.parameters: the schema of"),
+        (Rule(match="x", declared=7), "rules.0.declared: input should be"),  # type: ignore[arg-type]
+        (Rule(match="x", guards={"budgt": {}}), "rules.0.guards.budgt: extra inputs"),
+        (Rule(match="x", guards={"growth": {}}), "rules.0.guards.growth: extra inputs"),
+        (Rule(match="x", guards={"budget": {"max_calls": "3"}}), "rules.0.guards.budget.max_calls: input should be"),
+        (Rule(match="x", guards={"budget": {"final_answer_reserve_usd": 1.0}}), "final_answer_reserve_usd: extra"),
+        (Rule(match="x", guards={"budget": {"max_calls": 1, "max_tool_calls": 2}}), "`max_calls` is given twice"),
+        (Rule(match="x", guards={"rate": {"per_tool": True}}), "rules.0.guards.rate.per_tool: extra inputs"),
+        (Rule(match="x", guards={"budget": 3}), "rules.0.guards.budget: input should be"),  # type: ignore[dict-item]
+        (Rule(match="x", mode="on"), "rules.0.mode: input should be 'enforce'"),  # type: ignore[arg-type]
+        (Rule(match="x", on_error="ignore"), "rules.0.on_error: input should be 'deny'"),
+    ],
+)
+def test_a_rule_with_a_mistake_is_refused(rule: Any, said: str) -> None:
+    found = mistakes(rules=[rule])
+    assert len(found) == 1
+    assert said in found[0]
+
+
+def test_the_mistakes_of_all_rules_guards_and_tools_are_told_at_once() -> None:
+    found = mistakes(
+        Budget(max_cost_usd=0.5, final_answer_reserve_usd=0.5),
+        rules=[Rule(match="b[", declared={"pollng": True}), Rule(match="x", guards={"streak": {"max_same": 0}})],
+        tools=[Tool(name="t", parameters={"type": "strng"})],
+        messages={"budget.nope": {"message": "x"}},
+    )
+    expected = [
+        "messages.budget.nope: ",
+        "budget: final_answer_reserve_usd ($0.50) must be below max_cost_usd ($0.50)",
+        "tools.t.parameters: the schema of the arguments is not valid",
+        "rules.0.match.0: ",
+        "rules.0.declared.pollng: ",
+        "rules.1.guards.streak.max_same: ",
+    ]
+    assert len(found) == len(expected)
+    assert [said for said, start in zip(found, expected, strict=True) if not said.startswith(start)] == []
