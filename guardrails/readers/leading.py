@@ -25,11 +25,16 @@ def leading_values(head: str) -> list[Any]:
     if not lines:
         return []
 
-    values = [value for line in lines if (value := _container(line)) is not None]
-    if lines[0].strip() not in (b"[", b"{") and values:
-        # The last line may be cut; the only one of a head without a line end is.
-        last = None if _container(lines[-1]) is not None else completed(lines[-1])
-        return values if last is None else [*values, last]
+    if lines[0].strip() not in (b"[", b"{"):
+        values = [value for line in lines[:-1] if (value := _container(line)) is not None]
+        last = _container(lines[-1])
+        if last is None and values:
+            # A head ends in mid-line.
+            last = completed(lines[-1])
+        if last is not None:
+            values.append(last)
+        if values:
+            return values
 
     whole = _container(text)
     if whole is None:
