@@ -11,6 +11,7 @@ from .envelope import Envelope
 from .exhaustion import first_cause, progress
 from .guards.base import Facts
 from .guards.budget import FINISH
+from .jsonable import exact
 from .signature import masked_result_hash, result_hash
 from .state import SessionState, exhaust, number, pending_key, set_meter, settle, touch
 from .truncation import Rendered, render
@@ -40,8 +41,12 @@ def prepare(outcome: Outcome, max_bytes: int) -> Prepared:
         outcome = _spoken(outcome, own)
     if outcome.error_type is not None:
         kept = None if outcome.value is None else render(outcome.value, max_bytes)
+        if kept is not None:
+            kept.payload = exact(kept.payload)
         return Prepared(outcome, kept, masked_result_hash(evidence(outcome, kept)), own)
     rendered = render(outcome.value, max_bytes)
+    # A record or a cached result may hold it for long.
+    rendered.payload = exact(rendered.payload)
     # A cut result is told apart from another by how long it really was.
     return Prepared(outcome, rendered, result_hash(rendered.payload, rendered.original_bytes), own)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from .jsonable import dumps
+from .jsonable import dumps, exact
 from .state import Entry, SessionState
 from .types import Outcome
 
@@ -34,7 +34,7 @@ def failure(outcome: Outcome) -> bytes:
     """
     What is kept of a call that failed and brought nothing; JSON.
     """
-    return dumps({"error_type": outcome.error_type, "error_message": outcome.error_message}) or b"null"
+    return exact(dumps({"error_type": outcome.error_type, "error_message": outcome.error_message}) or b"null")
 
 
 def digest(

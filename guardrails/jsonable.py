@@ -31,6 +31,14 @@ def dumps(value: Any) -> bytes | None:
         return None
 
 
+def exact(text: bytes) -> bytes:
+    """
+    A copy of *text* that takes no more memory than it says: what orjson writes keeps 4 KB and more.
+    """
+    # The cheapest copy of bytes there is (70 ns, `memoryview(text).tobytes()` takes 190); a slice would be *text* itself.
+    return b"%b" % text
+
+
 def repaired(text: str) -> str:
     """
     *text* with surrogate pairs joined and lone surrogates replaced by U+FFFD: JSON is UTF-8, which has none.

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 from .chain import Plan
 from .complete import Completion, Prepared
 from .decide import Decision
+from .jsonable import exact
 from .logs import warn_once
 from .record import call_record, event_record, expire_record, settle_record, snapshot
-from .results import exact
 from .state import SessionState
 from .types import Outcome, ToolCall
 
@@ -26,9 +26,11 @@ if TYPE_CHECKING:
 CALL_BYTES: Final = 1_500
 """What a decision that waits takes beside its texts, as tracemalloc counts it."""
 SETTLE_BYTES: Final = 900
-HEAVY_BYTES: Final = 1_000
-"""Longer arguments and results wait as text only: as Python objects they may take many times as much."""
-_SPREAD: Final = 4
+HEAVY_ARGUMENTS: Final = 1_000
+"""Longer ones wait as JSON only: as Python objects they may take many times as much."""
+HEAVY_RESULT: Final = 250
+"""Bytes of JSON; the same for results that are no text."""
+_SPREAD: Final = 8
 """Bytes of Python objects for each byte of the JSON of shorter ones."""
 
 
@@ -56,12 +58,9 @@ class Recorder:
             claimed = {"call_n": decision.n}
             self._hand(event_record("claim", session_id, run, decision.claim_n, decision.at_ms, claimed), 600)
         if not decision.repeated and decision.n:
-            if call.canonical is None:
-                arguments = exact(snapshot(call))
-            else:
-                arguments = call.canonical = exact(call.canonical)
+            arguments = exact(snapshot(call)) if call.canonical is None else call.canonical
             size = len(arguments)
-            if size > HEAVY_BYTES or call.canonical is None:
+            if size > HEAVY_ARGUMENTS or call.canonical is None:
                 decision = _light(decision)
             else:
                 size *= _SPREAD
@@ -71,16 +70,15 @@ class Recorder:
         """
         Hand over how a call ended.
         """
-        rendered, call, size = prepared.rendered, decision.call, 0
+        rendered, canonical, size = prepared.rendered, decision.call.canonical, 0
         if rendered is not None:
-            rendered.payload = exact(rendered.payload)
-            size = rendered.size if rendered.text is None else 2 * rendered.size
+            size = rendered.size
             # What was cut may be any number of times as large.
-            if size > HEAVY_BYTES or not rendered.complete:
+            if not rendered.complete or (size > HEAVY_RESULT and rendered.text is None):
                 prepared = Prepared(_light_outcome(prepared.outcome), rendered, 0, prepared.own)
             else:
-                size *= _SPREAD
-        if call.canonical is None or len(call.canonical) > HEAVY_BYTES:
+                size *= _SPREAD if rendered.text is None else 2
+        if canonical is None or len(canonical) > HEAVY_ARGUMENTS:
             decision = _light(decision)
         envelope = completion.envelope
         said = (envelope.retryable, envelope.retry_after_ms, envelope.max_retries_remaining, envelope.is_complete)
@@ -135,6 +133,12 @@ def _light(decision: Decision) -> Decision:
 
 
 def _light_outcome(outcome: Outcome) -> Outcome:
-    light = copy(outcome)
-    light.value = None
-    return light
+    return Outcome(
+        None,
+        outcome.error_type,
+        outcome.error_message,
+        outcome.http_status,
+        outcome.retry_after_ms,
+        outcome.cost,
+        outcome.tokens,
+    )

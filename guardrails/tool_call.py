@@ -6,6 +6,7 @@ from typing import Any, NoReturn
 
 from .arguments import Arguments
 from .errors import SessionError
+from .jsonable import exact
 from .signature import low64, parse_arguments, sign
 from .types import Problem, ToolCall
 
@@ -24,8 +25,10 @@ def tool_call(tool: str, arguments: Any, call_id: str, spec: Arguments | None) -
     if spec is not None and not problems:
         arguments, problems = spec.check(arguments)
     signature, canonical = sign(tool, arguments)
-    sig = None if signature is None else low64(signature)
-    return ToolCall(tool, arguments, call_id, signature, sig, problems, canonical)
+    if signature is None or canonical is None:
+        return ToolCall(tool, arguments, call_id, None, None, problems, None)
+    # A record or a cached result may hold it for long.
+    return ToolCall(tool, arguments, call_id, signature, low64(signature), problems, exact(canonical))
 
 
 def asked(tool: str, arguments: Any) -> NoReturn:
