@@ -47,7 +47,8 @@ class Policy:
     *guards* stand in the library's order, a person's own before `truncate`, which bounds what all others say.
     *tools* are `Tool`s or plain functions. *fields* names the optional envelope fields to write (None: all). *prices*
     maps a model's name or glob to a `Price`. *messages* maps a code to a wording of one's own:
-    `{"duplicates.window": {"message": "...", "hint": "..."}}`, with `$limit`, `$used` and the like.
+    `{"duplicates.window": {"message": "...", "hint": "..."}}`, with `$limit`, `$used` and the like; where a number it
+    uses is not there, the library's own words stand.
 
     Raises PolicyError listing everything that is wrong.
     """
@@ -114,7 +115,8 @@ class Policy:
         """
         from .policy_file.document import load_document
 
-        document = load_document(source)
+        guards = list(guards)
+        document = load_document(source, guards)
         return cls([*document.pop("guards"), *guards], tools=tools, **document)
 
     def session(

@@ -8,7 +8,8 @@ is known to files, editors and checks the moment it is written, and only the key
 import dataclasses
 import typing
 
-from functools import lru_cache
+from collections.abc import Iterable
+from functools import lru_cache, partial
 from os import PathLike
 from typing import Annotated, Any, Final, Literal
 
@@ -17,6 +18,7 @@ from ..chain import Rule
 from ..envelope import OPTIONAL
 from ..errors import PolicyError
 from ..guards import GUARDS
+from ..guards.base import Guard
 from ..guards.budget import Budget, check_reserve
 from ..tool import Tool
 from ..units import Glob
@@ -31,10 +33,10 @@ RULE_GUARDS: Final = tuple(cls for cls in GUARDS if cls.name not in ("growth", "
 """Guards that a `tools:` rule can set; the others are about the whole session."""
 
 
-@lru_cache(maxsize=1)
-def adapter() -> "TypeAdapter[dict[str, Any]]":
+@lru_cache(maxsize=8)
+def adapter(own: tuple[type[Guard], ...] = ()) -> "TypeAdapter[dict[str, Any]]":
     """
-    pydantic's check of a whole document.
+    pydantic's check of a whole document; *own* are a person's own guards, whose words it may choose too.
     """
     from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
 
@@ -43,8 +45,8 @@ def adapter() -> "TypeAdapter[dict[str, Any]]":
     guards: dict[str, Any] = {cls.name: budget if cls is Budget else _typed(cls, strict) for cls in GUARDS}
     price = _typed(Price, strict)
     message = _dictionary("Message", {"message": str, "hint": str}, strict)
-    code = Annotated[str, AfterValidator(known_code)]
-    messages = dict[code, Annotated[message, BeforeValidator(known_numbers)]]  # type: ignore[valid-type]
+    code = Annotated[str, AfterValidator(partial(known_code, own=own))]
+    messages = dict[code, Annotated[message, BeforeValidator(partial(known_numbers, own=own))]]  # type: ignore[valid-type]
     ruled = rule_guards(strict)
     mode = Literal["enforce", "observe", "off"]
     rule = _dictionary(
@@ -143,15 +145,16 @@ def other_names() -> dict[str, dict[str, str]]:
     return {cls.name: cls.aliases for cls in GUARDS if cls.aliases}
 
 
-def load_document(source: str | PathLike[str]) -> dict[str, Any]:
+def load_document(source: str | PathLike[str], guards: Iterable[Guard] = ()) -> dict[str, Any]:
     """
-    The arguments for `Policy` that a file, or a shipped policy, stands for.
+    The arguments for `Policy` that a file, or a shipped policy, stands for; *guards* are added to those of the file.
 
     Raises PolicyError with every mistake.
     """
     from . import load
 
-    data = load(source, adapter=adapter(), other_names=other_names())
+    own = tuple(dict.fromkeys(type(guard) for guard in guards if isinstance(guard, Guard)))
+    data = load(source, adapter=adapter(own), other_names=other_names())
     return {"name": str(source), **settings(data)}
 
 

@@ -12,6 +12,7 @@ from ..guards.tool_budget import ToolBudget
 from .wording import suggestion
 
 
+Own = Iterable[type[Guard] | Guard]
 Numbers = tuple[str, ...] | None
 """Names of the numbers behind a message; None: not known."""
 
@@ -27,10 +28,9 @@ CODES: Final[Mapping[str, Numbers]] = {
     code: numbers for cls in (*GUARDS, ToolBudget) for code, numbers in codes_of(cls).items()
 }
 """Those of the library's guards."""
-_PREFIXES: Final = frozenset(code.partition(".")[0] for code in CODES)
 
 
-def wrong_code(code: str, own: Iterable[Guard] = ()) -> str | None:
+def wrong_code(code: str, own: Own = ()) -> str | None:
     """
     What is wrong with *code* in a policy whose own guards are *own*; None: it may be worded.
     """
@@ -44,7 +44,7 @@ def wrong_code(code: str, own: Iterable[Guard] = ()) -> str | None:
     return f"no guard says `{code}`{suggestion(code, list(known))}"
 
 
-def wrong_numbers(code: str, words: object, own: Iterable[Guard] = ()) -> list[str]:
+def wrong_numbers(code: str, words: object, own: Own = ()) -> list[str]:
     """
     The `$placeholders` of *words* that stand for nothing in what is said under *code*.
     """
@@ -64,7 +64,7 @@ def wrong_numbers(code: str, words: object, own: Iterable[Guard] = ()) -> list[s
     ]
 
 
-# For the check of a document; what is about a person's own guards is checked once these are known.
+# For the check of a document.
 
 
 def with_codes(messages: Any) -> Any:
@@ -74,22 +74,22 @@ def with_codes(messages: Any) -> Any:
     return {code: (code, words) for code, words in messages.items()} if isinstance(messages, dict) else messages
 
 
-def known_code(code: str) -> str:
+def known_code(code: str, *, own: Own = ()) -> str:
     """
-    *code*; raises ValueError where it begins like those of a guard of the library and is none of them.
+    *code*; raises ValueError where no guard says it.
     """
-    wrong = wrong_code(code) if code.partition(".")[0] in _PREFIXES else None
+    wrong = wrong_code(code, own)
     if wrong is not None:
         raise ValueError(wrong)
     return code
 
 
-def known_numbers(worded: tuple[str, Any]) -> Any:
+def known_numbers(worded: tuple[str, Any], *, own: Own = ()) -> Any:
     """
     The words of (code, words); raises ValueError for placeholders that stand for nothing.
     """
     code, words = worded
-    wrong = wrong_numbers(code, words)
+    wrong = wrong_numbers(code, words, own)
     if wrong:
         raise ValueError("; ".join(wrong))
     return words

@@ -107,15 +107,16 @@ tools:
 messages:
   budget.max_cals: {message: x}
   streak.max_same: {message: $n}
+  nope.code: {message: x}
 """
     with pytest.raises(PolicyError) as error:
         load(text, tmp_path)
     places = [mistake.partition("policy.yaml:")[2].partition(": ")[0] for mistake in error.value.mistakes]
-    assert places == ["2:9", "4:13", "4:31", "6:3", "7:20"]
+    assert places == ["2:9", "4:13", "4:31", "6:3", "7:20", "8:3"]
 
 
 def test_words_for_a_guard_of_ones_own_need_that_guard(tmp_path: Path) -> None:
     text = "version: 1\nmessages: {mine.limit: {message: $n}}\n"
-    with pytest.raises(PolicyError, match=r"no guard says `mine\.limit`"):
+    with pytest.raises(PolicyError, match=r"policy\.yaml:2:12: messages\.mine\.limit: no guard says `mine\.limit`"):
         load(text, tmp_path)
     assert Policy.load(tmp_path / "policy.yaml", guards=[Mine()]).chain.messages
