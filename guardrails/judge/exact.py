@@ -10,12 +10,11 @@ import sqlite3
 import tempfile
 import zlib
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ..amounts import settings_of
 from ..chain import Chain, Rule
 from ..errors import GuardrailsError, SessionError
 from ..policy import Policy
@@ -26,10 +25,13 @@ from .inputs import Input
 
 SHOWN: Final = 20
 """Differences that are told."""
+MAX_NUMBER: Final = 2**63
 _GZIP: Final = b"\x1f\x8b"
 _OWN: Final = frozenset({"schema_version", "event", "session_id", "n", "ts_ms"})
 _SCHEMA: Final = """
-CREATE TABLE events (session BLOB, run INTEGER, n INTEGER, line BLOB, PRIMARY KEY (session, run, n)) WITHOUT ROWID
+CREATE TABLE events (
+    session BLOB, run BLOB, life INTEGER, n INTEGER, line BLOB, PRIMARY KEY (session, run, life, n)
+) WITHOUT ROWID
 """
 
 
@@ -90,7 +92,6 @@ def replayed(policy: Policy, files: Iterable[Input]) -> Exactness:
     Raises SessionError where a file holds no records of this library, or they cannot be put in order.
     """
     found = Exactness(policy.name)
-    children: dict[str, Mapping[str, int]] = {}
     with tempfile.TemporaryDirectory(prefix="guardrails-") as folder:
         database = sqlite3.connect(Path(folder, "events.db"), isolation_level=None)
         try:
@@ -100,7 +101,7 @@ def replayed(policy: Policy, files: Iterable[Input]) -> Exactness:
             _store(database, files, found)
             for session_id, records in _sessions(database):
                 found.sessions += 1
-                _replay(policy.chain, session_id, records, children, found)
+                _replay(policy.chain, session_id, records, found)
         except sqlite3.Error as error:
             raise SessionError(f"the records cannot be put in order: {error}") from None
         finally:
@@ -108,18 +109,12 @@ def replayed(policy: Policy, files: Iterable[Input]) -> Exactness:
     return found
 
 
-def _replay(
-    chain: Chain, session_id: str, records: list[Record], children: dict[str, Mapping[str, int]], found: Exactness
-) -> None:
-    held = children.get(session_id)
-    own = chain if held is None else chain.with_budget(**settings_of(dict(held)))
+def _replay(chain: Chain, session_id: str, records: list[Record], found: Exactness) -> None:
     try:
-        for one in replay(_declaring(own, records), records):
+        for one in replay(_declaring(chain, records), records):
             found.calls += 1
             if not one.same:
                 found.differs(_difference(session_id, one))
-        # A parent stands before its children: its id begins theirs.
-        children.update((record["child"], record["limits"]) for record in records if record["event"] == "reserve")
     except GuardrailsError as error:
         found.differs(Difference(session_id, None, None, str(error), "cannot be replayed"))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -191,28 +186,28 @@ def _said(decision: str, denials: list[str], observed: list[str], nudges: list[s
 
 
 def _store(database: sqlite3.Connection, files: Iterable[Input], found: Exactness) -> None:
-    runs: dict[str, int] = {}
+    lives: dict[str, int] = {}
     database.execute("BEGIN")
     for file in files:
         events = 0
-        for session_id, number, line in _events(file, found):
+        for session_id, run, number, line in _events(file, found):
             events += 1
-            run = runs.setdefault(session_id, 0)
-            row = (session_id.encode("utf-8", "surrogatepass"), run, number, line)
-            put = "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?)"
-            if database.execute(put, row).rowcount == 0:
-                # A name that is used again, without its state, counts from 1 again.
+            name, run_name = (text.encode("utf-8", "surrogatepass") for text in (session_id, run))
+            life = lives.get(session_id, 0)
+            put = "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?, ?)"
+            if database.execute(put, (name, run_name, life, number, line)).rowcount == 0:
+                # Without a `run`, a name that is used again is known by its numbers, which count from 1 again.
                 if number == 1:
-                    runs[session_id] = run + 1
-                database.execute(put, (row[0], run + 1, number, line))
+                    lives[session_id] = life + 1
+                database.execute(put, (name, run_name, life + 1, number, line))
         if not events:
             raise SessionError(f"`{file.path}` holds no records of this library: `--exact` has nothing to decide again")
     database.execute("COMMIT")
 
 
-def _events(file: Input, found: Exactness) -> Iterator[tuple[str, int, bytes]]:
+def _events(file: Input, found: Exactness) -> Iterator[tuple[str, str, int, bytes]]:
     """
-    (session id, number, line) of each event in *file*.
+    (session id, life of its name, number, line) of each event in *file*.
     """
     try:
         with Path(file.path).open("rb") as raw:
@@ -224,20 +219,26 @@ def _events(file: Input, found: Exactness) -> Iterator[tuple[str, int, bytes]]:
                 except ValueError:
                     found.broken_lines += bool(line.strip())
                     continue
-                if type(record) is dict and record.keys() >= _OWN and type(record["session_id"]) is str:
-                    yield record["session_id"], int(record["n"]), line
+                if type(record) is dict and record.keys() >= _OWN and _is_placed(record):
+                    yield record["session_id"], str(record.get("run") or ""), record["n"], line
     except (OSError, EOFError, zlib.error) as error:
         raise SessionError(f"`{file.path}` cannot be read: {error}") from None
 
 
+def _is_placed(record: Record) -> bool:
+    session_id, number = record["session_id"], record["n"]
+    return type(session_id) is str and type(number) is int and 0 < number < MAX_NUMBER
+
+
 def _sessions(database: sqlite3.Connection) -> Iterator[tuple[str, list[Record]]]:
-    present: tuple[bytes, int] | None = None
+    present: tuple[bytes, bytes, int] | None = None
     records: list[Record] = []
-    for session, run, line in database.execute("SELECT session, run, line FROM events ORDER BY session, run, n"):
-        if present is not None and (session, run) != present:
+    rows = database.execute("SELECT session, run, life, line FROM events ORDER BY session, run, life, n")
+    for session, run, life, line in rows:
+        if present is not None and (session, run, life) != present:
             yield present[0].decode("utf-8", "surrogatepass"), records
             records = []
-        present = session, run
+        present = session, run, life
         records.append(parse_exactly(line))
     if present is not None:
         yield present[0].decode("utf-8", "surrogatepass"), records

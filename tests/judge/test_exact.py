@@ -70,6 +70,21 @@ def test_a_name_that_is_used_again_is_another_session(records: Path) -> None:
     assert (found.same, found.sessions, found.calls) == (True, 2, 10)
 
 
+def test_each_life_of_a_name_is_replayed_by_itself(records: Path, clock: Any) -> None:
+    policy = Policy([Budget(max_calls=3), Duplicates()])
+    with JsonLines(records) as sink:
+        policy.session("s", records=sink, clock=clock).call("a", {"n": 1}, lambda *_: "ok")
+    found = exact(records)
+    assert (found.same, found.sessions, found.calls) == (True, 2, 6)
+
+
+@pytest.mark.parametrize("number", ['"1"', "-1", "1.5", str(2**70)])
+def test_an_event_without_a_number_is_none_of_ours(records: Path, number: str) -> None:
+    line = f'{{"schema_version": 1, "event": "call", "session_id": "x", "n": {number}, "ts_ms": 0}}\n'
+    records.write_text(records.read_text() + line)
+    assert exact(records).sessions == 1
+
+
 def test_a_missing_event_is_a_difference_and_not_a_guess(records: Path) -> None:
     lines = records.read_text().splitlines(keepends=True)
     records.write_text("".join([*lines[:2], *lines[3:]]))

@@ -1,0 +1,253 @@
+"""
+`guardrails replay`.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from typer.testing import CliRunner, Result
+
+from guardrails import Policy
+from guardrails.cli import app
+from guardrails.sinks import JsonLines
+
+
+def replay(*arguments: str | Path) -> Result:
+    return CliRunner(env={"COLUMNS": "100"}).invoke(app, ["replay", *map(str, arguments)])
+
+
+def line(session: str, result: str, tool: str = "look", **more: Any) -> str:
+    record = {"source": "lab", "session_id": session, "tool": tool, "arguments": {"q": 1}, "result": result}
+    return json.dumps({**record, "is_error": False, **more}) + "\n"
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> Path:
+    path = tmp_path / "calls.jsonl"
+    told = [line("s", "1", ts=1_800_000_000.0 + n, tokens_in=5, tokens_out=1, cost_usd=0.01) for n in range(4)]
+    path.write_text("".join(told) + line("t", "1") + line("t", "2") + "{broken\n")
+    return path
+
+
+@pytest.fixture
+def records(tmp_path: Path, clock: Any) -> Path:
+    path = tmp_path / "records.jsonl"
+    with JsonLines(path) as sink:
+        session = Policy.load("default").session("trip-42", records=sink, clock=clock)
+        for _ in range(4):
+            session.charge(model="m", usage={"prompt_tokens": 10})
+            session.call("look", {"q": 1}, lambda *_: "1")
+    return path
+
+
+def test_the_table_tells_each_source_and_the_total(transcript: Path) -> None:
+    shown = replay("default", transcript)
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    lines = shown.stdout.splitlines()
+    assert lines[0] == "default on 6 recorded calls of 2 sessions"
+    assert lines[1].split() == ["calls", "denied", "wrong", "per", "1,000", "limits", "after", "2nd", "later", "nudged"]
+    assert lines[2].split() == ["lab", "6", "2", "0", "0.00", "0", "0", "0/1", "2/2", "0"]
+    assert lines[3].strip() == "duplicates.evidence 2"
+    assert lines[4].split()[0] == "total"
+    assert "Saved at most: 2 calls; 2 model responses" in shown.stdout
+    assert "with 12 tokens and $0.02" in " ".join(shown.stdout.split())
+    assert max(map(len, lines)) <= 100
+
+
+def test_what_was_not_judged_and_what_was_met_is_said(transcript: Path) -> None:
+    said = " ".join(replay("strict", transcript).stdout.split())
+    assert "budget.max_elapsed, growth: no times in 1 of 2 sessions (lab)" in said
+    assert f"`{transcript}`: broken line 7" in said
+
+
+def test_wrong_denials_limit_stops_and_calls_after_exhaustion_are_told(transcript: Path, tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text("version: 1\nbudget: {max_calls: 2}\nduplicates: {window: 5}\n")
+    shown = replay(tmp_path / "own.yaml", transcript).stdout
+    assert "duplicates.window 4 (1 wrong)" in shown
+    (tmp_path / "own.yaml").write_text("version: 1\nbudget: {max_calls: 1}\n")
+    shown = replay(tmp_path / "own.yaml", transcript).stdout
+    assert "budget.max_calls 2, after budget.max_calls 2" in shown
+
+
+def test_the_cap_on_refused_turns_is_told_apart(transcript: Path, tmp_path: Path) -> None:
+    text = "version: 1\nduplicates: {window: 5}\ndenials: {max_turns_in_a_row: 1}\n"
+    (tmp_path / "own.yaml").write_text(text)
+    shown = replay(tmp_path / "own.yaml", transcript).stdout
+    assert "  duplicates.window 2 (1 wrong), denials.max_turns_in_a_row 1, after" in shown
+    assert "  with the denial cap off: duplicates.window 4, 1 wrong, later 2/2" in shown
+
+
+def test_a_policy_that_observes_says_what_it_would_have_denied(transcript: Path) -> None:
+    said = " ".join(replay("observe", transcript).stdout.split())
+    assert "Guards in observe mode would have denied: duplicates.evidence 2; pointless repeats" in said
+    assert "0 of 1 second, 2 of 2 later" in said
+
+
+def test_figures_are_data_for_another_program(transcript: Path) -> None:
+    said = json.loads(replay("default", transcript, "--json").stdout)
+    assert (said["policy"], said["finished"], said["broken_lines"]) == ("default", True, 1)
+    assert said["total"]["denied"] == {"duplicates.evidence": 2}
+    assert [source["source"] for source in said["sources"]] == ["lab"]
+    assert [tool["source"] for tool in said["tools"]] == ["look"]
+
+
+def test_two_policies_are_shown_side_by_side(transcript: Path) -> None:
+    shown = replay("default", transcript, "--compare", "strict")
+    rows = {line[:30].strip(): line.split() for line in shown.stdout.splitlines()}
+    assert rows["denied"][-3:] == ["2", "4", "+2"]
+    assert rows["duplicates.window"][-3:] == ["0", "4", "+4"]
+    assert rows["nudged"][-3:] == ["0", "0", "="]
+    assert rows["wrong"][-3:] == ["0", "1", "+1"]
+    assert any(
+        line.split() == ["lab", "6", "2", "4", "+2", "0", "1", "+1", "2", "2", "="]
+        for line in shown.stdout.splitlines()
+    )
+    both = json.loads(replay("default", transcript, "--compare", "strict", "--json").stdout)["judgements"]
+    assert [one["policy"] for one in both] == ["default", "strict"]
+    assert "default (1) and default (2)" in replay("default", transcript, "--compare", "default").stdout
+
+
+def test_decisions_are_a_line_for_each_recorded_call(transcript: Path, tmp_path: Path) -> None:
+    assert replay("default", transcript, "--decisions", tmp_path / "d.jsonl").exit_code == 0
+    lines = [json.loads(line) for line in (tmp_path / "d.jsonl").read_text().splitlines()]
+    assert [set(line) for line in lines] == [{"source", "session_id", "call_index", "decision", "code"}] * 6
+    assert [(each["session_id"], each["call_index"], each["decision"], each["code"]) for each in lines[2:5]] == [
+        ("s", 2, "deny", "duplicates.evidence"),
+        ("s", 3, "deny", "duplicates.evidence"),
+        ("t", 0, "allow", None),
+    ]
+
+
+def test_a_session_is_printed_as_a_case_that_holds(transcript: Path, tmp_path: Path) -> None:
+    printed = replay("default", transcript, "--case", "s")
+    assert printed.exit_code == 0
+    (tmp_path / "case.yaml").write_text(printed.stdout)
+    tested = CliRunner().invoke(app, ["policy", "test", "default", str(tmp_path / "case.yaml")])
+    assert tested.exit_code == 0, tested.output
+
+
+def test_a_page_is_written(transcript: Path, tmp_path: Path) -> None:
+    assert replay("default", transcript, "--html", tmp_path / "page.html").exit_code == 0
+    assert "<!doctype html>" in (tmp_path / "page.html").read_text()[:30].lower()
+    assert replay("default", transcript, "--html", tmp_path / "page.html", "--compare", "strict").exit_code == 0
+
+
+def test_records_of_ours_are_decided_again_exactly(records: Path) -> None:
+    shown = replay("default", records, "--exact")
+    assert shown.exit_code == 0
+    assert shown.stdout == "4 calls of 1 session decided again by `default`: every decision is the recorded one.\n"
+    assert json.loads(replay("default", records, "--exact", "--json").stdout)["exact"] is True
+
+
+def test_a_decision_that_is_not_the_recorded_one_is_shown(records: Path) -> None:
+    shown = replay("strict", records, "--exact")
+    assert shown.exit_code == 1
+    first = shown.stdout.splitlines()[1]
+    assert first == "  trip-42, event 7, look: recorded allow; now deny (duplicates.window)"
+    assert json.loads(replay("strict", records, "--exact", "--json").stdout)["differing"] == 3
+
+
+def test_records_of_ours_are_judged_like_any_transcript(records: Path) -> None:
+    said = json.loads(replay("default", records, "--json").stdout)["total"]
+    assert (said["calls"], said["denied"]) == (4, {"duplicates.evidence": 2})
+    # They were denied live, so nobody knows what they would have brought.
+    assert (said["unknown"], said["wrong"]) == ({"duplicates.evidence": 2}, {})
+    assert "2 without a recorded result" in replay("default", records).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere", "FILE"], "no policy named `nowhere`"),
+        (["./nowhere.yaml", "FILE"], "no policy file"),
+        (["default", "nowhere.jsonl"], "no file or folder `nowhere.jsonl`"),
+        (["default", "FILE", "--compare", "nowhere"], "no policy named `nowhere`"),
+        (["default", "FILE", "--case", "nobody"], "no session `nobody` in these files"),
+        (["default", "FILE", "--exact"], "holds no records of this library"),
+        (["default", "FILE", "--exact", "--html", "x"], "`--exact` goes without"),
+        (["default", "FILE", "--case", "s", "--compare", "strict"], "`--case` goes without"),
+        (["default", "FILE", "--decisions", "no/such/folder"], "cannot use `no/such/folder`"),
+        (["default", "FILE", "--html", "no/such/folder"], "cannot write `no/such/folder`"),
+        (["default", "FILE", "--checkpoint", "FILE"], "is no checkpoint"),
+        (["default"], "Missing argument"),
+    ],
+)
+def test_a_use_that_cannot_work_is_said(transcript: Path, arguments: list[str], said: str) -> None:
+    shown = replay(*(str(transcript) if argument == "FILE" else argument for argument in arguments))
+    assert (shown.exit_code, said in shown.stderr) == (2, True), shown.output
+
+
+def test_a_policy_with_mistakes_is_said(transcript: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("version: 1\nbudget: {max_cals: 2}\n")
+    shown = replay(tmp_path / "bad.yaml", transcript)
+    assert shown.exit_code == 1
+    assert "did you mean `max_calls`?" in shown.stderr
+
+
+def test_a_folder_without_calls_is_judged_to_be_empty(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("hello\n")
+    shown = replay("default", tmp_path)
+    assert shown.exit_code == 0
+    assert "default on 0 recorded calls of 0 sessions" in shown.stdout
+    assert "skipped" in shown.stdout
+
+
+def test_names_from_transcripts_do_not_steer_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    path.write_text("".join(line("\x1b[2J", "1", tool="\x1b]0;x\x07", source="\x1b[31mred" * 9) for _ in range(3)))
+    assert "\x1b" not in replay("default", path).stdout
+    assert "\x1b" not in replay("default", path, "--compare", "strict").stdout
+
+
+def test_many_sources_are_one_row(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    path.write_text("".join(line("s", "1", source=f"source {n}") for n in range(60)))
+    lines = replay("default", path).stdout.splitlines()
+    assert sum(line.startswith("source ") for line in lines) == 39
+    assert any(line.startswith("all others (21)") for line in lines)
+
+
+def test_ctrl_c_shows_the_figures_so_far_and_a_rerun_goes_on(tmp_path: Path) -> None:
+    """
+    A real process that reads a pipe: what was written before SIGINT it has judged, but for what is on its way.
+    """
+    pipe, checkpoint, plain = tmp_path / "pipe", tmp_path / "work.checkpoint", tmp_path / "calls.jsonl"
+    os.mkfifo(pipe)
+    lines = [line(f"s{n % 50}", str(n % 3), ts=1.8e9 + n) for n in range(30_000)]
+    plain.write_text("".join(lines))
+    command = [sys.executable, "-m", "guardrails", "replay", "default", str(pipe), "--json", "--checkpoint"]
+    process = subprocess.Popen([*command, str(checkpoint)], stdout=subprocess.PIPE, text=True)  # noqa: S603
+    with suppress(BrokenPipeError), pipe.open("w") as end:
+        end.writelines(lines[:15_000])
+        end.flush()
+        process.send_signal(signal.SIGINT)
+        end.writelines(lines[15_000:])
+    first = json.loads(process.communicate()[0])
+    assert (process.returncode, first["finished"]) == (130, False)
+    assert 0 < first["total"]["calls"] < 30_000
+    assert checkpoint.exists()
+    writer = threading.Thread(target=lambda: pipe.write_text("".join(lines)))
+    writer.start()
+    again = json.loads(replay("default", pipe, "--json", "--checkpoint", checkpoint).stdout)
+    writer.join()
+    assert (again["finished"], again["total"]) == (True, json.loads(replay("default", plain, "--json").stdout)["total"])
+    assert not checkpoint.exists()
+
+
+def test_long_work_tells_how_far_it_is_and_quiet_work_does_not(
+    transcript: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("guardrails.cli.replay_progress.EVERY_S", 0.0)
+    assert replay("default", transcript).stderr.startswith(f"file 1 of 1 ({transcript}): 6 calls, ")
+    assert replay("default", transcript, "--quiet").stderr == ""
+    assert replay("default", transcript, "--json").stderr == ""
