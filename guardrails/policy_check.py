@@ -159,6 +159,9 @@ def wrong_words(messages: Mapping[str, Mapping[str, str]], guards: Iterable[Guar
     """
     What is wrong with a policy's own wording of what *guards* and those of the library say.
     """
+    if not messages:
+        return []
+
     from .policy_file.messages import wrong_code, wrong_numbers
 
     own = [guard for guard in guards if type(guard) not in GUARDS]
