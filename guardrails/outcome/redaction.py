@@ -55,10 +55,8 @@ _URL_LOGIN: Final = re.compile(
 )
 
 # A name may go on (`password2`, `secretAccessKey`, `token_v2`) but not into another word (`secretary`, `tokens`).
-_SEPARATOR: Final = (
-    r"""(?:\d{1,3}|[_-][\w-]{0,24}|(?-i:[A-Z])\w{0,24})?"""
-    r"""\\?["'`\])]{0,2}\s{0,3}(?:=>|:=|[:=])\s{0,3}"""
-)
+_SIGN: Final = r"""\\?["'`\])]{0,2}\s{0,3}(?:=>|:=|[:=])\s{0,3}"""
+_SEPARATOR: Final = r"""(?:\d{1,3}|[_-][\w-]{0,24}|(?-i:[A-Z])\w{0,24})?""" + _SIGN
 _VALUE: Final = (
     r"""(?:\\["'][^"'\\\n]*|"(?:[^"\\\n]|\\.)*|'(?:[^'\\\n]|\\.)*"""
     r"""|[^\s,;&"'`<>(){}\[\]\\]+)"""
@@ -76,14 +74,31 @@ _NAMED: Final = re.compile(
     rf"""((?:pass(?:word|wd|phrase|code)|secret|api[ _-]?key|apikey|access[_-]?key|account[_-]?key|private[_-]?key
     |signing[_-]?key|encryption[_-]?key|subscription[_-]?key|connection[_-]?string){_SEPARATOR}
     |\bpwd{_SEPARATOR}(?![/~.])
-    |--(?:[\w-]{{1,20}}-)?(?:password|secret|token|api-key)\s{{1,3}}
+    |--(?:[\w-]{{1,20}}-)?(?:password|pass|secret|token|api-key)\s{{1,3}}
     )({_VALUE})""",
     re.VERBOSE | re.IGNORECASE,
 )
 _LOOSELY_NAMED: Final = re.compile(
-    rf"""((?:token|bearer|signature|credentials?|\bsig|\bauth|[?&]key){_SEPARATOR}|\bbearer\s{{1,3}})({_VALUE})""",
+    rf"""((?:token|bearer|signature|credentials?|sess(?:ion)?[_-]?id|\bsig|\bauth|[?&]key){_SEPARATOR}
+    |\b(?:bearer|basic)\s{{1,3}})({_VALUE})""",
     re.VERBOSE | re.IGNORECASE,
 )
+_VARIABLE: Final = re.compile(
+    rf"""(\Bpass(?<=_pass){_SIGN} | \B(?-i:TOKEN(?<=_TOKEN)|AUTH(?<=_AUTH))["']?=)({_VALUE})""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""`DB_PASS: ...`, `MY_TOKEN=...`"""
+_PASS: Final = re.compile(rf"""((?:\bpass(?<!-pass){_SIGN}|token["']?=))({_VALUE})""", re.IGNORECASE)
+_PAIR: Final = re.compile(
+    rf"""((?:(?:\bauth|credentials?){_SIGN}|(?:basic|digest)auth)[(\[]\s{{0,3}}["'][^"'\n]{{0,64}}["']\s{{0,3}},\s{{0,3}})
+    (?=["'])({_VALUE})""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""`auth=("user", "...")`"""
+_LOGIN_FLAG: Final = re.compile(
+    r"""((?<![\w-])(?:-u|--user)(?:["'],)?[\s=]{0,3}["']?[^\s:"'/]{1,64}:)(?!//)([^\s"'\[][^\s"']{0,255})"""
+)
+"""`curl -u user:...`"""
 _NAME_WORDS: Final = (
     "auth",
     "cookie",
@@ -96,8 +111,13 @@ _NAME_WORDS: Final = (
     "bearer",
     "sig",
     "credential",
+    "sess",
+    "basic",
 )
 """Lowercase; one of them is in every name that the three patterns above know, and to look for words is cheaper."""
+_PLAIN: Final = re.compile(r"[\d.]{1,9}%?|true|false|none|null|yes|no|ok", re.IGNORECASE)
+"""Of a name that may also count or tell how something went."""
+_MIXED: Final = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])\S{6,}")
 _RANDOM: Final = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[\w.~+/=%:-]{12,}|[\w.~+/=%-]{32,}")
 
 
@@ -150,7 +170,12 @@ def without_secrets(text: str) -> str:
         text = _HEADER.sub(_named, text)
         text = _COOKIE.sub(_named, text)
         text = _NAMED.sub(_named, text)
+        text = _PAIR.sub(_named, text)
+        text = _VARIABLE.sub(_named_unless_plain, text)
+        text = _PASS.sub(_named_if_mixed, text)
         text = _LOOSELY_NAMED.sub(_named_if_random, text)
+    if "-u" in text:
+        text = _LOGIN_FLAG.sub(_named_unless_plain, text)
     return _TOKEN.sub(REDACTED, text)
 
 
@@ -162,6 +187,17 @@ def _named(found: re.Match[str]) -> str:
 
 def _named_if_random(found: re.Match[str]) -> str:
     return _named(found) if _RANDOM.fullmatch(found[2].strip("\\\"'")) else found[0]
+
+
+def _named_if_mixed(found: re.Match[str]) -> str:
+    value = found[2]
+    said = value.strip("\\\"'")
+    quoted = value != said and "pass" in found[1].lower() and _PLAIN.fullmatch(said) is None
+    return _named(found) if quoted or _MIXED.fullmatch(said) else found[0]
+
+
+def _named_unless_plain(found: re.Match[str]) -> str:
+    return found[0] if _PLAIN.fullmatch(found[2].strip("\\\"'")) else _named(found)
 
 
 def _clean(text: str, keep_traceback: bool) -> str:  # noqa: FBT001

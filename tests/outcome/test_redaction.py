@@ -76,6 +76,24 @@ def test_a_secret_is_found_wherever_it_stands_among_words(secret: str, words: st
         ("GITHUB_TOKEN=abcdefgh1234", "GITHUB_TOKEN=[redacted]"),
         ("https://x/y?key=abcdef1234567890&z=1", "https://x/y?key=[redacted]&z=1"),
         ("https://x/y?a=1&sig=abcdef1234567890abcd", "https://x/y?a=1&sig=[redacted]"),
+        ("DB_PASS=hunter2 psql", "DB_PASS=[redacted] psql"),
+        ('{"db_pass": "hunter"}', '{"db_pass": "[redacted]"}'),
+        ("MY_TOKEN=hunter2", "MY_TOKEN=[redacted]"),
+        ("MY_TOKEN=hunter", "MY_TOKEN=[redacted]"),
+        ("slackToken=hunter2", "slackToken=[redacted]"),
+        ("user: me, pass: hunter2", "user: me, pass: [redacted]"),
+        ("{'user': 'me', 'pass': 'hunter'}", "{'user': 'me', 'pass': '[redacted]'}"),
+        ("tool --pass hunter2 -v", "tool --pass [redacted] -v"),
+        ("auth=('bob', 'hunter2')", "auth=('bob', '[redacted]')"),
+        ('credentials = ["bob","hunter2"]', 'credentials = ["bob","[redacted]"]'),
+        ("HTTPBasicAuth('bob', 'hunter2')", "HTTPBasicAuth('bob', '[redacted]')"),
+        ("curl -u admin:hunter2 https://x", "curl -u admin:[redacted] https://x"),
+        ("curl -u 'admin:hunter2' https://x", "curl -u 'admin:[redacted]' https://x"),
+        ("['curl', '-u', 'admin:hunter2']", "['curl', '-u', 'admin:[redacted]']"),
+        ("curl --user=admin:hunter2", "curl --user=admin:[redacted]"),
+        ("sent basic Ym9iOmh1bnRlcjI= to it", "sent basic [redacted] to it"),
+        ("session_id=k9k9k9k9k9k9k9", "session_id=[redacted]"),
+        ("JSESSIONID: k9k9k9k9k9k9k9", "JSESSIONID: [redacted]"),
         ("postgres://me:p4ss@db:5432/x", "postgres://[redacted]@db:5432/x"),
         ("postgres://me:p4/ss@db:5432/x", "postgres://[redacted]@db:5432/x"),
         ("https://me:pa@ss@host/x", "https://[redacted]@host/x"),
@@ -107,14 +125,27 @@ def test_a_secret_is_known_by_its_name_and_the_name_stays(text: str, shown: str)
         "commit 394f81fab87f0c6e1d does not exist",
         'password: ""',
         "disk-space-management-in-clusters",
+        "tests pass: 5, pass: true, two_pass: 12, pass_rate=95%",
+        "second pass: optimizing",
+        "bypass: a1b2c3",
+        "UNEXPECTED_TOKEN: }",
+        "max_token=4096",
+        "docker run -u 1000:1000 x",
+        "curl -u https://x/y",
+        "basic authentication is not enough",
+        "auth: (see the docs, section 2)",
+        "session_id: trip-42 is closed",
     ],
 )
 def test_what_only_looks_like_a_secret_stays(text: str) -> None:
     assert redact(text) == text
 
 
+NAMED = ("A_PASS=b", "pass: 'x1'", "auth=('b', 'c')", "-u a:bc", "basic Ym9iOmh1bnRlcjI=", "session_id=k9k9k9k9k9k9")
+
+
 def test_redacting_twice_changes_nothing_more() -> None:
-    once = without_secrets("\n".join([*SECRETS.values(), "password=x", "Authorization: Bearer y", "a://b:c@d"]))
+    once = without_secrets("\n".join([*SECRETS.values(), "password=x", "Authorization: Bearer y", "a://b:c@d", *NAMED]))
 
     assert without_secrets(once) == once
 
@@ -168,6 +199,12 @@ EVIL = {
     "colons": "token=-",
     "cookies": "cookie:",
     "digits": "1234567890",
+    "login flags": "-u a:",
+    "pairs": "auth=('",
+    "passes": "pass:",
+    "variables": "A_TOKEN=",
+    "basics": "basic ",
+    "sessions": "session_id",
 }
 
 
