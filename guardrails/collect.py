@@ -8,13 +8,15 @@ from binascii import b2a_base64
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any, Final
 
+import orjson
+
 
 LIMIT_BYTES: Final = 65_536
 """Default size at which a collection ends, in bytes of JSON text; the size to which results are cut anyway."""
 MAX_ITEMS: Final = 10_000
 """An iterator ends here, however small its items are."""
 MAX_TEXT_BYTES: Final = 16 * 1024 * 1024
-"""Longer bytes are cut before they are decoded (10 MB of ASCII take about a millisecond, other UTF-8 ten times that)."""
+"""Longer bytes are cut before they are decoded, whatever the limit."""
 _SNIFF_BYTES: Final = 8192
 _NODES: Final = 2000
 _END: Final = object()
@@ -72,28 +74,42 @@ def decoded(data: Bytes, limit: int = LIMIT_BYTES) -> tuple[str | dict[str, Any]
     """
     Bytes as text where they are UTF-8 without NUL, else as `{"base64": "...", "bytes": n}`; and whether all is there.
 
-    Of binary data only what fits *limit* bytes of base64 is encoded (*n* is the whole length), of text 16 MiB decoded.
+    Only a head is looked at: of binary data what fits *limit* bytes of base64 (*n* is the whole length), of text what fits
+    *limit* bytes of JSON, 16 MiB at most; text that is longer ends in `... [truncated: 65,480 of 10,485,760 bytes shown]`.
     """
     size = memoryview(data).nbytes
     if b"\x00" not in bytes(_head(data, _SNIFF_BYTES)):
-        text = _text(data, size)
+        room = min(limit, MAX_TEXT_BYTES)
+        text = _text(data, size, room)
         if text is not None:
-            return text, size <= MAX_TEXT_BYTES
+            return (text, True) if size <= room else (_said_cut(text, size, room), False)
 
     whole = limit * 3 // 4
     return {"base64": b2a_base64(_head(data, whole), newline=False).decode("ascii"), "bytes": size}, size <= whole
 
 
-def _text(data: Bytes, size: int) -> str | None:
+def _text(data: Bytes, size: int, room: int) -> str | None:
     """
-    *data* as text, at most 16 MiB of it; None where it is not UTF-8.
+    *data* as text, at most *room* bytes of it; None where it is not UTF-8.
     """
-    head = bytes(_head(data, MAX_TEXT_BYTES))
+    head = bytes(_head(data, room))
     try:
         return head.decode()
     except UnicodeDecodeError as problem:
         cut_in_character = size > len(head) and problem.start >= len(head) - 3
         return head[: problem.start].decode() if cut_in_character else None
+
+
+def _said_cut(head: str, size: int, room: int) -> str:
+    """
+    *head*, of *size* bytes, with what says so: in *room* bytes of JSON, so that nobody has to cut it again.
+    """
+    while True:
+        text = f"{head}... [truncated: {len(head.encode()):,} of {size:,} bytes shown]"
+        written = len(orjson.dumps(text))
+        if written <= room or not head:
+            return text
+        head = head[: min(len(head) - 1, len(head) * room // written)]
 
 
 def _head(data: Bytes, length: int) -> Bytes:

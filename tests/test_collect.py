@@ -5,16 +5,19 @@ Iterators and bytes made into bounded values.
 import asyncio
 import base64
 import itertools
+import tracemalloc
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+import orjson
 import pytest
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.collect import MAX_ITEMS, MAX_TEXT_BYTES, collect, collect_async, decoded, weight
+from guardrails import Policy, Truncate
+from guardrails.collect import MAX_ITEMS, collect, collect_async, decoded, weight
 
 
 class Source:
@@ -174,14 +177,48 @@ def test_of_ten_megabytes_of_binary_data_only_the_head_is_encoded() -> None:
 
 
 @pytest.mark.parametrize("before", range(4))
-def test_enormous_text_is_cut_between_characters(before: int) -> None:
-    text = "x" * before + "\U0001f600" * (MAX_TEXT_BYTES // 4 + 2)
-    value, complete = decoded(text.encode())
+def test_long_text_is_cut_between_characters_and_says_its_length(before: int) -> None:
+    text = "x" * before + "\U0001f600" * 1_000
+    value, complete = decoded(text.encode(), 1_000)
 
     assert isinstance(value, str)
     assert not complete
-    assert text.startswith(value)
-    assert MAX_TEXT_BYTES - 4 < len(value.encode()) <= MAX_TEXT_BYTES
+    head, _, said = value.partition("... ")
+    assert text.startswith(head)
+    assert said == f"[truncated: {len(head.encode())} of {4_000 + before:,} bytes shown]"
+    assert 900 < len(orjson.dumps(value)) <= 1_000
+
+
+@given(st.text(max_size=400), st.integers(60, 200))
+def test_text_fits_the_limit_as_json_or_is_whole(text: str, limit: int) -> None:
+    data = text.replace("\x00", "").encode()
+    value, complete = decoded(data, limit)
+
+    assert (value == data.decode()) is complete
+    assert complete or len(orjson.dumps(value)) <= limit
+
+
+def test_d3_of_ten_megabytes_of_text_only_the_head_is_decoded() -> None:
+    data = b"x" * 10_000_000
+    tracemalloc.start()
+    value, complete = decoded(data)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert isinstance(value, str)
+    assert not complete
+    assert value.endswith("x... [truncated: 65,485 of 10,000,000 bytes shown]")
+    assert peak < 3_000_000
+
+
+def test_d3_the_model_reads_how_long_cut_bytes_really_are() -> None:
+    session = Policy([Truncate(max_bytes=1_000)]).session("s")
+    envelope = session.call("read", {}, lambda *_: b"x" * 10_000_000)
+
+    assert envelope.is_complete is False
+    assert envelope.value.endswith("of 10,000,000 bytes shown]")
+    assert "truncated" in envelope.to_json()
+    assert envelope.to_json().count("truncated:") == 1
 
 
 def test_weighing_stops_where_it_has_seen_enough() -> None:
