@@ -250,6 +250,7 @@ class Session(Calls):
             return transitions.reserve_for_child(chain, state, now, child.id, wanted)
 
         child._specs.update(self._specs)
+        child._wrapped.update(self._wrapped)
         held = self._event("reserve", step, {"child": child.id, "amounts": wanted}, needed=True)
         child._chain = self._chain.with_budget(**units.settings_of(held))
         child._event("open", lambda _, state, now: transitions.open_child(state, now), {"limits": held})

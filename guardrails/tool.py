@@ -109,7 +109,7 @@ def _described(function: Callable[..., Any]) -> object:
     while isinstance(function, functools.partial):
         function = function.func
     own = getattr(type(function), "__call__", None)  # noqa: B004
-    return function if inspect.isroutine(function) or not inspect.getdoc(own) or not inspect.isfunction(own) else own
+    return own if inspect.isfunction(own) and own.__doc__ and not inspect.isroutine(function) else function
 
 
 def from_annotations(annotations: Mapping[str, Any]) -> dict[str, bool]:

@@ -2,6 +2,8 @@
 What is known about a tool before it is called.
 """
 
+import functools
+
 from typing import Any
 
 import pytest
@@ -41,6 +43,37 @@ def test_a_tool_of_a_function_has_its_name_first_paragraph_and_parameters() -> N
     tool = Tool.of(book, cost_usd=0.2)
     assert (tool.name, tool.description, tool.cost) == ("book", "Book a room.", 200_000)
     assert Tool.of(book, name="reserve", description="d").name == "reserve"
+
+
+class Finder:
+    """
+    Cities.
+    """
+
+    def __call__(self, city: str) -> str:
+        return city
+
+
+def test_partials_and_callable_objects_have_names_too() -> None:
+    partial, finder = Tool.of(functools.partial(book, nights=2)), Tool.of(Finder())
+    assert [(tool.name, tool.description) for tool in (partial, finder)] == [
+        ("book", "Book a room."),
+        ("Finder", "Cities."),
+    ]
+    assert set(partial.openai()["function"]["parameters"]["properties"]) == {"city"}
+
+
+def test_a_tool_of_a_function_leaves_out_what_the_host_passes(clock: Any) -> None:
+    def rent(city: str, database: Finder) -> str:
+        return city
+
+    with pytest.raises(PolicyError, match="goes into `hidden`"):
+        Tool.of(rent).openai()
+    tool = Tool.of(rent, hidden=["database"])
+    assert set(tool.openai()["function"]["parameters"]["properties"]) == {"city"}
+    session = Policy([Validation()], tools=[tool]).session("s", clock=clock)
+    assert session.call("rent", {"city": "Kyoto"}, ok).ok
+    assert session.call("rent", {"city": "Kyoto", "database": "x"}, ok).status == "validation_error"
 
 
 @pytest.mark.parametrize("parameters", [book, Stay, SCHEMA])

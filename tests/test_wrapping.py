@@ -108,6 +108,15 @@ def test_who_calls_a_wrapped_function_by_its_name_is_checked_too(clock: Any) -> 
     assert session.call("pay", {"amount": "much"}, lambda *_: 1).status == "validation_error"
 
 
+def test_a_child_knows_which_function_has_a_name(clock: Any) -> None:
+    session = make(clock)
+    session.wrap(Hotels().search)
+    with session.child("kid", max_calls=5) as child:
+        assert child.wrap(Hotels().search, returns="value")(2) == ["hotels", 2]
+        with pytest.raises(SessionError, match="`search` is another function"):
+            child.wrap(Flights().search)
+
+
 # What is raised where the value is wanted
 
 
