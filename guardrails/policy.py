@@ -133,7 +133,8 @@ class Policy:
         The session *name*: the calls that share a budget.
 
         In memory, without records and by the real clock (seconds since 1970) unless said otherwise. The same name on
-        the same *store* is the same session. *records* is a sink, or the path of a file of JSON lines. Raises
+        the same *store* is the same session: it goes on where it was, also after it was closed, until its `forget`.
+        *records* is a sink, or the path of a file of JSON lines. Raises
         PolicyError where a tool is not valid, SessionError where the name is not.
         """
         from .policy_check import checked_tools

@@ -259,6 +259,9 @@ class Session(Calls):
     def close(self) -> None:
         """
         Flush the records; a child gives back what it did not use and is over.
+
+        Any other session's state stays: the same name goes on where it was, until `forget` drops it. A service that
+        names each of its sessions anew calls `forget` after `close`, or its store grows by each.
         """
         if self._parent is not None:
             used = self._event("close", lambda _, state, now: transitions.close(state, now))
