@@ -231,6 +231,8 @@ class Calls(Ledger):
         except Exception as error:  # noqa: BLE001  the tool has run: its result is never lost
             log.error("store failed: %s", error, extra={"session": self.id})
             completion = complete(chain, decision, prepared, SessionState(), now, plan)
+            # No event of the session, whose state does not know of it.
+            completion.n = 0
         self._settled(decision, prepared, completion)
         return completion.envelope
 

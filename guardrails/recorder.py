@@ -68,8 +68,10 @@ class Recorder:
 
     def settled(self, decision: Decision, prepared: Prepared, completion: Completion) -> None:
         """
-        Hand over how a call ended.
+        Hand over how a call ended, if the session's state knows of it.
         """
+        if not completion.n:
+            return
         rendered, canonical, size = prepared.rendered, decision.call.canonical, 0
         if rendered is not None:
             size = rendered.size
