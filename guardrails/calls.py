@@ -22,7 +22,6 @@ from .errors import SessionError
 from .guards.duplicates import IN_FLIGHT
 from .ledger import Ledger
 from .logs import log, warn_once
-from .recorder import run_of
 from .running import Reading, read, with_timeout, within
 from .session_id import checked_id
 from .state import SessionState
@@ -175,13 +174,13 @@ class Calls(Ledger):
         plan = chain.plans.get(tool) or chain.plan(tool)
         spec = plan.arguments or self._specs.get(tool)
         call = tool_call(tool, arguments, new_id() if call_id is None else call_id, spec)
-        now, recorded = self._now(), self._records is not None
+        now = self._now()
 
         def step(states: list[SessionState]) -> Decision:
-            decision = decide(chain, call, states[0], now, claim, plan)
-            if recorded:
-                decision.run = run_of(states[0])
-            return decision
+            state = states[0]
+            if not state.run:
+                self._begin_life(state)
+            return decide(chain, call, state, now, claim, plan)
 
         try:
             decision = self._store.update(self._keys, step)
@@ -221,20 +220,21 @@ class Calls(Ledger):
             self._settle(decision, plan, error)
             raise
 
-        def step(states: list[SessionState]) -> Completion:
-            completion = complete(chain, decision, prepared, states[0], now, plan)
-            completion.run = run_of(states[0]) if self._records is not None else ""
-            return completion
+        def step(states: list[SessionState]) -> tuple[Envelope, Completion]:
+            state = states[0]
+            if not state.run:
+                self._begin_life(state)
+            return complete(chain, decision, prepared, state, now, plan)
 
         try:
-            completion = self._store.update(self._keys, step)
+            envelope, completion = self._store.update(self._keys, step)
         except Exception as error:  # noqa: BLE001  the tool has run: its result is never lost
             log.error("store failed: %s", error, extra={"session": self.id})
-            completion = complete(chain, decision, prepared, SessionState(), now, plan)
+            envelope, completion = complete(chain, decision, prepared, SessionState(), now, plan)
             # No event of the session, whose state does not know of it.
             completion.n = 0
         self._settled(decision, prepared, completion)
-        return completion.envelope
+        return envelope
 
     def _settled(self, decision: Decision, prepared: Prepared, completion: Completion) -> None:
         call, outcome, rendered = decision.call, prepared.outcome, prepared.rendered

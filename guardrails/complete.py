@@ -91,10 +91,9 @@ def _spoken(outcome: Outcome, own: Envelope) -> Outcome:
 @dataclass(slots=True)
 class Completion:
     """
-    A settled call.
+    A settled call, but for what the model reads: a record may wait long after that is gone.
     """
 
-    envelope: Envelope
     n: int
     at_ms: int
     late: bool
@@ -103,13 +102,18 @@ class Completion:
     limit: str | None = None
     """Code of the limit that the call used up."""
     errors: tuple[tuple[str, str], ...] = ()
+    retryable: bool | None = None
+    """This and the next three are what the envelope says."""
+    wait_ms: int | None = None
+    retries: int | None = None
+    is_complete: bool | None = None
     run: str = ""
-    """Which life of the session; the shell's."""
+    """Which life of the session."""
 
 
 def complete(
     chain: Chain, decision: Decision, prepared: Prepared, state: SessionState, now_ms: int, plan: Plan | None = None
-) -> Completion:
+) -> tuple[Envelope, Completion]:
     """
     Settle an admitted call and make the envelope of its outcome.
     """
@@ -164,14 +168,18 @@ def complete(
         envelope.merged = True
     elif "progress" not in chain.left_out:
         envelope.progress = progress(chain, state, now)
-    return Completion(
-        envelope,
+    return envelope, Completion(
         n,
         now,
         pending is None,
         duration,
         None if limit is None else limit[0],
         tuple(errors) if errors else (),
+        envelope.retryable,
+        envelope.retry_after_ms,
+        envelope.max_retries_remaining,
+        envelope.is_complete,
+        state.run,
     )
 
 

@@ -54,7 +54,7 @@ class Decision:
     session: str = ""
     """Id of the session that it is of; the shell's."""
     run: str = ""
-    """Which life of that session; the shell's."""
+    """Which life of that session."""
 
     @property
     def allowed(self) -> bool:
@@ -98,9 +98,9 @@ def decide(
     pending = state.pending.get((call.id, call.sig)) if state.pending and call.sig is not None else None
     if pending is not None:
         if not claim:
-            return _again(call, pending, expired, pending.at_ms, 0)
+            return _again(call, pending, state, expired, pending.at_ms, 0)
         if not pending.claimed:
-            return _again(call, pending, expired, now, take_up(state, pending))
+            return _again(call, pending, state, expired, now, take_up(state, pending))
         return _refuse(chain, call, state, (chain.worded(in_flight(call)),), claim=claim, expired=expired)
     if plan is None:
         plan = chain.plan(call.tool)
@@ -167,6 +167,8 @@ def decide(
         False,  # noqa: FBT003
         0,
         expired,
+        "",
+        state.run,
     )
 
 
@@ -195,7 +197,12 @@ def give_up(state: SessionState) -> tuple[tuple[int, Pending], ...]:
 
 
 def _again(
-    call: ToolCall, pending: Pending, expired: tuple[tuple[int, Pending], ...], at_ms: int, claim_n: int
+    call: ToolCall,
+    pending: Pending,
+    state: SessionState,
+    expired: tuple[tuple[int, Pending], ...],
+    at_ms: int,
+    claim_n: int,
 ) -> Decision:
     return Decision(
         call,
@@ -210,6 +217,7 @@ def _again(
         repeated=True,
         claim_n=claim_n,
         expired=expired,
+        run=state.run,
     )
 
 
@@ -244,6 +252,7 @@ def _refuse(
         errors=tuple(errors),
         claimed=claim,
         expired=expired,
+        run=state.run,
     )
 
 

@@ -69,11 +69,14 @@ class Ledger:
         """
         Change the state and record it; what else *step* made. Where nothing may go on without it, it is *needed*.
         """
-        now, chain, recorded = self._now(), self._chain, self._records is not None
+        now, chain = self._now(), self._chain
 
         def run(states: list[SessionState]) -> tuple[Any, int, str]:
-            made = step(chain, states[0], now)
-            return made, states[0].now_ms, run_of(states[0]) if recorded else ""
+            state = states[0]
+            if not state.run:
+                self._begin_life(state)
+            made = step(chain, state, now)
+            return made, state.now_ms, state.run
 
         try:
             made, at_ms, life = self._store.update(self._keys, run)
@@ -89,6 +92,10 @@ class Ledger:
                 shown.setdefault("limits", extra)
             self._records.event(event, life, n, at_ms, shown)
         return extra
+
+    def _begin_life(self, state: SessionState) -> None:
+        if self._records is not None:
+            run_of(state)
 
     def _without_store(self, error: Exception) -> None:
         if self._chain.on_error != "allow" or isinstance(error, GuardrailsError):

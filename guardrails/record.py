@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from .chain import Plan
-from .complete import Prepared, evidence
+from .complete import Completion, Prepared, evidence
 from .decide import Decision
 from .envelope import Envelope
 from .plain_json import plain
@@ -79,26 +79,18 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
     }
 
 
-Ended = tuple[str, int, int, bool, int, str | None, tuple[tuple[str, str], ...]]
-"""Of a `Completion`: run, n, at_ms, late, duration_ms, limit, errors."""
-Told = tuple[bool | None, int | None, int | None, bool | None]
-"""Of an `Envelope`: retryable, retry_after_ms, max_retries_remaining, is_complete."""
-
-
-def settle_record(session_id: str, decision: Decision, prepared: Prepared, ended: Ended, told: Told) -> dict[str, Any]:
+def settle_record(session_id: str, decision: Decision, prepared: Prepared, completion: Completion) -> dict[str, Any]:
     """
     The line of a settled call; a sink keeps what the tool gave back, or its hashes only.
 
     Where there are messages, the arguments are with them, for a sink that erases what messages repeat of them.
     """
-    run, n, at_ms, late, duration_ms, limit, errors = ended
-    retryable, wait_ms, retries, is_complete = told
     call, outcome, rendered = decision.call, prepared.outcome, prepared.rendered
     text = evidence(outcome, rendered)
     exact, masked = result_hashes(text, len(text) if rendered is None else rendered.original_bytes)
     cost = decision.cost if outcome.cost is None else outcome.cost
     record = {
-        **_head("settle", session_id, run, n, at_ms),
+        **_head("settle", session_id, completion.run, completion.n, completion.at_ms),
         "call_n": decision.n,
         "seq": decision.seq,
         "id": call.id,
@@ -109,25 +101,25 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, ended
         "error_message": outcome.error_message or None,
         "http_status": outcome.http_status,
         "retry_after_ms": outcome.retry_after_ms,
-        "duration_ms": duration_ms,
+        "duration_ms": completion.duration_ms,
         "result_hash": exact,
         "result_hash_masked": masked,
         "result_bytes": 0 if rendered is None else rendered.size,
         "cost": cost,
         "cost_usd": cost / MICRO,
         "tokens": decision.tokens if outcome.tokens is None else outcome.tokens,
-        "late": late,
-        "retryable": retryable,
+        "late": completion.late,
+        "retryable": completion.retryable,
         "claims": None if prepared.own is None else _claims(prepared.own),
-        "wait_ms": wait_ms,
-        "max_retries_remaining": retries,
-        "is_complete": is_complete,
-        "limit": limit,
-        "guard_errors": [list(error) for error in errors],
+        "wait_ms": completion.wait_ms,
+        "max_retries_remaining": completion.retries,
+        "is_complete": completion.is_complete,
+        "limit": completion.limit,
+        "guard_errors": [list(error) for error in completion.errors],
     }
     if rendered is not None:
         record["result"] = orjson.Fragment(rendered.payload)
-    if call.canonical is not None and (outcome.error_message or errors):
+    if call.canonical is not None and (outcome.error_message or completion.errors):
         record["arguments"] = orjson.Fragment(call.canonical)
     return record
 

@@ -82,18 +82,7 @@ class Recorder:
                 size *= _SPREAD if rendered.text is None else 2
         if canonical is None or len(canonical) > HEAVY_ARGUMENTS:
             decision = _light(decision)
-        envelope = completion.envelope
-        said = (envelope.retryable, envelope.retry_after_ms, envelope.max_retries_remaining, envelope.is_complete)
-        ended = (
-            completion.run,
-            completion.n,
-            completion.at_ms,
-            completion.late,
-            completion.duration_ms,
-            completion.limit,
-            completion.errors,
-        )
-        self._hand(partial(settle_record, self._session_id, decision, prepared, ended, said), SETTLE_BYTES + size)
+        self._hand(partial(settle_record, self._session_id, decision, prepared, completion), SETTLE_BYTES + size)
 
     def event(self, event: str, run: str, n: int, at_ms: int, values: Mapping[str, Any]) -> None:
         """

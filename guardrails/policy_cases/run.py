@@ -182,12 +182,12 @@ class _Run:
             self.now += ran.takes_ms
             outcome = self._outcome(ran, plan)
         prepared = prepare(outcome, plan.max_bytes)
-        completion = complete(self.chain, decision, prepared, self.state, self.now, plan)
+        envelope, completion = complete(self.chain, decision, prepared, self.state, self.now, plan)
         call = decision.call
         if call.sig is not None and call.canonical is not None and not completion.late:
             payload = failure(outcome) if prepared.rendered is None else prepared.rendered.payload
             self.results.keep("", call.sig, Earlier(call.tool, call.canonical, payload, outcome.error_type is None))
-        return self._read(completion.envelope)
+        return self._read(envelope)
 
     def _outcome(self, ran: Ran, plan: Plan) -> Outcome:
         failed = ran.failed
