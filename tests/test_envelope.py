@@ -226,7 +226,13 @@ def test_a_field_that_json_cannot_say_never_breaks_the_text(odd: Any) -> None:
     assert "query_summary" in shown
 
 
-@pytest.mark.parametrize("status", [status for status in STATUSES if status != "success"])
+@pytest.mark.parametrize("status", ["success", "error"])
+def test_a_denial_cannot_say_that_the_tool_ran(status: Any) -> None:
+    with pytest.raises(ValueError, match="the tool did not run"):
+        Denial(code="x.y", message="no", status=status)
+
+
+@pytest.mark.parametrize("status", [status for status in STATUSES if status not in ("success", "error")])
 def test_a_refusal_never_looks_like_a_result(status: Any) -> None:
     shown = read(Envelope.refusal(Denial(code="x.y", message="no", hint="do z", status=status, retry_after_ms=5)))
     assert "result" not in shown
