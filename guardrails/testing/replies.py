@@ -35,7 +35,7 @@ class ScriptedCall:
     id: str | None = None
 
 
-def call(name: str, arguments: Mapping[str, Any] | str | None = None, *, id: str | None = None) -> ScriptedCall:  # noqa: A002 (the wire's word)
+def call(name: str, arguments: Mapping[str, Any] | str | None = None, *, id: str | None = None) -> ScriptedCall:
     """
     A tool call for `Calls`; *arguments* as a mapping, or as text to send malformed JSON.
     """
@@ -104,9 +104,9 @@ class Fail:
 
     @property
     def _type(self) -> str:
-        if self.status == 429:  # noqa: PLR2004 (HTTP)
+        if self.status == 429:
             return "rate_limit_error"
-        return "server_error" if self.status >= 500 else "invalid_request_error"  # noqa: PLR2004 (HTTP)
+        return "server_error" if self.status >= 500 else "invalid_request_error"
 
 
 @dataclass(frozen=True, slots=True)

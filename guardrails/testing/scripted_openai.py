@@ -235,7 +235,7 @@ class _Requests(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (the base class names it)
+    def log_message(self, format: str, *args: Any) -> None:
         """
         Say nothing: the log is `ScriptedOpenAI.requests`.
         """
