@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .decide import Decision as Decision
     from .envelope import Envelope as Envelope
     from .errors import CallDenied as CallDenied
+    from .errors import CallFailed as CallFailed
     from .errors import GuardrailsError as GuardrailsError
     from .errors import LoopLimitExceeded as LoopLimitExceeded
     from .errors import PolicyError as PolicyError
@@ -64,6 +65,7 @@ _HOME = {
     "Arguments": "arguments",
     "Budget": "guards.budget",
     "CallDenied": "errors",
+    "CallFailed": "errors",
     "Chain": "chain",
     "Decision": "decide",
     "Denial": "types",
