@@ -152,6 +152,9 @@ def _codes(tally: Tally) -> Iterator[str]:
         said.append(f"{code} {count:,}" + (f" ({', '.join(more)})" if more else ""))
     said += [f"after {code} {count:,}" for code, count in tally.after_exhaustion.most_common()]
     said += [f"nudge {code} {count:,}" for code, count in tally.nudged.most_common()]
+    for code, count in tally.observed.most_common():
+        wrong = f" ({tally.wrong_observed[code]:,} wrong)" if tally.wrong_observed[code] else ""
+        said.append(f"observed {code} {count:,}{wrong}")
     if said:
         yield _listed(said)
     free = tally.denied_without_cap, tally.after_exhaustion_without_cap

@@ -15,6 +15,9 @@ from .step import SUCCESS
 
 WINDOW: Final = 20
 """Calls back that a repeat is looked for; DESIGN section 6."""
+BITS: Final = (1 << 63) - 1
+"""Of a hash that are compared; a state has no room for more."""
+
 Worth = Literal["new", "second", "later", "unknown"]
 """New: it brought something. Second, later: pointless, by which of its kind it is in the window. Unknown: no result."""
 
@@ -72,7 +75,10 @@ def evidence_of(call: RecordedCall, failed: bool) -> int | None:  # noqa: FBT001
         if known is None:
             known = masked_result_hash(f"{call.error_type or 'other'}: " if call.result is None else call.result)
         # No failure is ever equal to a success.
-        return ~known
-    if call.plain_hash is not None:
-        return call.plain_hash
-    return None if call.result is None else result_hash(call.result)
+        return ~(known & BITS)
+    known = call.plain_hash
+    if known is None:
+        if call.result is None:
+            return None
+        known = result_hash(call.result)
+    return known & BITS

@@ -25,6 +25,10 @@ from .tracks import OpenTracks, Tracks
 
 STEP_MS: Final = 1 << 32
 """From one call to the next where there are no times: more than any wait."""
+MOST: Final = 1 << 53
+"""Milliseconds, tokens or micro-dollars above this are no such thing; a state has no room for them."""
+SIGN: Final = 1 << 63
+SIG_BITS: Final = (1 << 64) - 1
 MAX_TOOLS: Final = 10_000
 """Names of tools that have figures of their own in one source; a model that makes up names cannot fill the memory."""
 OTHER_TOOLS: Final = "(other tools)"
@@ -77,7 +81,7 @@ class Judge:
         if call.sig is None or plan.arguments is not None:
             made = tool_call(tool, call.arguments, str(number), plan.arguments)
         else:
-            made = ToolCall(tool, call.arguments, str(number), None, call.sig)
+            made = ToolCall(tool, call.arguments, str(number), None, (call.sig + SIGN & SIG_BITS) - SIGN)
         outcome = SUCCESS if call.is_error is False and plan.tool.result is None else outcome_of_call(call, plan.tool)
         evidence = evidence_of(call, outcome is not SUCCESS)
         worth = track.past.add(made.sig, evidence)
@@ -88,7 +92,7 @@ class Judge:
             tally.pointless_later += 1
         end = now
         if call.duration_ms is not None and lens.timed:
-            end += call.duration_ms
+            end += min(call.duration_ms, MOST)
         if evidence is None:
             # A result of which nothing is known is like no other.
             evidence = -number
@@ -154,7 +158,7 @@ class Judge:
         present, at_ms = track.main.state.now_ms, call.ts_ms
         if not track.lens.timed:
             return present + STEP_MS
-        if at_ms is None:
+        if at_ms is None or at_ms > MOST:
             # Its place in the transcript is all that is known: what was called before it is over.
             return max([present, *(end_ms for end_ms, *_ in track.main.running)])
         return max(present, at_ms)
@@ -167,7 +171,7 @@ class Judge:
         begun = number is not None and number != turn.number and track.lens.turned
         if begun:
             turn = track.turn = Turn(number, call.tool)
-        tokens = (call.tokens_in or 0) + (call.tokens_out or 0)
+        tokens = min((call.tokens_in or 0) + (call.tokens_out or 0), MOST)
         cost = self._cost(call)
         known = call.tokens_in is not None or call.tokens_out is not None or cost is not None
         if known:
@@ -187,7 +191,7 @@ class Judge:
 
     def _cost(self, call: RecordedCall) -> int | None:
         if call.cost_usd is not None:
-            return micro_dollars(call.cost_usd)
+            return min(micro_dollars(call.cost_usd), MOST)
         if call.model is None or not self.policy.prices:
             return None
         return cost_of(Usage(call.tokens_in or 0, call.tokens_out or 0), call.model, self.policy.prices)

@@ -4,10 +4,12 @@ One recorded session while it is judged: its state, the calls that still run, an
 
 import json
 
-from base64 import b85decode, b85encode
+from base64 import b64decode, b64encode
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
+
+import orjson
 
 from ..chain import Chain
 from ..guards.denials import Denials
@@ -107,7 +109,11 @@ class Track:
             "n": [self.calls, self.refused, self.free_refused, self.first, self.last, self.stop_count],
             "s": self.stops,
         }
-        return json.dumps(rest, separators=(",", ":")).encode()
+        try:
+            return orjson.dumps(rest)
+        except TypeError:
+            # A tool whose name has a lone surrogate, or an integer of more than 64 bits.
+            return json.dumps(rest).encode()
 
 
 def _fork(side: Side, chain: Chain) -> Side:
@@ -131,7 +137,10 @@ def track_of(packed: bytes, lens_of: LensOf) -> Track:
     """
     The track that `to_bytes` made these bytes of.
     """
-    rest = json.loads(packed)
+    try:
+        rest = orjson.loads(packed)
+    except ValueError:
+        rest = json.loads(packed)
     lens = lens_of(*rest["l"])
     calls, refused, free_refused, first, last, stop_count = rest["n"]
     return Track(
@@ -158,11 +167,11 @@ def _side(side: Side) -> list[Any]:
             error = [outcome.error_type, outcome.http_status, outcome.retry_after_ms]
             declared = [plan.tool.read_only, plan.tool.polling]
             running.append([admission.seq, end_ms, evidence, error, declared])
-    return [b85encode(pack(side.state)).decode(), running]
+    return [b64encode(pack(side.state)).decode(), running]
 
 
 def _opened(packed: list[Any], chain: Chain, lens: Lens) -> Side:
-    side = Side(chain, unpack(b85decode(packed[0])))
+    side = Side(chain, unpack(b64decode(packed[0])))
     admissions = {pending.seq: pending for pending in side.state.pending.values()}
     for seq, end_ms, evidence, (error_type, http_status, retry_after_ms), declared in packed[1]:
         admission = admissions[seq]

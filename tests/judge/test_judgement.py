@@ -24,8 +24,9 @@ from guardrails import (
 )
 from guardrails.guards.base import Guard
 from guardrails.judge.counting import Said
-from guardrails.judge.judgement import MAX_TOOLS, OTHER_TOOLS, Judge
+from guardrails.judge.judgement import MAX_TOOLS, MOST, OTHER_TOOLS, Judge
 from guardrails.judge.result import Tally
+from guardrails.judge.track import track_of
 from guardrails.outcome import ResultClassifier
 from guardrails.readers import RecordedCall
 from guardrails.types import Nudge
@@ -362,3 +363,24 @@ def test_tools_that_nobody_lists_are_not_judged(calls: Calls) -> None:
         "duplicates.stable",
         "growth.max_requests_per_second",
     }
+
+
+def test_numbers_that_no_state_has_room_for_are_bounded(calls: Calls) -> None:
+    big = 2**70
+    odd = {
+        "ts_ms": big,
+        "duration_ms": big,
+        "tokens_in": big,
+        "cost_usd": 1e300,
+        "plain_hash": big,
+        "sig": -big,
+    }
+    made = calls({"call": "a=1", "turn": 1}, {"call": "a=1", **odd}, {"call": "a!x", **odd, "masked_hash": -big}, "a=1")
+    whole, packed = Judge(Policy([EVIDENCE, Denials()])), Judge(Policy([EVIDENCE, Denials()]))
+    for call in made:
+        assert (
+            packed._track is None
+            or packed._track.to_bytes() == track_of(packed._track.to_bytes(), packed.lens).to_bytes()
+        )
+        assert packed.judge(call) == whole.judge(call)
+    assert whole.judgement().total.tokens == 2 * MOST
