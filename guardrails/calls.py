@@ -22,7 +22,8 @@ from .errors import SessionError
 from .guards.duplicates import IN_FLIGHT
 from .ledger import Ledger
 from .logs import log, warn_once
-from .running import Reading, read, with_timeout, within
+from .outcome import outcome_of
+from .running import Reading, with_timeout, within
 from .session_id import checked_id
 from .state import SessionState
 from .tool import Tool
@@ -209,7 +210,12 @@ class Calls(Ledger):
             log.error("the clock failed: %r", error, extra={"session": self.id})
             now = decision.at_ms
         try:
-            outcome = read(result, plan.tool.result, plan.max_bytes, now)
+            # What was read while its tool ran is an outcome already.
+            # What was read while its tool ran is an outcome already.
+            if type(result) is Outcome:
+                outcome = result
+            else:
+                outcome = outcome_of(result, classifier=plan.tool.result, limit=plan.max_bytes, now_ms=now)
             prepared = prepare(outcome, plan.max_bytes)
         except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now
             log.error("a result of `%s` could not be read: %r", decision.call.tool, error)

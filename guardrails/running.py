@@ -12,7 +12,7 @@ from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 from .outcome import ResultClassifier, outcome_of, outcome_of_async
-from .types import Outcome, Success, ToolCall
+from .types import Success, ToolCall
 
 
 Late = Callable[[object], object]
@@ -42,15 +42,6 @@ class Reading(NamedTuple):
         if not _has(result, "__anext__"):
             return result
         return await outcome_of_async(result, classifier=self.classifier, limit=self.limit)
-
-
-def read(result: object, classifier: ResultClassifier | None, limit: int, now_ms: int) -> Outcome:
-    """
-    The outcome of *result*; what was read while its tool ran is one already.
-    """
-    if type(result) is Outcome:
-        return result
-    return outcome_of(result, classifier=classifier, limit=limit, now_ms=now_ms)
 
 
 def is_async(function: Callable[..., Any]) -> bool:

@@ -58,7 +58,8 @@ def low64(digest: bytes) -> int:
     """
     The low 64 bits of a 16-byte signature as a signed integer.
     """
-    return int(_LOW64(digest)[0])
+    number: int = _LOW64(digest)[0]
+    return number
 
 
 def canonical(arguments: object) -> bytes | None:
@@ -105,8 +106,11 @@ def result_hash(payload: bytes | str, length: int | None = None) -> int:
     *length* is the full length where *payload* is already cut. Text counts as its UTF-8 bytes; the length of text of more
     than `RESULT_HEAD` characters is taken in characters, since encoding it would take time in proportion to it.
     """
+    if type(payload) is bytes:
+        # `_head` and `_signed`, in place: every result comes this way.
+        return (xxh3_64_intdigest(payload[:RESULT_HEAD], len(payload) if length is None else length) ^ _SIGN) - _SIGN
     head, full = _head(payload)
-    return (xxh3_64_intdigest(head, full if length is None else length) ^ _SIGN) - _SIGN
+    return _signed(xxh3_64_intdigest(head, full if length is None else length))
 
 
 def masked_result_hash(payload: bytes | str) -> int:

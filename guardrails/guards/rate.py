@@ -21,24 +21,10 @@ def gcra(meter: int, now_ms: int, limit: int, period_ms: int, amount: int = 1) -
     *meter* is the theoretical arrival time in units of 1/limit milliseconds, so that all of it is exact integers.
     Returns the meter after *amount* more and the wait in milliseconds before they conform (0: now).
     """
-    arrival = arrived(meter, now_ms, limit, period_ms, amount)
-    late = arrival - (now_ms + period_ms) * limit
-    return arrival, 0 if late <= 0 else -(-late // limit)
-
-
-def arrived(meter: int, now_ms: int, limit: int, period_ms: int, amount: int = 1) -> int:
-    """
-    The meter of `gcra` after *amount* more, whether they conform or not.
-    """
     now = now_ms * limit
-    return (meter if meter > now else now) + amount * period_ms  # noqa: FURB136  this is on every call's way
-
-
-def conforms(meter: int, now_ms: int, limit: int, period_ms: int) -> bool:
-    """
-    Whether one more is let through now: the wait of `gcra` is 0.
-    """
-    return meter - now_ms * limit <= (limit - 1) * period_ms
+    arrival = max(meter, now) + amount * period_ms
+    late = arrival - now - limit * period_ms
+    return arrival, 0 if late <= 0 else -(-late // limit)
 
 
 @guard
