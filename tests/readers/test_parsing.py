@@ -38,7 +38,9 @@ def test_json_is_read_as_programs_that_are_not_strict_write_it(text: bytes, valu
     assert isinstance(parse(text), object)
 
 
-@pytest.mark.parametrize("text", [b"", b"{", b"\x00", b"\xff", b"[" * 5000, b"[" * 200_000 + b"]" * 200_000, b"1" * 5000])
+@pytest.mark.parametrize(
+    "text", [b"", b"{", b"\x00", b"\xff", b"[" * 5000, b"[" * 200_000 + b"]" * 200_000, b"1" * 5000]
+)
 def test_what_is_no_json_is_a_value_error(text: bytes) -> None:
     for read in (parse, parse_exactly):
         try:
