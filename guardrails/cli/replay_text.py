@@ -253,13 +253,13 @@ def _name(tally: Tally) -> str:
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     """
-    *rows* in columns as wide as they need, numbers to the right, the first row in bold; never wider than the terminal.
+    *rows* in columns as wide as they need, numbers to the right, the first row in bold.
     """
     cells = [[printable(cell).replace("\n", " ") for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     lines = []
     for number, row in enumerate(cells):
         rest = "".join(f"  {cell.rjust(size)}" for cell, size in zip(row[1:], widths[1:], strict=True))
-        line = (row[0].ljust(widths[0]) + rest).rstrip()[: max(width(), 60)]
+        line = (row[0].ljust(widths[0]) + rest).rstrip()
         lines.append(heading(line) if number == 0 else line)
     return lines

@@ -8,8 +8,10 @@ not shown to the guards, for live it would not exist.
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ..chain import Plan
 from ..policy import Policy
 from ..readers.base import RecordedCall
+from ..signature import low64, sign
 from ..tool_call import tool_call
 from ..types import ToolCall, micro_dollars
 from ..usage import Usage, cost_of
@@ -72,16 +74,13 @@ class Judge:
         now = self._now(track, call)
         if call.tokens_in is not None or call.turn != track.turn.number or call.tokens_out is not None or call.cost_usd:
             self._respond(track, call, now, tally)
-        if call.read_only is None and not call.polling:
-            plan = lens.chain.plan(tool)
-        else:
-            plan = lens.plan(tool, call.read_only, call.polling)
+        way = lens.ways.get(tool) if call.read_only is None and not call.polling else None
+        if way is None:
+            way = lens.way(tool, call.read_only, call.polling)
+        plan = way.plan
         track.calls = number = track.calls + 1
         track.last = call.call_index
-        if call.sig is None or plan.arguments is not None:
-            made = tool_call(tool, call.arguments, str(number), plan.arguments)
-        else:
-            made = ToolCall(tool, call.arguments, str(number), None, (call.sig + SIGN & SIG_BITS) - SIGN)
+        made = _made(call, str(number), plan)
         outcome = SUCCESS if call.is_error is False and plan.tool.result is None else outcome_of_call(call, plan.tool)
         evidence = evidence_of(call, outcome is not SUCCESS)
         worth = track.past.add(made.sig, evidence)
@@ -90,19 +89,19 @@ class Judge:
             tally.pointless_second += 1
         elif worth == "later":
             tally.pointless_later += 1
-        end = now
-        if call.duration_ms is not None and lens.timed:
-            end += min(call.duration_ms, MOST)
+        end, duration = now, call.duration_ms
+        if duration is not None and lens.timed:
+            end += duration if duration < MOST else MOST  # noqa: FURB136  hot path
         if evidence is None:
             # A result of which nothing is known is like no other.
             evidence = -number
         shown = outcome if call.has_result else None
         over = main.state.exhausted is not None
-        decision = main.step(made, now, plan, shown, evidence, end)
+        decision = main.step(made, now, way, shown, evidence, end)
         free = track.free
         if free is not None:
             free_over = free.state.exhausted is not None
-            other = free.step(made, now, plan, shown, evidence, end)
+            other = free.step(made, now, way, shown, evidence, end)
             if other is not None and other.envelope is not None:
                 count_denied_without_cap(tally, other.denials[0].code, worth, further=free_over and track.free_refused)
                 track.free_refused = free_over
@@ -129,7 +128,9 @@ class Judge:
         track = self.tracks.get(key, self.lens)
         if track is None:
             lens = self.lens(call.ts_ms is not None, call.turn is not None)
-            track = Track(lens, Side(lens.chain), turn=Turn(0 if lens.turned else None), first=call.call_index)
+            track = Track(
+                lens, Side(lens.chain, lens.reach), turn=Turn(0 if lens.turned else None), first=call.call_index
+            )
             self.tracks.put(key, track)
             held.sessions += 1
             held.timeless += not lens.timed
@@ -167,16 +168,18 @@ class Judge:
         """
         A model response came ahead of *call*, or more of its usage did.
         """
-        turn, number = track.turn, call.turn
+        turn, number, tokens_in, tokens_out = track.turn, call.turn, call.tokens_in, call.tokens_out
         begun = number is not None and number != turn.number and track.lens.turned
         if begun:
-            turn = track.turn = Turn(number, call.tool)
-        tokens = min((call.tokens_in or 0) + (call.tokens_out or 0), MOST)
-        cost = self._cost(call)
-        known = call.tokens_in is not None or call.tokens_out is not None or cost is not None
+            turn.begin(number, call.tool)
+        tokens = min((tokens_in or 0) + (tokens_out or 0), MOST)
+        cost = None if call.cost_usd is None and not self.policy.prices else self._cost(call)
+        known = tokens_in is not None or tokens_out is not None or cost is not None
         if known:
-            self._held.responses += 1
-            self._held.unpriced += cost is None
+            held = self._held
+            held.responses += 1
+            if cost is None:
+                held.unpriced += 1
             saved = turn.stopped
             if saved:
                 self._saved(turn, -1)
@@ -192,7 +195,7 @@ class Judge:
     def _cost(self, call: RecordedCall) -> int | None:
         if call.cost_usd is not None:
             return min(micro_dollars(call.cost_usd), MOST)
-        if call.model is None or not self.policy.prices:
+        if call.model is None:
             return None
         return cost_of(Usage(call.tokens_in or 0, call.tokens_out or 0), call.model, self.policy.prices)
 
@@ -274,6 +277,20 @@ class Judge:
             lines,
             spilled_sessions=self.tracks.spilled,
         )
+
+
+def _made(call: RecordedCall, call_id: str, plan: Plan) -> ToolCall:
+    """
+    The call as a guard sees it; its signature is the recorded one where arguments are not to be checked.
+    """
+    tool, arguments = call.tool, call.arguments
+    if plan.arguments is None:
+        if call.sig is not None:
+            return ToolCall(tool, arguments, call_id, None, (call.sig + SIGN & SIG_BITS) - SIGN)
+        if type(arguments) is dict:
+            signature = sign(tool, arguments)[0]
+            return ToolCall(tool, arguments, call_id, signature, None if signature is None else low64(signature))
+    return tool_call(tool, arguments, call_id, plan.arguments)
 
 
 def _line(track: Track) -> list[tuple[int, str]]:

@@ -16,6 +16,8 @@ from ..guards.growth import Growth
 from ..guards.rate import Rate
 from ..guards.summary import Summary
 from ..guards.truncate import Truncate
+from .reach import Reach, reach_of
+from .step import Way, way_of
 
 
 TEXT_ONLY: Final = (Summary, Truncate)
@@ -38,19 +40,26 @@ class Lens:
     """Calls have times."""
     turned: bool
     """Calls say which model response made them."""
-    plans: dict[tuple[str, bool | None, bool], Plan] = field(default_factory=dict)
+    reach: Reach | None
+    uncapped_reach: Reach | None
+    ways: dict[str, Way] = field(default_factory=dict)
+    """Of tools of which a transcript declares nothing."""
+    declared: dict[tuple[str, bool | None, bool], Way] = field(default_factory=dict)
 
-    def plan(self, tool: str, read_only: bool | None, polling: bool) -> Plan:  # noqa: FBT001  hot path
+    def way(self, tool: str, read_only: bool | None, polling: bool) -> Way:  # noqa: FBT001  hot path
         """
         What applies to *tool*, which its transcript declares to be *read_only* or *polling*.
         """
         key = tool, read_only, polling
-        plan = self.plans.get(key)
-        if plan is None:
-            if len(self.plans) >= MAX_PLANS:
-                self.plans.clear()
-            plan = self.plans[key] = _declared(self.chain.plan(tool), read_only, polling)
-        return plan
+        way = self.declared.get(key)
+        if way is None:
+            if len(self.declared) >= MAX_PLANS:
+                self.declared.clear()
+                self.ways.clear()
+            way = self.declared[key] = way_of(_declared(self.chain.plan(tool), read_only, polling))
+            if read_only is None and not polling:
+                self.ways[tool] = way
+        return way
 
 
 def lens(chain: Chain, *, timed: bool, turned: bool) -> Lens:
@@ -62,7 +71,7 @@ def lens(chain: Chain, *, timed: bool, turned: bool) -> Lens:
     rules = [_seen_rule(rule, timed) for rule in chain.rules]
     capped = _chain(chain, seen, rules)
     uncapped = capped if cap is None else _chain(chain, [guard for guard in seen if guard is not cap], rules)
-    return Lens(capped, uncapped, cap, timed, turned)
+    return Lens(capped, uncapped, cap, timed, turned, reach_of(capped), reach_of(uncapped))
 
 
 def _chain(chain: Chain, guards: list[Guard], rules: list[Rule]) -> Chain:

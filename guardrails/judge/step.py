@@ -6,22 +6,60 @@ made without a `Decision` and an envelope; every other call goes through the two
 states: a test holds them to it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
 from ..chain import Chain, Plan
 from ..complete import Prepared, complete
 from ..decide import Decision, decide
-from ..exhaustion import first_cause, used_up
+from ..exhaustion import spent
 from ..guards.base import Facts
-from ..state import Pending, SessionState, admit, exhaust, pending_key, set_meter, settle, touch
+from ..guards.budget import Budget
+from ..state import (
+    Pending,
+    SessionState,
+    admit,
+    begin_turn,
+    charge,
+    end_turn,
+    exhaust,
+    pending_key,
+    set_meter,
+    settle,
+    touch,
+)
 from ..transitions import charge_response, open_turn
 from ..types import Outcome, ToolCall
+from .reach import BLOWN, Reach
 
 
 SUCCESS: Final = Outcome()
-Running = tuple[int, Pending, ToolCall, Outcome, int, Plan]
-"""(end in ms, admission, call, outcome, evidence, plan) of a call whose recorded result has not come yet."""
+
+
+@dataclass(slots=True)
+class Way:
+    """
+    A plan, and of it what a call that simply passes needs.
+    """
+
+    plan: Plan
+    checks: tuple[Callable[..., object], ...]
+    """Those that may say something of a fresh call while no limit of `budget` is within reach."""
+    silent: bool
+    """Nothing is said or counted of a success."""
+
+
+Running = tuple[int, Pending, ToolCall, Outcome, int, Way]
+"""(end in ms, admission, call, outcome, evidence, way) of a call whose recorded result has not come yet."""
+
+
+def way_of(plan: Plan) -> Way:
+    """
+    The way of a tool's calls through a chain.
+    """
+    checks = tuple(check for _, _, check in plan.fresh_checks if type(check.__self__) is not Budget)  # type: ignore[attr-defined]
+    return Way(plan, checks, not (plan.settles or plan.success_shapes))
 
 
 @dataclass(slots=True)
@@ -31,11 +69,13 @@ class Side:
     """
 
     chain: Chain
+    reach: Reach | None
+    """None: its limits are not known."""
     state: SessionState = field(default_factory=SessionState)
     running: list[Running] = field(default_factory=list)
 
     def step(
-        self, call: ToolCall, now: int, plan: Plan, outcome: Outcome | None, evidence: int, end_ms: int
+        self, call: ToolCall, now: int, way: Way, outcome: Outcome | None, evidence: int, end_ms: int
     ) -> Decision | None:
         """
         What is decided of *call*, None where it simply passes.
@@ -46,9 +86,9 @@ class Side:
         if self.running:
             self.settle(now)
         decision: Decision | None = None
-        admission = passed(self.chain, call, state, now, plan)
+        admission = self._passed(call, state, now, way)
         if admission is None:
-            decision = decide(self.chain, call, state, now, True, plan)  # noqa: FBT003
+            decision = decide(self.chain, call, state, now, True, way.plan)  # noqa: FBT003
             if decision.envelope is not None:
                 return decision
             admission = state.pending[pending_key(call.id, call.sig, decision.seq)]
@@ -56,9 +96,9 @@ class Side:
             # Nobody knows how it ended: its admission is given up by the next call.
             admission.expires_ms = now
         elif end_ms > now:
-            self.running.append((end_ms, admission, call, outcome, evidence, plan))
+            self.running.append((end_ms, admission, call, outcome, evidence, way))
         else:
-            self._finish(admission, call, outcome, evidence, plan, now)
+            self._finish(admission, call, outcome, evidence, way, now)
         return decision
 
     def settle(self, now: int) -> None:
@@ -66,22 +106,16 @@ class Side:
         Show what has come back by *now*.
         """
         if len(self.running) == 1:
-            end_ms, admission, call, outcome, evidence, plan = self.running[0]
+            end_ms, admission, call, outcome, evidence, way = self.running[0]
             if end_ms <= now:
                 self.running.clear()
-                self._finish(admission, call, outcome, evidence, plan, end_ms)
+                self._finish(admission, call, outcome, evidence, way, end_ms)
             return
         due = [one for one in self.running if one[0] <= now]
         if due:
             self.running = [one for one in self.running if one[0] > now]
-            for end_ms, admission, call, outcome, evidence, plan in sorted(due, key=_end):
-                self._finish(admission, call, outcome, evidence, plan, end_ms)
-
-    def _finish(
-        self, admission: Pending, call: ToolCall, outcome: Outcome, evidence: int, plan: Plan, now: int
-    ) -> None:
-        if outcome is not SUCCESS or not finished(self.chain, admission, self.state, evidence, plan, now):
-            complete(self.chain, decided(call, admission), Prepared(outcome, None, evidence), self.state, now, plan)
+            for end_ms, admission, call, outcome, evidence, way in sorted(due, key=_end):
+                self._finish(admission, call, outcome, evidence, way, end_ms)
 
     def respond(self, now: int, cost: int | None, tokens: int | None, *, turn: bool) -> None:
         """
@@ -89,63 +123,81 @@ class Side:
         """
         if self.running:
             self.settle(now)
+        state, reach = self.state, self.reach
+        far = reach is not None and reach.is_far(state, now, cost or 0, tokens or 0)
         if turn:
-            open_turn(self.chain, self.state, now, 0)
-        if tokens is not None:
-            charge_response(self.chain, self.state, now, cost, tokens)
-
-
-def passed(chain: Chain, call: ToolCall, state: SessionState, now_ms: int, plan: Plan) -> Pending | None:
-    """
-    Admit a fresh call that no guard has anything to say of, as `decide` does.
-
-    None where it is not that plain; nothing is changed then, and `decide` is to be asked.
-    """
-    if state.exhausted is not None or state.pending or call.sig in state.latest or call.problems:
-        return None
-    before = state.started_ms, state.now_ms
-    now = touch(state, now_ms)
-    facts = Facts(now, plan.tool, plan.cost, 0, state.turn, 0, chain.known)
-    meters = state.meters
-    try:
-        for _, _, check in plan.fresh_checks:
-            if check(call, state, facts) is not None:
-                state.started_ms, state.now_ms = before
-                return None
-        if plan.charges:
-            state.meters = meters.copy()
-            for _, _, charge in plan.charges:
-                for key, value in charge(call, state, facts).items():
+            if far and not (state.turn_strikes or state.denied_turns):
+                touch(state, now)
+                end_turn(state)
+                begin_turn(state, 0)
+                state.n += 1
+            else:
+                open_turn(self.chain, state, now, 0)
+        if tokens is None:
+            return
+        if far:
+            now = touch(state, now)
+            charge(state, cost, tokens)
+            for usage in self.chain.usages:
+                for key, value in usage(state, tokens, now).items():
                     set_meter(state, key, value)
-    except Exception:  # noqa: BLE001  a guard that fails is for `decide` to judge
-        state.started_ms, state.now_ms, state.meters = *before, meters
-        return None
-    admission = admit(state, call, plan.cost, 0, plan.timeout_ms, plan.changes, True, chain.window)  # noqa: FBT003
-    admission.limit = used_up(chain, state, now)
-    return admission
+            if BLOWN in state.meters.values():
+                cause = spent(self.chain, state, now)
+                if cause is not None:
+                    exhaust(state, cause)
+            state.n += 1
+        else:
+            charge_response(self.chain, state, now, cost, tokens)
 
+    def _passed(self, call: ToolCall, state: SessionState, now_ms: int, way: Way) -> Pending | None:
+        """
+        Admit a fresh call that no guard has anything to say of, as `decide` does.
 
-def finished(chain: Chain, admission: Pending, state: SessionState, evidence: int, plan: Plan, now_ms: int) -> bool:
-    """
-    Settle a success of which no guard has anything to say, as `complete` does.
+        None where it is not that plain; nothing is changed then, and `decide` is to be asked.
+        """
+        if state.pending or call.sig in state.latest or call.problems:
+            return None
+        plan, reach, chain = way.plan, self.reach, self.chain
+        if reach is None or not reach.is_far(state, now_ms, plan.cost, 0):
+            return None
+        started, before, meters = state.started_ms, state.now_ms, state.meters
+        now = touch(state, now_ms)
+        facts = Facts(now, plan.tool, plan.cost, 0, state.turn, 0, chain.known)
+        try:
+            for check in way.checks:
+                if check(call, state, facts) is not None:
+                    state.started_ms, state.now_ms = started, before
+                    return None
+            if plan.charges:
+                state.meters = meters.copy()
+                for _, _, charged in plan.charges:
+                    for key, value in charged(call, state, facts).items():
+                        set_meter(state, key, value)
+        except Exception:  # noqa: BLE001  a guard that fails is for `decide` to judge
+            state.started_ms, state.now_ms, state.meters = started, before, meters
+            return None
+        return admit(state, call, plan.cost, 0, plan.timeout_ms, plan.changes, True, chain.window)  # noqa: FBT003
 
-    False where it is not that plain; nothing is changed then, and `complete` is to be asked.
-    """
-    if (
-        plan.settles
-        or plan.success_shapes
-        or state.pending.get(pending_key(admission.id, admission.sig, admission.seq)) is not admission
-    ):
-        return False
-    now = touch(state, now_ms)
-    state.n += 1
-    settle(state, admission, SUCCESS, evidence)
-    if admission.limit is None:
-        looks = chain.call_spenders if state.exhausted is None else chain.spenders
-        cause = first_cause(chain, looks, state, now)
-        if cause is not None:
-            exhaust(state, cause)
-    return True
+    def _finish(
+        self, admission: Pending, call: ToolCall, outcome: Outcome, evidence: int, way: Way, now_ms: int
+    ) -> None:
+        """
+        Settle what came back: a success of which nobody has anything to say at once, all else by `complete`.
+        """
+        state, reach = self.state, self.reach
+        if (
+            outcome is SUCCESS
+            and way.silent
+            and admission.limit is None
+            and reach is not None
+            and reach.is_far(state, now_ms, 0, 0)
+            and state.pending.get(pending_key(admission.id, admission.sig, admission.seq)) is admission
+        ):
+            touch(state, now_ms)
+            state.n += 1
+            settle(state, admission, SUCCESS, evidence)
+            return
+        complete(self.chain, decided(call, admission), Prepared(outcome, None, evidence), state, now_ms, way.plan)
 
 
 def decided(call: ToolCall, admission: Pending) -> Decision:

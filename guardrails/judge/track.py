@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import orjson
 
-from ..chain import Chain
 from ..guards.denials import Denials
 from ..packing import pack, unpack
 from ..state import pending_key
@@ -44,6 +43,14 @@ class Turn:
     admitted: bool = False
     stopped: bool = False
     """It has calls, all of which were stopped, and is counted as saved."""
+
+    def begin(self, number: int | None, tool: str) -> None:
+        """
+        Another response, whose first call is of *tool*.
+        """
+        self.number, self.tool = number, tool
+        self.tokens = self.cost = 0
+        self.admitted = self.stopped = False
 
 
 @dataclass(slots=True)
@@ -82,12 +89,15 @@ class Track:
         A model response came; where the cap on refused turns strikes now, the session goes on without it beside.
         """
         main, cap = self.main, self.lens.cap
+        if self.free is None and (cap is None or not (main.state.turn_strikes or main.state.denied_turns)):
+            main.respond(now, cost, tokens, turn=turn)
+            return
         if self.free is not None:
             self.free.respond(now, cost, tokens, turn=turn)
         elif (
             turn and cap is not None and main.state.turn_strikes + main.state.denied_turns and _strikes(cap, main, now)
         ):
-            other = _fork(main, self.lens.uncapped)
+            other = _fork(main, self.lens)
             main.respond(now, cost, tokens, turn=turn)
             if main.state.exhausted is not None and main.state.exhausted[0].startswith(cap.name):
                 other.respond(now, cost, tokens, turn=turn)
@@ -116,9 +126,9 @@ class Track:
             return json.dumps(rest).encode()
 
 
-def _fork(side: Side, chain: Chain) -> Side:
+def _fork(side: Side, lens: Lens) -> Side:
     """
-    Another session in the same state.
+    Another session in the same state, without the cap.
     """
     state = unpack(pack(side.state))
     running = [
@@ -126,7 +136,7 @@ def _fork(side: Side, chain: Chain) -> Side:
         for end_ms, own, *rest in side.running
         if (key := pending_key(own.id, own.sig, own.seq)) in state.pending
     ]
-    return Side(chain, state, running)  # type: ignore[arg-type]
+    return Side(lens.uncapped, lens.uncapped_reach, state, running)  # type: ignore[arg-type]
 
 
 def _strikes(cap: Denials, side: Side, now: int) -> bool:
@@ -145,8 +155,8 @@ def track_of(packed: bytes, lens_of: LensOf) -> Track:
     calls, refused, free_refused, first, last, stop_count = rest["n"]
     return Track(
         lens,
-        _opened(rest["m"], lens.chain, lens),
-        None if rest["f"] is None else _opened(rest["f"], lens.uncapped, lens),
+        _opened(rest["m"], Side(lens.chain, lens.reach), lens),
+        None if rest["f"] is None else _opened(rest["f"], Side(lens.uncapped, lens.uncapped_reach), lens),
         Past(*rest["p"]),
         Turn(*rest["t"]),
         calls,
@@ -161,22 +171,22 @@ def track_of(packed: bytes, lens_of: LensOf) -> Track:
 
 def _side(side: Side) -> list[Any]:
     running = []
-    for end_ms, admission, _, outcome, evidence, plan in side.running:
+    for end_ms, admission, _, outcome, evidence, way in side.running:
         # What was given up changes nothing when it comes.
         if pending_key(admission.id, admission.sig, admission.seq) in side.state.pending:
             error = [outcome.error_type, outcome.http_status, outcome.retry_after_ms]
-            declared = [plan.tool.read_only, plan.tool.polling]
+            declared = [way.plan.tool.read_only, way.plan.tool.polling]
             running.append([admission.seq, end_ms, evidence, error, declared])
     return [b64encode(pack(side.state)).decode(), running]
 
 
-def _opened(packed: list[Any], chain: Chain, lens: Lens) -> Side:
-    side = Side(chain, unpack(b64decode(packed[0])))
+def _opened(packed: list[Any], side: Side, lens: Lens) -> Side:
+    side.state = unpack(b64decode(packed[0]))
     admissions = {pending.seq: pending for pending in side.state.pending.values()}
     for seq, end_ms, evidence, (error_type, http_status, retry_after_ms), declared in packed[1]:
         admission = admissions[seq]
         outcome = SUCCESS if error_type is None else Outcome(None, error_type, "", http_status, retry_after_ms)
         call = ToolCall(admission.tool, None, admission.id, None, admission.sig)
-        plan = lens.plan(admission.tool, *declared)
-        side.running.append((end_ms, admission, call, outcome, evidence, plan))
+        way = lens.way(admission.tool, *declared)
+        side.running.append((end_ms, admission, call, outcome, evidence, way))
     return side

@@ -80,14 +80,15 @@ def test_a_cap_that_only_observes_strikes_nobody() -> None:
 def test_what_the_policy_declares_stands_above_what_was_declared_where_the_tool_ran() -> None:
     policy = Policy(rules=[Rule(match=("a",), declared={"read_only": False}, guards={})])
     seen = lens(policy.chain, timed=True, turned=True)
-    assert seen.plan("a", True, False).changes
-    assert not seen.plan("b", True, False).changes
-    assert seen.plan("b", None, True).tool.polling
-    assert seen.plan("b", None, False) is seen.chain.plan("b")
+    assert seen.way("a", True, False).plan.changes
+    assert not seen.way("b", True, False).plan.changes
+    assert seen.way("b", None, True).plan.tool.polling
+    assert seen.way("b", None, False).plan is seen.chain.plan("b")
 
 
 def test_made_up_tools_do_not_fill_the_memory() -> None:
     seen = lens(Policy().chain, timed=True, turned=True)
     for n in range(MAX_PLANS + 10):
-        seen.plan(f"t{n}", True, False)
-    assert len(seen.plans) <= MAX_PLANS
+        seen.way(f"t{n}", True if n % 2 else None, False)
+    assert len(seen.declared) <= MAX_PLANS
+    assert len(seen.ways) <= MAX_PLANS

@@ -28,8 +28,10 @@ from guardrails.chain import Chain, Rule
 from guardrails.complete import Prepared, complete
 from guardrails.decide import Decision, decide
 from guardrails.guards.base import Guard, guard
-from guardrails.judge.step import SUCCESS, Side
-from guardrails.state import Pending
+from guardrails.judge.reach import reach_of
+from guardrails.judge.step import SUCCESS, Side, way_of
+from guardrails.state import Pending, pending_key
+from guardrails.transitions import charge_response, open_turn
 from guardrails.types import Mode, Nudge, Outcome, Problem, ToolCall
 
 
@@ -56,6 +58,8 @@ GUARDS: list[st.SearchStrategy[Guard]] = [
         max_calls=st.none() | st.integers(0, 8),
         max_turns=st.none() | st.integers(1, 3),
         max_tokens=st.none() | st.integers(0, 300),
+        max_cost_usd=st.none() | st.sampled_from([0.15, 0.35, 2.0]),
+        final_answer_reserve_usd=st.sampled_from([0.0, 0.0, 0.1]),
         max_elapsed=st.none() | st.sampled_from([2.0, 60.0]),
     ),
     st.builds(Growth, max_calls_per_second=st.none() | st.integers(1, 5), max_tokens_per_minute=st.just(500)),
@@ -85,26 +89,28 @@ def chains(draw: st.DrawFn) -> Chain:
 @dataclass
 class Called:
     tool: str
-    argument: int
+    argument: int | None
     wait_ms: int
     outcome: Outcome | None
     evidence: int
     duration_ms: int
     turn: bool
     tokens: int | None
+    cost: int | None
     problem: bool
 
 
 calls = st.builds(
     Called,
     tool=st.sampled_from("abcd"),
-    argument=st.integers(0, 2),
+    argument=st.none() | st.integers(0, 2),
     wait_ms=st.sampled_from([0, 0, 10, 700, 3_000, 700_000]),
     outcome=st.sampled_from([SUCCESS, SUCCESS, None, Outcome(None, "timeout"), Outcome(None, "other", "", None, 5)]),
     evidence=st.integers(1, 2),
     duration_ms=st.sampled_from([0, 0, 5, 800, 4_000, 800_000]),
     turn=st.booleans(),
     tokens=st.none() | st.integers(0, 100),
+    cost=st.none() | st.sampled_from([0, 1_000, 100_000]),
     problem=st.sampled_from([False, False, False, True]),
 )
 
@@ -117,12 +123,13 @@ class Plain(Side):
 
     open: list[tuple[int, Decision, Outcome, int]] = field(default_factory=list)
 
-    def step(self, call: ToolCall, now: int, plan: Any, outcome: Any, evidence: int, end_ms: int) -> Decision:
+    def step(self, call: ToolCall, now: int, way: Any, outcome: Any, evidence: int, end_ms: int) -> Decision:
         self.settle(now)
+        plan = way.plan
         decision = decide(self.chain, call, self.state, now, claim=True, plan=plan)
         if decision.envelope is None:
             if outcome is None:
-                self.state.pending[call.id, call.sig].expires_ms = now
+                self.state.pending[pending_key(call.id, call.sig, decision.seq)].expires_ms = now
             elif end_ms > now:
                 self.open.append((end_ms, decision, outcome, evidence))
             else:
@@ -137,21 +144,24 @@ class Plain(Side):
 
     def respond(self, now: int, cost: int | None, tokens: int | None, *, turn: bool) -> None:
         self.settle(now)
-        super().respond(now, cost, tokens, turn=turn)
+        if turn:
+            open_turn(self.chain, self.state, now, 0)
+        if tokens is not None:
+            charge_response(self.chain, self.state, now, cost, tokens)
 
 
 @given(chain=chains(), story=st.lists(calls, max_size=25))
 def test_the_short_way_leaves_the_state_that_decide_and_complete_leave(chain: Chain, story: list[Called]) -> None:
-    short, plain = Side(chain), Plain(chain)
+    short, plain = Side(chain, reach_of(chain)), Plain(chain, None)
     now = 1_800_000_000_000
     for number, called in enumerate(story):
         now += called.wait_ms
         if called.turn or called.tokens is not None:
             for side in (short, plain):
-                side.respond(now, None, called.tokens, turn=called.turn)
+                side.respond(now, called.cost, called.tokens, turn=called.turn)
         problems = (Problem("n", "odd", "value"),) if called.problem else ()
         call = ToolCall(called.tool, {}, str(number), None, called.argument, problems)
-        args = now, chain.plan(called.tool), called.outcome, called.evidence, now + called.duration_ms
+        args = now, way_of(chain.plan(called.tool)), called.outcome, called.evidence, now + called.duration_ms
         said, full = short.step(call, *args), plain.step(call, *args)
         assert short.state == plain.state
         if said is None:
@@ -160,26 +170,30 @@ def test_the_short_way_leaves_the_state_that_decide_and_complete_leave(chain: Ch
             assert (said.code, said.nudges, said.observed) == (full.code, full.nudges, full.observed)
 
 
+def made(policy: Policy) -> Side:
+    return Side(policy.chain, reach_of(policy.chain))
+
+
 def test_a_call_that_simply_passes_has_no_decision() -> None:
-    side = Side(Policy([Budget(max_calls=5), Duplicates()]).chain)
-    assert side.step(ToolCall("a", {}, "1", None, 7), 1_000, side.chain.plan("a"), SUCCESS, 1, 1_000) is None
+    side = made(Policy([Budget(max_calls=5), Duplicates()]))
+    assert side.step(ToolCall("a", {}, "1", None, 7), 1_000, way_of(side.chain.plan("a")), SUCCESS, 1, 1_000) is None
     assert side.state.pending == {}
     assert side.state.window[0].status == "ok"
 
 
 def test_a_late_result_changes_nothing() -> None:
     policy = Policy([Duplicates()], tools=[Tool(name="a", timeout=1.0)])
-    side = Side(policy.chain)
-    side.step(ToolCall("a", {}, "1", None, 7), 0, side.chain.plan("a"), SUCCESS, 1, 5_000)
-    side.step(ToolCall("b", {}, "2", None, 8), 4_000, side.chain.plan("b"), SUCCESS, 1, 4_000)
+    side = made(policy)
+    side.step(ToolCall("a", {}, "1", None, 7), 0, way_of(side.chain.plan("a")), SUCCESS, 1, 5_000)
+    side.step(ToolCall("b", {}, "2", None, 8), 4_000, way_of(side.chain.plan("b")), SUCCESS, 1, 4_000)
     side.settle(9_000)
     assert side.state.window[0].status == "expired"
 
 
 @pytest.mark.parametrize("outcome", [SUCCESS, Outcome(None, "timeout")])
 def test_what_is_not_over_is_not_seen(outcome: Outcome) -> None:
-    side = Side(Policy([Duplicates()]).chain)
-    side.step(ToolCall("a", {}, "1", None, 7), 0, side.chain.plan("a"), outcome, 1, 5_000)
+    side = made(Policy([Duplicates()]))
+    side.step(ToolCall("a", {}, "1", None, 7), 0, way_of(side.chain.plan("a")), outcome, 1, 5_000)
     side.settle(4_999)
     assert [type(pending) for pending in side.state.pending.values()] == [Pending]
     side.settle(5_000)
