@@ -6,6 +6,8 @@ The exceptions of the library.
     ├── CallFailed           a call that ran and whose result says it failed, only where the caller asked for an exception
     ├── PolicyError          a policy file or object that is not valid; lists every mistake
     ├── SessionError         a session id, budget or use that is not allowed
+    ├── ModelError           a model file that is not valid
+    ├── TrainingError        records or cells that nothing can be learned from
     └── LoopLimitExceeded    an agent loop that was asked to raise at its iteration limit
 """
 
@@ -63,4 +65,16 @@ class SessionError(GuardrailsError):
 class LoopLimitExceeded(GuardrailsError):  # noqa: N818
     """
     An agent loop reached its iteration limit and was asked to raise.
+    """
+
+
+class ModelError(GuardrailsError):
+    """
+    A model file is corrupt, foreign, too large or of another format; what was loaded before stays.
+    """
+
+
+class TrainingError(GuardrailsError):
+    """
+    Records or cells cannot be read, or nothing can be learned from them.
     """
