@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from .outcome import FailureRule as FailureRule
     from .outcome import ResultClassifier as ResultClassifier
     from .policy import Policy as Policy
+    from .registry import Registry as Registry
     from .session import Session as Session
     from .sinks import JsonLines as JsonLines
     from .sinks import MemorySink as MemorySink
@@ -88,6 +89,7 @@ _HOME = {
     "PolicyError": "errors",
     "Price": "usage",
     "Rate": "guards.rate",
+    "Registry": "registry",
     "ResultClassifier": "outcome",
     "Retryable": "guards.retryable",
     "Rule": "chain",

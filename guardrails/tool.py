@@ -7,7 +7,7 @@ import inspect
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from annotated_types import Ge, Gt
 
@@ -15,6 +15,10 @@ from .arguments import Arguments, arguments_of
 from .outcome import ResultClassifier
 from .types import micro_dollars
 from .units import Duration
+
+
+Wire = Literal["chat", "responses"]
+"""chat.completions, or Responses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,16 +88,17 @@ class Tool:
         made = hasattr(type(self.parameters), "check") and hasattr(type(self.parameters), "schema")
         return self.parameters if made or self.parameters is None else arguments_of(self.parameters)
 
-    def openai(self) -> dict[str, Any]:
+    def openai(self, wire: Wire = "chat") -> dict[str, Any]:
         """
-        The entry of a chat.completions `tools` list.
+        The entry of the `tools` list of chat.completions, or of Responses.
         """
         spec = self.arguments()
         schema = spec.schema() if spec is not None else {"type": "object", "properties": {}}
-        return {
-            "type": "function",
-            "function": {"name": self.name, "description": self.description, "parameters": schema},
-        }
+        said = {"name": self.name, "description": self.description, "parameters": schema}
+        # Responses is strict unless told otherwise, and refuses a schema with an optional parameter then.
+        return (
+            {"type": "function", "function": said} if wire == "chat" else {"type": "function", **said, "strict": False}
+        )
 
 
 def name_of(function: Callable[..., Any]) -> str:
