@@ -7,18 +7,19 @@ import time
 
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
 
 from .chain import Chain, Rule
 from .envelope import OPTIONAL, optional_fields
 from .errors import PolicyError
 from .guards import GUARDS
 from .guards.base import Guard
+from .prices import price_of
 from .results import Results
 from .stores.memory import MemoryStore
 from .tool import Tool
 from .types import Mode
-from .usage import Price
+from .usage import Price, Usage
 
 
 if TYPE_CHECKING:
@@ -38,6 +39,19 @@ class Covered(NamedTuple):
     priced: bool
     guards: tuple[str, ...]
     """The guards that are enforced for it."""
+
+
+class CoveredModel(NamedTuple):
+    """
+    Whether a model's responses have a price.
+    """
+
+    model: str
+    priced: bool
+    by: str | None
+    """`policy`, or the name and version of the list that has it."""
+    unknown: str
+    """Why it has none."""
 
 
 class Policy:
@@ -162,10 +176,23 @@ class Policy:
         path = os.path.abspath(records)  # noqa: PTH100
         return self._sinks.setdefault(path, JsonLines(path)) if path not in self._sinks else self._sinks[path]
 
-    def coverage(self, tools: Iterable[Tool | Callable[..., Any] | str]) -> list[Covered]:
+    @overload
+    def coverage(self, tools: Iterable[Tool | Callable[..., Any] | str]) -> list[Covered]: ...
+    @overload
+    def coverage(self, *, models: Iterable[str], provider: str | None = None) -> list[CoveredModel]: ...
+    def coverage(
+        self,
+        tools: Iterable[Tool | Callable[..., Any] | str] = (),
+        *,
+        models: Iterable[str] | None = None,
+        provider: str | None = None,
+    ) -> list[Covered] | list[CoveredModel]:
         """
-        What of *tools* is declared, priced and guarded; the honest answer to "is everything covered?".
+        What of *tools* is declared, priced and guarded; the honest answer to "is everything covered?". Of *models*
+        (of *provider*, as for `Session.charge`), which have a price today.
         """
+        if models is not None:
+            return [self._covered_model(model, provider) for model in models]
         covered = []
         for tool in tools:
             name = tool if isinstance(tool, str) else tool.name if isinstance(tool, Tool) else tool.__name__
@@ -174,6 +201,10 @@ class Policy:
             declared = name in self.chain.tools or known != Tool(name=name)
             covered.append(Covered(name, declared, known.cost > 0, plan.enforced))
         return covered
+
+    def _covered_model(self, model: str, provider: str | None) -> CoveredModel:
+        priced = price_of(Usage(1, 1), model, self.prices, provider, round(time.time() * 1000))
+        return CoveredModel(model, priced.cost is not None, priced.by, priced.unknown)
 
     def __str__(self) -> str:
         return f"{self.name}\n{self.chain}"

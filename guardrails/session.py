@@ -16,11 +16,12 @@ from .chain import Chain
 from .digest import digest
 from .errors import SessionError
 from .exhaustion import exhaustion, progress
+from .prices import Priced, price_of
 from .state import SessionState
 from .stores.family import FamilyStore
 from .tool import Tool
 from .turns import Strategy, ToolChoice, next_tool_choice
-from .usage import cost_of, read_usage
+from .usage import read_usage
 
 
 if TYPE_CHECKING:
@@ -94,31 +95,26 @@ class Session(Calls):
         usage: object = None,
         cost_usd: float | str | Decimal | None = None,
         calls: int | None = None,
-    ) -> None:
+        provider: str | None = None,
+    ) -> Priced:
         """
-        Charge a model response, and begin its turn.
+        Charge a model response, and begin its turn; what it cost, and who says so.
 
-        *usage* is what the client returned (chat.completions or Responses form); it is priced by the policy's `prices`
-        unless *cost_usd* says what it cost. A response without usage, or of a model without a price, is counted in
-        `unpriced`, never as free. Raises SessionError where *cost_usd* is no amount of money, *usage* no usage or
-        *calls* no number of calls; nothing is charged then.
+        *usage* is what the client returned (chat.completions or Responses form); it is priced by the policy's `prices`,
+        else as `genai-prices` lists *model* (of *provider*: an id, or the endpoint's URL), unless *cost_usd* says what it
+        cost. What nobody knows the price of is counted in `unpriced`, never as free. Raises SessionError where *cost_usd*
+        is no amount of money, *usage* no usage or *calls* no number of calls; nothing is charged then.
         """
         used, count = read_usage(usage), units.count_of(calls)
-        cost: int | None
         if cost_usd is not None:
-            cost = units.money("cost_usd", cost_usd)
+            priced = Priced(units.money("cost_usd", cost_usd), "caller")
         else:
-            cost = None if usage is None else cost_of(used, model, self.policy.prices)
+            known = None if usage is None else used
+            priced = price_of(known, model, self.policy.prices, provider, self._now())
         self.begin_turn(count)
-        values = {
-            "model": model,
-            "cost": cost,
-            "tokens": used.total,
-            "input_tokens": used.input,
-            "output_tokens": used.output,
-            "cached_tokens": used.cached,
-        }
-        self._event("charge", partial(transitions.charge_response, cost=cost, tokens=used.total), values)
+        values = {"model": model, "provider": provider, **priced.recorded, **used.recorded}
+        self._event("charge", partial(transitions.charge_response, cost=priced.cost, tokens=used.total), values)
+        return priced
 
     def tool_choice(
         self, requested: ToolChoice = None, *, first: bool | None = None, strategy: Strategy | None = None

@@ -29,7 +29,7 @@ class Price:
 
 class Usage(NamedTuple):
     """
-    Tokens of one model response.
+    Tokens of one model response; those after *output* are among the first two.
     """
 
     input: int
@@ -37,10 +37,32 @@ class Usage(NamedTuple):
     output: int
     cached: int = 0
     """Input tokens that were read from a cache."""
+    cache_write: int = 0
+    """Input tokens that were written to a cache."""
+    reasoning: int = 0
+    """Output tokens that nobody reads."""
+    input_audio: int = 0
+    output_audio: int = 0
 
     @property
     def total(self) -> int:
         return self.input + self.output
+
+    @property
+    def recorded(self) -> dict[str, int]:
+        """
+        What the record of a charge says of it.
+        """
+        return {
+            "tokens": self.total,
+            "input_tokens": self.input,
+            "output_tokens": self.output,
+            "cached_tokens": self.cached,
+            "cache_write_tokens": self.cache_write,
+            "reasoning_tokens": self.reasoning,
+            "input_audio_tokens": self.input_audio,
+            "output_audio_tokens": self.output_audio,
+        }
 
 
 def read_usage(usage: object) -> Usage:
@@ -56,11 +78,16 @@ def read_usage(usage: object) -> Usage:
     if isinstance(usage, (str, bytes, int, float, list, tuple)) or _get(usage, "usage") is not None:
         shown = type(usage).__name__
         raise SessionError(f"`usage` is what a client's answer says was used (`response.usage`), not `{shown}`")
-    details = _get(usage, "prompt_tokens_details") or _get(usage, "input_tokens_details")
+    read = _get(usage, "prompt_tokens_details") or _get(usage, "input_tokens_details")
+    written = _get(usage, "completion_tokens_details") or _get(usage, "output_tokens_details")
     return Usage(
         _count(usage, "prompt_tokens", "input_tokens"),
         _count(usage, "completion_tokens", "output_tokens"),
-        _count(details, "cached_tokens"),
+        _count(read, "cached_tokens"),
+        _count(read, "cache_write_tokens"),
+        _count(written, "reasoning_tokens"),
+        _count(read, "audio_tokens"),
+        _count(written, "audio_tokens"),
     )
 
 

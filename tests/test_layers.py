@@ -25,7 +25,7 @@ LAYERS: list[set[str]] = [
     {"replay"},
     # Above: pure. Below: clocks, locks, threads, files.
     {"logs", "call_id", "results", "stores", "sinks", "running", "policy_check", "policy_file", "registry"},
-    {"readers"},
+    {"readers", "prices"},
     {"policy"},
     {"recorder"},
     {"ledger"},

@@ -29,15 +29,30 @@ def as_object(mapping: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("usage", [CHAT, RESPONSES, as_object(CHAT), as_object(RESPONSES), Usage(1_000, 50, 800)])
 def test_usage_is_read_in_both_forms_as_an_object_or_a_mapping(usage: Any) -> None:
-    assert read_usage(usage) == (1_000, 50, 800)
+    assert read_usage(usage) == Usage(1_000, 50, 800)
     assert read_usage(usage).total == 1_050
+
+
+@pytest.mark.parametrize("wire", ["chat", "responses"])
+def test_what_is_among_the_tokens_is_read_too(wire: str) -> None:
+    totals, read, written = (
+        ({"prompt_tokens": 90, "completion_tokens": 40}, "prompt_tokens_details", "completion_tokens_details")
+        if wire == "chat"
+        else ({"input_tokens": 90, "output_tokens": 40}, "input_tokens_details", "output_tokens_details")
+    )
+    usage = totals | {
+        read: {"cached_tokens": 50, "cache_write_tokens": 20, "audio_tokens": 9},
+        written: {"reasoning_tokens": 30, "audio_tokens": 5},
+    }
+    assert read_usage(usage) == read_usage(as_object(usage))
+    assert read_usage(usage) == Usage(90, 40, 50, cache_write=20, reasoning=30, input_audio=9, output_audio=5)
 
 
 def test_the_clients_own_usage_object_is_read() -> None:
     from openai.types import CompletionUsage
 
     usage = CompletionUsage.model_validate(CHAT)
-    assert read_usage(usage) == (1_000, 50, 800)
+    assert read_usage(usage) == Usage(1_000, 50, 800)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +66,7 @@ def test_the_clients_own_usage_object_is_read() -> None:
     ],
 )
 def test_what_is_no_count_counts_nothing(usage: Any) -> None:
-    assert read_usage(usage) == (0, 0, 0)
+    assert read_usage(usage) == Usage(0, 0)
 
 
 @pytest.mark.parametrize("usage", ["12 tokens", 7, True, [CHAT], (1, 2), SimpleNamespace(usage=as_object(CHAT))])
