@@ -1,0 +1,3 @@
+"""
+Training from records; nothing at run time imports it.
+"""

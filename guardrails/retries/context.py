@@ -1,0 +1,159 @@
+"""
+The online feature computer: the context code of a failure from the calls that settled before it.
+
+Incremental and bounded: all it needs of a session are its latest `lookback` settled calls, oldest first, as `Settled`
+values. A session's state keeps them (`SessionState.trail`); `SessionFeatures` keeps them for whoever has no state.
+"""
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from .spec import FeatureSpec
+
+
+class Settled(NamedTuple):
+    """
+    A call that ran and is over, as later contexts see it.
+    """
+
+    tool: str
+    sig: int | None
+    """None: it cannot be signed, and is the same as no other."""
+    error_type: str | None
+    """None: it worked."""
+    ended_ms: int | None
+
+
+class Context(NamedTuple):
+    """
+    What is known of a failure before anything is done about it.
+    """
+
+    code: int
+    """Packed by the specification; `FeatureSpec.decode_context` tells it apart."""
+    since_ms: int | None
+    """Since the first failure of the present run, 0 where this is it; None where times are unknown."""
+    retry_after_ms: int | None
+
+
+class Candidate(NamedTuple):
+    """
+    A wait that may be advised, and the code of the action that a retry after it would be.
+    """
+
+    wait_ms: int
+    action: int
+
+
+def context_of(
+    spec: FeatureSpec,
+    trail: Sequence[Settled],
+    failure: Settled,
+    elapsed_ms: int | None,
+    retry_after_ms: int | None,
+) -> Context:
+    """
+    The context of *failure* after *trail*, the calls of its session that settled before it, oldest first.
+
+    *elapsed_ms* is the session's age when it settled. Only the last `spec.lookback` of the trail are looked at.
+    """
+    tool, sig, error, ended = failure
+    run_most = spec.run
+    attempt = run = same = failed = tool_run = 0
+    running = in_tool_run = True
+    first = ended
+    for other_tool, other_sig, other_error, other_ended in trail[-1 : -spec.lookback - 1 : -1]:
+        if other_tool != tool:
+            in_tool_run = False
+            continue
+        same += 1
+        tool_run += in_tool_run
+        if other_error is not None:
+            failed += 1
+        if running:
+            if other_error == error and run < run_most:
+                run += 1
+                first = other_ended
+            else:
+                running = False
+        if sig is not None and other_sig == sig:
+            attempt += 1
+    since = None if first is None or ended is None else max(0, ended - first)
+    values = {
+        "attempt": attempt,
+        "err_run": run,
+        "fail_share": 100 * failed / same if same else None,
+        "ra": retry_after_ms,
+        "tool_run": tool_run,
+        "elapsed": elapsed_ms,
+        "prev": (0 if trail[-1].error_type is None else 1) if trail else None,
+        "since": since,
+    }
+    code = 0
+    for name, edges, nullable, stride in spec.context_steps:
+        value = values[name]
+        if value is not None:
+            code += (bisect_left(edges, value) + nullable) * stride
+    return Context(code, since, retry_after_ms)
+
+
+def action_of(spec: FeatureSpec, context: Context, delay_ms: int | None, between: bool) -> int:  # noqa: FBT001
+    """
+    The code of repeating the same call *delay_ms* after the failure of *context*, where a state-changing call has
+    worked *between* or not.
+    """
+    _, since, after = context
+    values = {
+        "delay": delay_ms,
+        "waited": delay_ms - after if delay_ms is not None and after is not None else None,
+        "between": int(between),
+        "reach": delay_ms + since if delay_ms is not None and since is not None else None,
+    }
+    code = 0
+    for name, edges, nullable, stride in spec.action_steps:
+        value = values[name]
+        if value is not None:
+            code += (bisect_left(edges, value) + nullable) * stride
+    return code
+
+
+@lru_cache(maxsize=4096)
+def candidates(
+    spec: FeatureSpec,
+    since_ms: int | None,
+    retry_after_ms: int | None,
+    between: bool = False,  # noqa: FBT001, FBT002
+) -> tuple[Candidate, ...]:
+    """
+    The waits that may be advised after a failure of such a context, ascending: `spec.delays_ms`, none below Retry-After.
+
+    What a decision depends on is (tool, error type, `Context.code`, the actions in here): a good key for a cache.
+    """
+    context = Context(0, since_ms, retry_after_ms)
+    waits = sorted({max(delay, retry_after_ms or 0) for delay in spec.delays_ms})
+    return tuple(Candidate(wait, action_of(spec, context, wait, between)) for wait in waits)
+
+
+class SessionFeatures:
+    """
+    The features of one session, call by call, in the order in which its calls settle.
+    """
+
+    __slots__ = ("_trail", "spec")
+
+    def __init__(self, spec: FeatureSpec) -> None:
+        self.spec = spec
+        self._trail: deque[Settled] = deque(maxlen=spec.lookback)
+
+    def settle(self, call: Settled, elapsed_ms: int | None = None, retry_after_ms: int | None = None) -> Context | None:
+        """
+        Take note of a call; its context where it failed.
+        """
+        made = None
+        if call.error_type is not None:
+            made = context_of(self.spec, tuple(self._trail), call, elapsed_ms, retry_after_ms)
+        self._trail.append(call)
+        return made
