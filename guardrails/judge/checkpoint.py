@@ -16,7 +16,7 @@ from .spill import key_bytes
 from .tracks import Tracks
 
 
-VERSION: Final = 1
+VERSION: Final = 2
 TABLE: Final = "CREATE TABLE tracks (side INTEGER, key BLOB, stops INTEGER, track BLOB)"
 
 

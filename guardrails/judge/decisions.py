@@ -30,19 +30,18 @@ class Decisions:
 
     def add(self, call: RecordedCall, said: Said) -> None:
         """
-        One line.
+        One line; `run` stands in it where a record names the life of its session.
         """
-        self._file.write(
-            _line(
-                {
-                    "source": call.source,
-                    "session_id": call.session_id,
-                    "call_index": call.call_index,
-                    "decision": said.decision,
-                    "code": said.code,
-                }
-            )
-        )
+        data = {
+            "source": call.source,
+            "session_id": call.session_id,
+            "call_index": call.call_index,
+            "decision": said.decision,
+            "code": said.code,
+        }
+        if call.run:
+            data["run"] = call.run
+        self._file.write(_line(data))
 
     def flush(self) -> int:
         """

@@ -19,7 +19,7 @@ from .counting import ALLOWED, Said, count_denied, count_denied_without_cap, sai
 from .evidence import Worth, evidence_of, outcome_of_call
 from .lacking import Held, not_judged
 from .lens import Lens, lens
-from .result import MAX_STOPS, Judgement, Stop, Tally, add
+from .result import MAX_STOPS, Judgement, Kind, Stop, Tally, TimeLine, add
 from .step import SUCCESS, Side
 from .track import Track, Turn
 from .tracks import OpenTracks, Tracks
@@ -36,8 +36,6 @@ MAX_TOOLS: Final = 10_000
 OTHER_TOOLS: Final = "(other tools)"
 SHOWN_TOOLS: Final = 200
 SHOWN_SESSIONS: Final = 100
-MAX_LINE: Final = 5_000
-"""Calls of one time line."""
 
 
 class Judge:
@@ -55,7 +53,7 @@ class Judge:
         self.specified = self.stable = False
         self._lenses: dict[tuple[bool, bool], Lens] = {}
         # Of the session that was called last, which most often is called next.
-        self._source = self._session_id = ""
+        self._source = self._session_id = self._run = ""
         self._track: Track | None = None
         self._of_tools: dict[str, Tally] = {}
         self._held = Held()
@@ -65,7 +63,7 @@ class Judge:
         What the policy says of the next call of its session.
         """
         track = self._track
-        if track is None or call.session_id != self._session_id or call.source != self._source:
+        if track is None or call.session_id != self._session_id or call.source != self._source or call.run != self._run:
             track = self._switch(call)
         lens, main, tool = track.lens, track.main, call.tool
         tally = self._of_tools.get(tool)
@@ -124,7 +122,7 @@ class Judge:
         if held is None:
             held = self.held[source] = Held()
             self.tallies[source] = {}
-        key = source, call.session_id
+        key = source, call.session_id, call.run
         track = self.tracks.get(key, self.lens)
         if track is None:
             lens = self.lens(call.ts_ms is not None, call.turn is not None)
@@ -135,7 +133,7 @@ class Judge:
             held.sessions += 1
             held.timeless += not lens.timed
             held.turnless += not lens.turned
-        self._source, self._session_id = key
+        self._source, self._session_id, self._run = key
         self._track, self._held, self._of_tools = track, held, self.tallies[source]
         return track
 
@@ -218,15 +216,14 @@ class Judge:
             self._saved(turn, 1)
 
     def _stop(self, call: RecordedCall, track: Track, said: Said, worth: Worth) -> None:
-        if said.code is not None:
-            track.stop(call.call_index, said.code)
+        index, source, session_id, run = call.call_index, call.source, call.session_id, call.run
+        code = said.code or said.observed[0]
+        kind: Kind = "deny" if said.decision == "deny" else "observe" if said.code is None else "nudge"
+        track.stop((index, kind, code))
         if len(self.stops) < MAX_STOPS:
-            code, kind = said.code or said.observed[0], "observe" if said.code is None else said.decision
             at_ms = call.ts_ms if track.lens.timed else None
             pointless = None if worth == "unknown" else worth != "new"
-            self.stops.append(
-                Stop(call.source, call.session_id, call.call_index, call.tool, kind, code, at_ms, pointless)
-            )
+            self.stops.append(Stop(source, session_id, index, call.tool, kind, code, at_ms, pointless, run))
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -265,16 +262,13 @@ class Judge:
                 add(tools.setdefault(name, Tally(name)), tally)
             tallies.append(whole)
         most = sorted(tools.values(), key=lambda tally: (-tally.calls, tally.source))[:SHOWN_TOOLS]
-        lines: dict[str, list[tuple[int, str]]] = {}
-        for (_, session_id), track in self.tracks.busiest(SHOWN_SESSIONS, self.lens):
-            lines.setdefault(session_id, _line(track))
         return Judgement(
             self.policy.name,
             tallies,
             not_judged(self.policy.chain, self.held, specified=self.specified, stable=self.stable),
             list(self.stops),
             {tally.source: tally for tally in most},
-            lines,
+            [TimeLine(*key, track.cells()) for key, track in self.tracks.busiest(SHOWN_SESSIONS, self.lens)],
             spilled_sessions=self.tracks.spilled,
         )
 
@@ -291,9 +285,3 @@ def _made(call: RecordedCall, call_id: str, plan: Plan) -> ToolCall:
             signature = sign(tool, arguments)[0]
             return ToolCall(tool, arguments, call_id, signature, None if signature is None else low64(signature))
     return tool_call(tool, arguments, call_id, plan.arguments)
-
-
-def _line(track: Track) -> list[tuple[int, str]]:
-    stops = dict(track.stops)
-    last = min(track.last, track.first + MAX_LINE - 1)
-    return [(index, stops.get(index, "allow")) for index in range(track.first, last + 1)]

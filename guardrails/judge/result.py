@@ -5,7 +5,7 @@ The figures of a judgement: plain data that adds up, source by source.
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 
 
 MAX_STOPS: Final = 20_000
@@ -13,6 +13,9 @@ REPEATS: Final = ("duplicates.", "loops.")
 """Codes that say that a call would bring nothing, which a transcript can prove wrong."""
 LIMITS: Final = ("budget.", "growth.", "rate.", "streak.", "tools.")
 """Codes of limits: a decision of the policy, neither right nor wrong."""
+
+Kind = Literal["nudge", "deny", "observe"]
+"""What was said of a call that did not simply pass; observe: a guard in observe mode would have denied it."""
 
 
 @dataclass(slots=True)
@@ -113,26 +116,42 @@ class Tally:
 @dataclass(slots=True)
 class Stop:
     """
-    One denied or nudged call, for the list and the time line; or one that a guard in observe mode would have denied.
+    One call that did not simply pass, for the list and the time line.
     """
 
     source: str
     session_id: str
     call_index: int
     tool: str
-    decision: str
-    """nudge, deny or observe"""
+    decision: Kind
     code: str
     at_ms: int | None
     """Time of the call; None: the transcript has no times."""
     pointless: bool | None
     """None: it has no recorded result."""
+    run: str = ""
+    """Which life of the session, where its name has more than one."""
 
     def to_list(self) -> list[Any]:
         """
         Its fields in their order.
         """
         return [getattr(self, name) for name in self.__slots__]
+
+
+Cell = tuple[int, Kind | Literal["allow"], str]
+"""(call index, decision, code) of one call; the code of an allowed one is empty."""
+
+
+class TimeLine(NamedTuple):
+    """
+    The calls of one session, one after the other.
+    """
+
+    source: str
+    session_id: str
+    run: str
+    cells: list[Cell]
 
 
 @dataclass(slots=True)
@@ -150,8 +169,8 @@ class Judgement:
     """At most `MAX_STOPS`; the counts above are of all."""
     tools: dict[str, Tally] = field(default_factory=dict)
     """The same figures by tool (of the 200 with the most calls)."""
-    timelines: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
-    """Session to (call index, decision or code) of its calls, for the sessions with the most stops."""
+    timelines: list[TimeLine] = field(default_factory=list)
+    """Of the sessions with the most stops, those first."""
     notices: list[str] = field(default_factory=list)
     broken_lines: int = 0
     spilled_sessions: int = 0

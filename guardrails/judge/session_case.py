@@ -14,17 +14,24 @@ from .judgement import Judge
 
 def session_case(policy: Policy, name: str, files: Iterable[Input], session_id: str) -> str:
     """
-    The YAML of the session *session_id*, of the first source that has it, as *policy*, called *name*, decides it.
+    The YAML of the session *session_id*, of the first source that has it, as *policy*, called *name*, decides it. Of a
+    name that has more than one life, `NAME@RUN` is one of them.
 
-    Raises SessionError where no file has such a session.
+    Raises SessionError where no file has such a session, or it is not said which life is meant.
     """
-    calls: list[RecordedCall] = []
+    source: str | None = None
+    lives: dict[str, list[RecordedCall]] = {}
     for file in files:
         for call in open_calls(file.path, Report(), source=file.folder):
-            if call.session_id == session_id and (not calls or call.source == calls[0].source):
-                calls.append(call)
-    if not calls:
+            if session_id in {call.session_id, f"{call.session_id}@{call.run}"} and source in {None, call.source}:
+                source = call.source
+                lives.setdefault(call.run, []).append(call)
+    if not lives:
         raise SessionError(f"no session `{session_id}` in these files")
+    calls, *others = lives.values()
+    if others:
+        names = ", ".join(f"`{calls[0].session_id}@{run}`" for run in lives)
+        raise SessionError(f"`{session_id}` has {len(lives)} lives; name one of {names}")
     judge = Judge(policy)
     said = (judge.judge(call) for call in calls)
     decided = [Decided(each.decision, each.code, each.observed) for each in said]

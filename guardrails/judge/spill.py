@@ -136,5 +136,5 @@ def key_of(packed: bytes) -> Key:
     """
     The key that `key_bytes` made this of.
     """
-    source, session_id = json.loads(packed)
-    return source, session_id
+    source, session_id, run = json.loads(packed)
+    return source, session_id, run

@@ -17,11 +17,14 @@ from ..state import pending_key
 from ..types import Outcome, ToolCall
 from .evidence import Past
 from .lens import Lens
+from .result import Cell
 from .step import SUCCESS, Side
 
 
 MAX_STOPS: Final = 1_000
 """Stops of one session that are kept for its time line."""
+MAX_LINE: Final = 5_000
+"""Calls of one time line."""
 
 LensOf = Callable[[bool, bool], Lens]
 """Of *timed* and *turned* the chain for such sessions."""
@@ -72,17 +75,25 @@ class Track:
     first: int = 0
     """Index of the first call."""
     last: int = 0
-    stops: list[tuple[int, str]] = field(default_factory=list)
-    """(call index, code) of what was stopped or nudged."""
+    stops: list[Cell] = field(default_factory=list)
+    """What was stopped or nudged, or would have been by guards in observe mode."""
     stop_count: int = 0
 
-    def stop(self, index: int, code: str) -> None:
+    def stop(self, cell: Cell) -> None:
         """
-        Note that the call at *index* was stopped or nudged.
+        Note what was said of a call that did not simply pass.
         """
         self.stop_count += 1
         if len(self.stops) < MAX_STOPS:
-            self.stops.append((index, code))
+            self.stops.append(cell)
+
+    def cells(self) -> list[Cell]:
+        """
+        Its calls, at most `MAX_LINE` of them.
+        """
+        stops = {cell[0]: cell for cell in self.stops}
+        last = min(self.last, self.first + MAX_LINE - 1)
+        return [stops.get(index, (index, "allow", "")) for index in range(self.first, last + 1)]
 
     def respond(self, now: int, cost: int | None, tokens: int | None, *, turn: bool) -> None:
         """
@@ -132,9 +143,9 @@ def _fork(side: Side, lens: Lens) -> Side:
     """
     state = unpack(pack(side.state))
     running = [
-        (end_ms, state.pending[key], *rest)
+        (end_ms, admission, *rest)
         for end_ms, own, *rest in side.running
-        if (key := pending_key(own.id, own.sig, own.seq)) in state.pending
+        if (admission := state.pending.get(pending_key(own.id, own.sig, own.seq))) is not None
     ]
     return Side(lens.uncapped, lens.uncapped_reach, state, running)  # type: ignore[arg-type]
 
@@ -164,7 +175,7 @@ def track_of(packed: bytes, lens_of: LensOf) -> Track:
         free_refused,
         first,
         last,
-        [(index, code) for index, code in rest["s"]],
+        [(index, decision, code) for index, decision, code in rest["s"]],
         stop_count,
     )
 

@@ -1,5 +1,5 @@
 """
-The open sessions of a judgement, by (source, session id).
+The open sessions of a judgement, by (source, session id, run).
 """
 
 import heapq
@@ -10,7 +10,8 @@ from typing import Protocol
 from .track import LensOf, Track
 
 
-Key = tuple[str, str]
+Key = tuple[str, str, str]
+"""Sources may use the same name for sessions of theirs, and a name may have more than one life."""
 
 
 class Tracks(Protocol):

@@ -56,6 +56,8 @@ class RecordedCall:
     polling: bool = False
     sig: int | None = None
     """The call's signature, where the arguments were not kept; None: to be taken from *tool* and *arguments*."""
+    run: str = ""
+    """Which life of its session: a name that is used again without its state is another session. `""`: the only one."""
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 The library's own records: a `call` line joined with its `settle` line, the tokens of a `charge` with the call after it.
 
 These are the calls as any transcript would tell them, for judging another policy; `guardrails.replay` decides the same
-records again exactly.
+records again exactly. Each life of a session's name (`run`) is a session of its own, in both.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,7 +17,7 @@ from .leading import leading_values
 from .parsing import beyond_64_bits, parse, parse_exactly
 from .recent import Recent
 from .result_text import text_of
-from .waiting import Waiting
+from .waiting import Session, Waiting
 
 
 MAX_AHEAD: Final = 1_000
@@ -46,7 +46,7 @@ class OwnRecords:
 
     def calls(self, lines: Iterable[bytes], source: str, report: Report, file: str) -> Iterator[RecordedCall]:
         loads = orjson.loads
-        sessions: Recent[str, _Session] = Recent()
+        sessions: Recent[tuple[str, str], _Session] = Recent()
         waiting = Waiting()
         lost = 0
         for at, line in enumerate(lines, 1):
@@ -64,9 +64,16 @@ class OwnRecords:
 
             if event == "call" and beyond_64_bits(line[line.find(b'"arguments":') :]):
                 record = parse_exactly(line)
-            session = sessions.get(session_id)
+            run = record.get("run")
+            if type(run) is not str:
+                run = ""
+            session = sessions.get((session_id, run))
             if session is None:
-                session = sessions[session_id] = _Session(source)
+                session = sessions[session_id, run] = _Session(source, run)
+            elif number == 1 and session.begun:
+                # Numbers that count from 1 again are another life, whatever it is called.
+                lives = session.lives + 1
+                session = sessions[session_id, run] = _Session(source, f"{run}#{lives}", lives)
             if number > session.next:
                 session.ahead[number] = record
                 if len(session.ahead) <= (MAX_FIRST if session.next == 1 else MAX_AHEAD):
@@ -74,9 +81,9 @@ class OwnRecords:
                 lost += 1
                 session.next = min(session.ahead)
             else:
-                if number in {session.next, 1}:
-                    # An id that is used again, without its state, counts from 1 again.
+                if number == session.next:
                     session.next = number + 1
+                session.begun = session.begun or number == 1
                 yield from session.apply(event, record, waiting)
             while session.next in session.ahead:
                 record = session.ahead.pop(session.next)
@@ -98,10 +105,14 @@ class _Session:
     One session. Its events are applied in the order of their numbers, which are dense; threads may write them in another.
     """
 
-    __slots__ = ("ahead", "charged", "next", "source")
+    __slots__ = ("ahead", "begun", "charged", "lives", "next", "run", "source")
 
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, run: str, lives: int = 1) -> None:
         self.source = source
+        self.run = run
+        self.lives = lives
+        self.begun = False
+        """Its first event was there."""
         self.next = 1
         self.ahead: dict[int, Line] = {}
         self.charged: Line | None = None
@@ -124,7 +135,9 @@ class _Session:
             waiting.add(call, None)
         elif event in {"settle", "expire"}:
             number = record.get("call_n")
-            call = waiting.settle(session_id, number) if type(number) is int else None
+            # What is late changes nothing, and may be of another life with the same numbers.
+            late = record.get("late") is True
+            call = waiting.settle(self._of(session_id), number) if type(number) is int and not late else None
             if call is not None and event == "settle":
                 _settle(call, record)
         else:
@@ -132,7 +145,10 @@ class _Session:
                 self.charged = record
             return ()
 
-        return waiting.ready(session_id)
+        return waiting.ready(self._of(session_id))
+
+    def _of(self, session_id: str) -> Session:
+        return (session_id, self.run) if self.run else session_id
 
     def _begun(self, session_id: str, record: Line) -> RecordedCall | None:
         tool = text(record.get("tool"))
@@ -140,7 +156,7 @@ class _Session:
             return None
 
         call = RecordedCall(self.source, session_id, 0, tool, record.get("arguments"), count(record.get("turn")))
-        call.id, call.ts_ms = text(record.get("id")), count(record.get("ts_ms"))
+        call.run, call.id, call.ts_ms = self.run, text(record.get("id")), count(record.get("ts_ms"))
         changes, sig = record.get("mutates"), record.get("sig")
         call.read_only = not changes if type(changes) is bool else None
         call.polling = record.get("polling") is True

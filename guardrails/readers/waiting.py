@@ -14,6 +14,17 @@ MAX_SESSIONS: Final = 100_000
 """Sessions of one file that are kept track of; then the oldest gives out what it has and is counted anew."""
 
 
+Session = str | tuple[str, str]
+"""A session's id, or (id, run) where the name has more than one life."""
+
+
+def session_of(call: RecordedCall) -> Session:
+    """
+    The session of *call*, its life told apart.
+    """
+    return (call.session_id, call.run) if call.run else call.session_id
+
+
 class _Session:
     __slots__ = ("count", "open", "queue")
 
@@ -32,7 +43,7 @@ class Waiting:
     """
 
     def __init__(self) -> None:
-        self._sessions: dict[str, _Session] = {}
+        self._sessions: dict[Session, _Session] = {}
         self._dropped: list[RecordedCall] = []
 
     def add(self, call: RecordedCall, key: str | int | None) -> None:
@@ -41,9 +52,10 @@ class Waiting:
 
         A key that is still open names the new call from here on; the earlier one stays without a result.
         """
-        session = self._sessions.get(call.session_id)
+        of = session_of(call)
+        session = self._sessions.get(of)
         if session is None:
-            session = self._new(call.session_id)
+            session = self._new(of)
         call.call_index = session.count
         session.count += 1
         call.has_result = False
@@ -53,21 +65,21 @@ class Waiting:
             session.open[key] = call
         session.queue.append((key, call))
 
-    def settle(self, session_id: str, key: str | int) -> RecordedCall | None:
+    def settle(self, of: Session, key: str | int) -> RecordedCall | None:
         """
         The open call of that id, whose result is there now; None where there is none.
         """
-        session = self._sessions.get(session_id)
+        session = self._sessions.get(of)
         return None if session is None else session.open.pop(key, None)
 
-    def ready(self, session_id: str) -> Iterator[RecordedCall]:
+    def ready(self, of: Session) -> Iterator[RecordedCall]:
         """
         What can be given out of that session.
         """
         if self._dropped:
             yield from self._dropped
             self._dropped.clear()
-        session = self._sessions.get(session_id)
+        session = self._sessions.get(of)
         if session is None:
             return
 
@@ -91,9 +103,9 @@ class Waiting:
         self._dropped = []
         self._sessions.clear()
 
-    def _new(self, session_id: str) -> _Session:
+    def _new(self, of: Session) -> _Session:
         if len(self._sessions) >= MAX_SESSIONS:
             oldest = next(iter(self._sessions))
             self._dropped += [call for _, call in self._sessions.pop(oldest).queue]
-        session = self._sessions[session_id] = _Session()
+        session = self._sessions[of] = _Session()
         return session

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from .base import RecordedCall, Report
 from .recent import Recent
+from .waiting import Session, session_of
 
 
 def watched(
@@ -17,8 +18,10 @@ def watched(
     """
     count = without = 0
     backwards: RecordedCall | None = None
-    latest: Recent[str, int] = Recent()
-    session_id, at_ms = "", 0
+    latest: Recent[Session, int] = Recent()
+    session_id = run = ""
+    of: Session = ""
+    at_ms = 0
     for call in calls:
         count += 1
         report.calls += 1
@@ -26,10 +29,10 @@ def watched(
             call.source = source
         if not call.has_result:
             without += 1
-        if call.session_id != session_id:
-            latest[session_id] = at_ms
-            session_id = call.session_id
-            at_ms = latest.get(session_id, 0)
+        if call.session_id != session_id or call.run != run:
+            latest[of] = at_ms
+            session_id, run, of = call.session_id, call.run, session_of(call)
+            at_ms = latest.get(of, 0)
         if call.ts_ms is not None:
             if call.ts_ms < at_ms and backwards is None:
                 backwards = call

@@ -31,7 +31,7 @@ def test_what_is_saved_is_loaded(calls: Calls, tmp_path: Path) -> None:
     assert position == POSITION
     assert figures == [json.loads(json.dumps(judge.to_dict()))]
     ((key, stops, packed),) = packed_tracks(path, 0)
-    assert (key_of(key), stops) == (("data", "\ud800"), 1)
+    assert (key_of(key), stops) == (("data", "\ud800", ""), 1)
     assert packed == judge._track.to_bytes() if judge._track else None
     assert list(packed_tracks(path, 1)) == []
 
@@ -59,7 +59,7 @@ def test_a_checkpoint_of_a_later_version_is_said(tmp_path: Path) -> None:
     with database:
         database.execute("UPDATE work SET version = 99")
     database.close()
-    with pytest.raises(CheckpointError, match="version 99; this library reads 1"):
+    with pytest.raises(CheckpointError, match="version 99; this library reads 2"):
         load(path)
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from guardrails.judge.html import page
 from guardrails.judge.page.script import DIGEST, SCRIPT
-from guardrails.judge.result import MAX_STOPS, Judgement, Stop, Tally
+from guardrails.judge.result import MAX_STOPS, Cell, Judgement, Stop, Tally, TimeLine
 
 
 VOID = {"meta", "link", "br", "input"}
@@ -71,6 +71,17 @@ class Page(HTMLParser):
         return [title for _, attrs in self.elements if (title := attrs.get("title"))]
 
 
+def line_of(source: str, session: str, calls: int, stops: list[Stop], run: str = "") -> TimeLine:
+    """
+    The time line of a session whose stops are among *stops*.
+    """
+    cells: dict[int, Cell] = {n: (n, "allow", "") for n in range(calls)}
+    for stop in stops:
+        if (stop.source, stop.session_id, stop.run) == (source, session, run):
+            cells[stop.call_index] = (stop.call_index, stop.decision, stop.code)
+    return TimeLine(source, session, run, list(cells.values()))
+
+
 def judgement(policy: str = "default", *, wrong: int = 1) -> Judgement:
     """
     Two sessions of 40 calls: a few repeats stopped, one of them wrongly, and a session that used up its budget.
@@ -105,17 +116,13 @@ def judgement(policy: str = "default", *, wrong: int = 1) -> Judgement:
     stops += [
         Stop("coding", "second", n, "Edit", "deny", "budget.max_calls", None, pointless=False) for n in range(12, 19)
     ]
-    said = {(stop.session_id, stop.call_index): stop.code for stop in stops}
     return Judgement(
         policy,
         [tally],
         {"rate": "the transcripts have no times"},
         stops,
         {"Bash": tally},
-        {
-            "first": [(n, said.get(("first", n), "allow")) for n in range(21)],
-            "second": [(n, said.get(("second", n), "allow")) for n in range(19)],
-        },
+        [line_of("coding", "first", 21, stops), line_of("coding", "second", 19, stops)],
         ["a.jsonl: 3 calls have no result"],
         broken_lines=2,
         spilled_sessions=7,
@@ -137,7 +144,8 @@ def watching() -> Judgement:
         observed_later=2,
     )
     stops = [Stop("coding", "s", n, "Bash", "observe", "duplicates.evidence", None, n != 3) for n in (3, 5, 6)]
-    return Judgement("observe", [tally], stops=stops, tools={"Bash": tally})
+    lines = [line_of("coding", "s", 10, stops)]
+    return Judgement("observe", [tally], stops=stops, tools={"Bash": tally}, timelines=lines)
 
 
 def large(name: str, *, calls: int = 5_000) -> Judgement:
@@ -150,7 +158,10 @@ def large(name: str, *, calls: int = 5_000) -> Judgement:
         Stop(names[n % 40], names[n % 39], n // 39, names[n % 38], "deny", names[n % 37], NOON + n * 10**8, n % 2 == 0)
         for n in range(MAX_STOPS)
     ]
-    lines = {f"{n}{names[n % 40]}": [(i, names[(i * 7) % 40]) for i in range(calls)] for n in range(100)}
+    lines = [
+        TimeLine(names[n % 39], f"{n}{names[n % 40]}", "", [(i, "deny", names[(i * 7) % 40]) for i in range(calls)])
+        for n in range(100)
+    ]
     return Judgement(
         names[0],
         tallies,
@@ -241,33 +252,42 @@ def test_a_session_is_a_row_with_a_cell_a_call() -> None:
 
 def test_what_a_cell_says_is_also_told_in_words() -> None:
     text = Page(page(judgement())).text
-    assert "21 calls, 4 duplicates.evidence, 1 loops.cycle" in text
+    assert "21 calls, 4 duplicates.evidence, 1 nudge loops.cycle" in text
     assert "calls 12-18: Edit, deny budget.max_calls" in text
 
 
 def test_a_long_session_shows_runs_of_calls_and_not_every_one() -> None:
-    line = [(n, "allow" if n < 900 else "budget.max_calls") for n in range(1_000)]
-    seen = Page(page(Judgement("default", [Tally("coding", 1, 1_000)], timelines={"long": line})))
+    cells: list[Cell] = [(n, "allow", "") if n < 900 else (n, "deny", "budget.max_calls") for n in range(1_000)]
+    line = TimeLine("coding", "long", "", cells)
+    seen = Page(page(Judgement("default", [Tally("coding", 1, 1_000)], timelines=[line])))
     assert {"calls 0-899: allowed", "calls 900-999: budget.max_calls"} <= set(seen.titles())
     assert not [title for title in seen.titles() if title.startswith("call 9")]
 
 
 def test_a_line_of_countless_changes_is_cut_and_says_so() -> None:
-    line = [(n, "loops.cycle" if n % 2 else "allow") for n in range(3_000)]
-    text = Page(page(Judgement("default", [Tally("coding", 1, 3_000)], timelines={"busy": line}))).text
+    cells: list[Cell] = [(n, "deny", "loops.cycle") if n % 2 else (n, "allow", "") for n in range(3_000)]
+    line = TimeLine("coding", "busy", "", cells)
+    text = Page(page(Judgement("default", [Tally("coding", 1, 3_000)], timelines=[line]))).text
     assert "and 2,000 calls more" in text
 
 
-def test_the_stops_of_a_session_are_those_of_its_own_source() -> None:
+def test_sessions_of_one_name_are_told_apart_by_source_and_life() -> None:
     stops = [
         Stop("mine", "same", 1, "Bash", "deny", "loops.cycle", None, pointless=True),
-        Stop("mine", "same", 2, "Bash", "deny", "loops.cycle", None, pointless=True),
         Stop("theirs", "same", 1, "Read", "deny", "loops.cycle", None, pointless=False),
+        Stop("mine", "same", 0, "Edit", "deny", "loops.cycle", None, pointless=True, run="r2"),
     ]
-    line = [(0, "allow"), (1, "loops.cycle"), (2, "loops.cycle")]
-    seen = Page(page(Judgement("default", [Tally("mine", 1, 3)], stops=stops, timelines={"same": line})))
+    lines = [
+        line_of("mine", "same", 3, stops),
+        line_of("theirs", "same", 2, stops),
+        line_of("mine", "same", 1, stops, run="r2"),
+    ]
+    seen = Page(page(Judgement("default", [Tally("mine", 3, 6)], stops=stops, timelines=lines)))
     assert "call 1: Bash, deny loops.cycle, pointless repeat" in seen.titles()
-    assert not seen.classes("ran")
+    assert "call 1: Read, deny loops.cycle, wrong" in seen.titles()
+    assert "call 0: Edit, deny loops.cycle, pointless repeat" in seen.titles()
+    assert "same life r2 of mine" in seen.text
+    assert "same of theirs" in seen.text
 
 
 def test_the_stops_are_listed_with_the_wrong_ones_first() -> None:
@@ -329,8 +349,8 @@ def test_alike_policies_say_so() -> None:
 
 def test_a_session_that_only_one_side_kept_is_shown_for_both() -> None:
     other = judgement("strict")
-    del other.timelines["first"]
-    assert page(judgement(), other).count("21 calls, 4 duplicates.evidence, 1 loops.cycle") == 4
+    other.timelines = [line for line in other.timelines if line.session_id != "first"]
+    assert page(judgement(), other).count("21 calls, 4 duplicates.evidence, 1 nudge loops.cycle") == 4
     other.stops = other.stops * (MAX_STOPS // len(other.stops) + 1)
     assert "not among the sessions that were kept for this policy" in Page(page(judgement(), other)).text
 
@@ -372,8 +392,8 @@ def named(name: str) -> Judgement:
     """
     tally = Tally(name, 1, 9, Counter({name: 2}), nudged=Counter({name: 1}))
     stops = [Stop(name, name, n, name, "deny", name, NOON, pointless=False) for n in (1, 3)]
-    line = [(n, name if n in {1, 3} else "allow") for n in range(9)]
-    return Judgement(name, [tally], {name: name}, stops, {name: tally}, {name: line}, [name])
+    cells: list[Cell] = [(n, "deny", name) if n in {1, 3} else (n, "allow", "") for n in range(9)]
+    return Judgement(name, [tally], {name: name}, stops, {name: tally}, [TimeLine(name, name, name, cells)], [name])
 
 
 @pytest.mark.parametrize("two", [False, True])
@@ -423,7 +443,7 @@ def test_twenty_thousand_stops_are_capped_and_the_page_says_so() -> None:
 def test_the_same_judgement_gives_the_same_page() -> None:
     found = judgement()
     found.tallies[0].denied = Counter(dict(reversed(found.tallies[0].denied.items())))
-    found.timelines = dict(reversed(found.timelines.items()))
+    found.timelines.reverse()
     assert page(found) == page(judgement())
 
 

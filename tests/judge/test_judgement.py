@@ -5,6 +5,7 @@ Judging a policy call by call.
 import json
 
 from collections.abc import Callable
+from itertools import chain, zip_longest
 from typing import Any
 
 import pytest
@@ -299,9 +300,34 @@ def test_stops_and_time_lines_say_which_call_was_stopped_and_whether_it_was_poin
         (5, "deny", None),
     ]
     window = "duplicates.window"
-    assert judgement.timelines == {
-        "s": [(0, "allow"), (1, window), (2, "allow"), (3, window), (4, "allow"), (5, window)]
+    (line,) = judgement.timelines
+    assert line.cells == [(n, "deny", window) if n in {1, 3, 5} else (n, "allow", "") for n in range(6)]
+
+
+def test_the_time_lines_of_one_name_are_kept_by_source_and_by_life(calls: Calls) -> None:
+    judge = Judge(Policy([ALWAYS]))
+    lives = [
+        calls("a=1", "a=1"),
+        calls("a=1", "a=1", "b=1", source="more"),
+        calls("a=1", "a=1", "b=1", "b=1", run="r2"),
+    ]
+    for call in filter(None, chain.from_iterable(zip_longest(*lives))):
+        judge.judge(call)
+    judgement = judge.judgement()
+    assert {(line.source, line.run): len(line.cells) for line in judgement.timelines} == {
+        ("data", ""): 2,
+        ("more", ""): 3,
+        ("data", "r2"): 4,
     }
+    assert judgement.total.sessions == 3
+
+
+def test_a_guard_in_observe_mode_has_time_lines_too(calls: Calls) -> None:
+    judge = Judge(Policy([Duplicates(window=5, rule="always", mode="observe")]))
+    for call in calls("a=1", "a=1", "b=1"):
+        judge.judge(call)
+    (line,) = judge.judgement().timelines
+    assert line.cells[1] == (1, "observe", "duplicates.window")
 
 
 def test_figures_are_kept_by_source_and_by_tool(calls: Calls) -> None:

@@ -5,10 +5,11 @@ A recorded session as a policy case.
 import json
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from guardrails import Policy, SessionError
+from guardrails import Budget, Policy, SessionError
 from guardrails.judge.inputs import inputs
 from guardrails.judge.session_case import session_case
 from guardrails.policy_cases import read_cases, run_case
@@ -48,3 +49,16 @@ def test_only_one_source_is_meant(transcript: str, tmp_path: Path) -> None:
 def test_a_session_that_is_not_there_is_said(transcript: str) -> None:
     with pytest.raises(SessionError, match="no session `nobody` in these files"):
         session_case(Policy.load("default"), "default", inputs([transcript]), "nobody")
+
+
+def test_one_life_of_a_name_is_a_case_and_which_is_to_be_said(tmp_path: Path, clock: Any) -> None:
+    path = tmp_path / "records.jsonl"
+    for life in range(2):
+        policy = Policy([Budget(max_calls=5)])
+        with policy.session("trip", records=path, clock=clock) as session:
+            for n in range(life + 1):
+                session.call("look", {"life": life, "n": n}, lambda _tool, _arguments: "seen")
+    runs = list(dict.fromkeys(json.loads(line)["run"] for line in path.read_text().splitlines()))
+    with pytest.raises(SessionError, match=rf"`trip` has 2 lives; name one of `trip@{runs[0]}`, `trip@{runs[1]}`"):
+        session_case(policy, "mine", inputs([path]), "trip")
+    assert session_case(policy, "mine", inputs([path]), f"trip@{runs[1]}").count('"life": 1') == 2

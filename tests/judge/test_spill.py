@@ -75,5 +75,5 @@ def test_what_is_taken_over_counts_as_a_session_and_not_as_spilled(calls: Calls)
 
 
 def test_a_key_may_be_whatever_a_transcript_calls_its_sessions() -> None:
-    key = "da/ta\x00", "../\ud800'; DROP TABLE tracks"
+    key = "da/ta\x00", "../\ud800'; DROP TABLE tracks", "r\x00"
     assert key_of(key_bytes(key)) == key

@@ -45,7 +45,7 @@ def test_a_session_that_was_packed_goes_on_as_if_it_had_not_been(story: list[Rec
     whole, packed = Judge(POLICY), Judge(POLICY)
     for number, call in enumerate(story):
         if number == cut and packed._track is not None:
-            key = call.source, call.session_id
+            key = call.source, call.session_id, call.run
             track = track_of(packed._track.to_bytes(), packed.lens)
             assert track.to_bytes() == packed._track.to_bytes()
             packed._track = None
@@ -66,5 +66,5 @@ def test_a_packed_session_is_json_whatever_its_tools_are_called(calls: Calls) ->
 def test_the_stops_of_one_session_are_bounded() -> None:
     track = Track(Judge(POLICY).lens(True, True), Judge(POLICY).lens(True, True))  # type: ignore[arg-type]
     for n in range(MAX_STOPS + 5):
-        track.stop(n, "x")
+        track.stop((n, "deny", "x"))
     assert (len(track.stops), track.stop_count) == (MAX_STOPS, MAX_STOPS + 5)

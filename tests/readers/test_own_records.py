@@ -5,6 +5,7 @@ The library's own records as calls.
 import json
 import random
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,10 @@ def run(tool: str, arguments: Any) -> Any:
     if tool == "boom":
         raise TimeoutError("slow")
     return {"hits": [1, 2], "query": arguments}
+
+
+def told(life: int, _tool: str, _arguments: Any) -> Any:
+    return {"life": life}
 
 
 @pytest.fixture
@@ -104,10 +109,49 @@ def test_what_waits_for_a_lost_record_is_bounded(read: Any) -> None:
     assert [c.call_index for c in calls] == list(range(2 * MAX_AHEAD - 2))
 
 
-def test_a_session_id_that_is_used_again_goes_on(read: Any, recorded: list[str]) -> None:
+def test_numbers_that_count_from_1_again_are_another_session(read: Any, recorded: list[str]) -> None:
     calls, report = read("\n".join(recorded + recorded))
-    assert [c.call_index for c in calls if c.session_id == "s-1"] == list(range(10))
+    one = [c for c in calls if c.session_id == "s-1"]
+    runs = {c.run for c in one}
+    assert [[c.call_index for c in one if c.run == run] for run in runs] == [[0, 1, 2, 3, 4]] * 2
     assert not any("gaps" in notice for notice in report.notices)
+
+
+def test_two_lives_of_one_name_are_two_sessions_however_their_lines_are_mixed(
+    read: Any, tmp_path: Path, clock: Any
+) -> None:
+    """
+    Each with its own numbers, charges and results; the second life of a name knows nothing of the first.
+    """
+    lives = []
+    for number in range(2):
+        sink = JsonLines(tmp_path / f"{number}.jsonl", results="full")
+        with Policy([Budget(max_calls=9)]).session("trip", records=sink, clock=clock) as session:
+            session.charge(model="m", usage={"prompt_tokens": 10 + number, "completion_tokens": 1})
+            for n in range(3):
+                session.call("search", {"q": n}, partial(told, number))
+        sink.close()
+        lives.append((tmp_path / f"{number}.jsonl").read_text().splitlines())
+    mixed = [line for pair in zip(*lives, strict=True) for line in pair]
+    calls, report = read("\n".join(mixed))
+    assert report.notices == []
+    assert {c.session_id for c in calls} == {"trip"}
+    of_life: dict[str, list[Any]] = {}
+    for call in calls:
+        of_life.setdefault(call.run, []).append((call.call_index, call.tokens_in, call.result))
+    assert list(of_life.values()) == [
+        [(0, 10, '{"life":0}'), (1, None, '{"life":0}'), (2, None, '{"life":0}')],
+        [(0, 11, '{"life":1}'), (1, None, '{"life":1}'), (2, None, '{"life":1}')],
+    ]
+
+
+def test_a_late_result_is_not_taken_for_one_of_another_call_with_its_number(read: Any) -> None:
+    head = {"schema_version": 1, "session_id": "s", "run": "r"}
+    call = {**head, "event": "call", "n": 1, "tool": "t", "decision": "allow", "arguments": {}}
+    late = {**head, "event": "settle", "n": 2, "call_n": 1, "late": True, "status": "error"}
+    settle = {**head, "event": "settle", "n": 3, "call_n": 1, "late": False, "status": "ok", "result": "mine"}
+    (found,), _ = read("\n".join(map(json.dumps, (call, late, settle))))
+    assert (found.result, found.is_error) == ("mine", False)
 
 
 def test_erased_arguments_leave_the_signature(read: Any, recorded: list[str]) -> None:

@@ -11,6 +11,8 @@ from .figures import cut, verdict
 
 
 ALLOW = "allow"
+Key = tuple[str, str, str, int]
+"""Source, session, life, call index."""
 
 
 class Change(NamedTuple):
@@ -44,9 +46,7 @@ def changes(judgement: Judgement, other: Judgement) -> list[Change]:
     return sorted(found, key=lambda change: change.verdict != "wrong")
 
 
-def _changes(
-    mine: dict[tuple[str, str, int], Stop], theirs: dict[tuple[str, str, int], Stop], whole: tuple[bool, bool]
-) -> Iterator[Change]:
+def _changes(mine: dict[Key, Stop], theirs: dict[Key, Stop], whole: tuple[bool, bool]) -> Iterator[Change]:
     for key, stop in mine.items():
         then = theirs.get(key)
         if then is None:
@@ -75,8 +75,8 @@ def tally(found: list[Change]) -> list[tuple[str, str, int, int, int]]:
     ]
 
 
-def _by_call(judgement: Judgement) -> dict[tuple[str, str, int], Stop]:
-    return {(stop.source, stop.session_id, stop.call_index): stop for stop in judgement.stops}
+def _by_call(judgement: Judgement) -> dict[Key, Stop]:
+    return {(stop.source, stop.session_id, stop.run, stop.call_index): stop for stop in judgement.stops}
 
 
 def _word(stop: Stop) -> str:

@@ -11,8 +11,6 @@ from .markup import short
 
 
 OTHERS: Final = "all others"
-DECISIONS: Final = ("allow", "nudge", "deny", "observe")
-"""What a time line says where it names no code."""
 
 
 class Side(NamedTuple):
@@ -117,10 +115,8 @@ def ranked(all_sides: Iterable[Side]) -> Counter[str]:
             codes.update(counter)
         named = {*total.after_exhaustion, *total.denied_without_cap, *total.after_exhaustion_without_cap}
         named.update(stop.code for stop in side.judgement.stops)
-        named.update(word for cells in side.judgement.timelines.values() for _, word in cells)
+        named.update(code for line in side.judgement.timelines for _, _, code in line.cells if code)
         codes.update(dict.fromkeys(named, 0))
-    for word in DECISIONS:
-        del codes[word]
     return codes
 
 

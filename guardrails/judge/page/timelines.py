@@ -8,16 +8,14 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final, NamedTuple
 
-from ..result import Judgement, Stop
-from .figures import DECISIONS, Side, cut, is_wrong, verdict
+from ..result import Cell, Judgement, Stop
+from .figures import Side, cut, is_wrong, verdict
 from .markup import Markup, join, named, short, tag, within
 from .numbers import plural
 from .palette import Palette
 
 
 MAX_SESSIONS: Final = 50
-MAX_CALLS: Final = 5_000
-"""Of one row."""
 MAX_BYTES: Final = 1_000_000
 """Of all rows together."""
 LONG: Final = 200
@@ -31,9 +29,11 @@ MAX_PARTS: Final = 1_000
 LISTED: Final = 40
 """Stops of one session that are also told in words."""
 ALLOW: Final = "allow"
+DENY: Final = "deny"
 _TITLE: Final = 40
 
-Cells = Sequence[tuple[int, str]]
+Key = tuple[str, str, str]
+"""Source, session, life."""
 
 
 class Line(NamedTuple):
@@ -41,7 +41,7 @@ class Line(NamedTuple):
     One session under one policy.
     """
 
-    cells: Cells
+    cells: Sequence[Cell]
     stops: Mapping[int, Stop]
     """By call index, as far as they were kept."""
 
@@ -63,62 +63,54 @@ def timelines(all_sides: Sequence[Side], colours: Palette) -> Timelines:
     """
     A row to each session.
     """
-    found = [_lines(side.judgement) for side in all_sides]
-    busiest: Counter[str] = Counter()
+    found = [
+        {(line.source, line.session_id, line.run): line.cells for line in s.judgement.timelines} for s in all_sides
+    ]
+    busiest: Counter[Key] = Counter()
     for lines in found:
-        for session, cells in lines.items():
-            busiest[session] = max(busiest[session], sum(word != ALLOW for _, word in cells))
-    order = sorted(busiest, key=lambda session: (-busiest[session], session))
+        for key, cells in lines.items():
+            busiest[key] = max(busiest[key], sum(decision != ALLOW for _, decision, _ in cells))
+    order = sorted(busiest, key=lambda key: (-busiest[key], key))
     shown = order[:MAX_SESSIONS]
     kept = [_stops(side.judgement, set(shown)) for side in all_sides]
-    rows, left_out = within((_row(session, all_sides, found, kept, colours) for session in shown), MAX_BYTES)
-    codes = [Counter(word for cells in lines.values() for _, word in cells if word not in DECISIONS) for lines in found]
+    lives = Counter((source, session) for source, session, _ in order)
+    rows, left_out = within(
+        (_row(key, all_sides, found, kept, colours, lives=lives[key[:2]]) for key in shown), MAX_BYTES
+    )
+    codes = [Counter(code for cells in lines.values() for _, _, code in cells if code) for lines in found]
     return Timelines(rows, left_out + len(order) - len(shown), codes)
 
 
-def _lines(judgement: Judgement) -> Mapping[str, Cells]:
+def _stops(judgement: Judgement, sessions: set[Key]) -> Mapping[Key, Mapping[int, Stop]]:
     """
-    The time lines; of a policy that only watches there are none, so they are made of its stops, up to the last of each.
+    By session and call index.
     """
-    if judgement.timelines:
-        return judgement.timelines
-    found: dict[str, dict[int, str]] = {}
+    found: dict[Key, dict[int, Stop]] = {}
     for stop in judgement.stops:
-        found.setdefault(stop.session_id, {})[stop.call_index] = stop.code
-    busiest = sorted(found, key=lambda session: (-len(found[session]), session))[:MAX_SESSIONS]
-    return {
-        session: [(index, found[session].get(index, ALLOW)) for index in range(min(max(found[session]) + 1, MAX_CALLS))]
-        for session in busiest
-    }
-
-
-def _stops(judgement: Judgement, sessions: set[str]) -> Mapping[str, Mapping[str, Mapping[int, Stop]]]:
-    """
-    By session, source and call index: sources may use the same name for sessions of theirs.
-    """
-    found: dict[str, dict[str, dict[int, Stop]]] = {}
-    for stop in judgement.stops:
-        if stop.session_id in sessions:
-            found.setdefault(stop.session_id, {}).setdefault(stop.source, {})[stop.call_index] = stop
+        key = stop.source, stop.session_id, stop.run
+        if key in sessions:
+            found.setdefault(key, {})[stop.call_index] = stop
     return found
 
 
 def _row(
-    session: str,
+    key: Key,
     all_sides: Sequence[Side],
-    found: Sequence[Mapping[str, Cells]],
-    kept: Sequence[Mapping[str, Mapping[str, Mapping[int, Stop]]]],
+    found: Sequence[Mapping[Key, Sequence[Cell]]],
+    kept: Sequence[Mapping[Key, Mapping[int, Stop]]],
     colours: Palette,
+    *,
+    lives: int,
 ) -> Markup:
-    longest = max((lines.get(session, []) for lines in found), key=len)
+    source, session, run = key
+    longest = max((lines.get(key, []) for lines in found), key=len)
     lines = [
-        _line(side.judgement, cells.get(session), longest, stops.get(session, {}))
+        _line(side.judgement, cells.get(key), longest, stops.get(key, {}))
         for side, cells, stops in zip(all_sides, found, kept, strict=True)
     ]
-    sources = [stop.source for line in lines if line for stop in line.stops.values()]
-    source = tag("small", "of ", named(sources[0])) if sources else ""
+    life = tag("small", " life ", named(run)) if lives > 1 and run else ""
     two = len(all_sides) > 1
-    parts: list[str] = [tag("h3", named(session), " ", source)]
+    parts: list[str] = [tag("h3", named(session), life, " ", tag("small", "of ", named(source)))]
     for side, line in zip(all_sides, lines, strict=True):
         who = tag("small", side.name, class_="who") if two else ""
         if line is None:
@@ -130,43 +122,36 @@ def _row(
 
 
 def _line(
-    judgement: Judgement,
-    cells: Cells | None,
-    longest: Cells,
-    stops: Mapping[str, Mapping[int, Stop]],
+    judgement: Judgement, cells: Sequence[Cell] | None, longest: Sequence[Cell], stops: Mapping[int, Stop]
 ) -> Line | None:
-    if cells is None and cut(judgement):
-        return None
-    drawn = longest if cells is None else cells
-    # The time line does not say its source: it is the one whose stops are those of the line.
-    fits = {
-        source: sum(index in of_source and of_source[index].code == word for index, word in drawn)
-        for source, of_source in stops.items()
-    }
-    mine = stops[max(fits, key=lambda source: (fits[source], source))] if fits else {}
     if cells is None:
+        if cut(judgement):
+            return None
         # All stops of this policy are known, so every other call of the session was allowed.
-        drawn = [(index, ALLOW) for index, _ in longest]
-    # Calls that a guard in observe mode objected to are allowed ones of the time line.
-    return Line([(index, mine[index].code if word == ALLOW and index in mine else word) for index, word in drawn], mine)
+        cells = [_cell_of(index, stops.get(index)) for index, _, _ in longest]
+    return Line(cells, stops)
+
+
+def _cell_of(index: int, stop: Stop | None) -> Cell:
+    return (index, ALLOW, "") if stop is None else (index, stop.decision, stop.code)
 
 
 def _strip(line: Line, colours: Palette) -> Markup:
     cells, stops = line
     parts: list[Markup] = []
     told = 0
-    found = [(_css(word, stops.get(index), colours), index, word) for index, word in cells]
+    found = [(_css(cell, stops.get(cell[0]), colours), cell) for cell in cells]
     for css, run in groupby(found, key=itemgetter(0)):
-        calls = list(run)
+        calls = [cell for _, cell in run]
         if len(parts) >= MAX_PARTS:
             break
         told += len(calls)
-        where = _calls(calls[0][1], calls[-1][1])
+        where = _calls(calls[0][0], calls[-1][0])
         if len(cells) > LONG and len(calls) > RUN:
             said = f"{where}: {short(calls[0][2], _TITLE) if css else 'allowed'}"
             parts.append(tag("b", f"{len(calls):,}", class_=css or None, title=said, style=_wide(len(calls))))
         elif css:
-            parts += (_cell(css, index, word, stops.get(index)) for _, index, word in calls)
+            parts += (tag("i", class_=css, title=_said(f"call {cell[0]}", cell, stops.get(cell[0]))) for cell in calls)
         else:
             parts.append(tag("span", Markup("<i></i>" * len(calls)), title=f"{where}: allowed"))
     if told < len(cells):
@@ -178,30 +163,32 @@ def _wide(calls: int) -> str:
     return f"min-width:min(100%,{min(calls * 0.08, 60):.2g}rem)"
 
 
-def _css(word: str, stop: Stop | None, colours: Palette) -> str:
-    if word == ALLOW:
+def _css(cell: Cell, stop: Stop | None, colours: Palette) -> str:
+    _, decision, code = cell
+    if decision == ALLOW:
         return ""
-    css = colours.css(stop.code if stop else word)
-    if (stop.decision if stop else word) in {"nudge", "observe"}:
+    css = colours.css(code)
+    if decision != DENY:
         css += " ran"
     return f"{css} wrong" if stop is not None and is_wrong(stop) else css
 
 
-def _cell(css: str, index: int, word: str, stop: Stop | None) -> Markup:
-    return tag("i", class_=css, title=_said(f"call {index}", word, stop))
+def _said(calls: str, cell: Cell, stop: Stop | None) -> str:
+    _, decision, code = cell
+    tool = f"{short(stop.tool, _TITLE)}, " if stop is not None else ""
+    known = f", {verdict(stop)}" if stop is not None and verdict(stop) else ""
+    return f"{calls}: {tool}{decision} {short(code, _TITLE)}{known}"
 
 
-def _said(calls: str, word: str, stop: Stop | None) -> str:
-    if stop is None:
-        return f"{calls}: {short(word, _TITLE)}"
-    known = f", {verdict(stop)}" if verdict(stop) else ""
-    return f"{calls}: {short(stop.tool, _TITLE)}, {stop.decision} {short(stop.code, _TITLE)}{known}"
-
-
-def _summary(cells: Cells) -> str:
-    stopped = Counter(word for _, word in cells if word != ALLOW)
-    said = [f"{n:,} {short(code, _TITLE)}" for code, n in sorted(stopped.items(), key=lambda item: (-item[1], item[0]))]
+def _summary(cells: Sequence[Cell]) -> str:
+    stopped = Counter(_word(cell) for cell in cells if cell[1] != ALLOW)
+    said = [f"{n:,} {word}" for word, n in sorted(stopped.items(), key=lambda item: (-item[1], item[0]))]
     return f"{plural(len(cells), 'call')}, " + (", ".join(said[:8]) if said else "all allowed")
+
+
+def _word(cell: Cell) -> str:
+    _, decision, code = cell
+    return short(code, _TITLE) if decision == DENY else f"{decision} {short(code, _TITLE)}"
 
 
 def _words(line: Line) -> Markup:
@@ -211,10 +198,11 @@ def _words(line: Line) -> Markup:
     cells, stops = line
     lines: list[tuple[int, int, str]] = []
     at = -1
-    for place, (index, word) in enumerate(cells):
-        if word == ALLOW:
+    for place, cell in enumerate(cells):
+        index, decision, _ = cell
+        if decision == ALLOW:
             continue
-        what = _said("", word, stops.get(index))
+        what = _said("", cell, stops.get(index))
         if lines and at == place - 1 and lines[-1][2] == what:
             lines[-1] = (lines[-1][0], index, what)
         else:

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from guardrails.judge.page.figures import Side, by_source, rows, sides, verdict, verdicts, watches
-from guardrails.judge.result import Judgement, Stop, Tally
+from guardrails.judge.result import Judgement, Kind, Stop, Tally
 
 
 def side(**figures: Counter[str]) -> Side:
@@ -55,7 +55,7 @@ def test_figures_that_do_not_fit_are_never_negative() -> None:
     ],
 )
 def test_only_what_a_result_shows_is_said_of_a_stop(
-    decision: str, code: str, pointless: bool | None, said: str
+    decision: Kind, code: str, pointless: bool | None, said: str
 ) -> None:
     assert verdict(Stop("source", "session", 1, "tool", decision, code, None, pointless)) == said
 
