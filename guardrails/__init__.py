@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from .errors import GuardrailsError as GuardrailsError
     from .errors import LoopLimitExceeded as LoopLimitExceeded
     from .errors import PolicyError as PolicyError
+    from .errors import ResponseFailed as ResponseFailed
     from .errors import SessionError as SessionError
+    from .errors import StoreError as StoreError
     from .guards.base import Facts as Facts
     from .guards.base import Guard as Guard
     from .guards.base import guard as guard
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from .sinks import read as read
     from .state import SessionState as SessionState
     from .stores.memory import MemoryStore as MemoryStore
+    from .stores.sqlite import SqliteStore as SqliteStore
     from .tool import Tool as Tool
     from .types import Denial as Denial
     from .types import Nudge as Nudge
@@ -90,12 +93,15 @@ _HOME = {
     "Price": "usage",
     "Rate": "guards.rate",
     "Registry": "registry",
+    "ResponseFailed": "errors",
     "ResultClassifier": "outcome",
     "Retryable": "guards.retryable",
     "Rule": "chain",
     "Session": "session",
     "SessionError": "errors",
     "SessionState": "state",
+    "SqliteStore": "stores.sqlite",
+    "StoreError": "errors",
     "Streak": "guards.streak",
     "Success": "types",
     "Summary": "guards.summary",

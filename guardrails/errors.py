@@ -6,9 +6,11 @@ The exceptions of the library.
     ├── CallFailed           a call that ran and whose result says it failed, only where the caller asked for an exception
     ├── PolicyError          a policy file or object that is not valid; lists every mistake
     ├── SessionError         a session id, budget or use that is not allowed
+    ├── StoreError           a store that cannot be reached, read or written now
     ├── ModelError           a model file that is not valid
     ├── TrainingError        records or cells that nothing can be learned from
-    └── LoopLimitExceeded    an agent loop that was asked to raise at its iteration limit
+    ├── LoopLimitExceeded    an agent loop that was asked to raise at its iteration limit
+    └── ResponseFailed       a model response that its server calls failed, or that ended before it was complete
 """
 
 from typing import TYPE_CHECKING
@@ -62,6 +64,12 @@ class SessionError(GuardrailsError):
     """
 
 
+class StoreError(GuardrailsError):
+    """
+    A store cannot be reached, read or written; nothing was changed. The message says what to do next.
+    """
+
+
 class LoopLimitExceeded(GuardrailsError):  # noqa: N818
     """
     An agent loop reached its iteration limit and was asked to raise.
@@ -78,3 +86,13 @@ class TrainingError(GuardrailsError):
     """
     Records or cells cannot be read, or nothing can be learned from them.
     """
+
+
+class ResponseFailed(GuardrailsError):  # noqa: N818
+    """
+    A model response failed after it had begun; *code* is the server's, None where it gave none.
+    """
+
+    def __init__(self, message: str, code: str | None = None) -> None:
+        super().__init__(message if code is None else f"{code}: {message}")
+        self.code = code

@@ -39,6 +39,8 @@ class RequestedCall:
     id: str
     tool: str
     arguments: Any
+    kind: Literal["function", "custom"] = "function"
+    """custom: a free-form tool, its whole input is one text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,9 @@ class Turn:
     usage: Any = None
     """As the wire gave it; None where it did not."""
     finish_reason: str | None = None
+    """In the words of chat.completions."""
+    id: str | None = None
+    """The response's own."""
 
     @property
     def text(self) -> str:

@@ -4,16 +4,65 @@ The chat.completions wire: a response, whole or streamed, as the loop's turn and
 
 import json
 
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from ..loop import RequestedCall, Turn
 from ..outcome.redaction import sanitise
+from ..tool import Wire as Form
+from ..turns import ToolChoice
+from .forms import nested, nested_choice
+from .wire import Message, Sent, part
 
-
-Message = dict[str, Any]
 
 _CUT: Final = frozenset({"length", "content_filter"})
+
+
+@dataclass(frozen=True, slots=True)
+class ChatCompletions:
+    """
+    The wire itself.
+    """
+
+    form: ClassVar[Form] = "chat"
+    chained: ClassVar[bool] = False
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """
+        Everything goes.
+        """
+
+    def create(self, client: Any) -> Callable[..., Any]:
+        create: Callable[..., Any] = client.chat.completions.create
+        return create
+
+    def reply(self) -> "Response":
+        return Response()
+
+    def request(self, sent: Sent, *, stream: bool) -> dict[str, Any]:
+        streamed = {"stream": True, "stream_options": {"include_usage": True}} if stream else {}
+        return {"messages": sent.messages, **streamed}
+
+    def tool(self, listed: Mapping[str, Any]) -> dict[str, Any]:
+        return nested(listed)
+
+    def choice(self, choice: ToolChoice) -> ToolChoice:
+        return nested_choice(choice)
+
+    def result(self, call: RequestedCall, text: str) -> Message:
+        return {"role": "tool", "tool_call_id": call.id, "content": sanitise(text)}
+
+    def answer(self, text: str) -> Message:
+        return {"role": "assistant", "content": sanitise(text)}
+
+    def calls_of(self, message: Any) -> Iterator[RequestedCall]:
+        for call in part(message, "tool_calls") or ():
+            said = part(call, part(call, "type") or "function")
+            yield RequestedCall(part(call, "id") or "", part(said, "name") or "", None)
+
+    def answers(self, message: Any) -> str | None:
+        return str(part(message, "tool_call_id")) if part(message, "role") == "tool" else None
 
 
 @dataclass(slots=True)
@@ -26,6 +75,7 @@ class Response:
     calls: list["_Call"] = field(default_factory=list)
     usage: Any = None
     finish_reason: str | None = None
+    id: str | None = None
 
     def read(self, completion: Any) -> str:
         """
@@ -65,9 +115,10 @@ class Response:
             calls=tuple(requested),
             usage=self.usage,
             finish_reason=self.finish_reason,
+            id=self.id,
         )
 
-    def message(self) -> Message:
+    def messages(self) -> list[Message]:
         """
         The assistant message that the conversation keeps: no nulls, content only where there is text.
         """
@@ -76,13 +127,14 @@ class Response:
             message["content"] = sanitise(text)
         if self.calls:
             message["tool_calls"] = [call.wire() for call in self.calls]
-        return message
+        return [message] if self.calls or text.strip() else []
 
-    def _choice(self, part: Any) -> Any:
-        if part.usage is not None:
-            self.usage = part.usage
+    def _choice(self, came: Any) -> Any:
+        self.id = self.id or part(came, "id")
+        if came.usage is not None:
+            self.usage = came.usage
         # The chunk that carries the usage has no choices.
-        choice = next((choice for choice in part.choices or () if not choice.index), None)
+        choice = next((choice for choice in came.choices or () if not choice.index), None)
         if choice is not None and choice.finish_reason is not None:
             self.finish_reason = choice.finish_reason
         return choice
@@ -121,12 +173,13 @@ class _Call:
         self.kind = "custom" if custom else self.kind
         self.extra |= {name: value for name, value in extra.items() if value is not None}
         if said is not None:
-            self.name = self.name or _field(said, "name") or ""
-            self.arguments += _argument_text(_field(said, "input" if custom else "arguments"))
+            self.name = self.name or part(said, "name") or ""
+            self.arguments += _argument_text(part(said, "input" if custom else "arguments"))
 
     def requested(self) -> RequestedCall:
-        arguments = {"input": self.arguments} if self.kind == "custom" else self.arguments
-        return RequestedCall(self.id, self.name, arguments)
+        if self.kind == "custom":
+            return RequestedCall(self.id, self.name, {"input": self.arguments}, "custom")
+        return RequestedCall(self.id, self.name, self.arguments)
 
     def wire(self) -> Message:
         text = "input" if self.kind == "custom" else "arguments"
@@ -134,31 +187,13 @@ class _Call:
         return {"id": self.id, "type": self.kind, self.kind: said, **self.extra}
 
 
-def result_message(call: RequestedCall, content: str) -> Message:
-    """
-    The tool message that answers *call*, without control characters.
-    """
-    return {"role": "tool", "tool_call_id": call.id, "content": sanitise(content)}
-
-
-def answer_message(answer: str) -> Message:
-    """
-    An answer that no model gave, as the assistant's.
-    """
-    return {"role": "assistant", "content": sanitise(answer)}
-
-
 def _texts(content: Any) -> list[str]:
     if isinstance(content, str):
         return [content] if content else []
-    return [text for part in content or () if isinstance(text := _field(part, "text"), str) and text]
+    return [text for piece in content or () if isinstance(text := part(piece, "text"), str) and text]
 
 
 def _argument_text(arguments: Any) -> str:
     if arguments is None:
         return ""
     return arguments if isinstance(arguments, str) else json.dumps(arguments)
-
-
-def _field(part: Any, name: str) -> Any:
-    return part.get(name) if isinstance(part, dict) else getattr(part, name, None)

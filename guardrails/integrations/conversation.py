@@ -1,99 +1,164 @@
 """
-One loop's conversation over chat.completions: the next request, the messages, and what the session is told.
+One loop's conversation: the next request, the messages, and what the session is told. Whatever the wire, sync or async.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Self
 
+from ..calls import Execute
 from ..envelope import Envelope
 from ..guards.budget import FINISH
 from ..logs import log
-from ..loop import LIMIT_CODE, Loop, LoopResult, Refuse, RequestedCall, Run
+from ..loop import LIMIT_CODE, MAX_TOOL_ITERATIONS, Loop, LoopResult, OnLimit, Refuse, RequestedCall, Run
+from ..registry import Registry
 from ..session import Session
 from ..turns import Strategy, ToolChoice
 from ..types import Denial
-from .chat_completions import Response, answer_message, result_message
-from .offered import Tools
+from .chat_completions import ChatCompletions
+from .context import BROKEN_OFF, Compact, Context
+from .listener import Listener
+from .offered import Offered, Tools
+from .responses import Responses
+from .wire import Message, Reply, Wire
 
 
+WIRES: Final[Mapping[str, Wire]] = {"chat": ChatCompletions(), "responses": Responses()}
 _NOT_MADE: Final = "This call was not made: the final answer was asked for."
-_BROKEN_OFF: Final = Envelope.error("cancelled", "this call was broken off before it gave a result")
 
 
 class Conversation:
     """
-    What both loops, sync and async, ask before and after each request.
+    What both drivers, sync and async, ask before and after each request.
     """
 
     def __init__(
         self,
-        loop: Loop,
         session: Session,
-        tools: Tools,
+        /,
         *,
         model: str,
-        messages: Iterable[Any],
-        tool_choice: ToolChoice,
-        strategy: Strategy | None,
-        options: dict[str, Any],
+        messages: Iterable[Any] | str,
+        tools: Registry | Iterable[Offered | Registry] = (),
+        execute: Execute | None = None,
+        wire: Literal["chat", "responses"] | Wire = "chat",
+        tool_choice: ToolChoice = None,
+        strategy: Strategy | None = None,
+        stream: bool = False,
+        on_text: Callable[[str], object] | None = None,
+        max_tool_iterations: int = MAX_TOOL_ITERATIONS,
+        on_limit: OnLimit = "answer",
+        parallel: int | None = None,
+        compact: Compact | None = None,
+        digest: bool = True,
+        **request_options: Any,
     ) -> None:
-        self._loop = loop
+        self._blocking = False
+        self.stream = stream
+        self.parallel = parallel
+        self.listener = Listener(on_text)
+        self.compact = compact
+        self._loop = Loop(max_tool_iterations=max_tool_iterations, on_limit=on_limit)
         self._session = session
-        self._tools = tools
+        self._wire: Wire = WIRES[wire] if isinstance(wire, str) else wire
+        self._wire.check(request_options)
+        self.tools = Tools(session, self._wire, tools, execute)
         self._model = model
-        self._messages = messages if isinstance(messages, list) else list(messages)
+        said = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
+        self._context = Context(self._wire, said)
         # An `omit` of the client is falsy.
-        self._requested = tool_choice or None
+        self._requested = self._wire.choice(tool_choice or None)
         self._strategy = strategy
-        self._options = options
+        self._put_back = digest
+        self._options = request_options
         self._finish_reason: str | None = None
 
-    def request(self, *, stream: bool) -> dict[str, Any]:
+    @classmethod
+    def blocking(cls, session: Session, **settings: Any) -> Self:
         """
-        The arguments of the next `chat.completions.create`; tells the session that it starts.
+        One whose tools a synchronous driver can run; TypeError for others.
         """
+        made = cls(session, **settings)
+        made._blocking = True
+        made._refuse_asynchronous()
+        return made
+
+    def due(self) -> bool:
+        """
+        Whether another request is. LoopLimitExceeded at the limit, with `on_limit="raise"`.
+        """
+        return self._loop.next()
+
+    def create(self, client: Any) -> Callable[..., Any]:
+        """
+        What sends a request.
+        """
+        return self._wire.create(client)
+
+    def reply(self) -> Reply:
+        """
+        A response, still empty.
+        """
+        return self._wire.reply()
+
+    def used(self) -> list[Any]:
+        """
+        The messages in use, for `compact`.
+        """
+        return self._context.used()
+
+    def compacted(self, kept: Any) -> None:
+        """
+        Go on with the messages *kept* and the session's digest.
+        """
+        self._context.compacted(list(kept), self._session.digest if self._put_back else None)
+
+    def request(self) -> dict[str, Any]:
+        """
+        The arguments of the next request; tells the session that it starts.
+        """
+        self.tools.refresh()
+        self._refuse_asynchronous()
         self._session.request()
         ask = self._loop.ask(self._session.exhausted_by)
-        request = {"model": self._model, "messages": self._messages, **self._options}
-        if stream:
-            request = {"stream": True, "stream_options": {"include_usage": True}, **request}
-        if self._tools.listed:
-            request["tools"] = self._tools.listed
+        own = self._wire.request(self._context.next(), stream=self.stream)
+        request = {"model": self._model, **own, **self._options}
+        if self.tools.listed:
+            request["tools"] = self.tools.listed
             choice = (
                 "none"
                 if ask.forced
                 else self._session.tool_choice(self._requested, first=ask.first, strategy=self._strategy)
             )
             if choice is not None:
-                request["tool_choice"] = choice
+                request["tool_choice"] = self._wire.choice(choice)
         return request
 
     @contextmanager
-    def answering(self, response: Response) -> Iterator[tuple[tuple[RequestedCall, ...], dict[int, str]]]:
+    def answering(self, reply: Reply) -> "Iterator[Answers]":
         """
-        Charge *response* and yield the calls to run, and where the text of each result goes, by position.
+        Charge *reply* and yield the calls to run, which get their results there.
 
-        On leaving, the conversation has the turn with a result for every call, also where running them was broken off.
+        On leaving, the conversation has a result for every call, also where running them was broken off.
         """
-        turn = response.turn(len(self._messages))
+        turn = reply.turn(len(self._context.whole))
         self._finish_reason = turn.finish_reason
         self._session.charge(model=self._model, usage=turn.usage, calls=len(turn.calls))
         step = self._loop.take(turn)
-        answers: dict[int, str] = {}
-        calls: tuple[RequestedCall, ...] = ()
+        for message in reply.messages():
+            self._context.append(message)
+        self._context.answered(turn.id)
+        answers = Answers(turn.calls, self._wire, self._context.append, step.calls if isinstance(step, Run) else ())
         if isinstance(step, Run):
-            calls = step.calls
-            log.info("executing tool calls", extra=self._told(iteration=step.iteration, count=len(calls)))
-        elif isinstance(step, Refuse):
-            answers = {i: self._refused(call, step.code).to_json() for i, call in enumerate(step.calls)}
+            log.info("executing tool calls", extra=self._told(iteration=step.iteration, count=len(step.calls)))
         try:
-            yield calls, answers
+            if isinstance(step, Refuse):
+                for position, call in enumerate(step.calls):
+                    answers.give(position, self._refused(call, step.code))
+            yield answers
         finally:
-            if turn.calls or turn.text.strip():
-                self._messages.append(response.message())
-            for position, call in enumerate(turn.calls):
-                self._messages.append(result_message(call, answers.get(position) or _BROKEN_OFF.to_json()))
+            answers.break_off()
 
     def result(self) -> LoopResult:
         """
@@ -105,7 +170,7 @@ class Conversation:
         answer = end.answer
         if answer is None:
             answer = self._session.digest()
-            self._messages.append(answer_message(answer))
+            self._context.append(self._wire.answer(answer))
             log.warning(
                 "tool loop ended without an answer, returning digest",
                 extra=self._told(iterations=self._loop.iterations, code=end.code),
@@ -122,7 +187,7 @@ class Conversation:
             finish_reason=self._finish_reason,
             requests=self._loop.requests,
             iterations=self._loop.iterations,
-            messages=self._messages,
+            messages=self._context.whole,
             session=self._session,
         )
 
@@ -136,5 +201,44 @@ class Conversation:
         message = f"Tool call limit reached ({limit}). Stopping tool loop." if code == LIMIT_CODE else _NOT_MADE
         return Envelope.refusal(Denial(code=code, status="limit_reached", message=message, hint=FINISH))
 
+    def _refuse_asynchronous(self) -> None:
+        if self._blocking and self.tools.asynchronous:
+            raise TypeError(f"`{self.tools.asynchronous[0]}` is asynchronous: use `arun`")
+
     def _told(self, **fields: Any) -> dict[str, Any]:
         return {"session": self._session.id, **fields}
+
+
+@dataclass(slots=True)
+class Answers:
+    """
+    The results of one turn's calls: each goes into the conversation as soon as those before it have.
+    """
+
+    requested: tuple[RequestedCall, ...]
+    _wire: Wire
+    _append: Callable[[Message], None]
+    calls: tuple[RequestedCall, ...]
+    """Those to run."""
+    _given: dict[int, str] = field(default_factory=dict)
+    _said: int = 0
+
+    def give(self, position: int, envelope: Envelope) -> None:
+        """
+        The call at *position* came to *envelope*.
+        """
+        self._given[position] = envelope.to_json()
+        while self._said in self._given:
+            self._say(self._given.pop(self._said))
+
+    def break_off(self) -> None:
+        """
+        Nothing more comes: the calls without a result are answered all the same.
+        """
+        while self._said < len(self.requested):
+            self._say(self._given.pop(self._said, "") or BROKEN_OFF.to_json())
+
+    def _say(self, text: str) -> None:
+        call = self.requested[self._said]
+        self._said += 1
+        self._append(self._wire.result(call, text))

@@ -3,58 +3,71 @@ The tools a loop offers its model: what the wire lists, and what runs when one i
 """
 
 import inspect
-import re
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from ..arguments import Arguments, arguments_of
-from ..arguments.function import FunctionArguments
 from ..calls import Execute
 from ..envelope import Envelope
-from ..errors import PolicyError
-from ..guards.base import Facts
-from ..guards.tool_filter import ToolFilter
-from ..policy_check import checked_tools
+from ..registry import Registered, Registry, checked_arguments, missing
 from ..running import is_async
 from ..session import Session
-from ..state import SessionState
 from ..tool import Tool
-from ..types import Denial, ToolCall
+from .forms import named
+from .wire import Wire
 
 
 Offered = Mapping[str, Any] | Tool | Callable[..., Any]
-"""An entry of a chat.completions `tools` list, a `Tool`, or a Python function."""
-
-_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""What the API takes as the name of a function."""
+"""An entry of a `tools` list of either wire, a `Tool`, or a Python function."""
 
 
 class Tools:
     """
-    *tools* in their order, and how to run each: a function runs itself, the others go to *execute*.
+    *tools* in their order, or those of a registry, and how to run each: a function runs itself, the others go to
+    *execute*.
 
     What is called in *session* through `session` of this has its parameters checked at the boundary, by those of the
     policy where it declares them; a tool that is not listed is refused. Raises TypeError where nothing can run a tool,
     its name does not do or is given twice, PolicyError where a tool is not valid.
     """
 
-    def __init__(self, session: Session, tools: Iterable[Offered], execute: Execute | None) -> None:
+    def __init__(
+        self, session: Session, wire: Wire, tools: "Registry | Iterable[Offered | Registry]", execute: Execute | None
+    ) -> None:
+        self._own = session
+        self._wire = wire
+        self._execute = None if execute is None else _checked(execute)
+        self._offered = [tools] if isinstance(tools, Registry) else list(tools)
+        self._seen: list[Mapping[str, Registered]] | None = None
+        self.refresh()
+
+    def refresh(self) -> None:
+        """
+        See what registries have by now.
+        """
+        seen = [offered.entries for offered in self._offered if isinstance(offered, Registry)]
+        if self._seen is not None and all(a is b for a, b in zip(seen, self._seen, strict=True)):
+            return
+        self._seen = seen
         self.listed: list[dict[str, Any]] = []
         self._executors: dict[str, Execute] = {}
-        self._execute = None if execute is None else _checked(execute)
         self._tools: dict[str, Tool] = {}
         self._specs: dict[str, Arguments] = {}
-
-        for tool in tools:
-            if isinstance(tool, Mapping):
-                self._list(session, dict(tool))
-            elif isinstance(tool, Tool):
-                self._declare(session, tool)
+        fresh = iter(seen)
+        for offered in self._offered:
+            if isinstance(offered, Registry):
+                for entry in next(fresh).values():
+                    self._register(entry)
+            elif isinstance(offered, Mapping):
+                self._list(dict(offered))
+            elif isinstance(offered, Tool):
+                self._declare(offered)
             else:
-                self._define(session, tool)
-        self.session = session.scoped(self._specs, self._tools.values())
+                [entry] = Registry([offered]).entries.values()
+                self._register(entry)
+        self.session = self._own.scoped(self._specs, self._tools.values())
 
     @property
     def asynchronous(self) -> list[str]:
@@ -71,80 +84,59 @@ class Tools:
         run = self._executors.get(name, self._execute if name in self._tools else None)
         return self._unknown if run is None else run
 
-    def _list(self, session: Session, tool: dict[str, Any]) -> None:
-        said = tool.get(tool.get("type", "function")) or {}
-        name = said.get("name")
+    def _list(self, tool: dict[str, Any]) -> None:
+        name, said = named(tool)
         if name is not None:
-            self._take(session, Tool(name=name), said.get("parameters"))
-        self.listed.append(tool)
+            if self._execute is None:
+                raise TypeError(f"`execute` is needed to run `{name}`")
+            parameters = said.get("parameters")
+            self._take(Tool(name=name), arguments_of(parameters) if parameters else None)
+        self.listed.append(self._wire.tool(tool))
 
-    def _declare(self, session: Session, tool: Tool) -> None:
-        mistakes: list[str] = []
-        checked_tools([tool], mistakes)
-        if mistakes:
-            raise PolicyError(mistakes)
-        spec = tool.arguments()
-        self._take(session, _named(tool), spec)
-        self.listed.append(replace(tool, parameters=spec).openai())
+    def _declare(self, tool: Tool) -> None:
+        if self._execute is None:
+            raise TypeError(f"`execute` is needed to run `{tool.name}`")
+        made = Registry()
+        made.add(tool, self._execute)
+        [entry] = made.entries.values()
+        self._take(entry.tool, entry.arguments)
+        self.listed.append(entry.tool.openai(self._wire.form))
 
-    def _define(self, session: Session, function: Callable[..., Any]) -> None:
-        spec = FunctionArguments(function)
-        tool = replace(_named(Tool.of(function)), parameters=spec)
-        ruled = session.defines(tool.name)
-        self._executors[tool.name] = _checked(_called(function, spec, ruled=ruled))
-        self._take(session, tool, spec)
-        self.listed.append(tool.openai())
+    def _register(self, entry: Registered) -> None:
+        tool = entry.tool
+        ruled = entry.fits and self._own.defines(tool.name)
+        self._executors[tool.name] = _checked(_fitting(entry) if ruled else entry.run, asynchronous=entry.asynchronous)
+        self._take(tool, entry.arguments)
+        self.listed.append(tool.openai(self._wire.form))
 
-    def _take(self, session: Session, tool: Tool, parameters: Any) -> None:
+    def _take(self, tool: Tool, spec: Arguments | None) -> None:
         if tool.name in self._tools:
             raise TypeError(f"two tools are named `{tool.name}`")
-        if tool.name not in self._executors and self._execute is None:
-            raise TypeError(f"`execute` is needed to run `{tool.name}`")
         self._tools[tool.name] = replace(tool, parameters=None)
-        if parameters and not session.defines(tool.name):
-            self._specs[tool.name] = arguments_of(parameters) if isinstance(parameters, Mapping) else parameters
+        if spec is not None and not self._own.defines(tool.name):
+            self._specs[tool.name] = spec
 
     def _unknown(self, tool: str, arguments: Any) -> Envelope:
-        call = ToolCall(tool, arguments, "", None, None)
-        denial = ToolFilter().check(call, SessionState(), Facts(0, Tool(name=tool), known=frozenset(self._tools)))
-        return Envelope.refusal(denial) if isinstance(denial, Denial) else _unreadable()
+        return _unreadable() if tool in self._tools else missing(tool, self._tools)
 
 
-def _named(tool: Tool) -> Tool:
-    if _NAME.fullmatch(tool.name) is None:
-        raise TypeError(
-            f"`{tool.name}` is no name of a tool: a model calls it by 1 to 64 letters, digits, `_` or `-`; "
-            f"define it with `def`, or give `Tool.of(..., name=...)` and `execute`"
-        )
-    return tool
-
-
-def _called(function: Callable[..., Any], spec: FunctionArguments, *, ruled: bool) -> Execute:
+def _fitting(entry: Registered) -> Execute:
     """
-    What runs *function*; where the policy's check came first, text still has to become what the function annotates.
+    What runs *entry* where the policy's check came first: text still has to become what its function annotates.
     """
 
-    def bound(arguments: Any) -> Any:
-        fitted: Any = spec.check(arguments)[0] if ruled else arguments
-        positional, keywords = spec.bind(fitted)
-        return function(*positional, **keywords)
+    def fitting(tool: str, arguments: Any) -> Any:
+        fitted = checked_arguments(entry.tool, arguments)
+        return fitted if isinstance(fitted, Envelope) else entry.run(tool, fitted)
 
-    if is_async(function):
-
-        async def execute_async(tool: str, arguments: Any) -> Any:
-            made = bound(arguments)
-            return await made if inspect.isawaitable(made) else made
-
-        return execute_async
-
-    return lambda tool, arguments: bound(arguments)
+    return fitting
 
 
-def _checked(execute: Execute) -> Execute:
+def _checked(execute: Execute, *, asynchronous: bool | None = None) -> Execute:
     """
     *execute* as the same kind, but never run on text that should have been an object, whatever guards there are.
     """
-    if is_async(execute):
+    if is_async(execute) if asynchronous is None else asynchronous:
 
         async def checked_async(tool: str, arguments: Any) -> Any:
             if isinstance(arguments, str):

@@ -1,166 +1,128 @@
 """
-A guarded agent loop over chat.completions, through the real openai client: sync and async, streamed or not.
+A guarded agent loop through the real openai client, over chat.completions or Responses: sync and async, streamed or not.
 
     with policy.session("trip-42") as session:
         result = run(client, session, model="gpt-5-mini", messages=messages, tools=[search_hotels])
         print(result.answer)
 
-Both loops ask `Conversation` what to do; they differ only in how they wait.
+Both drivers ask `Conversation` what to do; they differ only in how they wait.
 """
 
 import asyncio
 import contextvars
+import inspect
 
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
-from ..calls import Execute
 from ..envelope import Envelope
-from ..loop import MAX_TOOL_ITERATIONS, Loop, LoopResult, OnLimit, RequestedCall
+from ..loop import LoopResult, RequestedCall
 from ..session import Session
-from ..turns import Strategy, ToolChoice
-from .chat_completions import Response
-from .conversation import Conversation
-from .listener import Listener
-from .offered import Offered, Tools
+from .conversation import Answers, Conversation
+from .responses import Responses
+from .settings import with_settings_of
 
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
 
+__all__ = ["Responses", "arun", "run"]
 
-def run(
-    client: "OpenAI",
-    session: Session,
-    *,
-    model: str,
-    messages: Iterable[Any],
-    tools: Iterable[Offered] = (),
-    execute: Execute | None = None,
-    tool_choice: ToolChoice = None,
-    strategy: Strategy | None = None,
-    stream: bool = False,
-    on_text: Callable[[str], object] | None = None,
-    max_tool_iterations: int = MAX_TOOL_ITERATIONS,
-    on_limit: OnLimit = "answer",
-    parallel: int = 1,
-    **request_options: Any,
-) -> LoopResult:
+
+@with_settings_of(Conversation)
+def run(client: "OpenAI", session: Session, **settings: Any) -> LoopResult:
     """
     Let *model* call *tools* through *session* until it answers.
 
-    *messages*, where it is a list, grows in place: whatever happens, it holds the conversation so far, every call
-    answered. *tools* are entries of the wire or `Tool`s, run by `execute(tool, arguments)`, or functions; no others are
-    run, whatever the model calls. *on_text* gets the model's text as it comes, a digest too. *parallel* threads run the
-    calls of one turn. *request_options* go into every request.
+    * *messages*, where it is a list, grows in place by `append`: whatever happens, it holds the conversation so far, every
+      call answered. Text is one user message. With `wire="responses"` these are input items.
+    * *tools* are a `Registry`, or a list of entries of either wire and `Tool`s, run by `execute(tool, arguments)`, of
+      functions and registries; no others are run, whatever the model calls.
+    * *wire* is "chat", "responses", or `Responses(chained=True)`, which goes on from the response before.
+    * *tool_choice*, in either wire's form, holds for the first request where it forces a tool; *strategy*
+      `(call_count, turn_count) -> tool_choice` decides turn by turn.
+    * *on_text* gets the model's text as it comes, a digest too.
+    * *parallel* threads run the calls of one turn (None: one).
+    * *compact* is given the messages in use before each request and returns those to go on with; where they are others,
+      the session's digest is put back in front of them, unless *digest* is False.
+    * *max_tool_iterations*, at least 1; then the final answer is forced, or LoopLimitExceeded raised with
+      `on_limit="raise"`.
+    * All other settings go into every request.
 
-    Raises what the client raises (after its own retries), what *on_text* raises once the response is in *messages*,
-    TypeError where a tool cannot be run or has no name of its own, LoopLimitExceeded with `on_limit="raise"`.
+    Raises what the client raises (after its own retries), ResponseFailed where the server says that a response failed or
+    its stream ends early, what *on_text* raises once the response is in *messages*, TypeError where a tool cannot be run
+    or has no name of its own.
     """
-    loop = Loop(max_tool_iterations=max_tool_iterations, on_limit=on_limit)
-    offered = Tools(session, tools, execute)
-    if offered.asynchronous:
-        raise TypeError(f"`{offered.asynchronous[0]}` is asynchronous: use `arun`")
-    chat = Conversation(
-        loop,
-        session,
-        offered,
-        model=model,
-        messages=messages,
-        tool_choice=tool_choice,
-        strategy=strategy,
-        options=request_options,
-    )
-    create: Any = client.chat.completions.create
-    listener = Listener(on_text)
+    chat = Conversation.blocking(session, **settings)
+    create = chat.create(client)
 
     def guarded(call: RequestedCall) -> Envelope:
-        return offered.session.call(call.tool, call.arguments, offered.executor(call.tool), id=call.id)
+        return chat.tools.session.call(call.tool, call.arguments, chat.tools.executor(call.tool), id=call.id)
 
-    while loop.next():
-        response = Response()
-        made = create(**chat.request(stream=stream))
-        if stream:
+    while chat.due():
+        if chat.compact is not None:
+            chat.compacted(chat.compact(chat.used()))
+        reply = chat.reply()
+        made = create(**chat.request())
+        if chat.stream:
             with made:
-                for chunk in made:
-                    listener.say(response.add(chunk))
+                for event in made:
+                    chat.listener.say(reply.add(event))
         else:
-            listener.say(response.read(made))
+            chat.listener.say(reply.read(made))
 
-        with chat.answering(response) as (calls, answers):
-            listener.check()
-            for position, envelope in _each(guarded, calls, parallel):
-                answers[position] = envelope.to_json()
+        with chat.answering(reply) as answers:
+            chat.listener.check()
+            for position, envelope in _each(guarded, answers.calls, chat.parallel or 1):
+                answers.give(position, envelope)
 
     result = chat.result()
     if result.ended == "digest":
-        listener.say(result.answer)
-        listener.check()
+        chat.listener.say(result.answer)
+        chat.listener.check()
     return result
 
 
-async def arun(
-    client: "AsyncOpenAI",
-    session: Session,
-    *,
-    model: str,
-    messages: Iterable[Any],
-    tools: Iterable[Offered] = (),
-    execute: Execute | None = None,
-    tool_choice: ToolChoice = None,
-    strategy: Strategy | None = None,
-    stream: bool = False,
-    on_text: Callable[[str], object] | None = None,
-    max_tool_iterations: int = MAX_TOOL_ITERATIONS,
-    on_limit: OnLimit = "answer",
-    parallel: int | None = None,
-    **request_options: Any,
-) -> LoopResult:
+@with_settings_of(Conversation)
+async def arun(client: "AsyncOpenAI", session: Session, **settings: Any) -> LoopResult:
     """
-    The same, awaited. The calls of one turn run at once, at most *parallel* of them (None: all); *execute*, functions
-    and *on_text* may be asynchronous.
+    The same, awaited. The calls of one turn run at once, at most *parallel* of them (None: all); *execute*, functions,
+    *on_text* and *compact* may be asynchronous.
     """
-    loop = Loop(max_tool_iterations=max_tool_iterations, on_limit=on_limit)
-    offered = Tools(session, tools, execute)
-    chat = Conversation(
-        loop,
-        session,
-        offered,
-        model=model,
-        messages=messages,
-        tool_choice=tool_choice,
-        strategy=strategy,
-        options=request_options,
-    )
-    create: Any = client.chat.completions.create
-    listener = Listener(on_text)
-    room = asyncio.Semaphore(parallel) if parallel else nullcontext()
+    chat = Conversation(session, **settings)
+    create = chat.create(client)
+    room = asyncio.Semaphore(chat.parallel) if chat.parallel else nullcontext()
 
-    async def guarded(call: RequestedCall, answers: dict[int, str], position: int) -> None:
+    async def guarded(call: RequestedCall, answers: Answers, position: int) -> None:
+        tools = chat.tools
         async with room:
-            envelope = await offered.session.acall(call.tool, call.arguments, offered.executor(call.tool), id=call.id)
-        answers[position] = envelope.to_json()
+            answers.give(
+                position, await tools.session.acall(call.tool, call.arguments, tools.executor(call.tool), id=call.id)
+            )
 
-    while loop.next():
-        response = Response()
-        made = await create(**chat.request(stream=stream))
-        if stream:
+    while chat.due():
+        if chat.compact is not None:
+            kept = chat.compact(chat.used())
+            chat.compacted(await kept if inspect.isawaitable(kept) else kept)
+        reply = chat.reply()
+        made = await create(**chat.request())
+        if chat.stream:
             async with made:
-                async for chunk in made:
-                    await listener.asay(response.add(chunk))
+                async for event in made:
+                    await chat.listener.asay(reply.add(event))
         else:
-            await listener.asay(response.read(made))
+            await chat.listener.asay(reply.read(made))
 
-        with chat.answering(response) as (calls, answers):
-            listener.check()
-            await _gathered([guarded(call, answers, position) for position, call in enumerate(calls)])
+        with chat.answering(reply) as answers:
+            chat.listener.check()
+            await _gathered([guarded(call, answers, position) for position, call in enumerate(answers.calls)])
 
     result = chat.result()
     if result.ended == "digest":
-        await listener.asay(result.answer)
-        listener.check()
+        await chat.listener.asay(result.answer)
+        chat.listener.check()
     return result
 
 

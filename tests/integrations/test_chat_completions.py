@@ -63,7 +63,7 @@ def test_b3_a_stream_is_read_as_the_whole_response_is(reply: Text | Calls) -> No
     ]
 
     assert "".join(said) == text == reply.text
-    assert many.message() == one.message()
+    assert many.messages() == one.messages()
     assert many.turn(3).calls == one.turn(3).calls
     assert many.turn(3).text == one.turn(3).text
     assert many.turn(3).usage.total_tokens == one.turn(3).usage.total_tokens == 12
@@ -71,14 +71,14 @@ def test_b3_a_stream_is_read_as_the_whole_response_is(reply: Text | Calls) -> No
 
 def test_a_message_has_content_only_where_there_is_text() -> None:
     wire = {"id": "c1", "type": "function", "function": {"name": "grep", "arguments": '{"a":  1}'}}
-    assert completed({"content": None, "tool_calls": [wire]}).message() == {"role": "assistant", "tool_calls": [wire]}
-    assert completed({"content": "", "tool_calls": [wire]}).message() == {"role": "assistant", "tool_calls": [wire]}
-    assert completed({"content": "hm", "tool_calls": [wire]}).message() == {
-        "role": "assistant",
-        "content": "hm",
-        "tool_calls": [wire],
-    }
-    assert completed({"content": "done"}).message() == {"role": "assistant", "content": "done"}
+    assert completed({"content": None, "tool_calls": [wire]}).messages() == [
+        {"role": "assistant", "tool_calls": [wire]}
+    ]
+    assert completed({"content": "", "tool_calls": [wire]}).messages() == [{"role": "assistant", "tool_calls": [wire]}]
+    assert completed({"content": "hm", "tool_calls": [wire]}).messages() == [
+        {"role": "assistant", "content": "hm", "tool_calls": [wire]}
+    ]
+    assert completed({"content": "done"}).messages() == [{"role": "assistant", "content": "done"}]
 
 
 def test_content_in_parts_is_joined() -> None:
@@ -86,12 +86,14 @@ def test_content_in_parts_is_joined() -> None:
         {"content": [{"type": "text", "text": "one "}, {"type": "x"}, {"type": "text", "text": "two"}]}
     )
     assert response.turn(1).texts == ("one ", "two")
-    assert response.message() == {"role": "assistant", "content": "one two"}
+    assert response.messages() == [{"role": "assistant", "content": "one two"}]
 
 
 def test_a_refusal_is_what_the_model_says() -> None:
     assert completed({"content": None, "refusal": "I cannot"}).turn(1).text == "I cannot"
-    assert streamed({"refusal": "I "}, {"refusal": "cannot"}).message() == {"role": "assistant", "content": "I cannot"}
+    assert streamed({"refusal": "I "}, {"refusal": "cannot"}).messages() == [
+        {"role": "assistant", "content": "I cannot"}
+    ]
 
 
 def test_a_response_without_choices_says_nothing() -> None:
@@ -139,7 +141,7 @@ def test_only_the_first_choice_counts() -> None:
 def test_calls_are_put_together_from_their_pieces(deltas: list[Any], calls: list[tuple[str, str, str]]) -> None:
     response = streamed(*deltas, finish="tool_calls")
     assert response.turn(7).calls == tuple(itertools.starmap(RequestedCall, calls))
-    assert [wire["id"] for wire in response.message()["tool_calls"]] == [id_ for id_, _, _ in calls]
+    assert [wire["id"] for wire in response.messages()[0]["tool_calls"]] == [id_ for id_, _, _ in calls]
 
 
 def test_arguments_that_came_as_an_object_are_kept_as_text() -> None:
@@ -151,7 +153,7 @@ def test_arguments_that_came_as_an_object_are_kept_as_text() -> None:
 def test_fields_beyond_the_wire_s_own_are_given_back() -> None:
     signature = {"google": {"thought_signature": "abc"}}
     response = streamed(piece("{}", id="a", name="grep", extra_content=signature), piece("", nothing=None))
-    assert response.message()["tool_calls"] == [
+    assert response.messages()[0]["tool_calls"] == [
         {
             "id": "a",
             "type": "function",
@@ -169,8 +171,8 @@ def test_a_custom_tool_gets_its_input() -> None:
         {"tool_calls": [{"index": 0, "custom": {"input": " 1"}}]},
     )
     for response in (whole_response, pieces):
-        assert response.turn(1).calls == (RequestedCall("a", "sql", {"input": "select 1"}),)
-        assert response.message()["tool_calls"] == [wire]
+        assert response.turn(1).calls == (RequestedCall("a", "sql", {"input": "select 1"}, "custom"),)
+        assert response.messages()[0]["tool_calls"] == [wire]
 
 
 @pytest.mark.parametrize("finish", ["length", "content_filter"])
@@ -178,7 +180,7 @@ def test_a_call_cut_before_its_arguments_does_not_pass_for_one_without(finish: s
     complete, cut = piece("", id="a", name="ls"), piece("", id="b", name="rm", index=1)
     response = streamed(complete, cut, finish=finish)
     assert [c.arguments for c in response.turn(1).calls] == ["", "{"]
-    assert [c["function"]["arguments"] for c in response.message()["tool_calls"]] == ["", ""]
+    assert [c["function"]["arguments"] for c in response.messages()[0]["tool_calls"]] == ["", ""]
     assert [c.arguments for c in streamed(complete, cut, finish="tool_calls").turn(1).calls] == ["", ""]
 
 

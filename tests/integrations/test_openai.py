@@ -635,7 +635,7 @@ def test_a_declared_tool_is_listed_and_its_declarations_hold(either: Ways, serve
     tool = Tool()
     with Policy(guards=[Validation(), Budget(max_cost_usd=1)]).session("declared") as session:
         declared = Declared.of(search_hotels, cost_usd=0.25)
-        found, refused = results(either(server, session, tools=[declared], execute=tool).messages)
+        found, refused = results(either(server, session, model="m", tools=[declared], execute=tool).messages)
         assert session.cost_usd == 0.25
         with pytest.raises(TypeError, match="`execute` is needed to run `search_hotels`"):
             either(server, session, tools=[declared])
