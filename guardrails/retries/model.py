@@ -1,0 +1,127 @@
+"""
+A retry model: a value that is made once, read by any number of threads, and replaced as a whole.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final, NamedTuple
+
+from .scoring import ERROR, EXPLORE, SOURCE, TOOL, Scorer, Term, probability
+from .spec import FeatureSpec
+
+
+NAME_LENGTH: Final = 12
+"""Hexadecimal digits of the hash that name a model in records."""
+ANY: Final = ""
+"""In place of a tool: what holds for all tools together."""
+CORRECTION_STRENGTH: Final = 10.0
+"""Corrected calls of a tool that weigh as much as the rate of all tools."""
+
+
+class Declared(NamedTuple):
+    """
+    What a tool's declared `retryable` is worth before its own failures say otherwise.
+
+    It moves the log odds by *yes* or *no*, in the share strength / (strength + retries seen of this tool and error).
+    """
+
+    yes: float
+    no: float
+    strength: float
+
+    def shift(self, declared: bool | None, seen: float) -> float:  # noqa: FBT001
+        """
+        What to add to the log odds after *seen* retries.
+        """
+        if declared is None:
+            return 0.0
+        return (self.yes if declared else self.no) * self.strength / (self.strength + seen)
+
+
+class Golden(NamedTuple):
+    """
+    Inputs with the probability that the trainer computed: a loader that finds another one cannot read the model.
+    """
+
+    tool: str
+    error: str
+    context: int
+    action: int
+    p: float
+
+
+@dataclass(frozen=True)
+class RetryModel:
+    """
+    A valid model. `parse` reads one, `body_of` writes one.
+    """
+
+    spec: FeatureSpec
+    intercept: float
+    terms: tuple[Term, ...]
+    declared: Declared
+    evidence: Mapping[tuple[str, str], float]
+    """Labelled retries by (tool, error type); decayed."""
+    corrections: Mapping[tuple[str, str], tuple[float, float]]
+    """Calls with other arguments that came next, and those that worked, by (tool or `ANY`, error type)."""
+    sha256: str
+    body: Mapping[str, Any] = field(repr=False)
+    """All that the file says."""
+
+    @property
+    def name(self) -> str:
+        """
+        What records call it.
+        """
+        return self.sha256[:NAME_LENGTH]
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        """
+        What looks the weights up.
+        """
+        return Scorer(self.intercept, self.terms, frozenset(factor.name for factor in self.spec.action))
+
+    def levels(self, tool: str | None, error: str, context: int, source: str = EXPLORE) -> dict[str, str]:
+        """
+        The level of each factor that is known when a call has failed, as the terms name it.
+        """
+        return levels_of(self.spec, tool, error, context, source)
+
+    def probability(self, tool: str, error: str, context: int, action: int, source: str = EXPLORE) -> float:
+        """
+        How likely the same call works after *action*, declarations left out.
+        """
+        levels = self.levels(tool, error, context, source)
+        levels.update(action_levels(self.spec, action))
+        return probability(self.scorer.logit(levels))
+
+    def correction(self, tool: str, error: str) -> float | None:
+        """
+        How likely a call with corrected arguments works after *error*; None where nothing is known of it.
+        """
+        n, s = self.corrections.get((tool, error), (0.0, 0.0))
+        all_n, all_s = self.corrections.get((ANY, error), (0.0, 0.0))
+        if all_n > 0:
+            n, s = n + CORRECTION_STRENGTH, s + CORRECTION_STRENGTH * all_s / all_n
+        return s / n if n > 0 else None
+
+
+def levels_of(spec: FeatureSpec, tool: str | None, error: str, context: int, source: str) -> dict[str, str]:
+    """
+    The level of each factor but the action's; *tool* None: a tool without weights of its own.
+    """
+    levels = {ERROR: error, SOURCE: source}
+    if tool is not None:
+        levels[TOOL] = tool
+    for factor in spec.context:
+        levels[factor.name] = str(context // factor.stride % factor.radix)
+    return levels
+
+
+def action_levels(spec: FeatureSpec, action: int) -> dict[str, str]:
+    """
+    The level of each factor of an action code.
+    """
+    return {factor.name: str(action // factor.stride % factor.radix) for factor in spec.action}
