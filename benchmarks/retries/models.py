@@ -1,0 +1,211 @@
+"""
+The models that are compared: what people set by hand, tables, logistic regressions, and boosted trees.
+
+Each is made from training failures and gives the probability that a retry works, for the retry that was made or for any
+other delay.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from guardrails.learning.cells import UNDATED, Cell
+from guardrails.learning.design import columns_of
+from guardrails.learning.fit import RICH, SEED_TERMS, TERMS, fit
+from guardrails.retries.context import action_of
+from guardrails.retries.model import action_levels, levels_of
+from guardrails.retries.scoring import Scorer, probability
+from guardrails.retries.spec import FeatureSpec
+
+from .dataset import Failure
+from .metrics import Array
+
+
+TRANSIENT: Final = frozenset({"rate_limit", "timeout", "connection", "unavailable", "server_error"})
+"""What botocore, urllib3 and google-api-core retry by default: throttling, timeouts, lost connections, 5xx."""
+STRENGTH: Final = 20.0
+"""Pseudo-counts by which a table leans on the rate of the level above."""
+Key = Callable[[Failure, int], tuple[object, ...]]
+
+
+class Model(Protocol):
+    """
+    Gives a probability for each failure, after *delay_ms* or after the wait that was really made.
+    """
+
+    def __call__(self, given: Sequence[Failure], delay_ms: int | None = None) -> Array: ...
+
+
+Maker = Callable[[FeatureSpec, Sequence[Failure]], Model]
+
+
+def action(spec: FeatureSpec, row: Failure, delay_ms: int | None) -> int:
+    """
+    The action code of a retry after *delay_ms*, nothing done in between, or of the one that was made.
+    """
+    return row.action if delay_ms is None else action_of(spec, row.context, delay_ms, between=False)
+
+
+def base_rate(spec: FeatureSpec, rows: Sequence[Failure]) -> Model:
+    """
+    The same for all.
+    """
+    return _table(rows, [])
+
+
+def static_flags(spec: FeatureSpec, rows: Sequence[Failure]) -> Model:
+    """
+    Transient or not by error type, with the success rate of each of the two.
+    """
+    return _table(rows, [lambda row, _: (row.error in TRANSIENT,)])
+
+
+def by_error(spec: FeatureSpec, rows: Sequence[Failure]) -> Model:
+    """
+    The rate of each error type.
+    """
+    return _table(rows, [lambda row, _: (row.error,)])
+
+
+def by_tool(spec: FeatureSpec, rows: Sequence[Failure]) -> Model:
+    """
+    The rate of each tool and error type.
+    """
+    return _table(rows, [lambda row, _: (row.error,), lambda row, _: (row.tool, row.error)])
+
+
+def by_delay(spec: FeatureSpec, rows: Sequence[Failure]) -> Model:
+    """
+    The rate of each tool, error type and delay.
+    """
+    delay = spec.by_name["delay"]
+
+    def key(row: Failure, delay_ms: int) -> tuple[object, ...]:
+        return row.tool, row.error, delay.level(delay_ms)
+
+    return _table(rows, [lambda row, _: (row.error,), lambda row, _: (row.tool, row.error), key])
+
+
+def _table(rows: Sequence[Failure], keys: Sequence[Key]) -> Model:
+    """
+    Success rates by ever finer keys, each leaning on the one above by `STRENGTH` pseudo-counts.
+    """
+    counts: list[dict[tuple[object, ...], list[int]]] = [defaultdict(lambda: [0, 0]) for _ in keys]
+    for row in rows:
+        for key, count in zip(keys, counts, strict=True):
+            seen = count[key(row, row.delay_ms)]
+            seen[0] += 1
+            seen[1] += row.worked
+    overall = sum(row.worked for row in rows) / len(rows)
+
+    def score(given: Sequence[Failure], delay_ms: int | None = None) -> Array:
+        made = np.full(len(given), overall)
+        for at, row in enumerate(given):
+            for key, count in zip(keys, counts, strict=True):
+                n, s = count.get(key(row, row.delay_ms if delay_ms is None else delay_ms), (0, 0))
+                made[at] = (s + STRENGTH * made[at]) / (n + STRENGTH)
+        return made
+
+    return score
+
+
+def regression(terms: Sequence[tuple[str, ...]], *, leave_out: str | None = None) -> Maker:
+    """
+    The library's own: fitted on cells, scored by looking weights up. *leave_out* names a tool it has never seen.
+    """
+
+    def make(spec: FeatureSpec, rows: Sequence[Failure]) -> Model:
+        counts: dict[tuple[str, str, int, int], list[int]] = defaultdict(lambda: [0, 0])
+        for row in rows:
+            if row.tool != leave_out:
+                count = counts[row.tool, row.error, row.context.code, row.action]
+                count[0] += 1
+                count[1] += row.worked
+        cells = [Cell(UNDATED, UNDATED, *key, "agent", n, s, 0, 0, 0, 0, 0) for key, (n, s) in counts.items()]
+        fitted = fit(columns_of(spec, cells), terms)
+        scorer = Scorer(fitted.intercept, fitted.terms, frozenset(factor.name for factor in spec.action))
+        cache: dict[tuple[str, str, int, int], float] = {}
+
+        def one(row: Failure, done: int) -> float:
+            key = row.tool, row.error, row.context.code, done
+            if key not in cache:
+                levels = levels_of(spec, row.tool, row.error, row.context.code, "agent")
+                levels.update(action_levels(spec, done))
+                cache[key] = probability(scorer.logit(levels))
+            return cache[key]
+
+        def score(given: Sequence[Failure], delay_ms: int | None = None) -> Array:
+            return np.array([one(row, action(spec, row, delay_ms)) for row in given])
+
+        return score
+
+    return make
+
+
+def boosted(*, raw: bool) -> Maker:
+    """
+    Gradient boosting (scikit-learn's histogram form) on the levels of the specification or on unbucketed times.
+    """
+
+    def make(spec: FeatureSpec, rows: Sequence[Failure]) -> Model:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
+        tools = {name: at for at, name in enumerate(sorted({row.tool for row in rows}))}
+        errors = {name: at for at, name in enumerate(sorted({row.error for row in rows}))}
+
+        def features(given: Sequence[Failure], delay_ms: int | None) -> Any:
+            return np.array([_features(spec, row, delay_ms, tools, errors, raw=raw) for row in given])
+
+        trees = HistGradientBoostingClassifier(
+            categorical_features=[0, 1],
+            learning_rate=0.08,
+            max_iter=400,
+            max_leaf_nodes=63,
+            min_samples_leaf=40,
+            early_stopping=True,
+            random_state=1,
+        )
+        trees.fit(features(rows, None), np.array([row.worked for row in rows]))
+
+        def score(given: Sequence[Failure], delay_ms: int | None = None) -> Array:
+            return np.asarray(trees.predict_proba(features(given, delay_ms))[:, 1])
+
+        return score
+
+    return make
+
+
+def _features(
+    spec: FeatureSpec, row: Failure, delay_ms: int | None, tools: dict[str, int], errors: dict[str, int], *, raw: bool
+) -> list[float]:
+    context = spec.decode_context(row.context.code)
+    made: list[float] = [tools.get(row.tool, np.nan), errors.get(row.error, np.nan), *context.values()]
+    made += spec.decode_action(action(spec, row, delay_ms)).values()
+    if raw:
+        delay = row.delay_ms if delay_ms is None else delay_ms
+        since, after = row.context.since_ms or 0, row.context.retry_after_ms
+        made += [
+            row.elapsed_ms,
+            since,
+            delay,
+            since + delay,
+            *([np.nan] * 2 if after is None else [after, delay - after]),
+        ]
+    return made
+
+
+LINEUP: Final[dict[str, Maker]] = {
+    "base rate": base_rate,
+    "static transient flags": static_flags,
+    "rate per error": by_error,
+    "rate per tool and error": by_tool,
+    "rate per tool, error and delay": by_delay,
+    "logistic regression, terms": regression(TERMS),
+    "logistic regression, rich": regression((*TERMS, *RICH)),
+    "logistic regression, rich + seed's": regression((*TERMS, *SEED_TERMS, *RICH)),
+    "boosted trees, same levels": boosted(raw=False),
+    "boosted trees, raw times": boosted(raw=True),
+}
+"""Name and maker of each model, from the simplest on."""
