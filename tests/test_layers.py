@@ -32,7 +32,7 @@ LAYERS: list[set[str]] = [
     {"calls"},
     {"session"},
     {"wrapping", "testing", "integrations", "judge", "policy_cases", "learning"},
-    {"demo"},
+    {"demo", "conversations"},
     {"cli"},
     {"__main__"},
 ]
