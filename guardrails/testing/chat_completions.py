@@ -6,10 +6,10 @@ import json
 import re
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from .replies import Body, Calls, Fail, ScriptedCall, Text, Usage
+from .replies import Body, Calls, Fail, Failed, ScriptedCall, Text, used
 
 
 PATH: Final = "/v1/chat/completions"
@@ -22,17 +22,26 @@ _ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "
 _NEEDS_TOOLS: Final = ("tool_choice", "parallel_tool_calls")
 
 
-def problem(body: Body) -> Fail | None:
+def problem(body: Body, stored: Mapping[str, Sequence[Body]]) -> Fail | None:
     """
     The HTTP 400 of the real API for a request that it would refuse; unknown fields are tolerated.
     """
     return next((p for p in (*_request_problems(body), *_message_problems(body)) if p is not None), None)
 
 
-def whole(body: Body, reply: Text | Calls, n: int) -> Body:
+def stored_as(body: Body, reply: Text | Calls, n: int, stored: Mapping[str, Sequence[Body]]) -> dict[str, list[Body]]:
+    """
+    What the server keeps of a conversation: nothing.
+    """
+    return {}
+
+
+def whole(body: Body, reply: Text | Calls | Failed, n: int) -> Body | Fail:
     """
     The response to a request that does not stream.
     """
+    if isinstance(reply, Failed):
+        return Fail(500, message=reply.message, code=reply.code)
     message: Body = {"role": "assistant", "content": reply.text or None, "refusal": None, "annotations": []}
     if isinstance(reply, Calls):
         message["tool_calls"] = [_wire_call(c, n, i) for i, c in enumerate(reply.calls)]
@@ -45,13 +54,16 @@ def whole(body: Body, reply: Text | Calls, n: int) -> Body:
     return response if usage is None else response | {"usage": usage}
 
 
-def frames(body: Body, reply: Text | Calls, n: int) -> list[str]:
+def frames(body: Body, reply: Text | Calls | Failed, n: int) -> list[str]:
     """
     The server-sent events of a streamed response, `[DONE]` last.
 
     The usage event (`choices == []`) comes only where `stream_options.include_usage` asks for it; every other event then
     says `usage: null`.
     """
+    if isinstance(reply, Failed):
+        first = frames(body, Text("..."), n)[0]
+        return [first, f"data: {json.dumps({'error': {'message': reply.message, 'code': reply.code}})}\n\n"]
     wants_usage = bool((body.get("stream_options") or {}).get("include_usage"))
     head = _head(body, n, "chat.completion.chunk") | ({"usage": None} if wants_usage else {})
 
@@ -67,29 +79,18 @@ def frames(body: Body, reply: Text | Calls, n: int) -> list[str]:
 
 def usage_of(body: Body, reply: Text | Calls) -> Body | None:
     """
-    The `usage` object: as scripted, estimated at four characters a token, or None where the script says so.
+    The `usage` object, None where the script says so.
     """
-    match reply.usage:
-        case False:
-            return None
-        case Usage() as used:
-            pass
-        case _:
-            written = sum(len(c.name) + len(c.arguments) for c in reply.calls) if isinstance(reply, Calls) else 0
-            read = len(json.dumps([body.get("messages"), body.get("tools")], ensure_ascii=False))
-            used = Usage(_tokens(read), _tokens(written + len(reply.text)))
-
+    spent = used(reply, [body.get("messages"), body.get("tools")])
+    if spent is None:
+        return None
     return {
-        "prompt_tokens": used.prompt,
-        "completion_tokens": used.completion,
-        "total_tokens": used.prompt + used.completion,
-        "prompt_tokens_details": {"cached_tokens": used.cached, "audio_tokens": 0},
+        "prompt_tokens": spent.prompt,
+        "completion_tokens": spent.completion,
+        "total_tokens": spent.prompt + spent.completion,
+        "prompt_tokens_details": {"cached_tokens": spent.cached, "audio_tokens": 0},
         "completion_tokens_details": {"reasoning_tokens": 0, "audio_tokens": 0},
     }
-
-
-def _tokens(characters: int) -> int:
-    return -(-characters // 4)
 
 
 def _head(body: Body, n: int, kind: str) -> Body:

@@ -43,6 +43,14 @@ def call(name: str, arguments: Mapping[str, Any] | str | None = None, *, id: str
     return ScriptedCall(name, text, id)
 
 
+def reasoning(text: str, id: str = "rs_1") -> Body:
+    """
+    A reasoning item of Responses with its encrypted content, for the *items* of a reply.
+    """
+    summary = [{"type": "summary_text", "text": text}]
+    return {"id": id, "type": "reasoning", "summary": summary, "encrypted_content": f"sealed {text}"}
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
     """
@@ -55,6 +63,8 @@ class Text:
     usage: Usage | bool = True
     finish_reason: str | None = "stop"
     refusal: str | None = None
+    items: tuple[Body, ...] = ()
+    """Over Responses, further output items that come first, as they are: `reasoning("...")`."""
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -62,13 +72,15 @@ class Calls:
     """
     One assistant turn with one or more tool calls: `Calls(call("grep", {"pattern": "error"}), call("ls"))`.
 
-    `finish_reason="length"` with arguments cut in the middle is a model that ran out of tokens. *usage* as for `Text`.
+    `finish_reason="length"` with arguments cut in the middle is a model that ran out of tokens. *usage* and *items* as for
+    `Text`.
     """
 
     calls: tuple[ScriptedCall, ...]
     text: str
     usage: Usage | bool
     finish_reason: str | None
+    items: tuple[Body, ...]
 
     def __init__(
         self,
@@ -76,11 +88,13 @@ class Calls:
         text: str = "",
         usage: Usage | bool = True,
         finish_reason: str | None = "tool_calls",
+        items: tuple[Body, ...] = (),
     ) -> None:
         object.__setattr__(self, "calls", calls)
         object.__setattr__(self, "text", text)
         object.__setattr__(self, "usage", usage)
         object.__setattr__(self, "finish_reason", finish_reason)
+        object.__setattr__(self, "items", items)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +124,16 @@ class Fail:
 
 
 @dataclass(frozen=True, slots=True)
+class Failed:
+    """
+    A response that fails after it has begun: over Responses one that says so, over chat.completions an error in the stream.
+    """
+
+    message: str = "scripted failure"
+    code: str = "server_error"
+
+
+@dataclass(frozen=True, slots=True)
 class BrokenStream:
     """
     *reply*, but the connection is lost after its first *after* events (not streamed: in the middle of the body).
@@ -129,9 +153,26 @@ class Delayed:
     seconds: float
 
 
-Reply = Text | Calls | Fail | BrokenStream | Delayed
+Reply = Text | Calls | Fail | Failed | BrokenStream | Delayed
 Script = Callable[[Body, int], Reply]
 """Of a request and its number, counted from 0 over the valid ones, what the model says."""
+
+
+def used(reply: "Text | Calls", read: object) -> Usage | None:
+    """
+    What *reply* to a request of *read* used: as scripted, estimated at four characters a token, or None where the script
+    says so.
+    """
+    if isinstance(reply.usage, Usage):
+        return reply.usage
+    if reply.usage is False:
+        return None
+    written = sum(len(c.name) + len(c.arguments) for c in reply.calls) if isinstance(reply, Calls) else 0
+    return Usage(_tokens(len(json.dumps(read, ensure_ascii=False))), _tokens(written + len(reply.text)))
+
+
+def _tokens(characters: int) -> int:
+    return -(-characters // 4)
 
 
 def as_script(script: Script | Sequence[Reply]) -> Script:

@@ -1,5 +1,5 @@
 """
-A scripted OpenAI-compatible server on loopback, for tests and for the demo.
+A scripted OpenAI-compatible server on loopback, chat.completions and Responses, for tests and for the demo.
 
     def model(body, n):
         return Calls(call("grep", {"pattern": "error"})) if n < 3 else Text("done")
@@ -18,13 +18,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import ModuleType, TracebackType
 from typing import Any, Final, Self
 
-from . import chat_completions
+from . import chat_completions, responses
 from .replies import (
     Body,
     BrokenStream,
     Calls,
     Delayed,
     Fail,
+    Failed,
     Reply,
     Script,
     ScriptedCall,
@@ -33,6 +34,7 @@ from .replies import (
     as_script,
     call,
     obeying,
+    reasoning,
 )
 
 
@@ -41,6 +43,7 @@ __all__ = [
     "Calls",
     "Delayed",
     "Fail",
+    "Failed",
     "Reply",
     "Script",
     "ScriptedCall",
@@ -49,9 +52,10 @@ __all__ = [
     "Usage",
     "call",
     "obeying",
+    "reasoning",
 ]
 
-_APIS: Final[dict[str, ModuleType]] = {chat_completions.PATH: chat_completions}
+_APIS: Final[dict[str, ModuleType]] = {api.PATH: api for api in (chat_completions, responses)}
 
 
 class ScriptedOpenAI:
@@ -68,6 +72,7 @@ class ScriptedOpenAI:
         self._stopping = threading.Event()
         self._bodies: list[Body] = []
         self._refused: list[str] = []
+        self._stored: dict[str, list[Body]] = {}
         self._valid = 0
         self._server: _Server | None = None
         self._thread: threading.Thread | None = None
@@ -118,8 +123,8 @@ class ScriptedOpenAI:
             return list(self._refused)
 
     def _reply(self, api: ModuleType, body: Body) -> tuple[Reply, int]:
-        refusal: Fail | None = api.problem(body)
         with self._lock:
+            refusal: Fail | None = api.problem(body, self._stored)
             self._bodies.append(body)
             if refusal is not None:
                 self._refused.append(refusal.message)
@@ -127,9 +132,13 @@ class ScriptedOpenAI:
             n = self._valid
             self._valid += 1
         try:
-            return self._script(body, n), n
+            reply = self._script(body, n)
         except Exception as error:  # noqa: BLE001 (a failing script must reach the test that wrote it)
             return Fail(400, message=f"the script failed: {error!r}"), n
+        if isinstance(reply, (Text, Calls)):
+            with self._lock:
+                self._stored |= api.stored_as(body, reply, n, self._stored)
+        return reply, n
 
 
 class _Server(ThreadingHTTPServer):
@@ -201,16 +210,20 @@ class _Requests(BaseHTTPRequestHandler):
         else:
             self._whole(api, body, reply, n)
 
-    def _whole(self, api: ModuleType, body: Body, reply: Text | Calls | BrokenStream, n: int) -> None:
+    def _whole(self, api: ModuleType, body: Body, reply: Text | Calls | Failed | BrokenStream, n: int) -> None:
         if not isinstance(reply, BrokenStream):
-            self._send_json(200, api.whole(body, reply, n))
+            made: Body | Fail = api.whole(body, reply, n)
+            if isinstance(made, Fail):
+                self._send(made)
+            else:
+                self._send_json(200, made)
             return
         text = json.dumps(api.whole(body, reply.reply, n)).encode()
         self._head(200, {"Content-Type": "application/json", "Content-Length": str(len(text))})
         self.wfile.write(text[: len(text) // 2])
         self.close_connection = True
 
-    def _stream(self, api: ModuleType, body: Body, reply: Text | Calls | BrokenStream, n: int) -> None:
+    def _stream(self, api: ModuleType, body: Body, reply: Text | Calls | Failed | BrokenStream, n: int) -> None:
         self._head(200, {"Content-Type": "text/event-stream", "Transfer-Encoding": "chunked"})
         broken = isinstance(reply, BrokenStream)
         for frame in _frames(api, body, reply, n):
@@ -241,7 +254,7 @@ class _Requests(BaseHTTPRequestHandler):
         """
 
 
-def _frames(api: ModuleType, body: Body, reply: Text | Calls | BrokenStream, n: int) -> Iterator[str]:
+def _frames(api: ModuleType, body: Body, reply: Text | Calls | Failed | BrokenStream, n: int) -> Iterator[str]:
     if isinstance(reply, BrokenStream):
         yield from api.frames(body, reply.reply, n)[: reply.after]
     else:

@@ -337,7 +337,7 @@ def test_it_stops_cleanly_with_an_idle_connection_open() -> None:
     client.close()
 
 
-@pytest.mark.parametrize("path", ["/v1/responses", "/v1/models"])
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/models"])
 def test_an_unknown_path_is_not_found_in_the_error_shape(path: str) -> None:
     from openai import NotFoundError
 
