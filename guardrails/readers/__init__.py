@@ -3,8 +3,9 @@ Readers of transcripts that people have.
 """
 
 from .base import Reader, RecordedCall, Report
-from .files import ReaderError, open_calls
+from .files import open_calls, open_lines
 from .formats import READERS, recognise
+from .unpacked import ReaderError
 
 
-__all__ = ["READERS", "Reader", "ReaderError", "RecordedCall", "Report", "open_calls", "recognise"]
+__all__ = ["READERS", "Reader", "ReaderError", "RecordedCall", "Report", "open_calls", "open_lines", "recognise"]

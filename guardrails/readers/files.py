@@ -4,39 +4,28 @@ Open transcripts: plain, gzip'd or zstd-compressed files and standard input, in 
 The only module of the readers that touches files.
 """
 
-import importlib
 import sys
 
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, suppress
-from gzip import GzipFile
-from io import BufferedReader, RawIOBase
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
-from ..errors import GuardrailsError
 from .base import RecordedCall, Report
 from .formats import recognise
 from .leading import HEAD_BYTES
 from .parsing import MAX_DOCUMENT, MAX_LINE, TOO_LONG
+from .unpacked import DamageError, unpacked
 from .watched import watched
 
 
 STDIN: Final = "-"
-CHUNK: Final = 1 << 18
-"""Bytes that are read at a time."""
 
-_GZIP: Final = b"\x1f\x8b"
-_ZSTD: Final = b"\x28\xb5\x2f\xfd"
 _BOM: Final = b"\xef\xbb\xbf"
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
+_NO_CALLS: Final = "it holds no calls in a form that can be read"
+_NOTHING: Final = "nothing of it can be unpacked"
 _SUFFIXES: Final = (".gz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json")
-
-
-class ReaderError(GuardrailsError):
-    """
-    A file cannot be read for want of a package.
-    """
 
 
 def open_calls(path: str | Path, report: Report, *, source: str | None = None) -> Iterator[RecordedCall]:
@@ -47,7 +36,7 @@ def open_calls(path: str | Path, report: Report, *, source: str | None = None) -
     of in the report and gives none. *source* names the calls' source in place of the file's name (or of what a data
     set says itself). Raises OSError where the file cannot be read, and ReaderError for zstd without a package for it.
     """
-    file = str(path)
+    file, told = str(path), len(report.notices)
     with ExitStack() as stack:
         raw: BinaryIO = sys.stdin.buffer if file == STDIN else stack.enter_context(Path(path).open("rb"))
         chunks = _chunks(raw, report, file)
@@ -60,13 +49,23 @@ def open_calls(path: str | Path, report: Report, *, source: str | None = None) -
 
         reader = recognise(first[:HEAD_BYTES].decode("utf-8", "replace")) if first else None
         if reader is None:
-            report.note(file, "skipped: it holds no calls in a form that can be read" if first else "skipped: empty")
+            report.note(file, f"skipped: {_NO_CALLS if first else _NOTHING if len(report.notices) > told else 'empty'}")
             return
 
         longest = MAX_DOCUMENT if reader.whole else MAX_LINE
         lines = _lines(_after(first, chunks), longest, report, file)
         calls = reader.calls(lines, _name(file), report, file)
         yield from watched(calls, report, file, reader.name, source)
+
+
+def open_lines(path: str | Path, report: Report) -> Iterator[bytes]:
+    """
+    The lines of one file, streaming, unpacked where it is packed; `-` is standard input. Raises as `open_calls` does.
+    """
+    file = str(path)
+    with ExitStack() as stack:
+        raw: BinaryIO = sys.stdin.buffer if file == STDIN else stack.enter_context(Path(path).open("rb"))
+        yield from _lines(_chunks(raw, report, file), MAX_LINE, report, file)
 
 
 def _name(file: str) -> str:
@@ -126,62 +125,12 @@ def _lines(chunks: Iterable[bytes], longest: int, report: Report, file: str) -> 
 
 def _chunks(raw: BinaryIO, report: Report, file: str) -> Iterator[bytes]:
     """
-    What *raw* holds, unpacked, in chunks; damage ends it, and is told.
+    What *raw* holds, unpacked, in chunks; damage ends it, and is told with the line in which it is.
     """
-    magic = raw.read(len(_ZSTD))
-    if magic != _ZSTD and not magic.startswith(_GZIP):
-        yield magic
-        while chunk := raw.read(CHUNK):
-            yield chunk
-        return
-
-    packed: Any = BufferedReader(_Rejoined(magic, raw), CHUNK)
-    unpacked = _unpacked_zstd(packed) if magic == _ZSTD else GzipFile(fileobj=packed)
-    while True:
-        try:
-            chunk = unpacked.read(CHUNK)
-        except Exception as error:  # each way of packing has errors of its own
-            if isinstance(error, OSError) and error.errno is not None:
-                raise
-            report.note(file, "the compressed data is cut off or damaged; what stands before is read")
-            return
-        if not chunk:
-            return
-        yield chunk
-
-
-class _Rejoined(RawIOBase):
-    """
-    A stream of which some bytes were read, from its beginning.
-    """
-
-    def __init__(self, first: bytes, rest: BinaryIO) -> None:
-        self._first = first
-        self._rest = rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._first or self._rest.read(len(buffer))
-        self._first = b""
-        buffer[: len(data)] = data
-        return len(data)
-
-
-def _unpacked_zstd(raw: Any) -> Any:
-    """
-    A reader of what is packed in *raw*: Python's own from 3.14 on, or one of the packages that do the same.
-    """
-    for name in ("compression.zstd", "backports.zstd"):
-        with suppress(ImportError):
-            return importlib.import_module(name).ZstdFile(raw)
-
+    lines = 1
     try:
-        zstandard = importlib.import_module("zstandard")
-    except ImportError:
-        raise ReaderError(
-            "a file packed with zstd needs a package that reads it: pip install 'toolcall-guardrails[zstd]'"
-        ) from None
-
-    return zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+        for chunk in unpacked(raw):
+            lines += chunk.count(b"\n")
+            yield chunk
+    except DamageError as error:
+        report.note(file, f"{error}, in line {lines:,}; what stands before is read")

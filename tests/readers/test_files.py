@@ -7,15 +7,17 @@ import gzip
 import importlib.util
 import io
 import json
+import random
 import subprocess
 import sys
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from guardrails.readers import ReaderError, Report, files, open_calls
+from guardrails.readers import ReaderError, Report, files, leading, open_calls, unpacked
 
 
 ROOT = Path(__file__).parents[2]
@@ -75,7 +77,7 @@ def test_damaged_gzip_gives_what_stands_before_the_damage(tmp_path: Path, damage
     if damage == "cut":
         del packed[len(packed) // 2 :]
     elif damage == "spoilt":
-        packed[len(packed) * 3 // 4 :] = b"\xff" * (len(packed) // 4)
+        packed[len(packed) * 3 // 4 :] = random.Random(0).randbytes(len(packed) // 4)
     else:
         packed += b"garbage"
     calls, report = calls_of(write(tmp_path, bytes(packed)))
@@ -103,9 +105,44 @@ def test_zstd_is_read_by_whichever_package_is_there(
     monkeypatch.setattr(importlib, "import_module", only)
     calls, report = calls_of(write(tmp_path, packed + packed, "x.zst"))
     assert (len(calls), report.notices) == (2, [])
-    calls, report = calls_of(write(tmp_path, packed[:-3]))
+    calls, report = calls_of(write(tmp_path, packed + packed[:-3], "cut.zst"))
+    assert len(calls) == 1
+    (notice,) = report.notices
+    assert "the packed data is cut off or damaged" in notice
+    assert "in line 2; what stands before is read" in notice
+    calls, report = calls_of(write(tmp_path, packed[:6]))
     assert calls == []
-    assert report.notices, "`zstandard` takes a cut for the end, and there is nothing before it"
+    assert "nothing of it can be unpacked" in report.notices[1]
+
+
+def test_zstd_of_many_blocks_is_read_up_to_the_cut(tmp_path: Path) -> None:
+    zstandard = pytest.importorskip("zstandard")
+    lines = [LINE.replace('"ok"', f'"{random.Random(n).randbytes(400).hex()}"') for n in range(2_000)]
+    packed = zstandard.ZstdCompressor().compress("\n".join(lines).encode())
+    whole, report = calls_of(write(tmp_path, packed, "whole.zst"))
+    assert (len(whole), report.notices) == (2_000, [])
+    calls, report = calls_of(write(tmp_path, packed[: len(packed) // 2], "cut.zst"))
+    assert 700 < len(calls) < 1_000
+    assert calls == [replace(call, source="cut") for call in whole[: len(calls)]]
+    assert f"in line {len(calls) + 1:,};" in report.notices[0]
+    assert report.broken_count == 1
+
+
+def test_a_small_gzip_that_was_cut_off_is_read_up_to_the_cut(tmp_path: Path) -> None:
+    lines = [LINE.replace('"ok"', f'"{random.Random(n).randbytes(50).hex()}"') for n in range(100)]
+    packed = gzip.compress("\n".join(lines).encode())
+    assert len(packed) < leading.HEAD_BYTES
+    calls, report = calls_of(write(tmp_path, packed[: len(packed) // 2]))
+    assert 40 < len(calls) < 60
+    assert f"in line {len(calls) + 1:,}; what stands before is read" in report.notices[0]
+    assert [line for _, line in report.broken] == [len(calls) + 1]
+
+
+def test_a_gzip_of_which_nothing_is_left_is_not_called_empty(tmp_path: Path) -> None:
+    calls, report = calls_of(write(tmp_path, gzip.compress(LINE.encode())[:10]))
+    assert calls == []
+    assert "cut off or damaged" in report.notices[0]
+    assert "skipped: nothing of it can be unpacked" in report.notices[1]
 
 
 def test_zstd_without_a_package_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +213,7 @@ def test_line_ends_of_any_system_are_read(tmp_path: Path, end: str) -> None:
 
 def test_a_line_that_is_too_long_is_skipped_as_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MAX_LINE", 300_000)
-    monkeypatch.setattr(files, "CHUNK", 50_000)
+    monkeypatch.setattr(unpacked, "CHUNK", 50_000)
     for at in range(3):
         lines = [LINE, LINE]
         lines.insert(at, LINE.replace("ok", "x" * 1_000_000))
@@ -223,7 +260,8 @@ def test_only_one_module_of_the_readers_touches_files() -> None:
                 else []
             )
         }
-        assert path.name == "files.py" or not names & shell, path.name
+        streams = {"gzip", "importlib", "io"} if path.name == "unpacked.py" else set()
+        assert path.name == "files.py" or not names & shell - streams, path.name
 
 
 def test_the_optional_packages_are_not_needed_to_import_the_readers() -> None:
