@@ -5,16 +5,19 @@ A session's state as a small block of bytes, so that a store can keep it anywher
 import json
 import struct
 
+from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import Any, Final
 
 import orjson
 
 from .errors import SessionError
-from .state import Entry, EntryStatus, Pending, SessionState, pending_key
+from .retries.context import Settled
+from .state import NEVER, Entry, EntryStatus, Pending, SessionState, pending_key
 from .types import ERROR_TYPES
 
 
-VERSION: Final = 1
+VERSION: Final = 2
 STATUSES: Final[tuple[EntryStatus, ...]] = ("running", "ok", "error", "expired")
 TOTALS: Final = (
     "started_ms",
@@ -39,37 +42,41 @@ TOTALS: Final = (
     "streak_failures",
     "changed_seq",
     "behind_ms",
+    "shared",
 )
 _HEAD = struct.Struct("<BBHI")
 """Version, 1 where the JSON holds what only Python's own module reads, entries, bytes of the name table."""
-_ENTRY = struct.Struct("<IHqqqiBBB")
-"""seq, tool, sig, result hash, time, milliseconds until a retry, status, error type + 1, retries left and two flags."""
+_ENTRY = struct.Struct("<IqqqiBBB")
+"""seq, sig, result hash, time, milliseconds until a retry, status, error type + 1, retries left and two flags."""
+_totals = attrgetter(*TOTALS)
+_STATUS: Final = {status: place for place, status in enumerate(STATUSES)}
+_ERROR: Final[dict[str | None, int]] = {None: 0, **{kind: place for place, kind in enumerate(ERROR_TYPES, 1)}}
+_FITS: Final = (-(2**63), 2**64)
+"""Counters outside of it are written as text: orjson has no larger numbers."""
 _MAX_WAIT: Final = 2**31 - 1
 _MAX_RETRIES: Final = 63
 
 
-def pack(state: SessionState) -> bytes:
+def pack(state: SessionState, settled: dict[int, bytes] | None = None) -> bytes:
     """
     *state* as bytes; `unpack` gives an equal state.
+
+    *settled*, where given, keeps what calls that are over become, by `seq`, from one time to the next: they do not
+    change any more, and writing them anew is most of the work.
     """
-    names = list(dict.fromkeys(entry.tool for entry in state.window))
-    window = b"".join(
-        _ENTRY.pack(
-            entry.seq,
-            names.index(entry.tool),
-            entry.sig or 0,
-            entry.result_hash,
-            entry.at_ms,
-            int(min(max(0, entry.retry_at_ms - entry.at_ms), _MAX_WAIT)) if entry.retry_at_ms else -1,
-            STATUSES.index(entry.status),
-            0 if entry.error_type is None else ERROR_TYPES.index(entry.error_type) + 1,
-            int(min(max(0, entry.retries_left), _MAX_RETRIES)) * 4 + entry.changes * 2 + (entry.sig is not None),
-        )
-        for entry in state.window
-    )
-    rest: dict[str, Any] = {"t": [getattr(state, name) for name in TOTALS], "s": state.streak_tool}
+    names: dict[str, int] = {}
+    tools = [names.setdefault(entry.tool, len(names)) for entry in state.window]
+    if settled is None:
+        window = b"".join([_entry(entry) for entry in state.window])
+    else:
+        window = b"".join([settled.get(entry.seq) or _kept(entry, settled) for entry in state.window])
+        if len(settled) > 2 * len(tools):
+            for seq in settled.keys() - {entry.seq for entry in state.window}:
+                del settled[seq]
+    trail = _trail(state, names)
+    rest: dict[str, Any] = {"t": _totals(state), "s": state.streak_tool}
     for key, value in (
-        ("m", state.meters),
+        ("m", {key: value if _FITS[0] <= value < _FITS[1] else str(value) for key, value in state.meters.items()}),
         ("l", state.limits),
         ("r", state.reserved),
         ("p", state.problems),
@@ -77,16 +84,73 @@ def pack(state: SessionState) -> bytes:
         ("c", state.closed),
         ("i", state.run),
         ("o", _admissions(state)),
+        ("h", trail),
     ):
         if value:
             rest[key] = value
-    table, totals, odd = _json(names, rest)
-    return _HEAD.pack(VERSION, odd, len(state.window), len(table)) + table + window + totals
+    table, totals, odd = _json([*names], rest)
+    head = _HEAD.pack(VERSION, odd, len(tools), len(table))
+    return b"".join((head, table, struct.pack(f"<{len(tools)}H", *tools), window, totals))
+
+
+def _entry(entry: Entry) -> bytes:
+    wait = int(min(max(0, entry.retry_at_ms - entry.at_ms), _MAX_WAIT)) if entry.retry_at_ms else -1
+    retries = int(min(max(0, entry.retries_left), _MAX_RETRIES))
+    return _ENTRY.pack(
+        entry.seq,
+        entry.sig or 0,
+        entry.result_hash,
+        entry.at_ms,
+        wait,
+        _STATUS[entry.status],
+        _ERROR[entry.error_type],
+        retries * 4 + entry.changes * 2 + (entry.sig is not None),
+    )
+
+
+def _kept(entry: Entry, settled: dict[int, bytes]) -> bytes:
+    packed = _entry(entry)
+    if entry.status != "running":
+        settled[entry.seq] = packed
+    return packed
+
+
+def _trail(state: SessionState, names: dict[str, int]) -> list[int | None]:
+    """
+    The calls that are over as numbers: each the place of its like in the window and how long it took, or all of it.
+    """
+    places: dict[tuple[str, int | None, str | None], list[int]] = {}
+    for place, entry in enumerate(state.window):
+        if entry.status in ("ok", "error"):
+            places.setdefault((entry.tool, entry.sig, entry.error_type), []).append(place)
+    made: list[int | None] = []
+    for tool, sig, error, ended_ms in state.trail:
+        alike = places.get((tool, sig, error))
+        if alike:
+            place = alike.pop(0)
+            made += (place, None if ended_ms is None else ended_ms - state.window[place].at_ms)
+        else:
+            made += (-1, names.setdefault(tool, len(names)), sig, _ERROR[error], ended_ms)
+    return made
+
+
+def _settled(packed: Iterable[int | None], window: list[Entry], names: list[str]) -> list[Settled]:
+    numbers: Iterator[Any] = iter(packed)
+    made = []
+    for place in numbers:
+        if place >= 0:
+            entry, took = window[place], next(numbers)
+            ended_ms = None if took is None else entry.at_ms + took
+            made.append(Settled(entry.tool, entry.sig, entry.error_type, ended_ms))
+        else:
+            tool, sig, error, ended_ms = (next(numbers) for _ in range(4))
+            made.append(Settled(names[tool], sig, ERROR_TYPES[error - 1] if error else None, ended_ms))
+    return made
 
 
 def _json(names: list[str], rest: dict[str, Any]) -> tuple[bytes, bytes, bool]:
     """
-    The two as JSON, and whether orjson cannot write it: names with lone surrogates, counters above 64 bits.
+    The two as JSON, and whether orjson cannot write it: names with lone surrogates.
     """
     try:
         return orjson.dumps(names), orjson.dumps(rest), False
@@ -109,11 +173,11 @@ def unpack(packed: bytes) -> SessionState:
         at = _HEAD.size
         names = loads(packed[at : at + size])
         at += size
+        tools = struct.unpack_from(f"<{entries}H", packed, at)
+        at += 2 * entries
         window = []
-        for index in range(entries):
-            seq, tool, sig, digest, at_ms, wait, status, error, rest = _ENTRY.unpack_from(
-                packed, at + index * _ENTRY.size
-            )
+        for index, tool in enumerate(tools):
+            seq, sig, digest, at_ms, wait, status, error, rest = _ENTRY.unpack_from(packed, at + index * _ENTRY.size)
             window.append(
                 Entry(
                     seq,
@@ -128,21 +192,22 @@ def unpack(packed: bytes) -> SessionState:
                     rest >> 2,
                 )
             )
-        return _state(window, loads(packed[at + entries * _ENTRY.size :]))
-    except (struct.error, ValueError, LookupError, TypeError) as error:
+        return _state(window, names, loads(packed[at + entries * _ENTRY.size :]))
+    except (struct.error, ValueError, LookupError, TypeError, RuntimeError, StopIteration) as error:
         raise SessionError(f"session state cannot be read: {error}") from None
 
 
-def _state(window: list[Entry], rest: dict[str, Any]) -> SessionState:
+def _state(window: list[Entry], names: list[str], rest: dict[str, Any]) -> SessionState:
     state = SessionState(**dict(zip(TOTALS, rest["t"], strict=True)), streak_tool=rest["s"], window=window)
     state.latest = {entry.sig: entry.seq for entry in window}
-    state.meters = rest.get("m", {})
+    state.meters = {key: int(value) for key, value in rest["m"].items()} if "m" in rest else {}
     state.limits = rest.get("l", {})
     state.reserved = rest.get("r", {})
     state.problems = rest.get("p", [])
     state.exhausted = tuple(rest["x"]) if "x" in rest else None
     state.closed = rest.get("c", False)
     state.run = rest.get("i", "")
+    state.trail = _settled(rest.get("h", ()), window, names)
     by_seq = {entry.seq: entry for entry in window}
     for packed in rest.get("o", []):
         pending = _open(packed, by_seq)
@@ -151,7 +216,7 @@ def _state(window: list[Entry], rest: dict[str, Any]) -> SessionState:
 
 
 def _admissions(state: SessionState) -> list[list[Any]]:
-    first = state.window[0].seq if state.window else 0
+    first = state.window[0].seq if state.window else NEVER
     return [
         [
             pending.seq,

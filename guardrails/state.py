@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from .retries.context import Settled
+from .retries.spec import MAX_LOOKBACK
 from .types import Denial, ErrorType, Outcome, ToolCall
 
 
@@ -127,6 +129,8 @@ class SessionState:
     """`seq` of the latest admitted call that may have changed something."""
 
     window: list[Entry] = field(default_factory=list)
+    trail: list[Settled] = field(default_factory=list)
+    """The latest calls that are over, oldest first: what the features of a failure are taken from."""
     latest: dict[int | None, int] = field(default_factory=dict)
     """`seq` of the latest call in the window, by signature: to look here is all that most calls need."""
     pending: dict[tuple[str, int | None], Pending] = field(default_factory=dict)
@@ -139,6 +143,10 @@ class SessionState:
     closed: bool = False
     run: str = field(default="", compare=False)
     """Which life of the session this is, drawn by who records it; `""`: not recorded."""
+    shared: int = field(default=0, compare=False)
+    """Events of its children so far, which share its counters."""
+    family: tuple[str, int, int] | None = field(default=None, compare=False)
+    """Of a child, in a step: its root's life, `n` and `shared`, which place the event among those of the family."""
 
     def limit(self, name: str, default: int | None) -> int | None:
         """
@@ -222,9 +230,8 @@ def set_meter(state: SessionState, key: str, value: int) -> None:
     """
     if type(value) is not int or type(key) is not str:
         raise TypeError(f"a counter is an int by name, not `{key!r:.40}`: `{value!r:.40}`")
-    if key not in state.meters and len(state.meters) >= METERS - 1:
-        key = OVERFLOW
-    state.meters[key] = value
+    full = key not in state.meters and len(state.meters) >= METERS - 1
+    state.meters[OVERFLOW if full else key] = value
 
 
 def expire(state: SessionState) -> list[Pending]:
@@ -331,17 +338,12 @@ def settle(state: SessionState, pending: Pending, outcome: Outcome, result_hash:
     state.tokens += pending.tokens if outcome.tokens is None else outcome.tokens
     entry = pending.entry
     entry.result_hash = result_hash
+    failed = outcome.error_type is not None
+    entry.status, entry.error_type = "error" if failed else "ok", outcome.error_type
     # A call from before the streak says nothing of it, though it be of the same tool.
-    in_streak = pending.seq > state.seq - state.streak
-    if outcome.error_type is None:
-        entry.status = "ok"
-        if in_streak:
-            state.streak_failures = 0
-    else:
-        entry.status = "error"
-        entry.error_type = outcome.error_type
-        if in_streak:
-            state.streak_failures += 1
+    if pending.seq > state.seq - state.streak:
+        state.streak_failures = state.streak_failures + 1 if failed else 0
+    state.trail = [*state.trail[1 - MAX_LOOKBACK :], Settled(entry.tool, entry.sig, entry.error_type, state.now_ms)]
 
 
 def end_turn(state: SessionState) -> None:
@@ -365,10 +367,8 @@ def charge(state: SessionState, cost: int | None, tokens: int) -> None:
     """
     Charge a model response; *cost* in micro-dollars, None where its price is unknown.
     """
-    if cost is None:
-        state.unpriced += 1
-    else:
-        state.cost += cost
+    state.unpriced += cost is None
+    state.cost += cost or 0
     state.tokens += tokens
 
 
