@@ -18,7 +18,8 @@ PUT_BACK: Final = "Earlier messages of this conversation were cut. What the tool
 
 class Context:
     """
-    The messages of one loop on *wire*. *messages*, where it is a list, grows in place, by `append`, and holds everything.
+    The messages of one loop on *wire*. *messages*, where it is a list, grows in place, by `append` and `extend`, and holds
+    everything.
 
     A call in it that nobody answered, as a process leaves behind that was killed, is answered as broken off.
     """
@@ -37,9 +38,18 @@ class Context:
         """
         Go on with *message*.
         """
-        self.whole.append(message)
+        self.extend([message])
+
+    def extend(self, messages: Sequence[Message]) -> None:
+        """
+        Go on with *messages*, which belong together: a list that keeps them on a disk keeps all of them or none.
+        """
+        if len(messages) == 1:
+            self.whole.append(messages[0])
+        elif messages:
+            self.whole.extend(messages)
         if self._used is not self.whole:
-            self._used.append(message)
+            self._used.extend(messages)
 
     def answered(self, response_id: str | None) -> None:
         """

@@ -73,6 +73,7 @@ class Conversation:
         self._put_back = digest
         self._options = request_options
         self._finish_reason: str | None = None
+        self._endpoint: str | None = None
 
     @classmethod
     def blocking(cls, session: Session, **settings: Any) -> Self:
@@ -94,6 +95,8 @@ class Conversation:
         """
         What sends a request.
         """
+        # Who is asked says what a model costs.
+        self._endpoint = str(getattr(client, "base_url", "") or "") or None
         return self._wire.create(client)
 
     def reply(self) -> Reply:
@@ -144,10 +147,9 @@ class Conversation:
         """
         turn = reply.turn(len(self._context.whole))
         self._finish_reason = turn.finish_reason
-        self._session.charge(model=self._model, usage=turn.usage, calls=len(turn.calls))
+        self._session.charge(model=self._model, usage=turn.usage, calls=len(turn.calls), provider=self._endpoint)
         step = self._loop.take(turn)
-        for message in reply.messages():
-            self._context.append(message)
+        self._context.extend(reply.messages())
         self._context.answered(turn.id)
         answers = Answers(turn.calls, self._wire, self._context.append, step.calls if isinstance(step, Run) else ())
         if isinstance(step, Run):

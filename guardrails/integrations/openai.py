@@ -36,8 +36,8 @@ def run(client: "OpenAI", session: Session, **settings: Any) -> LoopResult:
     """
     Let *model* call *tools* through *session* until it answers.
 
-    * *messages*, where it is a list, grows in place by `append`: whatever happens, it holds the conversation so far, every
-      call answered. Text is one user message. With `wire="responses"` these are input items.
+    * *messages*, where it is a list, grows in place by `append` and `extend`: whatever happens, it holds the conversation
+      so far, every call answered. Text is one user message. With `wire="responses"` these are input items.
     * *tools* are a `Registry`, or a list of entries of either wire and `Tool`s, run by `execute(tool, arguments)`, of
       functions and registries; no others are run, whatever the model calls.
     * *wire* is "chat", "responses", or `Responses(chained=True)`, which goes on from the response before.
