@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .chain import Chain
-from .errors import GuardrailsError
+from .errors import GuardrailsError, StoreError
 from .logs import log
 from .recorder import Recorder, run_of
 from .state import SessionState, time_of
@@ -98,6 +98,7 @@ class Ledger:
             run_of(state)
 
     def _without_store(self, error: Exception) -> None:
-        if self._chain.on_error != "allow" or isinstance(error, GuardrailsError):
+        refused = isinstance(error, GuardrailsError) and not isinstance(error, StoreError)
+        if self._chain.on_error != "allow" or refused:
             raise error
         log.error("store failed: %s", error, extra={"session": self.id})

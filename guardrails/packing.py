@@ -102,7 +102,7 @@ def _entry(entry: Entry) -> bytes:
         entry.result_hash,
         entry.at_ms,
         wait,
-        _STATUS[entry.status],
+        _STATUS[entry.status] + len(STATUSES) * entry.explored,
         _ERROR[entry.error_type],
         retries * 4 + entry.changes * 2 + (entry.sig is not None),
     )
@@ -119,18 +119,23 @@ def _trail(state: SessionState, names: dict[str, int]) -> list[int | None]:
     """
     The calls that are over as numbers: each the place of its like in the window and how long it took, or all of it.
     """
-    places: dict[tuple[str, int | None, str | None], list[int]] = {}
-    for place, entry in enumerate(state.window):
-        if entry.status in ("ok", "error"):
-            places.setdefault((entry.tool, entry.sig, entry.error_type), []).append(place)
-    made: list[int | None] = []
+    window, made, place = state.window, list[int | None](), -1
+    end = len(window) - 1
+    places: dict[tuple[str, int | None, str | None], int] | None = None
     for tool, sig, error, ended_ms in state.trail:
-        alike = places.get((tool, sig, error))
-        if alike:
-            place = alike.pop(0)
-            made += (place, None if ended_ms is None else ended_ms - state.window[place].at_ms)
-        else:
-            made += (-1, names.setdefault(tool, len(names)), sig, _ERROR[error], ended_ms)
+        # Calls mostly end in the order in which they began.
+        place = place + 1 if place < end else 0
+        entry = window[place] if window else None
+        if entry is None or entry.sig != sig or entry.tool != tool or entry.error_type != error:
+            if places is None:
+                places = {(like.tool, like.sig, like.error_type): at for at, like in enumerate(window)}
+            found = places.get((tool, sig, error))
+            if found is None:
+                made += (-1, names.setdefault(tool, len(names)), sig, _ERROR[error], ended_ms)
+                continue
+            entry = window[found]
+            place = found
+        made += (place, None if ended_ms is None else ended_ms - entry.at_ms)
     return made
 
 
@@ -185,11 +190,12 @@ def unpack(packed: bytes) -> SessionState:
                     sig if rest & 1 else None,
                     at_ms,
                     bool(rest & 2),
-                    STATUSES[status],
+                    STATUSES[status % len(STATUSES)],
                     ERROR_TYPES[error - 1] if error else None,
                     digest,
                     at_ms + wait if wait >= 0 else 0,
                     rest >> 2,
+                    status >= len(STATUSES),
                 )
             )
         return _state(window, names, loads(packed[at + entries * _ENTRY.size :]))

@@ -1,5 +1,5 @@
 """
-Names of sessions, checked before anything is done with them.
+Names of sessions and of what they belong to, checked before anything is done with them.
 """
 
 from typing import Final
@@ -8,28 +8,39 @@ from .errors import SessionError
 
 
 MAX_BYTES: Final = 256
+SCOPES: Final = "/"
+"""What the keys of scopes begin with in a store; no session's id does."""
 
 
-def checked_id(name: str) -> str:
+def checked_id(name: str, what: str = "a session id") -> str:
     """
-    *name*, if it may name a session.
+    *name*, if it may name a session, or *what* is named here by the same rules.
 
     Raises SessionError where it is empty, longer than 256 bytes, or holds `..`, a path separator, NUL, a control
     character or text that is not valid Unicode.
     """
     if not isinstance(name, str):
-        raise SessionError(f"a session id is text, not {type(name).__name__}")
+        raise SessionError(f"{what} is text, not {type(name).__name__}")
     if not name.strip():
-        raise SessionError("a session id must not be empty")
+        raise SessionError(f"{what} must not be empty")
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
-        raise SessionError("a session id must be valid Unicode") from None
+        raise SessionError(f"{what} must be valid Unicode") from None
     if size > MAX_BYTES:
-        raise SessionError(f"a session id has at most {MAX_BYTES} bytes, not {size}")
-    for bad, what in (("..", "`..`"), ("/", "`/`"), ("\\", "`\\`")):
+        raise SessionError(f"{what} has at most {MAX_BYTES} bytes, not {size}")
+    for bad in ("..", "/", "\\"):
         if bad in name:
-            raise SessionError(f"a session id must not hold {what}: `{name}`")
+            raise SessionError(f"{what} must not hold `{bad}`: `{name}`")
     if any(ord(char) < 32 or 127 <= ord(char) < 160 for char in name):
-        raise SessionError("a session id must not hold control characters")
+        raise SessionError(f"{what} must not hold control characters")
     return name
+
+
+def scope_key(scope: str, name: str) -> str:
+    """
+    Where a store keeps what the sessions of *scope* `name` have used together.
+
+    Raises SessionError where *name* may not name a scope; see `checked_id`.
+    """
+    return f"{SCOPES}{scope}/{checked_id(name, f'the id of the scope `{scope}`')}"

@@ -3,12 +3,16 @@ What a store is.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from ..state import SessionState
 
 
 T = TypeVar("T")
+NESTED: Final = (
+    "a session was asked from inside of its own store's update, such as by a guard or a signal handler: "
+    "a guard looks at the `state` it is given"
+)
 
 
 class Store(Protocol):
@@ -18,10 +22,11 @@ class Store(Protocol):
 
     def update(self, keys: Sequence[str], step: Callable[[list[SessionState]], T]) -> T:
         """
-        Run *step* on the states of *keys*, atomically, and keep what it made of them; its result.
+        Run *step* on the states of *keys*, all different, atomically, and keep what it made of them; its result.
 
         *step* changes nothing but the states it is given and may be run again. A key that is not there is a new state.
-        Where *step* raises, nothing is kept.
+        Where *step* raises, nothing is kept. Raises RuntimeError where it is called from inside of a step, StoreError
+        where the states cannot be reached.
         """
         ...
 

@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 class FamilyStore:
     """
-    *store*, where the named counters of each session are those of the session *root*.
+    *store*, where the named counters of a session are those of the session *root*.
 
     Per-tool budgets, rates and growth caps then hold for a session and all its children together: a sub-agent cannot
-    start them afresh.
+    start them afresh. The first key of an update is the session's own; any others, such as its scopes, are no family.
     """
 
     def __init__(self, store: Store, root: str) -> None:
@@ -26,20 +26,22 @@ class FamilyStore:
 
     def update(self, keys: Sequence[str], step: Callable[[list[SessionState]], T]) -> T:
         """
-        See `Store.update`.
+        See `Store.update`. In *step*, `family` of the session's state places an event among those of its family.
         """
 
         def shared(states: list[SessionState]) -> T:
             *own, root = states
-            for state in own:
-                state.meters = root.meters
+            child = own[0]
+            events = child.n
+            child.meters = root.meters
+            child.family = (root.run, root.n, root.shared + 1)
             try:
                 return step(own)
             finally:
                 # A step may have replaced the counters of the one it was given.
-                root.meters = own[0].meters
-                for state in own:
-                    state.meters = {}
+                root.meters, child.meters = child.meters, {}
+                child.family = None
+                root.shared += child.n != events
 
         return self._store.update((*keys, self._root), shared)
 

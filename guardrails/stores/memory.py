@@ -14,15 +14,12 @@ from typing import Final, TypeVar
 from ..logs import log
 from ..packing import pack, unpack
 from ..state import SessionState
+from .base import NESTED
 
 
 T = TypeVar("T")
 LIVE: Final = 1_000
 """Sessions kept as objects; those that were idle the longest are kept packed (about a fifth of the size)."""
-_NESTED: Final = (
-    "a session was asked from inside of its own store's update, such as by a guard or a signal handler: "
-    "a guard looks at the `state` it is given"
-)
 
 
 class MemoryStore:
@@ -56,7 +53,7 @@ class MemoryStore:
         """
         with self._lock:
             if self._in_step:
-                raise RuntimeError(_NESTED)
+                raise RuntimeError(NESTED)
             self._in_step = True
             try:
                 live = self._live
@@ -78,7 +75,7 @@ class MemoryStore:
         """
         with self._lock:
             if self._in_step:
-                raise RuntimeError(_NESTED)
+                raise RuntimeError(NESTED)
             self._live.pop(key, None)
             self._packed.pop(key, None)
             self._stuck.discard(key)

@@ -1,0 +1,144 @@
+"""
+What a step costs in a file of SQLite, and what 100,000 idle sessions take there and in memory.
+
+A step's yardstick of its own is a bare transaction that reads and writes a row as long by Python's `sqlite3`.
+"""
+
+import gc
+import os
+import sqlite3
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.conftest import Measure
+from benchmarks.test_memory import live
+from guardrails import MemoryStore, Policy, SqliteStore
+from guardrails.packing import pack
+from guardrails.state import SessionState
+from guardrails.stores.base import Store
+
+
+SESSIONS = 100_000
+BATCH = 1_000
+MOST_US = 30.0
+"""Microseconds a step, p50; the issue's limit on a machine that does nothing else."""
+
+
+def change(states: list[SessionState]) -> None:
+    for state in states:
+        state.n += 1
+        state.calls += 1
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Any:
+    """
+    A transaction of a row as long, by hand.
+    """
+    database = sqlite3.connect(tmp_path / "bare.db", isolation_level=None)
+    state = SessionState()
+    live(state)
+    row = pack(state)
+    for pragma in ("journal_mode = WAL", "synchronous = NORMAL"):
+        database.execute(f"PRAGMA {pragma}")
+    database.execute("CREATE TABLE states (key TEXT PRIMARY KEY, state BLOB)")
+    database.execute("INSERT INTO states VALUES ('a', ?)", (row,))
+    execute = database.cursor().execute
+    count = 0
+
+    def step() -> None:
+        nonlocal count
+        count += 1
+        execute("BEGIN IMMEDIATE")
+        execute("SELECT state FROM states WHERE key = ?", ("a",)).fetchone()
+        execute("UPDATE states SET state = ? WHERE key = ?", (row[:-8] + count.to_bytes(8, "little"), "a"))
+        execute("COMMIT")
+
+    yield step
+    database.close()
+
+
+def times(step: Callable[[], object], number: int) -> Callable[[], None]:
+    def run() -> None:
+        for _ in range(number):
+            step()
+
+    return run
+
+
+def test_bare_sqlite_transaction(measure: Measure, bare: Callable[[], None]) -> None:
+    measure(times(bare, 200), 200)
+
+
+@pytest.mark.parametrize("keys", [("session",), ("session", "/user/u1", "/tenant/acme")], ids=["session", "two scopes"])
+def test_step_in_sqlite(measure: Measure, tmp_path: Path, keys: tuple[str, ...]) -> None:
+    with SqliteStore(tmp_path / "state.db") as store:
+        store.update(["session"], lambda states: live(states[0]))
+        measure(times(lambda: store.update(keys, change), 200), 200, note=f"issue: {MOST_US:g} us p50 uncontended")
+
+
+def test_step_in_memory(measure: Measure) -> None:
+    store = MemoryStore()
+    measure(times(lambda: store.update(("session",), change), 200), 200)
+
+
+@pytest.mark.parametrize("kept", ["memory", "sqlite"])
+def test_call_with_its_state(measure: Measure, tmp_path: Path, default: Policy, kept: str) -> None:
+    store: Store = MemoryStore() if kept == "memory" else SqliteStore(tmp_path / "state.db")
+    session, n = default.session("s", store=store), 0
+
+    def call() -> None:
+        nonlocal n
+        n += 1
+        session.call("search", {"n": n}, lambda *_: "found")
+
+    measure(times(call, 50), 50)
+    if isinstance(store, SqliteStore):
+        store.close()
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_100_000_idle_sessions_in_memory(benchmark: Any) -> None:
+    sessions = SESSIONS if benchmark.enabled else 1_000
+    store = MemoryStore()
+
+    def fill() -> int:
+        gc.collect()
+        before = resident()
+        for number in range(sessions):
+            store.update((f"session-{number}",), lambda states: live(states[0]))
+        return resident() - before
+
+    size = benchmark.pedantic(fill, rounds=1)
+    benchmark.extra_info["note"] = f"{size // sessions:,} bytes of resident memory each of {sessions:,} sessions"
+
+
+def test_100_000_idle_sessions_in_sqlite(benchmark: Any, tmp_path: Path) -> None:
+    sessions = SESSIONS if benchmark.enabled else 1_000
+    path = tmp_path / "state.db"
+
+    def step(states: list[SessionState]) -> None:
+        for state in states:
+            live(state)
+
+    def fill() -> int:
+        gc.collect()
+        before = resident()
+        with SqliteStore(path) as store:
+            for number in range(0, sessions, BATCH):
+                store.update([f"session-{n}" for n in range(number, number + BATCH)], step)
+            return resident() - before
+
+    memory = benchmark.pedantic(fill, rounds=1)
+    disk = path.stat().st_size
+    note = (
+        f"{disk // sessions:,} bytes on disk each of {sessions:,} sessions; {memory / 2**20:.1f} MiB of memory in all"
+    )
+    benchmark.extra_info["note"] = note

@@ -1,0 +1,300 @@
+"""
+Sessions in a file of SQLite, shared by all processes of one machine.
+"""
+
+import os
+import sqlite3
+import threading
+import time
+import weakref
+
+from collections.abc import Callable, Sequence
+from os import PathLike
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+from ..errors import SessionError, StoreError
+from ..packing import pack, unpack
+from ..session_id import SCOPES
+from ..state import SessionState
+from ..units import duration_ms
+from .base import NESTED
+from .sqlite_file import Synchronous, connect, explained
+
+
+T = TypeVar("T")
+LIVE: Final = 1_000
+"""Sessions whose state is kept unpacked too, for when the file still says the same."""
+FORK_WAIT_S: Final = 10.0
+"""How long a fork waits for the update that is under way: SQLite cannot be taken along in the middle of one."""
+_BATCH: Final = 500
+_SELECT: Final = "SELECT id, state FROM states WHERE key = ?"
+_INSERT: Final = "INSERT INTO states (state, at_ms, key) VALUES (?, ?, ?)"
+_IDLE: Final = "SELECT id FROM states WHERE at_ms < ? AND (? OR substr(key, 1, 1) <> ?)"
+_UPDATE: Final = "UPDATE states SET state = ?, at_ms = ? WHERE id = ?"
+
+
+class _Held:
+    """
+    A state, and what the file said when it was that.
+    """
+
+    __slots__ = ("packed", "row", "settled", "state")
+
+    def __init__(self, row: int | None, packed: bytes, state: SessionState) -> None:
+        self.row = row
+        self.packed = packed
+        self.state = state
+        self.settled: dict[int, bytes] = {}
+
+
+class SqliteStore:
+    """
+    States in the file *path*, which is made where it is not there; safe in any number of threads and processes.
+
+    One `update` is one transaction (`BEGIN IMMEDIATE`, write-ahead log): once it returns, kill -9 forgets nothing of it;
+    a power failure may forget the latest unless *synchronous* is `full`. It waits up to *timeout* seconds for other
+    processes, then raises StoreError, as wherever the file cannot be opened, read or written; nothing is changed then.
+
+    The file must be on a local disk. It grows with the number of sessions: see `prune`, which goes by *clock*.
+    """
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        *,
+        timeout: float = 5.0,
+        synchronous: Synchronous = "normal",
+        live: int = LIVE,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        given = os.fspath(path)
+        if not isinstance(given, str) or given in ("", ":memory:") or "\0" in given:
+            raise StoreError(f"`{given!r}` is no path of a file; states in memory are kept by `MemoryStore`")
+        if synchronous not in ("normal", "full"):
+            raise StoreError(f"unknown synchronous `{synchronous}`: use normal or full")
+        # As of now: the working directory may change, and the file is opened again after a fork.
+        self.path = os.path.abspath(given)  # noqa: PTH100
+        self._timeout = timeout
+        self._synchronous: Synchronous = synchronous
+        self._clock = clock
+        self._max_live = max(0, live)
+        self._live: dict[str, _Held] = {}
+        self._database: sqlite3.Connection | None = None
+        self._held_by_fork = False
+        self._taken_along = False
+        """This process was forked in the middle of an update."""
+        self._begin()
+        self._open()
+        _stores.add(self)
+
+    def _begin(self) -> None:
+        # Reentrant, so that a step which asks the store finds itself out instead of waiting for itself.
+        self._lock = threading.RLock()
+        self._in_step = False
+
+    def _open(self) -> sqlite3.Connection:
+        if self._taken_along:
+            raise StoreError(
+                f"this process was forked in the middle of an update of the store `{self.path}`: "
+                "start it by spawn, or make a new SqliteStore before it forks"
+            )
+        self._database = connect(self.path, self._timeout, self._synchronous)
+        self._execute = self._database.cursor().execute
+        return self._database
+
+    def update(self, keys: Sequence[str], step: Callable[[list[SessionState]], T]) -> T:
+        """
+        See `Store.update`. Nothing is kept where *step* raises, or is interrupted.
+        """
+        with self._lock:
+            if self._in_step:
+                raise RuntimeError(NESTED)
+            self._in_step = True
+            try:
+                return self._transact(keys, step)
+            except sqlite3.Error as error:
+                raise explained(error, self.path, self._timeout) from error
+            finally:
+                self._in_step = False
+
+    def _transact(self, keys: Sequence[str], step: Callable[[list[SessionState]], T]) -> T:
+        if self._database is None:
+            self._open()
+        execute, live = self._execute, self._live
+        try:
+            execute("BEGIN IMMEDIATE")
+            taken = [self._take(key) for key in keys]
+            result = step([held.state for held in taken])
+            for key, held in zip(keys, taken, strict=True):
+                packed = pack(held.state, held.settled)
+                if held.row is None:
+                    held.row = execute(_INSERT, (packed, self._now(), key)).lastrowid
+                elif packed != held.packed:
+                    execute(_UPDATE, (packed, self._now(), held.row))
+                held.packed = packed
+            execute("COMMIT")
+        except BaseException:
+            self._roll_back()
+            raise
+        for key, held in zip(keys, taken, strict=True):
+            live[key] = held
+        while len(live) > self._max_live:
+            del live[next(iter(live))]
+        return result
+
+    def _take(self, key: str) -> _Held:
+        # Out of the cache until it is committed: a state that is half changed must not be found again.
+        held = self._live.pop(key, None)
+        found = self._execute(_SELECT, (key,)).fetchone()
+        if found is None:
+            return _Held(None, b"", SessionState())
+        row, packed = found
+        if held is not None and held.row == row and held.packed == packed:
+            return held
+        try:
+            return _Held(row, packed, unpack(packed))
+        except SessionError as error:
+            raise StoreError(
+                f"the state of `{key}` in the store `{self.path}` cannot be used: {error}; `forget` it, or put a copy "
+                "of the file back"
+            ) from error
+
+    def _now(self) -> int:
+        return round(self._clock() * 1000)
+
+    def _roll_back(self) -> None:
+        database = self._database
+        if database is None or not database.in_transaction:
+            return
+        try:
+            database.execute("ROLLBACK")
+        except sqlite3.Error:
+            self._close()
+
+    def forget(self, key: str) -> None:
+        """
+        See `Store.forget`.
+        """
+        with self._lock:
+            self._live.pop(key, None)
+            self._run("DELETE FROM states WHERE key = ?", key)
+
+    def prune(self, idle: float | str, *, scopes: bool = False) -> int:
+        """
+        Drop sessions, and *scopes* where asked, that nothing has changed for *idle* (seconds, or `30d`); how many.
+
+        Space is given back to the disk. To be called now and then, in any process, with a time that no session of
+        yours lives longer than between two calls. A scope that is dropped starts afresh, so that those of a budget
+        that never ends must stay. Raises ValueError where *idle* is no duration.
+        """
+        before = self._now() - duration_ms(idle)
+        dropped = 0
+        with self._lock:
+            rows, _ = self._run(_IDLE, before, bool(scopes), SCOPES)
+        for start in range(0, len(rows), _BATCH):
+            # In parts, so that calls of other threads and processes get in between.
+            with self._lock:
+                self._run("BEGIN IMMEDIATE")
+                try:
+                    for (row,) in rows[start : start + _BATCH]:
+                        # It may have been used meanwhile.
+                        dropped += self._run("DELETE FROM states WHERE id = ? AND at_ms < ?", row, before)[1]
+                    self._run("COMMIT")
+                except BaseException:
+                    self._roll_back()
+                    raise
+        self._shrink()
+        return dropped
+
+    def _shrink(self) -> None:
+        with self._lock:
+            pages = self._run("PRAGMA freelist_count")[0][0][0]
+        for _ in range(0, pages, _BATCH):
+            with self._lock:
+                try:
+                    # A statement that gives back a page at each step, which `execute` takes only one of.
+                    (self._database or self._open()).executescript(f"PRAGMA incremental_vacuum({_BATCH})")
+                except sqlite3.Error as error:
+                    raise explained(error, self.path, self._timeout) from error
+
+    def _run(self, sql: str, *values: object) -> tuple[list[tuple[int]], int]:
+        """
+        The rows, and how many were changed.
+        """
+        if self._in_step:
+            raise RuntimeError(NESTED)
+        try:
+            done = (self._database or self._open()).execute(sql, values)
+            return done.fetchall(), done.rowcount
+        except sqlite3.Error as error:
+            raise explained(error, self.path, self._timeout) from error
+
+    def __len__(self) -> int:
+        with self._lock:
+            return self._run("SELECT count(*) FROM states")[0][0][0]
+
+    def close(self) -> None:
+        """
+        Close the file; the next use opens it again.
+        """
+        with self._lock:
+            if self._in_step:
+                raise RuntimeError(NESTED)
+            self._close()
+
+    def _close(self) -> None:
+        database, self._database = self._database, None
+        self._live.clear()
+        if database is not None:
+            database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_database", None) is not None:
+            self._close()
+
+    def __repr__(self) -> str:
+        return f"SqliteStore({self.path!r})"
+
+
+_stores: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
+
+
+def _before_fork() -> None:
+    # A connection and its locks must not be in two processes, so none is open while one becomes two.
+    for store in list(_stores):
+        held = store._held_by_fork = store._lock.acquire(timeout=FORK_WAIT_S)  # noqa: SLF001
+        store._taken_along = not held or store._in_step  # noqa: SLF001
+        if not store._taken_along:  # noqa: SLF001
+            store._close()  # noqa: SLF001
+
+
+def _after_fork_in_parent() -> None:
+    for store in list(_stores):
+        store._taken_along = False  # noqa: SLF001
+        if store._held_by_fork:  # noqa: SLF001
+            store._held_by_fork = False  # noqa: SLF001
+            store._lock.release()  # noqa: SLF001
+
+
+def _after_fork_in_child() -> None:
+    for store in list(_stores):
+        if store._taken_along:  # noqa: SLF001
+            # Not closed either: that would give up the locks that this copy believes to hold.
+            _abandoned.append(store._database)  # noqa: SLF001
+            store._database = None  # noqa: SLF001
+        store._begin()  # noqa: SLF001
+
+
+_abandoned: list[sqlite3.Connection | None] = []
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -1,0 +1,411 @@
+"""
+Sessions in a file: what only this store does, and what faults do to it.
+"""
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrails import Budget, Policy, SessionState, SqliteStore, StoreError
+from guardrails.stores.sqlite_file import APPLICATION_ID
+
+
+def spend(states: list[SessionState]) -> list[int]:
+    for state in states:
+        state.calls += 1
+    return [state.calls for state in states]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state.db"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[SqliteStore]:
+    with SqliteStore(path, timeout=0.2) as made:
+        yield made
+
+
+def raw(path: Path, *statements: str) -> list[Any]:
+    database = sqlite3.connect(path, isolation_level=None)
+    try:
+        return [database.execute(statement).fetchall() for statement in statements]
+    finally:
+        database.close()
+
+
+def python(code: str, *arguments: object) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
+
+
+def test_the_file_says_whose_it_is_and_of_which_version(store: SqliteStore, path: Path) -> None:
+    said = raw(path, "PRAGMA application_id", "PRAGMA user_version", "PRAGMA journal_mode", "PRAGMA auto_vacuum")
+    assert said == [[(APPLICATION_ID,)], [(1,)], [("wal",)], [(2,)]]
+
+
+def test_what_one_store_changed_another_finds_though_it_had_the_state_before(store: SqliteStore, path: Path) -> None:
+    with SqliteStore(path) as other:
+        counts = [where.update(["a", "b"], spend) for where in (store, other, store, store, other)]
+    assert counts == [[n, n] for n in range(1, 6)]
+
+
+def test_it_can_be_closed_and_opened_again(store: SqliteStore, path: Path) -> None:
+    store.update(["a"], spend)
+    store.close()
+    assert store.update(["a"], spend) == [2]
+    store.close()
+    with SqliteStore(path) as again:
+        assert (again.update(["a"], spend), len(again)) == ([3], 1)
+
+
+def test_its_path_is_that_of_when_it_was_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with SqliteStore("state.db") as store:
+        store.close()
+        (tmp_path / "below").mkdir()
+        monkeypatch.chdir("below")
+        assert store.update(["a"], spend) == [1]
+    assert [file.name for file in tmp_path.iterdir() if file.suffix == ".db"] == ["state.db"]
+
+
+@pytest.mark.parametrize("given", ["", ":memory:", "a\0b"])
+def test_what_is_no_path_of_a_file_is_refused(given: str) -> None:
+    with pytest.raises(StoreError, match="no path of a file"):
+        SqliteStore(given)
+
+
+def test_an_unknown_synchronous_is_refused(path: Path) -> None:
+    wrong: Any = "off"
+    with pytest.raises(StoreError, match="unknown synchronous `off`: use normal or full"):
+        SqliteStore(path, synchronous=wrong)
+
+
+def test_a_store_that_survives_power_failures_says_so_to_sqlite(path: Path) -> None:
+    with SqliteStore(path, synchronous="full") as store:
+        assert store._database is not None
+        assert store._database.execute("PRAGMA synchronous").fetchone() == (2,)
+
+
+FILES: dict[str, tuple[Callable[[Path], object], str]] = {
+    "of another program": (
+        lambda path: raw(path, "CREATE TABLE notes (text)"),
+        "is a database of another program: use another file",
+    ),
+    "of another program, with no table yet": (
+        lambda path: raw(path, "PRAGMA application_id = 7", "CREATE TABLE t (a)", "DROP TABLE t"),
+        "is a database of another program",
+    ),
+    "of a newer version": (
+        lambda path: raw(path, f"PRAGMA application_id = {APPLICATION_ID}", "PRAGMA user_version = 2"),
+        "newer version of this library .tables of version 2, this one reads 1.: upgrade",
+    ),
+    "no database": (lambda path: path.write_text("# Notes\n" * 200), "is damaged, or no database"),
+    "a folder": (lambda path: path.mkdir(), "cannot be opened"),
+}
+
+
+@pytest.mark.parametrize("made", FILES.values(), ids=FILES.keys())
+def test_a_file_that_is_not_ours_is_refused_and_left_as_it_was(
+    made: tuple[Callable[[Path], object], str], path: Path
+) -> None:
+    write, said = made
+    write(path)
+    before = path.read_bytes() if path.is_file() else None
+    with pytest.raises(StoreError, match=said):
+        SqliteStore(path)
+    assert (path.read_bytes() if path.is_file() else None) == before
+
+
+def test_an_empty_file_is_made_a_store(path: Path) -> None:
+    path.touch()
+    with SqliteStore(path) as store:
+        assert store.update(["a"], spend) == [1]
+
+
+def test_a_missing_folder_is_named_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"not/there\.db` cannot be opened: its folder must be there"):
+        SqliteStore(tmp_path / "not" / "there.db")
+
+
+def test_a_damaged_page_is_an_error_and_not_a_new_session(store: SqliteStore, path: Path) -> None:
+    for n in range(50):
+        store.update([f"session-{n}"], spend)
+    store.close()
+    content = bytearray(path.read_bytes())
+    content[4096:] = b"\xa5" * (len(content) - 4096)
+    path.write_bytes(content)
+    with pytest.raises(StoreError, match="is damaged, or no database: put a copy of it back, or move it away"):
+        store.update(["session-7"], spend)
+
+
+@pytest.mark.parametrize("value", ["x''", "x'0700'", "'text'", "5", "zeroblob(30)"])
+def test_a_damaged_state_is_an_error_that_names_it_and_harms_no_other(
+    value: str, store: SqliteStore, path: Path
+) -> None:
+    for key in ("a", "b"):
+        store.update([key], spend)
+    raw(path, f"UPDATE states SET state = {value} WHERE key = 'a'")  # noqa: S608
+    with pytest.raises(StoreError, match=r"the state of `a` in the store .* cannot be used: .*; `forget` it"):
+        store.update(["b", "a"], spend)
+    assert store.update(["b"], spend) == [2]
+    store.forget("a")
+    assert store.update(["a"], spend) == [1]
+
+
+def test_a_locked_file_is_waited_for_and_then_an_error_and_works_again_afterwards(
+    store: SqliteStore, path: Path
+) -> None:
+    store.update(["a"], spend)
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    began = time.monotonic()
+    for ask in (lambda: store.update(["a"], spend), lambda: store.forget("a"), lambda: SqliteStore(path, timeout=0.1)):
+        with pytest.raises(StoreError, match=r"was locked by another program for 0\.[12] s: end what holds it"):
+            ask()
+    assert 0.4 < time.monotonic() - began < 5
+    other.close()
+    assert store.update(["a"], spend) == [2]
+
+
+def test_an_update_waits_for_a_short_lock_and_then_goes_on(path: Path) -> None:
+    with SqliteStore(path) as store:
+        other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        other.execute("BEGIN IMMEDIATE")
+        release = threading.Timer(0.1, other.execute, ["COMMIT"])
+        release.start()
+        assert store.update(["a"], spend) == [1]
+        release.join()
+        other.close()
+
+
+def test_a_full_disk_refuses_what_is_new_and_keeps_what_was_there(store: SqliteStore) -> None:
+    store.update(["a"], spend)
+    database: Any = store._database
+    pages = database.execute("PRAGMA page_count").fetchone()[0]
+    database.execute(f"PRAGMA max_page_count = {pages + 2}")
+
+    def fill(states: list[SessionState]) -> None:
+        states[0].calls += 1
+        states[0].meters = {f"meter {'x' * 500} {n}": n for n in range(60)}
+
+    with pytest.raises(StoreError, match="cannot grow, its disk is full: free some space; what was admitted before"):
+        store.update(["a", "b"], fill)
+    assert store.update(["a"], lambda states: (states[0].calls, states[0].meters)) == (1, {})
+    database.execute("PRAGMA max_page_count = 100000")
+    store.update(["a"], fill)
+    assert store.update(["a"], spend) == [3]
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no users here")
+def test_a_file_or_folder_that_may_not_be_written_is_refused_in_plain_words() -> None:
+    code = """
+import os, sqlite3, sys, tempfile
+from guardrails import SqliteStore, StoreError
+import guardrails.stores.sqlite
+folder = tempfile.mkdtemp()
+SqliteStore(folder + "/state.db").close()
+os.chmod(folder + "/state.db", 0o444)
+os.chmod(folder, 0o555)
+if os.geteuid() == 0:
+    os.setuid(65534)
+for name in ("state.db", "new.db"):
+    try:
+        SqliteStore(os.path.join(folder, name))
+    except StoreError as error:
+        print(error)
+"""
+    out, _ = python(code).communicate(timeout=30)
+    first, second = out.splitlines()
+    assert "state.db` is read-only: give this process the right to write it and its folder" in first
+    assert "new.db` cannot be opened: its folder must be there, and this process must be allowed to write it" in second
+
+
+def test_an_interrupted_step_changes_nothing(store: SqliteStore) -> None:
+    store.update(["a"], spend)
+
+    def interrupted(states: list[SessionState]) -> None:
+        spend(states)
+        raise KeyboardInterrupt
+
+    for keys in (["a"], ["new", "a"]):
+        with pytest.raises(KeyboardInterrupt):
+            store.update(keys, interrupted)
+    assert (store.update(["a"], spend), len(store)) == ([2], 1)
+
+
+def test_a_state_that_cannot_be_packed_is_refused_and_nothing_is_changed(store: SqliteStore) -> None:
+    store.update(["a", "b"], spend)
+
+    def spoil(states: list[SessionState]) -> None:
+        spend(states)
+        states[1].meters["odd"] = object()  # type: ignore[assignment]
+
+    with pytest.raises(TypeError):
+        store.update(["a", "b"], spoil)
+    assert store.update(["a", "b"], spend) == [2, 2]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_process_that_is_forked_inside_of_an_update_is_told_so(store: SqliteStore, path: Path) -> None:
+    def fork(states: list[SessionState]) -> int:
+        spend(states)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)
+            code = 1
+            try:
+                store.update(["a"], spend)
+            except StoreError as error:
+                code = 0 if "was forked in the middle of an update" in str(error) else 2
+            finally:
+                os._exit(code)
+        return child
+
+    child = store.update(["a"], fork)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert store.update(["a"], spend) == [2]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_parent_and_its_forked_children_count_together(store: SqliteStore) -> None:
+    store.update(["a"], spend)
+    children = []
+    for _ in range(3):
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            for _ in range(20):
+                store.update(["a"], spend)
+            os._exit(0)
+        children.append(child)
+        store.update(["a"], spend)
+    assert [os.waitpid(child, 0)[1] for child in children] == [0, 0, 0]
+    assert store.update(["a"], spend) == [1 + 3 + 60 + 1]
+
+
+def test_old_sessions_are_pruned_and_the_file_shrinks(path: Path, clock: Any) -> None:
+    store = SqliteStore(path, clock=clock)
+
+    def grow(states: list[SessionState]) -> None:
+        states[0].meters = {f"meter {'x' * 100} {n}": n for n in range(30)}
+
+    for n in range(1_200):
+        store.update([f"old-{n}"], grow)
+    store.update(["/user/u1"], spend)
+    clock.advance(86_400)
+    store.update(["young"], spend)
+    store.update(["old-7"], spend)
+    raw(path, "PRAGMA wal_checkpoint(TRUNCATE)")
+    before = path.stat().st_size
+    assert store.prune("1d") == 0
+    clock.advance(3_600)
+    assert store.prune("1d") == 1_199
+    assert (store.update(["old-7"], spend), store.update(["old-8"], spend), len(store)) == ([2], [1], 4)
+    raw(path, "PRAGMA wal_checkpoint(TRUNCATE)")
+    assert path.stat().st_size < before / 10
+    assert store.update(["/user/u1"], spend) == [2]
+    clock.advance(90_000)
+    assert store.prune(86_400, scopes=True) == 4
+    assert store.update(["/user/u1"], spend) == [1]
+    with pytest.raises(ValueError, match="not a duration"):
+        store.prune("soon")
+    store.close()
+
+
+COUNTING = """
+import sys
+from guardrails import SqliteStore
+
+def spend(states):
+    states[0].calls += 1
+    return states[0].calls
+
+store = SqliteStore(sys.argv[1], timeout=30)
+while True:
+    print(store.update(["a"], spend), flush=True)
+"""
+
+
+def test_what_was_committed_before_kill_9_is_there_afterwards(path: Path) -> None:
+    """
+    MISSION: nothing admitted is forgotten after its commit.
+    """
+    SqliteStore(path).close()
+    acknowledged = 0
+    for round_ in range(3):
+        with python(COUNTING, path) as process:
+            assert process.stdout is not None
+            for _ in range(40 + 30 * round_):
+                acknowledged = int(process.stdout.readline())
+            process.kill()
+            # What it said after we looked was committed too.
+            rest = [int(line) for line in process.stdout.read().split()]
+        acknowledged = max([acknowledged, *rest])
+        with SqliteStore(path) as store:
+            found = store.update(["a"], lambda states: states[0].calls)
+        assert acknowledged <= found <= acknowledged + 1
+        acknowledged = found
+
+
+def test_a_call_is_refused_while_the_file_is_locked_and_runs_afterwards(path: Path, clock: Any) -> None:
+    with SqliteStore(path, timeout=0.05) as store:
+        session = Policy([Budget(max_calls=3)]).session("s", store=store, clock=clock)
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        refused = session.call("t", {}, lambda *_: "ran")
+        with pytest.raises(StoreError, match="was locked by another program"):
+            session.exhausted  # noqa: B018
+        other.close()
+        assert (refused.code, session.progress["calls_used"]) == ("store.error", 0)
+        assert session.call("t", {}, lambda *_: "ran").ok
+
+
+def test_where_the_policy_allows_it_calls_go_on_without_the_store(
+    path: Path, clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    with SqliteStore(path, timeout=0.01) as store:
+        session = Policy([Budget(max_calls=3)], on_error="allow").session("s", store=store, clock=clock)
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        assert session.call("t", {}, lambda *_: "ran").ok
+        assert not session.exhausted
+        other.close()
+        assert session.progress["calls_used"] == 0
+    assert "was locked by another program" in caplog.text
+
+
+def test_a_claim_of_a_process_that_died_expires_as_in_memory(path: Path, clock: Any) -> None:
+    code = """
+import os, signal, sys
+from guardrails import Budget, Policy, SqliteStore, Tool
+policy = Policy([Budget(max_calls=9)], tools=[Tool(name="pay", cost_usd=0.5)])
+session = policy.session("s", store=SqliteStore(sys.argv[1]), clock=lambda: float(sys.argv[2]))
+session.call("pay", {"n": 1}, lambda *_: os.kill(os.getpid(), signal.SIGKILL), id="call_0")
+"""
+    process = python(code, path, clock.now)
+    process.communicate(timeout=30)
+    assert process.returncode == -signal.SIGKILL
+    policy = Policy([Budget(max_calls=9)])
+    with SqliteStore(path) as store:
+        session = policy.session("s", store=store, clock=clock)
+        assert (session.progress["calls_used"], session.cost_usd) == (1, 0)
+        again = session.call("pay", {"n": 1}, lambda *_: "paid twice", id="call_0")
+        assert again.code == "duplicates.in_flight"
+        clock.advance(602)
+        assert session.call("pay", {"n": 1}, lambda *_: "after all", id="call_0").value == "after all"
+        # The estimate stays charged.
+        assert (session.progress["calls_used"], session.cost_usd) == (2, 0.5)
