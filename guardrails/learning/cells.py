@@ -9,18 +9,30 @@ sets of sessions are the sums, so a day that was counted is never read again, an
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
+from ..retries.labels import INVALID, NO_ACTION
+
+
+__all__ = [
+    "COUNTS",
+    "FOLDS",
+    "HALF_LIFE_DAYS",
+    "INVALID",
+    "KEYS",
+    "NO_ACTION",
+    "SOURCES",
+    "UNDATED",
+    "Cell",
+    "decayed",
+    "merged",
+]
 
 DAY_MS: Final = 86_400_000
 HALF_LIFE_DAYS: Final = 10.0
 """After so many days a failure weighs half; 7 to 14 days lose .001 log loss in a stable world and follow a changed one."""
-NO_ACTION: Final = -1
-"""Action code of failures that are not labelled: never repeated, or too late."""
 UNDATED: Final = -1
 """Day of records without times, and fold of days that are not to be held out."""
 FOLDS: Final = 32
 """Groups of sessions that the newest days are kept apart by, so that a comparison on one of them has a standard error."""
-INVALID: Final = "validation_error"
-"""Error type of calls that were refused because their arguments did not fit: only their correction is counted."""
 SOURCES: Final = ("agent", "policy", "explore")
 """Who caused a retry; where a record does not say, the agent did."""
 

@@ -97,7 +97,7 @@ class _Failure:
         """None: the same call has not come again yet."""
         self.s = 0
         self.sources = ""
-        self.corrected: bool | None | str = ""
+        self.corrected: bool | str | None = ""
         """`""`: the tool was not called again yet; None: not with other arguments in time."""
 
     def see(self, spec: FeatureSpec, later: CallRow, position: int, changes: int, *, ran: bool) -> None:

@@ -130,6 +130,13 @@ class FeatureSpec:
         """
         return self.by_name["err_run"].edges[-1] + 1 if "err_run" in self.by_name else 1
 
+    @property
+    def uses_times(self) -> bool:
+        """
+        Whether any factor needs to know when a run of failures began.
+        """
+        return "since" in self.by_name or "reach" in self.by_name
+
     @cached_property
     def context_steps(self) -> tuple[Step, ...]:
         """
