@@ -111,13 +111,15 @@ def _paired(wire: Wire, messages: Sequence[Any]) -> tuple[list[tuple[int, Any]],
     """
     waiting: list[tuple[int, Any]] = []
     answers: list[Any] = []
+    # In chat.completions an answer follows its call at once; servers use the same ids again and again.
+    since = 0
     for place, message in enumerate(messages):
         answered = wire.answers(message)
         if answered is None:
+            since = len(waiting) if wire.form == "chat" else 0
             waiting += [(place, call) for call in wire.calls_of(message)]
             continue
-        # The latest call of an id that servers use again and again.
-        found = next((at for at in reversed(range(len(waiting))) if waiting[at][1].id == answered), None)
+        found = next((at for at in range(len(waiting) - 1, since - 1, -1) if waiting[at][1].id == answered), None)
         if found is not None:
             del waiting[found]
             answers.append(message)

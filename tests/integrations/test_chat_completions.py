@@ -56,7 +56,8 @@ def test_b3_a_stream_is_read_as_the_whole_response_is(reply: Text | Calls) -> No
 
     body = {"model": "m", "stream_options": {"include_usage": True}}
     one, many = Response(), Response()
-    text = one.read(ChatCompletion.construct(**whole(body, reply, 0)))
+    made: Any = whole(body, reply, 0)
+    text = one.read(ChatCompletion.construct(**made))
     said = [
         many.add(ChatCompletionChunk.construct(**json.loads(frame.removeprefix("data: "))))
         for frame in frames(body, reply, 0)[:-1]
