@@ -226,6 +226,9 @@ class Calls(Ledger):
             self._settle(decision, plan, error)
             raise
 
+        if outcome.error_type is not None and self.policy.model_files is not None:
+            self.policy.model_files.refresh(now)
+
         def step(states: list[SessionState]) -> tuple[Envelope, Completion]:
             state = states[0]
             if not state.run:

@@ -15,6 +15,7 @@ from .guards.duplicates import Duplicates
 from .guards.rate import Rate
 from .guards.tool_budget import tool_budgets
 from .guards.truncate import Truncate
+from .retries.serving import NO_MODELS, Models
 from .state import NEVER
 from .tool import Tool
 from .types import Denial, Mode, Nudge
@@ -67,6 +68,8 @@ class Plan:
     timeout_ms: int | None
     changes: bool
     cost: int
+    known: bool | None
+    """Whether the tools that are named hold it; None: none are named."""
     deny_on_error: bool
     enforced: tuple[str, ...]
     """Names of the guards that do something for it."""
@@ -88,7 +91,10 @@ class Chain:
         merged: bool = False,
         left_out: frozenset[str] = frozenset(),
         messages: Mapping[str, Mapping[str, str]] | None = None,
+        models: Models = NO_MODELS,
     ) -> None:
+        self.models = models
+        """Learned models; what is loaded may be replaced while the chain is used."""
         self.guards = tuple(guards)
         self.tools = {tool.name: tool for tool in tools}
         self.rules = tuple(rules)
@@ -141,6 +147,7 @@ class Chain:
             merged=self.merged,
             left_out=self.left_out,
             messages=self.messages,
+            models=self.models,
         )
 
     def plan(self, name: str) -> Plan:
@@ -171,7 +178,9 @@ class Chain:
                 guards[-1] = replace(guard, **own)
         guards.extend(_added(settings))
         off = (mode or self.mode) == "off"
-        present = [(g, self._enforced(g, mode)) for g in guards if g.mode != "off" and g.active and not off]
+        present = [
+            (g, self._enforced(g, mode)) for g in guards if g.mode != "off" and g.active and g.applies(tool) and not off
+        ]
         checking = [(g, (g.name, enforced, g.check)) for g, enforced in present if overrides(g, "check")]
         shaped = [g for g, enforced in present if enforced and overrides(g, "shape")]
         return Plan(
@@ -188,6 +197,7 @@ class Chain:
             timeout_ms=None if tool.timeout is None else max(1, round(tool.timeout * 1000)),
             changes=not (tool.read_only or tool.stable),
             cost=tool.cost,
+            known=None if self.known is None else name in self.known,
             deny_on_error=on_error == "deny",
             enforced=tuple(dict.fromkeys(g.name for g, enforced in present if enforced and _acts(g))),
         )

@@ -12,8 +12,10 @@ from .exhaustion import first_cause, progress
 from .guards.base import Facts
 from .guards.budget import FINISH
 from .jsonable import exact
+from .retries.context import Settled
+from .retries.serving import Advised, Judged, Retried
 from .signature import masked_result_hash, result_hash
-from .state import SessionState, exhaust, number, pending_key, set_meter, settle, touch
+from .state import Entry, SessionState, exhaust, number, pending_key, set_meter, settle, touch
 from .truncation import Rendered, render
 from .types import ERROR_TYPES, STATUSES, Outcome, ToolCall
 
@@ -109,13 +111,22 @@ class Completion:
     is_complete: bool | None = None
     run: str = ""
     """Which life of the session."""
+    judged: Judged | None = None
+    """What a model was asked about the failure, and said."""
 
 
 def complete(
-    chain: Chain, decision: Decision, prepared: Prepared, state: SessionState, now_ms: int, plan: Plan | None = None
+    chain: Chain,
+    decision: Decision,
+    prepared: Prepared,
+    state: SessionState,
+    now_ms: int,
+    plan: Plan | None = None,
+    advised: Advised | None = None,
 ) -> tuple[Envelope, Completion]:
     """
-    Settle an admitted call and make the envelope of its outcome.
+    Settle an admitted call and make the envelope of its outcome. *advised* is what was recorded of a failure that a model
+    judged: a replay goes by it.
     """
     call, outcome = decision.call, prepared.outcome
     failed = outcome.error_type is not None
@@ -127,6 +138,8 @@ def complete(
         plan = chain.plan(call.tool)
     duration = max(0, now - decision.at_ms)
     facts = Facts(now, plan.tool, decision.cost, decision.tokens, decision.turn, duration, chain.known)
+    if failed and (chain.models.loaded or advised is not None):
+        facts.retried = _retried(chain, call, outcome, state, advised)
     errors: list[tuple[str, str]] = []
     n = number(state)
     if pending is not None:
@@ -149,8 +162,7 @@ def complete(
     for _, hint in decision.nudges:
         envelope.nudge(hint)
     if failed and pending is not None and envelope.retryable:
-        pending.entry.retries_left = envelope.max_retries_remaining or 0
-        pending.entry.retry_at_ms = now + (envelope.retry_after_ms or 0)
+        _note_retry(pending.entry, envelope, now)
     limit = pending.limit if pending is not None else None
     if limit is None:
         # What no call can bring about is asked only once the session is over anyway.
@@ -180,7 +192,19 @@ def complete(
         envelope.max_retries_remaining,
         envelope.is_complete,
         state.run,
+        envelope.judged,
     )
+
+
+def _retried(chain: Chain, call: ToolCall, outcome: Outcome, state: SessionState, advised: Advised | None) -> Retried:
+    failure = Settled(call.tool, call.sig, outcome.error_type, state.now_ms)
+    return Retried(chain.models.loaded, tuple(state.trail), failure, state.elapsed_ms, advised)
+
+
+def _note_retry(entry: Entry, envelope: Envelope, now_ms: int) -> None:
+    entry.retries_left = envelope.max_retries_remaining or 0
+    entry.retry_at_ms = now_ms + (envelope.retry_after_ms or 0)
+    entry.explored = envelope.judged is not None and envelope.judged.explored
 
 
 def _correct(

@@ -15,7 +15,7 @@ from .guards.base import Facts
 from .guards.budget import FINISH
 from .guards.duplicates import in_flight
 from .state import Pending, SessionState, admit, deny, expire, number, set_meter, take_up, touch
-from .types import Denial, Nudge, ToolCall
+from .types import Denial, Nudge, RetrySource, ToolCall
 
 
 @dataclass(slots=True)
@@ -55,6 +55,8 @@ class Decision:
     """Id of the session that it is of; the shell's."""
     run: str = ""
     """Which life of that session."""
+    retry_source: RetrySource | None = None
+    """Who caused it, where the same call failed before: the caller by itself, or what it was advised."""
 
     @property
     def allowed(self) -> bool:
@@ -129,6 +131,7 @@ def decide(
             errors.append((name, f"{type(error).__name__}: {error}"))
             if plan.deny_on_error and enforced:
                 denials.append(chain.worded(_broken(name)))
+    source = _retry_source(call, state)
     meters = state.meters
     if not denials and plan.charges:
         state.meters = meters.copy()
@@ -169,6 +172,7 @@ def decide(
         expired,
         "",
         state.run,
+        source,
     )
 
 
@@ -187,6 +191,13 @@ def undecided(call: ToolCall, plan: Plan, now_ms: int, error: Exception) -> Deci
         decision.denials = (denial,)
         decision.envelope = Envelope.refusal(denial)
     return decision
+
+
+def _retry_source(call: ToolCall, state: SessionState) -> RetrySource | None:
+    for entry in state.earlier(call.sig, len(state.window))[:1]:
+        if entry.status == "error":
+            return "explore" if entry.explored else "policy" if entry.retries_left else "agent"
+    return None
 
 
 def give_up(state: SessionState) -> tuple[tuple[int, Pending], ...]:

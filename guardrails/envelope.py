@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, Self
 import orjson
 
 from .envelope_text import fields_of, text_of
+from .retries.serving import Judged
 from .truncation import Rendered
 from .truncation import render as render_value
 from .types import Denial, ErrorType, NextAction, Outcome, Status
@@ -68,6 +69,7 @@ class Envelope:
         "errors",
         "http_status",
         "is_complete",
+        "judged",
         "left_out",
         "limit_message",
         "max_retries_remaining",
@@ -119,6 +121,8 @@ class Envelope:
         """Written in the merged form."""
         self.nudged = False
         """The hint is said in the merged form too."""
+        self.judged: Judged | None = None
+        """What a model was asked about the failure, and said; for the record, not for the reader."""
         self.left_out: frozenset[str] = _NONE
         """Optional fields that are not written."""
         if fields:

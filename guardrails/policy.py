@@ -14,8 +14,10 @@ from .envelope import OPTIONAL, optional_fields
 from .errors import PolicyError
 from .guards import GUARDS
 from .guards.base import Guard
+from .guards.retryable import Retryable
 from .prices import price_of
 from .results import Results
+from .retries.serving import NO_MODELS
 from .stores.memory import MemoryStore
 from .tool import Tool
 from .types import Mode
@@ -24,6 +26,7 @@ from .usage import Price, Usage
 
 if TYPE_CHECKING:
     from .decide import Decision
+    from .model_files import ModelFiles
     from .session import Session
     from .sinks import Sink
     from .stores.base import Store
@@ -103,6 +106,7 @@ class Policy:
         known_rules = checked_rules(rules, mistakes)
         if mistakes:
             raise PolicyError(mistakes)
+        self.model_files = _model_files(given, known_rules)
         self.chain = Chain(
             sorted(given, key=_place),
             tools=known_tools,
@@ -112,6 +116,7 @@ class Policy:
             merged=envelope == "merged",
             left_out=optional_fields(kept),
             messages=messages,
+            models=NO_MODELS if self.model_files is None else self.model_files.models,
         )
 
     @classmethod
@@ -211,6 +216,17 @@ class Policy:
 
     def __repr__(self) -> str:
         return f"Policy({self.name!r}, {self.chain!r})"
+
+
+def _model_files(guards: Iterable[Guard], rules: Iterable[Rule]) -> "ModelFiles | None":
+    named = [guard.model for guard in guards if isinstance(guard, Retryable)]
+    named += [rule.guards.get("retryable", {}).get("model") for rule in rules]
+    paths = [path for path in named if path is not None]
+    if not paths:
+        return None
+    from .model_files import ModelFiles
+
+    return ModelFiles(paths)
 
 
 def _place(guard: Guard) -> float:

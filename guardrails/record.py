@@ -15,6 +15,7 @@ from .chain import Plan
 from .complete import Completion, Prepared, evidence
 from .decide import Decision
 from .envelope import Envelope
+from .guards.retryable import Retryable
 from .plain_json import plain
 from .signature import near, result_hashes
 from .state import Pending
@@ -43,7 +44,9 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
     """
     The line of a decision: its inputs, *arguments* as `snapshot` gives them, and every guard that had something to say.
 
-    `args_sim_max`, `ctx_logged`, `p_logged` and `propensity` are what learned guards computed; null without them.
+    `retry_source` is who caused it where the same call failed before: `agent` of its own accord, `policy` since it was
+    advised, `explore` where that was to learn; `propensity` how likely such advice was given. `args_sim_max` is what a
+    learned guard computed. Null without them.
     """
     call = decision.call
     said = "deny" if decision.denials else "nudge" if decision.nudges else "allow"
@@ -69,23 +72,44 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
         "timeout_ms": plan.timeout_ms,
         "mutates": plan.changes,
         "polling": plan.tool.polling,
-        "retry_source": None,
+        **_declared(plan),
+        "retry_source": decision.retry_source,
         "args_sim_max": None,
-        "ctx_logged": None,
-        "p_logged": None,
-        "propensity": None,
-        "spec_version": None,
-        "model_version": None,
+        "propensity": _propensity(decision, plan),
     }
+
+
+def _declared(plan: Plan) -> dict[str, Any]:
+    """
+    What else guards may ask of a tool: it may be declared in code, which a replay does not have.
+    """
+    tool = plan.tool
+    return {
+        "estimate": plan.cost,
+        "known": plan.known,
+        "stable": tool.stable,
+        "read_only": tool.read_only,
+        "idempotent": tool.idempotent,
+        "retryable_declared": tool.retryable,
+    }
+
+
+def _propensity(decision: Decision, plan: Plan) -> float | None:
+    if decision.retry_source != "explore":
+        return 1.0 if decision.retry_source == "policy" else None
+    return next((guard.explore for guard in plan.guards if isinstance(guard, Retryable)), None)
 
 
 def settle_record(session_id: str, decision: Decision, prepared: Prepared, completion: Completion) -> dict[str, Any]:
     """
     The line of a settled call; a sink keeps what the tool gave back, or its hashes only.
 
+    `ctx_logged`, `p_logged`, `spec_version` and `model_version` are the context of a failure, the predicted success of a
+    retry, and what computed them; null where no model was asked.
+
     Where there are messages, the arguments are with them, for a sink that erases what messages repeat of them.
     """
-    call, outcome, rendered = decision.call, prepared.outcome, prepared.rendered
+    call, outcome, rendered, judged = decision.call, prepared.outcome, prepared.rendered, completion.judged
     text = evidence(outcome, rendered)
     exact, masked = result_hashes(text, len(text) if rendered is None else rendered.original_bytes)
     cost = decision.cost if outcome.cost is None else outcome.cost
@@ -114,6 +138,10 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
         "wait_ms": completion.wait_ms,
         "max_retries_remaining": completion.retries,
         "is_complete": completion.is_complete,
+        "ctx_logged": None if judged is None else judged.context,
+        "p_logged": None if judged is None else judged.p,
+        "spec_version": None if judged is None else judged.spec_version,
+        "model_version": None if judged is None else judged.model,
         "limit": completion.limit,
         "guard_errors": [list(error) for error in completion.errors],
     }

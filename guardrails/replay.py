@@ -3,22 +3,26 @@ Decide again what was recorded: the offline shell around the same two functions.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
-from typing import Any, NamedTuple
+from dataclasses import fields, replace
+from typing import Any, Final, NamedTuple
 
 from . import transitions
 from .amounts import settings_of
-from .chain import Chain
+from .chain import Chain, Plan
 from .complete import Prepared, complete
 from .decide import Decision, decide
 from .envelope import Envelope
 from .errors import SessionError
+from .retries.serving import Advised
 from .state import SessionState, number, touch
 from .tool import Tool
 from .types import Outcome, Problem, ToolCall
 
 
 Record = Mapping[str, Any]
+
+MAX_WAYS: Final = 1_024
+_UNKNOWN: Final = object()
 
 
 class Replayed(NamedTuple):
@@ -50,9 +54,9 @@ def replay(
     The calls of one session, decided again from its records, in the order of their numbers.
 
     Each life of its name (`run`) begins with a new state, in the order in which the records first tell of them. A
-    child's limits are in its records; *tools* are those that the session was given beside its policy's, for what a
-    record says of a tool is not all that guards may ask of it. *state* is where to start, and holds the state at the
-    end. Raises SessionError where a number is missing: what happened there is not known.
+    child's limits are in its records, and so is what its tools were declared to be; *tools*, those that the session was
+    given beside its policy's, are needed for records of before that only. *state* is where to start, and holds the state
+    at the end. Raises SessionError where a number is missing: what happened there is not known.
     """
     if state is None:
         state = SessionState()
@@ -67,6 +71,71 @@ def replay(
         yield from _replay_life(whole, sorted(life, key=lambda line: int(line["n"])), state)
 
 
+class _Way(NamedTuple):
+    """
+    What applied to a tool when it was called.
+    """
+
+    chain: Chain
+    plan: Plan
+
+
+class _Ways:
+    """
+    The settings of a chain, with what records say that a tool was declared to be: code declares tools, and may do so
+    between two calls.
+    """
+
+    def __init__(self, chain: Chain) -> None:
+        self._chain = chain
+        self._made: dict[tuple[Any, ...], _Way] = {}
+
+    def of(self, record: Record) -> _Way:
+        """
+        What applied to the call of *record*.
+        """
+        key = tuple(record.get(name, _UNKNOWN) for name in _DECLARED)
+        admitted = record["decision"] != "deny"
+        way = self._made.get((admitted, *key))
+        if way is None:
+            if len(self._made) >= MAX_WAYS:
+                self._made.clear()
+            way = self._made[admitted, *key] = self._way(record)
+        return way
+
+    def _way(self, record: Record) -> _Way:
+        chain = _knowing(self._chain, record["tool"], record.get("known"))
+        plan = chain.plan(record["tool"])
+        tool = plan.tool
+        retryable = record.get("retryable_declared", tool.retryable)
+        said = {
+            name: record.get(name, getattr(tool, name)) for name in ("stable", "idempotent", "polling", "read_only")
+        }
+        # Records of before there were estimates say one only of what was admitted.
+        cost = record.get("estimate", plan.cost if record["decision"] == "deny" else record["cost"])
+        tool = replace(tool, retryable=retryable, **said)
+        return _Way(
+            chain, replace(plan, tool=tool, cost=cost, timeout_ms=record["timeout_ms"], changes=record["mutates"])
+        )
+
+
+_DECLARED: Final = (
+    *("tool", "known", "stable", "idempotent", "polling", "read_only", "retryable_declared"),
+    *("estimate", "cost", "timeout_ms", "mutates"),
+)
+
+
+def _knowing(chain: Chain, tool: str, known: bool | None) -> Chain:  # noqa: FBT001
+    """
+    *chain* where the tools that a session named hold *tool*, or do not; None: none were named.
+    """
+    if known and (chain.known is None or tool not in chain.known):
+        return chain.with_tools([Tool(name=tool)])
+    if known is False and chain.known is None:
+        return chain.with_tools([Tool(name=f"not {tool}")])
+    return chain
+
+
 def _begin_again(state: SessionState) -> None:
     fresh = SessionState()
     for field in fields(state):
@@ -74,7 +143,8 @@ def _begin_again(state: SessionState) -> None:
 
 
 def _replay_life(chain: Chain, records: Iterable[Record], state: SessionState) -> Iterator[Replayed]:
-    decisions: dict[int, Decision] = {}
+    decisions: dict[int, tuple[Decision, _Way]] = {}
+    ways = _Ways(chain)
     for record in records:
         event, n, now = record["event"], record["n"], record["ts_ms"]
         if event == "expire":
@@ -84,14 +154,17 @@ def _replay_life(chain: Chain, records: Iterable[Record], state: SessionState) -
             raise SessionError(f"the records of `{record['session_id']}` have a gap before event {n}")
         if event == "open" and "limits" in record:
             chain = chain.with_budget(**settings_of(dict(record["limits"])))
+            ways = _Ways(chain)
         if event == "call":
-            decision = decide(chain, _call(record), state, now, claim=record["claimed"])
-            decisions[n] = decision
+            way = ways.of(record)
+            decision = decide(way.chain, _call(record), state, now, record["claimed"], way.plan)
+            decisions[n] = decision, way
             yield Replayed(record, decision)
         elif event == "settle":
             settled = decisions.get(record["call_n"])
             if settled is not None:
-                complete(chain, settled, _prepared(record), state, now)
+                decision, way = settled
+                complete(way.chain, decision, _prepared(record), state, now, way.plan, _advised(record))
             elif record["late"]:
                 # Of another life: its number is all that it has here.
                 touch(state, now)
@@ -129,7 +202,13 @@ def _prepared(record: Record) -> Prepared:
     return Prepared(outcome, None, evidence, own)
 
 
-def _apply(chain: Chain, state: SessionState, record: Record, decisions: Mapping[int, Decision]) -> None:
+def _advised(record: Record) -> Advised | None:
+    if record.get("model_version") is None:
+        return None
+    return Advised(bool(record["retryable"]), record["wait_ms"], record["max_retries_remaining"] or 0)
+
+
+def _apply(chain: Chain, state: SessionState, record: Record, decisions: Mapping[int, tuple[Decision, "_Way"]]) -> None:
     now = record["ts_ms"]
     match record["event"]:
         case "turn":
@@ -139,7 +218,8 @@ def _apply(chain: Chain, state: SessionState, record: Record, decisions: Mapping
         case "request":
             transitions.start_request(chain, state, now)
         case "claim":
-            decide(chain, decisions[record["call_n"]].call, state, now, claim=True)
+            decision, way = decisions[record["call_n"]]
+            decide(way.chain, decision.call, state, now, True, way.plan)  # noqa: FBT003
         case "extend":
             transitions.raise_limits(chain, state, now, dict(record["amounts"]))
         case "reserve" if record.get("more"):

@@ -51,6 +51,7 @@ class Entry:
     """After a failure: when a retry may run."""
     retries_left: int = 0
     """After a failure: how many more identical calls are a retry; 0 after a success or a lasting failure."""
+    explored: bool = False  # a retry of it is advised only to learn from what comes of it
 
 
 @dataclass(slots=True)
@@ -336,8 +337,7 @@ def settle(state: SessionState, pending: Pending, outcome: Outcome, result_hash:
     state.held_tokens -= pending.tokens
     state.cost += pending.cost if outcome.cost is None else outcome.cost
     state.tokens += pending.tokens if outcome.tokens is None else outcome.tokens
-    entry = pending.entry
-    entry.result_hash = result_hash
+    entry, pending.entry.result_hash = pending.entry, result_hash
     failed = outcome.error_type is not None
     entry.status, entry.error_type = "error" if failed else "ok", outcome.error_type
     # A call from before the streak says nothing of it, though it be of the same tool.

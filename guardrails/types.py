@@ -37,6 +37,7 @@ ErrorType = Literal[
 ERROR_TYPES: Final[tuple[ErrorType, ...]] = get_args(ErrorType)
 
 NextAction = Literal["retry", "fix_arguments", "fix_precondition", "ask_user", "give_up"]
+RetrySource = Literal["agent", "policy", "explore"]
 Mode = Literal["enforce", "observe", "off"]
 
 MICRO: Final = 1_000_000

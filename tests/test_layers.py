@@ -24,7 +24,7 @@ LAYERS: list[set[str]] = [
     {"record"},
     {"replay"},
     # Above: pure. Below: clocks, locks, threads, files.
-    {"logs", "call_id", "results", "stores", "sinks", "running", "policy_check", "policy_file", "registry", "feature_file"},
+    {"logs", "call_id", "results", "stores", "sinks", "running", "policy_check", "policy_file", "registry", "feature_file", "model_files"},
     {"readers", "prices"},
     {"policy"},
     {"recorder"},

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
 
+from ..retries.serving import Retried
 from ..tool import Tool
 from ..types import Denial, Mode, Nudge, Outcome, ToolCall
 
@@ -42,6 +43,8 @@ class Facts:
     """Once the call is done: how long it took."""
     known: frozenset[str] | None = None
     """The tools there are; None: nobody said."""
+    retried: Retried | None = None
+    """Of a failure, where models are loaded: what they are asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +84,12 @@ class Guard:
         Which of `spent` and `turn_spent` a call can bring about; only they are asked after one.
         """
         return ("spent", "turn_spent")
+
+    def applies(self, tool: Tool) -> bool:
+        """
+        Whether it may have anything to say of calls of *tool*, by what the tool declares. Asked once for each tool.
+        """
+        return True
 
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
         """

@@ -24,6 +24,7 @@ from ..tool import Tool
 from ..units import Glob
 from ..usage import Price
 from .messages import known_code, known_numbers, with_codes
+from .paths import place_models
 
 
 if typing.TYPE_CHECKING:
@@ -151,10 +152,13 @@ def load_document(source: str | PathLike[str], guards: Iterable[Guard] = ()) -> 
 
     Raises PolicyError with every mistake.
     """
-    from . import load
+    from . import read, validate
 
     own = tuple(dict.fromkeys(type(guard) for guard in guards if isinstance(guard, Guard)))
-    data = load(source, adapter=adapter(own), other_names=other_names())
+    document = read(source, other_names=other_names())
+    data = validate(document, adapter(own))
+    if document.root is not None:
+        place_models(data, document.root)
     return {"name": str(source), **settings(data)}
 
 

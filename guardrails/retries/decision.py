@@ -199,3 +199,13 @@ class Decider:
         if "since" in levels:
             levels["since"] = spec.by_name["since"].level(since)
         return Context(spec.encode_context(levels), since, None)
+
+
+def decider_of(model: RetryModel, stakes: Stakes) -> Decider:
+    """
+    The decisions of *model* at *stakes*, the same object each time.
+    """
+    known: Decider | None = model.deciders.get(stakes)
+    if known is None:
+        known = model.deciders.setdefault(stakes, Decider(model, stakes))
+    return known

@@ -68,6 +68,8 @@ class RetryModel:
     sha256: str
     body: Mapping[str, Any] = field(repr=False)
     """All that the file says."""
+    deciders: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
+    """What it says at certain stakes; see `decision.decider_of`."""
 
     @property
     def name(self) -> str:

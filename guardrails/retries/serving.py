@@ -1,0 +1,60 @@
+"""
+What a chain knows of learned models: those that are loaded now, by the name that a policy gives them.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from .context import Settled
+from .model import RetryModel
+
+
+class Models:
+    """
+    The models of a policy. Whoever loads them replaces *loaded* as a whole; whoever decides reads it once.
+    """
+
+    __slots__ = ("loaded",)
+
+    def __init__(self, loaded: Mapping[str, RetryModel] | None = None) -> None:
+        self.loaded: Mapping[str, RetryModel] = loaded or {}
+
+
+NO_MODELS: Final = Models()
+
+
+class Judged(NamedTuple):
+    """
+    What a model was asked about a failure, and what it said: for the record.
+    """
+
+    context: int
+    p: float
+    """Success of the same call after the wait that is advised."""
+    model: str
+    spec_version: int
+    explored: bool = False
+    """It would not have paid, and is advised all the same, to learn from what comes of it."""
+
+
+class Advised(NamedTuple):
+    """
+    A verdict that was recorded: what a replay goes by, since models change.
+    """
+
+    retryable: bool
+    wait_ms: int | None
+    retries: int
+
+
+class Retried(NamedTuple):
+    """
+    What a guard may know of a failure beside its outcome.
+    """
+
+    models: Mapping[str, RetryModel]
+    trail: tuple[Settled, ...]
+    """Calls that were over before it, oldest first."""
+    failure: Settled
+    elapsed_ms: int
+    advised: Advised | None = None
