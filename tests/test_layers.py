@@ -18,10 +18,10 @@ LAYERS: list[set[str]] = [
     {"tool", "tool_call", "state", "envelope", "envelope_text"},
     {"packing", "guards", "amounts"},
     {"chain", "turns", "loop"},
-    {"exhaustion", "digest"},
+    {"exhaustion", "digest", "found", "scope_state"},
     {"decide", "transitions"},
     {"complete"},
-    {"record"},
+    {"record", "scopes"},
     {"replay"},
     # Above: pure. Below: clocks, locks, threads, files.
     {"logs", "call_id", "results", "stores", "sinks", "running", "policy_check", "policy_file", "registry", "feature_file", "model_files"},
@@ -32,7 +32,7 @@ LAYERS: list[set[str]] = [
     {"calls"},
     {"session"},
     {"wrapping", "testing", "integrations", "judge", "policy_cases", "learning"},
-    {"demo", "conversations"},
+    {"demo", "conversations", "agent"},
     {"cli"},
     {"__main__"},
 ]

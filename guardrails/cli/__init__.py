@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from . import demo, policy, policy_test, replay
+from . import demo, policy, policy_test, replay, run
 
 
 __all__ = ["app"]
@@ -23,6 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command("demo")(demo.demo)
+app.command("run")(run.run)
 app.command("replay")(replay.replay)
 policy.app.command("test")(policy_test.policy_test)
 app.add_typer(policy.app, name="policy")

@@ -2,7 +2,7 @@
 One kept conversation: a list of its messages that only grows, each on the disk before the list has it.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Self, SupportsIndex
 
@@ -28,6 +28,8 @@ class Conversation(list[dict[str, Any]]):
         self.wire: Wire = wire
         self.settings = dict(settings)
         """What its maker kept beside it: model, policy, and so on."""
+        self.watch: Callable[[dict[str, Any]], object] | None = None
+        """Told of each message once it is kept."""
         self._file = file
         self._row = row
         self._claim = claim
@@ -60,7 +62,11 @@ class Conversation(list[dict[str, Any]]):
         if not self._claim.held:
             raise ConversationError(f"the conversation `{self.id}` was closed: resume it to go on")
         self._file.append(self._row, len(self), round(self._clock() * 1000), texts)
-        super().extend(map(parsed, texts))
+        kept = [parsed(text) for text in texts]
+        super().extend(kept)
+        if self.watch is not None:
+            for item in kept:
+                self.watch(item)
 
     def insert(self, index: SupportsIndex, item: Any) -> None:
         """

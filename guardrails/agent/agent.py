@@ -1,0 +1,162 @@
+"""
+One conversation of an agent, started or taken up again, and run until the model answers.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+from ..conversations import Conversation, Conversations
+from ..conversations.repair import Repaired, repair
+from ..integrations.conversation import WIRES
+from ..integrations.openai import run
+from ..logs import log
+from ..loop import LoopResult
+from ..policy import Policy
+from ..registry import Registry
+from .endpoint import client_of
+from .own_tools import load_tools
+from .settings import AgentError, Settings
+from .view import View, status_line
+
+
+INSTRUCTIONS: Final = (
+    "You are an agent. Work on the user's task with your tools, step by step, until it is done; then answer in plain text, "
+    "without a tool call. The result of a call is a JSON object whose `status` says how it went. Where a call was refused or "
+    "failed, do what its hint says; do not repeat it unchanged. Your workspace is the folder {workspace}."
+)
+GO_ON: Final = "Go on with the task: its limits were raised."
+
+
+class Prepared(NamedTuple):
+    """
+    What is needed before a conversation is touched: so that no mistake leaves one behind.
+    """
+
+    settings: Settings
+    policy: Policy
+    tools: tuple[Registry, ...]
+
+
+def prepare(settings: Settings) -> Prepared:
+    """
+    Load the policy and the tools. Raises PolicyError or AgentError with all that is wrong.
+    """
+    policy = Policy.load(settings.policy)
+    registries = tuple(load_tools(file) for file in settings.tools)
+    return Prepared(settings, policy, registries)
+
+
+class Agent:
+    """
+    The conversation *chat* with its session, tools and view; made by `started` or `resumed`.
+    """
+
+    def __init__(
+        self, kept: Conversations, chat: Conversation, prepared: Prepared, view: View, records: str | None
+    ) -> None:
+        self.chat = chat
+        self.settings = prepared.settings
+        self.repaired: list[Repaired] = []
+        self.view = view
+        self._tools = prepared.tools
+        self._wire = WIRES[chat.wire]
+        self.session = prepared.policy.session(chat.id, store=kept.store, records=records, on_decision=view.decided)
+        view.status = self.status
+        chat.watch = view.kept
+
+    @property
+    def offered(self) -> str:
+        """
+        How many tools there are, for a person.
+        """
+        count = len({name for registry in self._tools for name in registry.entries})
+        return "1 tool" if count == 1 else f"{count or 'no'} tools"
+
+    def status(self) -> str:
+        """
+        What is used and what is left.
+        """
+        session = self.session
+        return status_line(session.progress, session.cost_usd, session.unpriced, self.view.denied)
+
+    def extend(self, amounts: Mapping[str, Any]) -> None:
+        """
+        Raise the session's limits by *amounts*; none forgives refused turns and blown growth caps. Logged and recorded.
+
+        Raises SessionError for what is no limit, or one that the policy does not set.
+        """
+        self.session.extend(**amounts)
+        said = ", ".join(f"{name} by {amount}" for name, amount in amounts.items()) or "refused turns forgiven"
+        log.info("limits raised", extra={"session": self.session.id, "amounts": dict(amounts)})
+        self.view.say(f"limits raised: {said}; {self.status()}")
+
+    def take_up(self, task: str | None, *, extended: bool) -> None:
+        """
+        Answer what a killed process left open, and say to the model what is to be done now.
+
+        Raises AgentError where that is nothing, or the session is exhausted.
+        """
+        self.repaired = repair(self.chat, self._wire, self.session)
+        for call in self.repaired:
+            self.view.say(f"   {call.tool} ({call.id}) was interrupted; it is not run again")
+        if task is None and not self._answered():
+            return
+        cause = self.session.exhausted_by
+        if cause is not None:
+            raise AgentError(f"the session is exhausted ({cause}): go on with `{how_to_go_on(cause)}`")
+        if task is None and not extended:
+            raise AgentError(
+                f"the conversation `{self.chat.id}` has its answer: give it another task, or raise a limit"
+            )
+        self.chat.append({"role": "user", "content": GO_ON if task is None else task})
+
+    def run(self) -> LoopResult:
+        """
+        Let the model work until it answers. Raises AgentError where the endpoint fails; the conversation is kept.
+        """
+        with self.session, client_of(self.settings.base_url) as client:
+            return run(
+                client,
+                self.session,
+                model=self.settings.model,
+                messages=self.chat,
+                tools=self._tools,
+                wire=self.chat.wire,
+                max_tool_iterations=self.settings.max_iterations,
+            )
+
+    def _answered(self) -> bool:
+        """
+        The last word is the model's, and no call.
+        """
+        if not self.chat:
+            return False
+        last = self.chat[-1]
+        return last.get("role") == "assistant" and not any(self._wire.calls_of(last))
+
+
+@contextmanager
+def started(
+    kept: Conversations, prepared: Prepared, task: str, view: View, *, records: str | None = None, id: str | None = None
+) -> Iterator[Agent]:
+    """
+    An agent with a new conversation.
+    """
+    settings = prepared.settings
+    said = [
+        {"role": "system", "content": INSTRUCTIONS.format(workspace=settings.workspace)},
+        {"role": "user", "content": task},
+    ]
+    with kept.start(id, wire=settings.wire, messages=said, settings={**settings.to_dict(), "task": task[:200]}) as chat:
+        yield Agent(kept, chat, prepared, view, records)
+
+
+def how_to_go_on(cause: str | None) -> str:
+    """
+    The option, or the task, that lets a conversation go on which *cause* has ended.
+    """
+    guard, _, name = (cause or "").partition(".")
+    if guard == "loop":
+        return '"go on"'
+    return f"--extend {name}=AMOUNT" if guard == "budget" else "--forgive"

@@ -1,0 +1,48 @@
+"""
+The openai client for an endpoint, and what its failures mean for a person.
+"""
+
+import os
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from .settings import AgentError
+
+
+if TYPE_CHECKING:
+    from openai import OpenAI
+
+
+@contextmanager
+def client_of(base_url: str | None) -> Iterator["OpenAI"]:
+    """
+    A client of the endpoint *base_url* (None: OpenAI's), with the key that OPENAI_API_KEY holds.
+
+    Raises AgentError where openai is not installed, a key is needed, or the endpoint fails while the client is in use.
+    """
+    openai = _openai()
+    key = os.environ.get("OPENAI_API_KEY")
+    if not key and not base_url and not os.environ.get("OPENAI_BASE_URL"):
+        raise AgentError("set OPENAI_API_KEY, or name an endpoint that needs no key with `--base-url`")
+    try:
+        with openai.OpenAI(base_url=base_url, api_key=key or "-") as client:
+            yield client
+    except openai.APIConnectionError as error:
+        cause = error.__cause__ or error
+        raise AgentError(f"the endpoint `{base_url or client.base_url}` cannot be reached: {cause}") from error
+    except openai.APIStatusError as error:
+        raise AgentError(f"the endpoint refused (HTTP {error.status_code}): {error.message}") from error
+    except openai.OpenAIError as error:
+        raise AgentError(f"the endpoint failed: {error}") from error
+
+
+def _openai() -> Any:
+    try:
+        import openai
+    except ImportError as error:
+        if error.name != "openai":
+            raise AgentError(f"the openai client cannot be imported: {error}") from error
+        raise AgentError('this needs the openai client: pip install "toolcall-guardrails[openai]"') from None
+    return openai

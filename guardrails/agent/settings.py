@@ -1,0 +1,67 @@
+"""
+What an agent is run with, and how a resumed one finds it again.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from ..errors import GuardrailsError
+from ..loop import MAX_TOOL_ITERATIONS
+
+
+class AgentError(GuardrailsError):
+    """
+    An agent cannot be started or go on; the message says what it needs.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """
+    Kept beside the conversation, but for the key, which stays in the environment.
+    """
+
+    model: str
+    base_url: str | None = None
+    """None: OpenAI's own endpoint, or that of OPENAI_BASE_URL."""
+    policy: str = "default"
+    """A file, or the name of a shipped policy."""
+    wire: Literal["chat", "responses"] = "chat"
+    workspace: str = "."
+    tools: tuple[str, ...] = ()
+    """Python files that define tools."""
+    max_iterations: int = MAX_TOOL_ITERATIONS
+
+    @classmethod
+    def kept(cls, settings: Mapping[str, Any], given: Mapping[str, Any]) -> Self:
+        """
+        What was kept, with what is *given* now in its place. Raises AgentError where no model is named.
+        """
+        known = {field.name for field in fields(cls)}
+        merged = {**settings, **{name: value for name, value in given.items() if value is not None}}
+        if not merged.get("model"):
+            raise AgentError("name a model with `--model`")
+        merged["tools"] = tuple(merged.get("tools") or ())
+        return cls(**{name: value for name, value in merged.items() if name in known})
+
+    def anywhere(self) -> Self:
+        """
+        The same with absolute paths, so that it can be resumed from another folder.
+        """
+        policy = self.policy
+        if Path(policy).is_file():
+            policy = str(Path(policy).resolve())
+        return replace(
+            self,
+            policy=policy,
+            workspace=str(Path(self.workspace).resolve()),
+            tools=tuple(str(Path(file).resolve()) for file in self.tools),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        As JSON has it.
+        """
+        return asdict(self)

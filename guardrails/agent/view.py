@@ -1,0 +1,139 @@
+"""
+What a person sees while an agent works: its calls, what was refused, what is left. On stderr, so that stdout is the answer.
+"""
+
+import json
+import shutil
+import sys
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, Final, TextIO
+
+from ..decide import Decision
+
+
+_CLEAR: Final = "\r\x1b[K"
+_SHOWN: Final = 100
+"""Characters of arguments, texts and messages in a line."""
+
+
+class View:
+    """
+    Lines as things happen; on a terminal there is a line below them that says what is used and left.
+
+    *progress* tells that, and *cost_usd* (None: unknown) what was spent. A stderr that is gone stops nothing.
+    """
+
+    def __init__(self, stream: TextIO | None = None, *, live: bool | None = None, quiet: bool = False) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._live = (self._stream.isatty() if live is None else live) and not quiet
+        self._quiet = quiet
+        self.denied = 0
+        self.status: Callable[[], str] = str
+        """The line of what is used and left."""
+
+    def say(self, line: str) -> None:
+        """
+        One line that stays.
+        """
+        self._write(f"{_CLEAR if self._live else ''}{_clean(line)}\n")
+        self._draw()
+
+    def decided(self, decision: Decision) -> None:
+        """
+        A call was admitted or refused.
+        """
+        call = decision.call
+        if decision.allowed:
+            self.say(f"-> {call.tool} {_short(_json(call.arguments))}")
+            return
+        self.denied += 1
+        denial = decision.denial
+        said = "" if denial is None else f"{denial.code}: {denial.message}"
+        self.say(f"!! {call.tool} {_short(_json(call.arguments))} denied, {_short(said, 2 * _SHOWN)}")
+
+    def kept(self, item: dict[str, Any]) -> None:
+        """
+        A message was kept: a result, or what the model said beside its calls.
+        """
+        if item.get("role") == "tool" or item.get("type") == "function_call_output":
+            outcome = _outcome(item.get("content") or item.get("output"))
+            if outcome:
+                self.say(f"   {outcome}")
+        elif item.get("tool_calls") or item.get("type") == "function_call":
+            if not self._live:
+                self.say(f"   [{self.status()}]")
+            if item.get("content"):
+                self.say(f"   {_short(str(item['content']), 2 * _SHOWN)}")
+
+    def end(self) -> None:
+        """
+        Take the status line away.
+        """
+        if self._live:
+            self._write(_CLEAR)
+            self._live = False
+
+    def _draw(self) -> None:
+        if self._live:
+            width = shutil.get_terminal_size().columns - 1
+            self._write(f"{_CLEAR}{_clean(self.status())[:width]}")
+
+    def _write(self, text: str) -> None:
+        if self._quiet:
+            return
+        with suppress(OSError, ValueError):
+            self._stream.write(text)
+            self._stream.flush()
+
+
+def status_line(progress: dict[str, Any], cost_usd: float, unpriced: int, denied: int) -> str:
+    """
+    What is used and what is left: `3 calls (17 left), $0.0012 ($0.9988 left), 1 denied`.
+    """
+    calls = progress.get("calls_used", 0)
+    parts = [_used(f"{calls} call{'' if calls == 1 else 's'}", progress.get("calls_left"))]
+    left = progress.get("cost_left_usd")
+    parts.append(_used(f"${cost_usd:.4f}", None if left is None else f"${left:.4f}"))
+    if unpriced:
+        parts.append(f"{unpriced} response{'' if unpriced == 1 else 's'} of unknown price")
+    for name, unit in (("turns_left", "turns"), ("tokens_left", "tokens"), ("seconds_left", "s")):
+        if name in progress:
+            parts.append(f"{progress[name]} {unit} left")
+    parts.append(f"{denied} denied")
+    return ", ".join(parts)
+
+
+def _used(said: str, left: object) -> str:
+    return said if left is None else f"{said} ({left} left)"
+
+
+def _outcome(content: object) -> str:
+    try:
+        envelope = json.loads(content) if isinstance(content, str) else None
+    except ValueError:
+        envelope = None
+    if not isinstance(envelope, dict):
+        return f"   {_short(str(content))}"
+    status = envelope.get("status")
+    if status == "error":
+        return f"error, {envelope.get('error_type')}: {_short(str(envelope.get('error_message', '')))}"
+    if status in ("denied", "limit_reached", "duplicate_call_blocked", "validation_error"):
+        return ""
+    limit = envelope.get("limit_message")
+    return f"ok{f', {_short(str(limit))}' if limit else ''}"
+
+
+def _json(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _short(text: str, longest: int = _SHOWN) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _clean(text: str) -> str:
+    # What tools and models wrote must not steer a terminal.
+    return "".join(char if char.isprintable() else "?" for char in text)

@@ -1,0 +1,365 @@
+"""
+`guardrails run`: an agent from the command line, kept, limited, resumed (B4, D10), against the scripted server.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from typer.testing import CliRunner, Result
+
+from guardrails.cli import app
+from guardrails.conversations import Conversations
+from guardrails.sinks import read
+from guardrails.testing.scripted_openai import Calls, Fail, Reply, ScriptedOpenAI, Text, Usage, call, obeying
+
+
+TOOLS = '''
+import time
+
+def look_up(city: str) -> str:
+    """Look up a city."""
+    with open({log!r}, "a") as file:
+        file.write(city + "\\n")
+    if city == "slow":
+        print("running", flush=True)
+        time.sleep(60)
+    return "rain in " + city
+'''
+POLICY = "version: 1\nextends: default\nbudget: {max_calls: 2}\n"
+
+
+@pytest.fixture(autouse=True)
+def loopback(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "tools.py").write_text(TOOLS.format(log=str(tmp_path / "looked_up")))
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    return tmp_path
+
+
+def run(*arguments: object, **options: Any) -> Result:
+    return CliRunner().invoke(app, ["run", *map(str, arguments)], **options)
+
+
+def options(server: ScriptedOpenAI, files: Path, *more: object) -> list[object]:
+    return ["--base-url", server.base_url, "--model", "gpt-5-mini", "--tools", files / "tools.py", *more]
+
+
+def cities(*names: str) -> list[Reply]:
+    return [Calls(call("look_up", {"city": name})) for name in names]
+
+
+def looked_up(files: Path) -> list[str]:
+    log = files / "looked_up"
+    return log.read_text().split() if log.exists() else []
+
+
+def kept_id(shown: Result) -> str:
+    return next(line.split()[1].rstrip(":") for line in shown.stderr.splitlines() if line.startswith("conversation "))
+
+
+@pytest.mark.parametrize("wire", ["chat", "responses"])
+def test_the_answer_goes_to_stdout_and_what_happened_to_stderr(files: Path, wire: str) -> None:
+    with ScriptedOpenAI([*cities("Kyoto"), Text("It rains.", Usage(1_000, 100))]) as server:
+        shown = run("weather?", *options(server, files, "--wire", wire))
+        assert (shown.exit_code, shown.stdout) == (0, "It rains.\n"), shown.output
+    assert server.refused == []
+    said = shown.stderr.splitlines()
+    assert said[0].endswith(": gpt-5-mini, policy default, 1 tool")
+    assert '-> look_up {"city": "Kyoto"}' in said
+    assert "   ok" in said
+    assert said[-1].startswith("1 call (999 left), $0.0005, ")
+    assert said[-1].endswith(", 0 denied")
+    assert "\x1b" not in shown.stderr
+    sent = server.requests[0].get("messages") or server.requests[0]["input"]
+    assert [message["role"] for message in sent] == ["system", "user"]
+    assert str(Path.cwd()) in sent[0]["content"]
+
+
+@pytest.mark.parametrize("wire", ["chat", "responses"])
+def test_b4_a_limit_ends_it_with_an_answer_and_an_extended_one_goes_on(files: Path, wire: str) -> None:
+    # The third request is the one without tools.
+    script = obeying(
+        [*cities("Kyoto", "Nara", "-", "Osaka"), Text("All three.")], "Two of three: the limit is reached."
+    )
+    with ScriptedOpenAI(script) as server:
+        first = run("weather?", *options(server, files, "--policy", files / "policy.yaml", "--wire", wire, "--json"))
+        assert first.exit_code == 1, first.output
+        told = json.loads(first.stdout)
+        assert (told["ended"], told["code"]) == ("forced", "budget.max_calls")
+        assert told["answer"] == "Two of three: the limit is reached."
+        assert told["resume"] == f"guardrails run --resume {told['id']}"
+
+        refused = run("--resume", told["id"], "and Osaka?")
+        assert refused.exit_code == 2
+        assert "exhausted (budget.max_calls): go on with `--extend max_calls=AMOUNT`" in refused.stderr
+        refused = run("--resume", told["id"], "--extend", "max_cost_usd=1")
+        assert "the policy sets no limit `max_cost_usd`" in refused.stderr
+
+        # Model, endpoint, policy and tools are those that were kept.
+        second = run("--resume", told["id"], "--extend", "max_calls=20")
+        assert (second.exit_code, second.stdout) == (0, "All three.\n"), second.output
+        assert "limits raised: max_calls by 20; 2 calls (20 left)" in second.stderr
+    assert server.refused == []
+    assert looked_up(files) == ["Kyoto", "Nara", "Osaka"]
+    sent = server.requests[-1].get("messages") or server.requests[-1]["input"]
+    users = [message["content"] for message in sent if message.get("role") == "user"]
+    assert users == ["weather?", "Go on with the task: its limits were raised."]
+    records = list(read(files / "state" / "guardrails" / "conversations.jsonl"))
+    assert [r["amounts"] for r in records if r["event"] == "extend"] == [{"max_calls": 20}]
+    assert [record["n"] for record in records] == list(range(1, len(records) + 1))
+
+
+def test_without_a_terminal_a_denied_call_is_a_line_with_its_reason(files: Path) -> None:
+    script = obeying([*cities("Kyoto", "Kyoto", "Kyoto"), Text("Rain.")], "Rain.")
+    policy = files / "strict.yaml"
+    policy.write_text("version: 1\nextends: default\nduplicates: {rule: always, window: 5}\n")
+    with ScriptedOpenAI(script) as server:
+        shown = run("weather?", *options(server, files, "--policy", policy))
+    assert "denied, duplicates.window: This exact look_up call was already made" in " ".join(shown.stderr.split())
+    assert "2 denied" in shown.stderr.splitlines()[-1]
+    assert looked_up(files) == ["Kyoto"]
+
+
+@pytest.mark.parametrize(
+    ("given", "internal"),
+    [
+        ("max_calls=3", {"max_calls": 3}),
+        ("max_tool_calls=3", {"max_calls": 3}),
+        ("max_turns=4", {"max_turns": 4}),
+        ("max_tool_turns=4", {"max_turns": 4}),
+        ("max_tokens=500", {"max_tokens": 500}),
+        ("max_cost_usd=0.25", {"max_cost": 250_000}),
+        ("max_total_cost_usd=1", {"max_cost": 1_000_000}),
+        ("max_elapsed=10m", {"max_elapsed": 600_000}),
+        ("max_elapsed=90", {"max_elapsed": 90_000}),
+        ("max_calls=1,max_turns=2", {"max_calls": 1, "max_turns": 2}),
+    ],
+)
+def test_every_budget_can_be_extended(files: Path, given: str, internal: dict[str, int]) -> None:
+    policy = files / "all.yaml"
+    policy.write_text(
+        "version: 1\nextends: default\n"
+        "budget: {max_calls: 9, max_turns: 9, max_tokens: 900000, max_cost_usd: 1, max_elapsed: 1h}\n"
+    )
+    with ScriptedOpenAI([Text("one"), Text("two")]) as server:
+        told = json.loads(run("say", *options(server, files, "--policy", policy, "--json")).stdout)
+        shown = run("--resume", told["id"], "--extend", given, "again")
+        assert shown.exit_code == 0, shown.output
+    records = list(read(files / "state" / "guardrails" / "conversations.jsonl"))
+    assert [record["amounts"] for record in records if record["event"] == "extend"] == [internal]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ([], "say what the agent is to do"),
+        (["  "], "say what the agent is to do"),
+        (["task"], "name a model"),
+        (["task", "--model", "m"], "set OPENAI_API_KEY"),
+        (["task", "--model", "m", "--extend", "max_calls=1"], "go with `--resume ID`"),
+        (["--resume", "x", "--extend", "max_call=1"], "`max_call` is no limit"),
+        (["--resume", "x", "--extend", "max_calls"], "takes LIMIT=AMOUNT"),
+        (["--resume", "x", "--extend", "max_calls=-1"], "at least 0"),
+        (["--resume", "x", "--extend", "max_calls=1.5"], "takes an amount, not `1.5`"),
+        (["--resume", "x", "--extend", "max_calls=1", "--extend", "max_calls=2"], "given twice"),
+        (["--resume", "x"], "no conversations are kept in"),
+        (["--list"], "no conversations are kept in"),
+        (["task", "--model", "m", "--wire", "grpc"], "chat or responses"),
+        (["task", "--model", "m", "--workspace", "/no/such"], "no folder"),
+        (["task", "--model", "m", "--policy", "no-such"], "no-such"),
+        (["task", "--model", "m", "--tools", "no-such.py"], "no-such.py` with tools"),
+    ],
+)
+def test_what_cannot_work_is_said_and_leaves_nothing_behind(arguments: list[str], why: str) -> None:
+    shown = run(*arguments)
+    assert shown.exit_code == 2
+    assert why in " ".join(shown.stderr.replace("│", " ").split())
+    assert "Traceback" not in shown.output
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("", "defines no tools"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("def x(:", "SyntaxError"),
+        ("import sys\ntools = [sys.exit, 3]", "tools.py"),
+        ("tools = [lambda: 1]", "tools.py"),
+    ],
+)
+def test_a_file_without_usable_tools_is_refused(files: Path, code: str, why: str) -> None:
+    (files / "tools.py").write_text(code)
+    shown = run("task", "--model", "m", "--base-url", "http://127.0.0.1:9", "--tools", files / "tools.py")
+    assert shown.exit_code == 2
+    assert why in shown.stderr
+    assert run("--list").exit_code in (0, 2)
+
+
+@pytest.mark.parametrize("reply", [Fail(400, message="no such model"), Fail(401, message="bad key")])
+def test_an_endpoint_that_refuses_leaves_a_conversation_that_can_go_on(files: Path, reply: Reply) -> None:
+    with ScriptedOpenAI([reply, Text("now")]) as server:
+        shown = run("task", *options(server, files))
+        assert shown.exit_code == 2
+        assert "the endpoint refused (HTTP" in shown.stderr
+        assert f"guardrails run --resume {kept_id(shown)}" in shown.stderr
+        again = run("--resume", kept_id(shown))
+        assert (again.exit_code, again.stdout) == (0, "now\n")
+        done = run("--resume", kept_id(shown))
+        assert done.exit_code == 2
+        assert "has its answer" in done.stderr
+
+
+def test_an_endpoint_that_is_not_there_is_named(files: Path) -> None:
+    with ScriptedOpenAI([]) as server:
+        gone = server.base_url
+    shown = run("task", "--base-url", gone, "--model", "m")
+    assert shown.exit_code == 2
+    assert f"`{gone}" in shown.stderr
+    assert "cannot be reached" in shown.stderr
+
+
+def test_the_loops_own_limit_is_told_and_a_new_task_goes_on(files: Path) -> None:
+    script = obeying([*cities("a", "b", "c"), Text("done")], "so far")
+    with ScriptedOpenAI(script) as server:
+        shown = run("task", *options(server, files, "--max-iterations", "2"))
+        assert (shown.exit_code, shown.stdout) == (1, "so far\n")
+        assert f'--resume {kept_id(shown)} "go on"' in shown.stderr
+        again = run("go on", "--resume", kept_id(shown))
+        assert (again.exit_code, again.stdout) == (0, "done\n"), again.output
+
+
+def test_refused_turns_can_be_forgiven(files: Path) -> None:
+    script = obeying([*cities("a", "a", "a", "a", "a", "a"), Text("done")], "so far")
+    policy = files / "strict.yaml"
+    policy.write_text("version: 1\nextends: default\nduplicates: {rule: always, window: 5}\n")
+    with ScriptedOpenAI(script) as server:
+        shown = run("task", *options(server, files, "--policy", policy))
+        assert (shown.exit_code, shown.stdout) == (1, "so far\n")
+        assert "ended by denials.max_turns_in_a_row" in shown.stderr
+        assert "--forgive" in shown.stderr
+        again = run("--resume", kept_id(shown), "--forgive")
+        assert again.exit_code == 0, again.output
+        assert "refused turns forgiven" in again.stderr
+
+
+def test_kept_conversations_are_listed(files: Path) -> None:
+    with ScriptedOpenAI([Text("one")]) as server:
+        name = kept_id(run("find out\nwhy", *options(server, files)))
+    shown = run("--list")
+    row = shown.stdout.splitlines()[1]
+    assert name in row
+    assert "gpt-5-mini" in row
+    assert "find out why" in row
+    [told] = json.loads(run("--list", "--json").stdout)["conversations"]
+    assert (told["id"], told["messages"], told["wire"]) == (name, 3, "chat")
+
+
+def test_an_unknown_id_is_refused_with_the_nearest(files: Path) -> None:
+    with ScriptedOpenAI([Text("one")]) as server:
+        name = kept_id(run("task", *options(server, files)))
+    shown = run("--resume", name[:-1] + "0", "more")
+    assert shown.exit_code == 2
+    assert f"did you mean `{name}`?" in shown.stderr
+
+
+def test_a_task_may_come_from_stdin_and_a_quiet_run_says_only_the_answer(files: Path) -> None:
+    with ScriptedOpenAI(lambda body, n: Text(body["messages"][-1]["content"])) as server:
+        shown = run("-", *options(server, files, "-q"), input="from a pipe")
+    assert (shown.stdout, shown.stderr) == ("from a pipe\n", "")
+
+
+def test_what_a_model_says_does_not_steer_the_terminal(files: Path) -> None:
+    with ScriptedOpenAI(
+        [Calls(call("look_up", '{"city": "\\u001b[2J"}'), text="\x1b]0;x\x07"), Text("\x1b[31mred")]
+    ) as server:
+        shown = run("task", *options(server, files))
+    assert "\x1b" not in shown.output
+
+
+# Killed and interrupted
+
+
+def agent(server: ScriptedOpenAI, files: Path) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-m", "guardrails", "run", "task", *map(str, options(server, files))]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
+    assert process.stdout is not None
+    assert process.stdout.readline() == "running\n", process.communicate()
+    return process
+
+
+def slow_turn() -> Callable[..., Reply]:
+    first = Calls(*(call("look_up", {"city": name}, id=f"call_{name}") for name in ("fast", "slow", "last")))
+    return lambda body, n: first if n == 0 else Text("All told.")
+
+
+def test_b4_a_run_that_is_killed_in_mid_turn_is_resumed_and_no_call_runs_twice(files: Path) -> None:
+    with ScriptedOpenAI(slow_turn()) as server:
+        process = agent(server, files)
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        [told] = json.loads(run("--list", "--json").stdout)["conversations"]
+        shown = run("--resume", told["id"], "--json")
+        assert shown.exit_code == 0, shown.output
+    assert server.refused == []
+    done = json.loads(shown.stdout)
+    assert done["interrupted"] == [
+        {"id": "call_slow", "tool": "look_up", "admitted": True},
+        {"id": "call_last", "tool": "look_up", "admitted": False},
+    ]
+    assert "look_up (call_slow) was interrupted; it is not run again" in shown.stderr
+    assert looked_up(files) == ["fast", "slow"]
+    results = [json.loads(m["content"]) for m in server.requests[-1]["messages"] if m["role"] == "tool"]
+    assert [said["status"] for said in results] == ["success", "error", "error"]
+    assert "may or may not have run" in results[1]["error_message"]
+    assert done["progress"]["calls_used"] == 2
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_b4_an_interrupted_run_says_how_to_go_on(files: Path, number: signal.Signals, code: int) -> None:
+    with ScriptedOpenAI(slow_turn()) as server:
+        process = agent(server, files)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=30)
+        assert process.returncode == code, said
+        assert "Traceback" not in said
+        *_, hint, command = said.splitlines()
+        assert "nothing is lost" in hint
+        shown = run(*command.split()[2:])
+        assert (shown.exit_code, shown.stdout) == (0, "All told.\n"), shown.output
+    assert server.refused == []
+    assert looked_up(files) == ["fast", "slow"]
+
+
+def test_two_processes_do_not_go_on_with_one_conversation(files: Path) -> None:
+    with ScriptedOpenAI([Text("one")]) as server:
+        name = kept_id(run("task", *options(server, files)))
+        path = files / "state" / "guardrails" / "conversations.db"
+        with Conversations(path) as kept, kept.resume(name):
+            shown = run("--resume", name, "more")
+    assert shown.exit_code == 2
+    assert "in use" in shown.stderr
+
+
+def test_its_files_are_its_owners_alone(files: Path) -> None:
+    with ScriptedOpenAI([Text("one")]) as server:
+        run("task", *options(server, files))
+    folder = files / "state" / "guardrails"
+    assert {file.name for file in folder.iterdir()} >= {"conversations.db", "conversations.jsonl"}
+    assert all(os.stat(file).st_mode & 0o077 == 0 for file in [folder, *folder.iterdir()])  # noqa: PTH116
