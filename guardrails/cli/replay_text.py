@@ -3,7 +3,7 @@ What `guardrails replay` prints for a person.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from guardrails.judge.result import Judgement, Tally
@@ -96,6 +96,8 @@ def exact_text(found: "Exactness") -> str:
     left = found.differing - len(found.first)
     lines += [f"  and {left:,} more"] if left > 0 else []
     lines += [f"{_plural(found.broken_lines, 'broken line')} skipped."] if found.broken_lines else []
+    lines += list(_not_judged(found.not_judged))
+    lines += list(_notices(found.notices))
     return printable("\n".join(lines))
 
 
@@ -208,26 +210,35 @@ def _ends(judgement: Judgement) -> Iterator[str]:
     """
     What was not judged, what was met on the way, and whether this is all.
     """
-    if judgement.not_judged:
-        reasons: dict[str, list[str]] = {}
-        for guard, reason in judgement.not_judged.items():
-            reasons.setdefault(reason, []).append(guard)
-        lines = [heading("Not judged")]
-        lines += [
-            paragraph(f"{', '.join(guards)}: {reason}", indent="  ", hanging="    ")
-            for reason, guards in reasons.items()
-        ]
-        yield "\n".join(lines)
-    if judgement.notices:
-        lines = [heading("Notices")]
-        lines += [paragraph(notice, indent="  ", hanging="    ") for notice in judgement.notices[:MAX_NOTICES]]
-        left = len(judgement.notices) - MAX_NOTICES
-        lines += [f"  and {left:,} more; --json has them"] if left > 0 else []
-        yield "\n".join(lines)
+    yield from _not_judged(judgement.not_judged)
+    yield from _notices(judgement.notices)
     if not judgement.finished:
         yield paragraph(
             "Interrupted: the figures are of what was read until then. With --checkpoint FILE it goes on there."
         )
+
+
+def _not_judged(guards_of: Mapping[str, str]) -> Iterator[str]:
+    if not guards_of:
+        return
+    reasons: dict[str, list[str]] = {}
+    for guard, reason in guards_of.items():
+        reasons.setdefault(reason, []).append(guard)
+    lines = [heading("Not judged")]
+    lines += [
+        paragraph(f"{', '.join(guards)}: {reason}", indent="  ", hanging="    ") for reason, guards in reasons.items()
+    ]
+    yield "\n".join(lines)
+
+
+def _notices(notices: Sequence[str]) -> Iterator[str]:
+    if not notices:
+        return
+    lines = [heading("Notices")]
+    lines += [paragraph(notice, indent="  ", hanging="    ") for notice in notices[:MAX_NOTICES]]
+    left = len(notices) - MAX_NOTICES
+    lines += [f"  and {left:,} more; --json has them"] if left > 0 else []
+    yield "\n".join(lines)
 
 
 def _stopped(tally: Tally) -> int:

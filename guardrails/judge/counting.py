@@ -2,6 +2,7 @@
 What a decision says of a recorded call, and how it adds to the figures.
 """
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple
 
@@ -34,10 +35,7 @@ def said_of(decision: Decision, tally: Tally, worth: Worth) -> Said:
     if decision.envelope is not None:
         return Said("deny", decision.denials[0].code, observed)
     if decision.nudges:
-        for code, _ in decision.nudges:
-            tally.nudged[code] += 1
-            if worth == "new" and code.startswith(REPEATS):
-                tally.wrong_nudges[code] += 1
+        _count((code for code, _ in decision.nudges), worth, tally.nudged, tally.wrong_nudges)
         return Said("nudge", decision.nudges[0][0], observed)
     return Said("allow", None, observed) if observed else ALLOWED
 
@@ -49,18 +47,13 @@ def count_denied(tally: Tally, code: str, worth: Worth, *, further: bool) -> Non
     if further:
         tally.after_exhaustion[code] += 1
     else:
-        tally.denied[code] += 1
-        if code.startswith(REPEATS):
-            if worth == "new":
-                tally.wrong[code] += 1
-            elif worth == "unknown":
-                tally.unknown[code] += 1
-        elif code.startswith(LIMITS):
+        _count((code,), worth, tally.denied, tally.wrong)
+        if code.startswith(LIMITS):
             tally.limit_stops[code] += 1
-    if worth == "second":
-        tally.stopped_second += 1
-    elif worth == "later":
-        tally.stopped_later += 1
+        elif worth == "unknown" and code.startswith(REPEATS):
+            tally.unknown[code] += 1
+    tally.stopped_second += worth == "second"
+    tally.stopped_later += worth == "later"
 
 
 def count_denied_without_cap(tally: Tally, code: str, worth: Worth, *, further: bool) -> None:
@@ -70,24 +63,25 @@ def count_denied_without_cap(tally: Tally, code: str, worth: Worth, *, further: 
     if further:
         tally.after_exhaustion_without_cap[code] += 1
     else:
-        tally.denied_without_cap[code] += 1
-        if worth == "new" and code.startswith(REPEATS):
-            tally.wrong_without_cap[code] += 1
-    if worth == "second":
-        tally.stopped_second_without_cap += 1
-    elif worth == "later":
-        tally.stopped_later_without_cap += 1
+        _count((code,), worth, tally.denied_without_cap, tally.wrong_without_cap)
+    tally.stopped_second_without_cap += worth == "second"
+    tally.stopped_later_without_cap += worth == "later"
 
 
 def count_observed(tally: Tally, codes: Iterable[str], worth: Worth) -> None:
     """
     A call that guards in observe mode would have denied.
     """
+    _count(codes, worth, tally.observed, tally.wrong_observed)
+    tally.observed_second += worth == "second"
+    tally.observed_later += worth == "later"
+
+
+def _count(codes: Iterable[str], worth: Worth, said: Counter[str], wrong: Counter[str]) -> None:
+    """
+    Add what was said of a call that was worth so much; it is *wrong* where it was said to repeat and brought something.
+    """
     for code in codes:
-        tally.observed[code] += 1
+        said[code] += 1
         if worth == "new" and code.startswith(REPEATS):
-            tally.wrong_observed[code] += 1
-    if worth == "second":
-        tally.observed_second += 1
-    elif worth == "later":
-        tally.observed_later += 1
+            wrong[code] += 1

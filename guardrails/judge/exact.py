@@ -5,28 +5,27 @@ The events of a session may be spread over files and stand in another order than
 temporary database; in memory is one session at a time.
 """
 
-import gzip
 import sqlite3
 import tempfile
-import zlib
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ..chain import Chain, Rule
+from ..chain import Chain
 from ..errors import GuardrailsError, SessionError
 from ..policy import Policy
+from ..readers import Report, open_lines
 from ..readers.parsing import parse_exactly
 from ..replay import Record, Replayed, replay
 from .inputs import Input
+from .lacking import no_arguments
 
 
 SHOWN: Final = 20
 """Differences that are told."""
 MAX_NUMBER: Final = 2**63
-_GZIP: Final = b"\x1f\x8b"
 _OWN: Final = frozenset({"schema_version", "event", "session_id", "n", "ts_ms"})
 _SCHEMA: Final = """
 CREATE TABLE events (
@@ -61,6 +60,10 @@ class Exactness:
     differing: int = 0
     """Calls that are decided otherwise, and sessions that cannot be replayed."""
     broken_lines: int = 0
+    notices: list[str] = field(default_factory=list)
+    """What was met on the way: files that are cut off, lines that are too long."""
+    not_judged: dict[str, str] = field(default_factory=dict)
+    """Guard to reason: what the records lack for it."""
     first: list[Difference] = field(default_factory=list)
 
     @property
@@ -99,9 +102,12 @@ def replayed(policy: Policy, files: Iterable[Input]) -> Exactness:
                 database.execute(f"PRAGMA {pragma}")
             database.execute(_SCHEMA)
             _store(database, files, found)
+            blind = 0
             for session_id, records in _sessions(database):
                 found.sessions += 1
+                blind += sum(map(_is_blind, records))
                 _replay(policy.chain, session_id, records, found)
+            found.not_judged = no_arguments(policy.chain, blind)
         except sqlite3.Error as error:
             raise SessionError(f"the records cannot be put in order: {error}") from None
         finally:
@@ -111,7 +117,7 @@ def replayed(policy: Policy, files: Iterable[Input]) -> Exactness:
 
 def _replay(chain: Chain, session_id: str, records: list[Record], found: Exactness) -> None:
     try:
-        for one in replay(_declaring(chain, records), records):
+        for one in replay(chain, records):
             found.calls += 1
             if not one.same:
                 found.differs(_difference(session_id, one))
@@ -122,45 +128,6 @@ def _replay(chain: Chain, session_id: str, records: list[Record], found: Exactne
             f"a record lacks or misstates {error}" if isinstance(error, KeyError) else f"a record is no good: {error}"
         )
         found.differs(Difference(session_id, None, None, said, "cannot be replayed"))
-
-
-def _declaring(chain: Chain, records: Iterable[Record]) -> Chain:
-    """
-    *chain* with what the records say of tools that were declared in code.
-    """
-    rules: dict[str, Rule] = {}
-    for record in records:
-        if record["event"] != "call" or record["tool"] in rules:
-            continue
-        name, plan = record["tool"], chain.plan(record["tool"])
-        declared: dict[str, Any] = {}
-        if record["polling"] != plan.tool.polling:
-            declared["polling"] = record["polling"]
-        if record["timeout_ms"] != plan.timeout_ms and record["timeout_ms"] is not None:
-            declared["timeout"] = record["timeout_ms"] / 1000
-        if record["decision"] != "deny" and record["cost"] != plan.cost:
-            declared["cost_usd"] = record["cost"] / 1_000_000
-        if record["mutates"] != plan.changes:
-            declared["read_only"] = not record["mutates"]
-        if declared:
-            rules[name] = Rule(match=(_literal(name),), declared=declared, guards={})
-    if not rules:
-        return chain
-    return Chain(
-        chain.guards,
-        tools=chain.tools.values(),
-        rules=[*chain.rules, *rules.values()],
-        mode=chain.mode,
-        on_error=chain.on_error,
-        left_out=chain.left_out,
-    )
-
-
-def _literal(name: str) -> str:
-    """
-    The glob that matches *name* and nothing else.
-    """
-    return "".join(f"[{sign}]" if sign in "*?[" else sign for sign in name)
 
 
 def _difference(session_id: str, one: Replayed) -> Difference:
@@ -209,20 +176,24 @@ def _events(file: Input, found: Exactness) -> Iterator[tuple[str, str, int, byte
     """
     (session id, life of its name, number, line) of each event in *file*.
     """
+    report = Report()
     try:
-        with Path(file.path).open("rb") as raw:
-            packed = raw.read(len(_GZIP)) == _GZIP
-            raw.seek(0)
-            for line in gzip.GzipFile(fileobj=raw) if packed else raw:
-                try:
-                    record = parse_exactly(line)
-                except ValueError:
-                    found.broken_lines += bool(line.strip())
-                    continue
-                if type(record) is dict and record.keys() >= _OWN and _is_placed(record):
-                    yield record["session_id"], str(record.get("run") or ""), record["n"], line
-    except (OSError, EOFError, zlib.error) as error:
-        raise SessionError(f"`{file.path}` cannot be read: {error}") from None
+        for line in open_lines(file.path, report):
+            try:
+                record = parse_exactly(line)
+            except ValueError:
+                found.broken_lines += bool(line.strip())
+                continue
+            if type(record) is dict and record.keys() >= _OWN and _is_placed(record):
+                yield record["session_id"], str(record.get("run") or ""), record["n"], line
+    except OSError as error:
+        raise SessionError(f"`{file.path}` cannot be read: {error.strerror or error}") from None
+    found.notices += report.notices
+
+
+def _is_blind(record: Record) -> bool:
+    erased = record.get("erased") if record["event"] == "call" else None
+    return type(erased) is list and any(str(path).startswith("arguments") for path in erased)
 
 
 def _is_placed(record: Record) -> bool:

@@ -76,6 +76,8 @@ class Judge:
         if way is None:
             way = lens.way(tool, call.read_only, call.polling)
         plan = way.plan
+        if call.arguments is None:
+            self._held.blind += 1
         track.calls = number = track.calls + 1
         track.last = call.call_index
         made = _made(call, str(number), plan)
@@ -278,7 +280,7 @@ def _made(call: RecordedCall, call_id: str, plan: Plan) -> ToolCall:
     The call as a guard sees it; its signature is the recorded one where arguments are not to be checked.
     """
     tool, arguments = call.tool, call.arguments
-    if plan.arguments is None:
+    if plan.arguments is None or arguments is None:
         if call.sig is not None:
             return ToolCall(tool, arguments, call_id, None, (call.sig + SIGN & SIG_BITS) - SIGN)
         if type(arguments) is dict:

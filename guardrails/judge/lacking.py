@@ -14,10 +14,27 @@ from ..guards.duplicates import Duplicates
 from ..guards.growth import Growth
 from ..guards.rate import Rate
 from ..guards.retryable import Retryable
+from ..guards.streak import Streak
+from ..guards.summary import Summary
 from ..guards.tool_filter import ToolFilter
+from ..guards.truncate import Truncate
 from ..guards.validation import Validation
 
 
+ARGUMENTLESS: Final = (
+    Budget,
+    Denials,
+    Duplicates,
+    Growth,
+    Rate,
+    Retryable,
+    Streak,
+    Summary,
+    ToolFilter,
+    Truncate,
+    Validation,
+)
+"""Guards that read no arguments: signatures and recorded problems are enough for them."""
 SHOWN: Final = 6
 """Sources that a reason names."""
 
@@ -37,6 +54,8 @@ class Held:
     """With their tokens."""
     unpriced: int = 0
     """Of them, without a cost and of a model without a price."""
+    blind: int = 0
+    """Calls whose arguments were not kept."""
 
     def to_list(self) -> list[int]:
         """
@@ -59,7 +78,7 @@ def not_judged(chain: Chain, held: Mapping[str, Held], *, specified: bool, stabl
         held,
         "no costs, nor prices in the policy,",
     )
-    lacks: dict[str, str | None] = {}
+    lacks: dict[str, str | None] = dict(no_arguments(chain, sum(each.blind for each in held.values())))
     for guard in _set(chain):
         match guard:
             case Budget():
@@ -95,6 +114,17 @@ def not_judged(chain: Chain, held: Mapping[str, Held], *, specified: bool, stabl
         elif setting in ("max_turns", "max_tool_turns", "max_tool_iterations"):
             lacks["tools.budget.max_turns"] = no_turns
     return {name: reason for name, reason in lacks.items() if reason is not None}
+
+
+def no_arguments(chain: Chain, calls: int) -> dict[str, str]:
+    """
+    The guards of *chain* that look at arguments, where *calls* calls were recorded without theirs.
+    """
+    if not calls:
+        return {}
+    ruled = {name for name, _ in _ruled(chain)} - {guard.name for guard in ARGUMENTLESS}
+    looking = {guard.name for guard in _set(chain) if not isinstance(guard, ARGUMENTLESS)}
+    return dict.fromkeys(sorted(looking | ruled), f"the arguments of {calls:,} calls were not kept")
 
 
 def _set(chain: Chain) -> Iterator[Guard]:

@@ -10,10 +10,24 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Duplicates, Policy, SessionError
+from guardrails import (
+    Budget,
+    Denial,
+    Duplicates,
+    Guard,
+    Policy,
+    Retryable,
+    SessionError,
+    SessionState,
+    Tool,
+    ToolFilter,
+    guard,
+)
+from guardrails.guards.base import Facts
 from guardrails.judge.exact import SHOWN, Exactness, replayed
-from guardrails.judge.inputs import inputs
+from guardrails.judge.inputs import Input, inputs
 from guardrails.sinks import JsonLines
+from guardrails.types import ToolCall
 
 
 @pytest.fixture
@@ -126,8 +140,98 @@ def test_a_file_without_records_of_ours_is_a_wrong_use(tmp_path: Path, text: str
         exact(tmp_path / "x.jsonl")
 
 
-def test_a_damaged_file_cannot_be_replayed(tmp_path: Path, records: Path) -> None:
+def test_of_a_file_that_was_cut_off_what_is_left_is_decided_again(tmp_path: Path, records: Path) -> None:
     packed = tmp_path / "cut.jsonl.gz"
     packed.write_bytes(gzip.compress(records.read_bytes())[:-20])
+    found = exact(packed)
+    assert found.same
+    assert found.calls > 0
+    assert "cut off or damaged" in found.notices[0]
+    assert found.broken_lines == 1
+
+
+def test_records_packed_with_zstd_are_read_too(tmp_path: Path, records: Path) -> None:
+    zstandard = pytest.importorskip("zstandard")
+    packed = tmp_path / "records.zst"
+    packed.write_bytes(zstandard.ZstdCompressor().compress(records.read_bytes()))
+    assert exact(packed) == exact(records)
+
+
+def test_a_file_that_is_not_there_cannot_be_replayed(tmp_path: Path) -> None:
     with pytest.raises(SessionError, match="cannot be read"):
-        exact(packed)
+        replayed(Policy([Duplicates()]), [Input(str(tmp_path / "none"), found=False)])
+
+
+@guard
+class Careful(Guard):
+    """
+    Looks at arguments.
+    """
+
+    word: str = "rm"
+
+    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Denial | None:
+        return Denial(code="careful.word", message="no") if self.word in str(call.arguments) else None
+
+
+def test_guards_that_need_what_was_erased_are_named(tmp_path: Path, clock: Any) -> None:
+    policy = Policy([Careful(), Duplicates()])
+    for kept in ("full", "hash"):
+        path = tmp_path / f"{kept}.jsonl"
+        with JsonLines(path, arguments=kept) as sink:
+            policy.session("s", records=sink, clock=clock).call("sh", {"c": "rm -r"}, lambda *_: "ok")
+        policy = Policy([Careful(), Duplicates()])
+        found = exact(path, policy=policy)
+        assert found.not_judged == ({} if kept == "full" else {"careful": "the arguments of 1 calls were not kept"})
+        assert found.same is (kept == "full")
+
+
+@pytest.mark.parametrize(
+    ("declared", "codes"),
+    [
+        ({"stable": True}, [None, "duplicates.stable"]),
+        ({"polling": True}, [None, None]),
+        ({"retryable": True}, [None, "retryable.wait"]),
+        ({"retryable": False}, [None, None]),
+        ({"idempotent": False}, [None, None]),
+        ({"cost_usd": 0.3}, [None, "budget.max_cost_usd"]),
+        ({"read_only": True, "timeout": 2.0}, [None, None]),
+    ],
+)
+def test_what_code_declared_of_a_tool_is_in_the_records(
+    tmp_path: Path, clock: Any, declared: dict[str, Any], codes: list[str | None]
+) -> None:
+    """
+    The policy file knows nothing of it; the records alone decide alike.
+    """
+    path = tmp_path / "records.jsonl"
+
+    def policy() -> Policy:
+        return Policy([ToolFilter(), Budget(max_cost_usd=0.5), Retryable(), Duplicates(rule="evidence")])
+
+    def run(*_: Any) -> str:
+        if "retryable" in declared or "idempotent" in declared:
+            raise RuntimeError("it broke")
+        return "ok"
+
+    with JsonLines(path) as sink:
+        session = policy().session("s", tools=[Tool(name="mine", **declared)], records=sink, clock=clock)
+        said = [session.call("mine", {"n": 1}, run).code for _ in codes]
+        assert session.call("theirs", {"n": 1}, run).code == "tool_filter.unknown"
+    assert [code if code in codes else None for code in said] == codes
+    found = exact(path, policy=policy())
+    assert (found.same, found.first, found.calls) == (True, [], len(codes) + 1)
+
+
+def test_a_tool_that_is_declared_between_two_calls_is_unknown_until_then(tmp_path: Path, clock: Any) -> None:
+    path = tmp_path / "records.jsonl"
+
+    def late(n: int) -> int:
+        return n
+
+    with JsonLines(path) as sink:
+        session = Policy([ToolFilter()]).session("s", tools=[Tool(name="other")], records=sink, clock=clock)
+        assert session.call("late", {"n": 1}, lambda *_: "ok").code == "tool_filter.unknown"
+        session.wrap(late, name="late")(1)
+    found = exact(path, policy=Policy([ToolFilter()]))
+    assert (found.same, found.calls) == (True, 2)
