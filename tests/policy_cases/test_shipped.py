@@ -24,6 +24,8 @@ SHAPES = {"retryable": "retryable", "summary": "query_summary", "truncate": "is_
 """Guards that say something in the envelope only, and the field they say it in."""
 SILENT = ("denials", *SHAPES)
 """Guards that have nothing to record in `observe`: they end sessions or shape envelopes."""
+STAKES = ("retry_cost", "wait_cost_per_s", "fix_cost", "success_usd")
+"""Settings that only a policy with a model uses."""
 POLICIES = Path(__file__).parents[2] / "policies"
 
 
@@ -63,6 +65,8 @@ def loosened() -> Iterator[Any]:
         for field in dataclasses.fields(guard):
             value: Any = getattr(guard, field.name)
             others: list[Any] = []
+            if field.name in STAKES and getattr(guard, "model", None) is None:
+                continue
             if isinstance(value, bool):
                 others = [not value] if field.name != "per_tool" else []
             elif isinstance(value, (int, float)):
