@@ -28,7 +28,7 @@ class Context:
         self._wire = wire
         self.whole: list[Any] = messages if isinstance(messages, list) else list(messages)
         for place, missing in reversed(_unanswered(wire, self.whole)):
-            self.whole.insert(place + 1, missing)
+            self.whole.insert(place, missing)
         self._used = self.whole
         self._digest: Message | None = None
         self._known = 0
@@ -86,7 +86,7 @@ class Context:
         still = {id(message) for message in _paired(self._wire, kept)[1]}
         used = [message for message in kept if id(message) in still or id(message) not in answered]
         for place, missing in reversed(_unanswered(self._wire, used)):
-            used.insert(place + 1, missing)
+            used.insert(place, missing)
         self._used = used
         self._previous, self._known = None, 0
         self._digest = None if digest is None else {"role": "user", "content": PUT_BACK + digest()}
@@ -101,8 +101,20 @@ def _leading(messages: Iterable[Any]) -> Iterable[Any]:
 
 
 def _unanswered(wire: Wire, messages: Sequence[Any]) -> list[tuple[int, Message]]:
+    """
+    What is to answer the calls that nobody answered, and where: behind the answers of its turn, so that what comes last
+    is appended.
+    """
     waiting, _ = _paired(wire, messages)
-    return [(place, wire.result(call, BROKEN_OFF.to_json())) for place, call in waiting]
+    return [(_behind(wire, messages, place), wire.result(call, BROKEN_OFF.to_json())) for place, call in waiting]
+
+
+def _behind(wire: Wire, messages: Sequence[Any], place: int) -> int:
+    for at in range(place + 1, len(messages)):
+        together = wire.form == "responses" and any(True for _ in wire.calls_of(messages[at]))
+        if wire.answers(messages[at]) is None and not together:
+            return at
+    return len(messages)
 
 
 def _paired(wire: Wire, messages: Sequence[Any]) -> tuple[list[tuple[int, Any]], list[Any]]:

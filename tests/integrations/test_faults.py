@@ -1,0 +1,264 @@
+"""
+What servers, models, tools and hosts do wrong, over both wires.
+"""
+
+import asyncio
+import json
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from openai import APIConnectionError, APIError, AsyncOpenAI, DefaultAsyncHttpxClient, RateLimitError
+
+from guardrails import Budget, MemorySink, Policy, Registry, Truncate, Validation
+from guardrails.integrations.openai import arun
+from guardrails.testing.scripted_openai import BrokenStream, Calls, Fail, Reply, Text, call
+
+
+SOON = {"retry-after-ms": "1"}
+
+
+class Tool:
+    """
+    A search that remembers where it looked.
+    """
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+        self.registry = Registry()
+        self.registry.register(self.search, name="search")
+
+    def search(self, path: str) -> str:
+        self.ran.append(path)
+        return f"nothing in {path}"
+
+
+def search(path: str, id_: str | None = None) -> Any:
+    return call("search", {"path": path}, id=id_)
+
+
+# The server
+
+
+@pytest.mark.parametrize(
+    "fault", [Fail(500, SOON), Fail(429, SOON), Fail(503, SOON), BrokenStream(Text("hi"), after=0)]
+)
+def test_what_the_client_retries_is_one_request_of_the_session(way: Any, serve: Any, fault: Reply) -> None:
+    if isinstance(fault, BrokenStream):
+        fault = Fail(408, SOON)
+    server, tool, records = (
+        serve([Calls(search("a")), fault, Calls(search("b")), fault, Text("done")]),
+        Tool(),
+        MemorySink(),
+    )
+    with Policy().session("retried", records=records) as session:
+        result = way(server, session, retries=2, tools=tool.registry)
+    assert (result.answer, tool.ran, result.requests) == ("done", ["a", "b"], 3)
+    assert len(server.requests) == 5
+
+
+@pytest.mark.parametrize(("fault", "error"), [(Fail(500), APIError), (Fail(429, {"Retry-After": "9"}), RateLimitError)])
+def test_what_the_client_gives_up_on_leaves_all_fit_to_go_on(
+    way: Any, serve: Any, fault: Reply, error: type[Exception]
+) -> None:
+    server, tool = serve([Calls(search("a")), fault, Calls(search("b")), Text("done")]), Tool()
+    messages = [way.user()]
+    with Policy([Budget(max_calls=5)]).session("429") as session:
+        with pytest.raises(error):
+            way(server, session, messages=messages, tools=tool.registry)
+        assert len(way.outputs(messages)) == 1
+        result = way(server, session, messages=messages, tools=tool.registry)
+        assert session.progress["calls_used"] == 2
+    assert (result.answer, tool.ran) == ("done", ["a", "b"])
+
+
+@pytest.mark.parametrize("after", [0, 1, 3, 6])
+def test_a_connection_that_drops_adds_nothing_and_runs_nothing(way: Any, serve: Any, after: int) -> None:
+    broken = BrokenStream(Calls(search("a"), search("b"), text="Let me look."), after=after)
+    server, tool = serve([broken, Calls(search("a")), Text("done")]), Tool()
+    messages = [way.user()]
+    with Policy().session("broken") as session:
+        with pytest.raises(APIConnectionError):
+            way(server, session, messages=messages, tools=tool.registry)
+        assert (messages, tool.ran) == ([way.user()], [])
+        assert way(server, session, messages=messages, tools=tool.registry).answer == "done"
+
+
+# The model
+
+
+@pytest.mark.parametrize("arguments", ['{"path": "a', "path=a", "[1]", '"a"', "null and void", '{"path": NaN}'])
+@pytest.mark.parametrize(("guards", "status"), [([Validation()], "validation_error"), ([], "error")])
+def test_malformed_arguments_are_never_run_and_go_back_as_they_came(
+    some: Any, serve: Any, arguments: str, guards: list[Any], status: str
+) -> None:
+    server, tool = serve([Calls(call("search", arguments), search("b")), Text("done")]), Tool()
+    with Policy(guards).session("broken") as session:
+        result = some(server, session, tools=tool.registry)
+    assert tool.ran == ["b"]
+    assert [e["status"] for e in some.results(result.messages)] == [status, "success"]
+    assert json.dumps(arguments) in json.dumps(some.sent(server.requests[1]))
+
+
+def test_calls_without_an_id_get_one_each(way: Any, serve: Any) -> None:
+    server, tool = serve([Calls(search("a", ""), search("b", "")), Calls(search("c", "")), Text("done")]), Tool()
+    with Policy().session("ids") as session:
+        result = way(server, session, tools=tool.registry, parallel=1)
+    made, answered = way.ids(result.messages)
+    assert made == answered
+    assert len(set(made)) == 3
+    assert tool.ran == ["a", "b", "c"]
+
+
+def test_ids_that_a_server_reuses_are_no_obstacle(way: Any, serve: Any) -> None:
+    turns = [
+        Calls(search("a", "call_0")),
+        Calls(search("b", "call_0"), search("c", "call_0")),
+        Calls(search("a", "call_0")),
+    ]
+    server, tool = serve([*turns, Text("done")]), Tool()
+    with Policy([Budget(max_calls=10)]).session("ids") as session:
+        result = way(server, session, tools=tool.registry)
+    assert sorted(tool.ran) == ["a", "a", "b", "c"]
+    assert [e["status"] for e in way.results(result.messages)] == ["success"] * 4
+
+
+@pytest.mark.parametrize("finish", ["length", "content_filter"])
+def test_a_turn_that_was_cut_runs_what_is_whole_and_answers_what_is_not(way: Any, serve: Any, finish: str) -> None:
+    cut = Calls(search("a"), call("search", '{"path": "b'), finish_reason=finish)
+    server, tool = serve([cut, Text("cut here", finish_reason=finish)]), Tool()
+    with Policy([Validation()]).session("cut") as session:
+        result = way(server, session, tools=tool.registry)
+    assert tool.ran == ["a"]
+    assert [e["status"] for e in way.results(result.messages)] == ["success", "validation_error"]
+    assert (result.answer, result.ended, result.finish_reason) == ("cut here", "answered", finish)
+
+
+def test_a_refusal_is_an_answer_and_the_conversation_goes_on(way: Any, serve: Any) -> None:
+    server = serve([Text(refusal="I cannot help with that"), Text("ok")])
+    with Policy().session("refusal") as session:
+        first = way(server, session)
+        assert (first.answer, first.ended) == ("I cannot help with that", "answered")
+        assert way(server, session, messages=[*first.messages, way.user("well")]).answer == "ok"
+
+
+def test_a_model_that_says_nothing_is_asked_once_more_and_then_the_digest_speaks(way: Any, serve: Any) -> None:
+    server, tool = serve([Calls(search("a")), Text(""), Text(" \n")]), Tool()
+    with Policy().session("silent") as session:
+        result = way(server, session, tools=tool.registry)
+        assert result.answer == session.digest()
+    assert (result.ended, result.code) == ("digest", "loop.no_answer")
+    assert [body.get("tool_choice") for body in server.requests] == [None, None, "none"]
+
+
+# The tools
+
+
+def test_a_result_of_ten_megabytes_is_cut_to_64_kib(way: Any, serve: Any) -> None:
+    made = Registry()
+
+    @made.register
+    def dump() -> list[str]:
+        return ["x" * 100] * 100_000
+
+    server = serve([Calls(call("dump", {})), Text("a lot")])
+    with Policy([Truncate()]).session("big") as session:
+        result = way(server, session, tools=made)
+    [output] = way.outputs(result.messages)
+    assert 60_000 < len(output) < 70_000
+    assert json.loads(output)["is_complete"] is False
+
+
+def test_d4_whatever_a_tool_raises_is_data_and_the_loop_goes_on(way: Any, serve: Any) -> None:
+    made = Registry()
+
+    @made.register
+    def fail(kind: str) -> str:
+        raise {"path": FileNotFoundError, "rights": PermissionError, "time": TimeoutError, "stop": StopIteration}.get(
+            kind, RuntimeError
+        )("no")
+
+    server = serve(
+        [Calls(*(call("fail", {"kind": kind}) for kind in ("path", "rights", "time", "stop", "x"))), Text("done")]
+    )
+    with Policy().session("d4") as session:
+        result = way(server, session, tools=made)
+    said = way.results(result.messages)
+    assert [e["error_type"] for e in said[:3]] == ["not_found", "permission", "timeout"]
+    assert {e["status"] for e in said} == {"error"}
+    assert result.answer == "done"
+
+
+# The host
+
+
+@pytest.mark.parametrize("wire", ["chat", "responses"])
+def test_a_loop_cancelled_in_mid_turn_has_recorded_every_call_that_began(serve: Any, all_ways: Any, wire: str) -> None:
+    way = next(way for way in all_ways if way.wire == wire and way.asynchronous)
+    server, records = serve([Calls(*(search(p, p) for p in "abc"))]), MemorySink()
+    messages = [way.user()]
+    made, began = Registry(), []
+
+    async def cancelled() -> None:
+        @made.register(name="search")
+        async def look(path: str) -> str:
+            began.append(path)
+            if len(began) == 3:
+                task.cancel()
+            if path != "a":
+                await asyncio.Event().wait()
+            return path
+
+        http = DefaultAsyncHttpxClient(verify=False)
+        async with AsyncOpenAI(base_url=server.base_url, api_key="-", http_client=http) as client:
+            with Policy([Budget(max_calls=9)]).session("cancelled", records=records) as session:
+                task = asyncio.create_task(
+                    arun(client, session, model="m", messages=messages, tools=made, wire=way.wire)
+                )
+                with pytest.raises(asyncio.CancelledError):
+                    await task
+                assert session.progress["calls_used"] == 3
+
+    asyncio.run(cancelled())
+    assert way.ids(messages) == (["a", "b", "c"], ["a", "b", "c"])
+    assert [e.get("error_type") for e in way.results(messages)] == [None, "cancelled", "cancelled"]
+    events = Counter(record["event"] for record in records.records)
+    assert events["call"] == events["settle"] == 3
+
+
+class Stop(BaseException):
+    """
+    What a tool does not survive.
+    """
+
+
+def test_a_conversation_holds_each_result_as_soon_as_it_is_there(some: Any, serve: Any) -> None:
+    messages = [some.user()]
+    there: list[int] = []
+    made = Registry()
+
+    @made.register
+    def look(n: int) -> int:
+        there.append(len(some.outputs(messages)))
+        if n == 2:
+            raise Stop
+        return n
+
+    server = serve([Calls(*(call("look", {"n": n}) for n in range(4)))])
+    with Policy().session("stop") as session, pytest.raises(Stop):
+        some(server, session, messages=messages, tools=made, parallel=1)
+    assert there == [0, 1, 2]
+    assert [e.get("error_type") for e in some.results(messages)] == [None, None, "cancelled", "cancelled"]
+
+
+def test_a_conversation_that_cannot_be_kept_ends_the_loop_before_a_tool_runs(some: Any, serve: Any) -> None:
+    class Full(list[Any]):
+        def append(self, item: Any) -> None:
+            raise OSError("disk full")
+
+    tool = Tool()
+    with Policy().session("full") as session, pytest.raises(OSError, match="disk full"):
+        some(serve([Calls(search("a"))]), session, messages=Full([some.user()]), tools=tool.registry)
+    assert tool.ran == []
