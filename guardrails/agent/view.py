@@ -63,7 +63,7 @@ class View:
                 self.say(f"   {outcome}")
         elif item.get("tool_calls") or item.get("type") == "function_call":
             if not self._live:
-                self.say(f"   [{self.status()}]")
+                self.say(f"   [{self._used()}]")
             if item.get("content"):
                 self.say(f"   {_short(str(item['content']), 2 * _SHOWN)}")
 
@@ -78,7 +78,13 @@ class View:
     def _draw(self) -> None:
         if self._live:
             width = shutil.get_terminal_size().columns - 1
-            self._write(f"{_CLEAR}{_clean(self.status())[:width]}")
+            self._write(f"{_CLEAR}{_clean(self._used())[:width]}")
+
+    def _used(self) -> str:
+        try:
+            return self.status()
+        except Exception as error:  # noqa: BLE001  a view never ends what it shows
+            return f"what is used cannot be read: {error}"
 
     def _write(self, text: str) -> None:
         if self._quiet:

@@ -1,0 +1,60 @@
+"""
+Tools of a person's own file.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from guardrails.agent.own_tools import load_tools
+from guardrails.agent.settings import AgentError, Settings
+
+
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        ("def a(x: int) -> int: return x\ndef b(): ...\ndef _c(): ...\n", ["a", "b"]),
+        ("from json import dumps\ndef a(): ...\n", ["a"]),
+        ("def a(): ...\ndef b(): ...\ntools = [b]\n", ["b"]),
+        (
+            (
+                "from guardrails.registry import Registry\nregistry = Registry()\n"
+                "@registry.register(timeout=5)\ndef a(): ...\ndef b(): ...\n"
+            ),
+            ["a"],
+        ),
+    ],
+)
+def test_a_file_offers_its_registry_its_list_or_its_public_functions(
+    tmp_path: Path, code: str, names: list[str]
+) -> None:
+    file = tmp_path / "own.py"
+    file.write_text(code)
+    assert list(load_tools(str(file)).entries) == names
+
+
+def test_a_file_that_fails_is_named_with_its_error(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text("raise ValueError('no key')")
+    with pytest.raises(AgentError, match=r"own\.py` cannot be run: ValueError: no key"):
+        load_tools(str(file))
+
+
+def test_what_is_given_now_stands_above_what_was_kept() -> None:
+    kept = Settings(model="m", base_url="http://a", tools=("x.py",)).to_dict()
+    assert Settings.kept(
+        {**kept, "task": "old", "of a later version": 1}, {"model": "n", "base_url": None}
+    ) == Settings(model="n", base_url="http://a", tools=("x.py",))
+    with pytest.raises(AgentError, match="--model"):
+        Settings.kept({}, {})
+
+
+def test_kept_paths_are_absolute_and_a_shipped_policy_stays_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.yaml").write_text("version: 1\n")
+    assert Settings(model="m", policy="mine.yaml", tools=("t.py",)).anywhere() == Settings(
+        model="m", policy=str(tmp_path / "mine.yaml"), workspace=str(tmp_path), tools=(str(tmp_path / "t.py"),)
+    )
+    assert Settings(model="m", policy="strict").anywhere().policy == "strict"

@@ -1,0 +1,136 @@
+"""
+What a person sees while an agent works.
+"""
+
+import io
+import json
+import os
+import sys
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrails import Budget, Policy
+from guardrails.agent.view import View, status_line
+
+
+def view(*, live: bool) -> tuple[View, io.StringIO]:
+    stream = io.StringIO()
+    made = View(stream, live=live)
+    made.status = lambda: "3 calls"
+    return made, stream
+
+
+def result(**envelope: Any) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": "a", "content": json.dumps(envelope)}
+
+
+@pytest.mark.parametrize(
+    ("progress", "told"),
+    [
+        ({}, "0 calls, $0.0012, 1 denied"),
+        ({"calls_used": 1, "calls_left": 0}, "1 call (0 left), $0.0012, 1 denied"),
+        (
+            {
+                "calls_used": 3,
+                "calls_left": 17,
+                "cost_left_usd": 0.99,
+                "turns_left": 4,
+                "tokens_left": 5,
+                "seconds_left": 6,
+            },
+            "3 calls (17 left), $0.0012 ($0.9900 left), 4 turns left, 5 tokens left, 6 s left, 1 denied",
+        ),
+    ],
+)
+def test_the_status_says_what_is_used_and_left(progress: dict[str, Any], told: str) -> None:
+    assert status_line(progress, 0.0012, 0, 1) == told
+
+
+def test_responses_of_unknown_price_are_never_shown_as_free() -> None:
+    assert status_line({}, 0.0, 2, 0) == "0 calls, $0.0000, 2 responses of unknown price, 0 denied"
+
+
+def test_on_a_terminal_the_status_stays_below_the_lines() -> None:
+    shown, stream = view(live=True)
+    shown.say("one")
+    shown.say("two")
+    shown.end()
+    assert stream.getvalue() == "\r\x1b[Kone\n\r\x1b[K3 calls\r\x1b[Ktwo\n\r\x1b[K3 calls\r\x1b[K"
+
+
+def test_elsewhere_there_are_plain_lines_and_the_status_once_a_turn() -> None:
+    shown, stream = view(live=False)
+    shown.kept({"role": "assistant", "content": "let me see", "tool_calls": [{}]})
+    shown.kept(result(status="success", result=1))
+    shown.kept({"role": "assistant", "content": "the answer"})
+    shown.end()
+    assert stream.getvalue().splitlines() == ["   [3 calls]", "   let me see", "   ok"]
+
+
+@pytest.mark.parametrize(
+    ("item", "told"),
+    [
+        (result(status="success", limit_message="Tool call limit reached (3)."), "   ok, Tool call limit reached (3)."),
+        (result(status="error", error_type="timeout", error_message="too slow"), "   error, timeout: too slow"),
+        # Told when it was decided.
+        (result(status="denied", code="x"), None),
+        ({"type": "function_call_output", "call_id": "a", "output": '{"status": "success"}'}, "   ok"),
+        ({"role": "tool", "tool_call_id": "a", "content": "merged text"}, "      merged text"),
+        ({"role": "user", "content": "hi"}, None),
+    ],
+)
+def test_a_result_is_a_line(item: dict[str, Any], told: str | None) -> None:
+    shown, stream = view(live=False)
+    shown.kept(item)
+    assert stream.getvalue().splitlines() == ([] if told is None else [told])
+
+
+def test_calls_and_denials_are_lines_and_denials_are_counted() -> None:
+    shown, stream = view(live=False)
+    session = Policy([Budget(max_calls=1)]).session("s", on_decision=shown.decided)
+    session.call("t", {"q": "x" * 500}, lambda *_: 1)
+    session.call("t", {"q": "\x1b[2J\n"}, lambda *_: 1)
+    first, second = stream.getvalue().splitlines()
+    assert first.startswith('-> t {"q": "xxx')
+    assert len(first) < 120
+    assert "denied, budget.max_calls: Tool call limit reached (1)" in second
+    assert shown.denied == 1
+    assert "\x1b" not in stream.getvalue()
+
+
+def test_a_view_never_ends_what_it_shows() -> None:
+    class Gone(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    View(Gone(), live=True).say("x")
+    shown, stream = view(live=True)
+
+    def broken() -> str:
+        raise RuntimeError("torn")
+
+    shown.status = broken
+    shown.say("x")
+    assert "cannot be read: torn" in stream.getvalue()
+
+
+def test_a_quiet_one_says_nothing() -> None:
+    stream = io.StringIO()
+    shown = View(stream, live=True, quiet=True)
+    shown.say("x")
+    shown.end()
+    assert stream.getvalue() == ""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pty here")
+def test_stderr_that_is_a_terminal_is_live(tmp_path: Path) -> None:
+    main, other = os.openpty()
+    with os.fdopen(other, "w") as terminal:
+        shown = View(terminal)
+        shown.status = lambda: "3 calls"
+        shown.say("one")
+    assert os.read(main, 100) == b"\r\x1b[Kone\r\n\r\x1b[K3 calls"
+    os.close(main)
