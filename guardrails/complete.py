@@ -3,7 +3,8 @@ After a tool ran: settle the call and make the envelope of its outcome.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from .chain import Chain, Plan
 from .decide import Decision
@@ -111,8 +112,14 @@ class Completion:
     is_complete: bool | None = None
     run: str = ""
     """Which life of the session."""
+    marks: dict[str, Any] | None = field(default=None, kw_only=True)
+    """Where its event stands among those of other sessions, where it shares anything with them."""
     judged: Judged | None = None
     """What a model was asked about the failure, and said."""
+    changes: bool = True
+    """It may have changed something."""
+    elapsed_ms: int = 0
+    """Age of the session."""
 
 
 def complete(
@@ -145,7 +152,7 @@ def complete(
     if pending is not None:
         settle(state, pending, outcome, prepared.result_hash)
         if plan.settles:
-            errors += _correct(plan, call, outcome, state, facts)
+            errors += correct(plan, call, outcome, state, facts)
     if prepared.own is not None:
         envelope = prepared.own.copy()
     else:
@@ -193,6 +200,8 @@ def complete(
         envelope.is_complete,
         state.run,
         envelope.judged,
+        plan.changes,
+        state.elapsed_ms,
     )
 
 
@@ -207,7 +216,7 @@ def _note_retry(entry: Entry, envelope: Envelope, now_ms: int) -> None:
     entry.explored = envelope.judged is not None and envelope.judged.explored
 
 
-def _correct(
+def correct(
     plan: Plan, call: ToolCall, outcome: Outcome, state: SessionState, facts: Facts
 ) -> Iterator[tuple[str, str]]:
     """
