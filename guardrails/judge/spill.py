@@ -19,12 +19,15 @@ OPEN: Final = 100_000
 """Sessions that are kept in memory."""
 BATCH: Final = 100
 """One part in so many is put out at a time."""
+CACHE: Final = "cache_size = -65536"
+"""64 MiB of the database in memory."""
 SCHEMA: Final = "CREATE TABLE IF NOT EXISTS tracks (key BLOB PRIMARY KEY, stops INTEGER, track BLOB) WITHOUT ROWID"
 
 
 class SpillingTracks:
     """
-    At most *limit* sessions in memory, those that were called last. A context manager: leaving it removes the database.
+    At most *limit* sessions in memory, among them those that were called last. A context manager: leaving it removes the
+    database.
     """
 
     def __init__(self, limit: int = OPEN) -> None:
@@ -106,17 +109,19 @@ class SpillingTracks:
         self.close()
 
     def _put_out(self, count: int) -> None:
-        oldest = list(islice(self._open.items(), count))
-        self._write((key_bytes(key), track.stop_count, track.to_bytes()) for key, track in oldest)
-        for key, _ in oldest:
+        # The oldest are those that a round over all sessions comes to next; what was called last may still go on.
+        begin = (len(self._open) - count) // 2
+        chosen = list(islice(self._open.items(), begin, begin + count))
+        self._write((key_bytes(key), track.stop_count, track.to_bytes()) for key, track in chosen)
+        for key, _ in chosen:
             del self._open[key]
 
     def _write(self, rows: Iterator[tuple[bytes, int, bytes]]) -> None:
         if self._database is None:
             self._folder = tempfile.TemporaryDirectory(prefix="guardrails-")
-            # Nothing of it outlives the process: no journal, no waiting for the disk.
+            # Nothing of it outlives the process or is seen by another: no journal, no waiting for the disk, no locks.
             self._database = sqlite3.connect(Path(self._folder.name) / "sessions.db", isolation_level=None)
-            for pragma in ("journal_mode = OFF", "synchronous = OFF"):
+            for pragma in ("journal_mode = OFF", "synchronous = OFF", "locking_mode = EXCLUSIVE", CACHE):
                 self._database.execute(f"PRAGMA {pragma}")
             self._database.execute(SCHEMA)
         database = self._database
