@@ -29,7 +29,6 @@ COLUMNS: Final = {
     "retry_after_ms": "BIGINT",
     "changes": "BOOLEAN",  # it may have changed something
     "source": "VARCHAR",  # who caused it, where it is a retry
-    "counted": "BOOLEAN",  # FALSE: here for what others see of it only
     "ctx_logged": "INTEGER",  # what serving computed by this specification
 }
 """Columns of the view `calls`, with their types as DuckDB names them."""
@@ -49,7 +48,7 @@ def extraction(spec: FeatureSpec) -> str:
     """
     # Nothing of it is data: see above.
     return f"""WITH settled AS (
-  SELECT session, day, fold, tool, sig, err, started_ms, ended_ms, elapsed_ms, retry_after_ms, counted, ctx_logged,
+  SELECT session, day, fold, tool, sig, err, started_ms, ended_ms, elapsed_ms, retry_after_ms, ctx_logged,
     src, worked_now, worked, prev, pos, CAST(pos AS BIGINT) * {_KINDS} + err AS mark
   FROM (
     SELECT *,
@@ -58,7 +57,7 @@ def extraction(spec: FeatureSpec) -> str:
         AS INTEGER) AS worked,
       lag(CASE WHEN err = 0 THEN 0 ELSE 1 END) OVER (PARTITION BY session ORDER BY n) AS prev
     FROM (
-      SELECT session, n, day, fold, tool, sig, started_ms, ended_ms, elapsed_ms, retry_after_ms, counted, ctx_logged,
+      SELECT session, n, day, fold, tool, sig, started_ms, ended_ms, elapsed_ms, retry_after_ms, ctx_logged,
         {_numbered("source", SOURCES, 0)} AS src,
         {_numbered("error_type", ERROR_TYPES, OTHER)} AS err,
         CASE WHEN error_type IS NULL AND changes THEN 1 ELSE 0 END AS worked_now
@@ -81,7 +80,7 @@ def extraction(spec: FeatureSpec) -> str:
     {_position("again")} AS again_pos, {_kind("again")} AS again_err,
 {_indented(_run_columns(spec))}
   FROM by_signature
-  WHERE err > 0 AND counted
+  WHERE err > 0
 ), failures AS (
   SELECT *,
     CAST({_run(spec)} AS INTEGER) AS err_run,
@@ -144,14 +143,14 @@ def _refused(spec: FeatureSpec) -> str:
       lead(started_ms) OVER (PARTITION BY session, tool ORDER BY n) AS next_started,
       lead(pos) OVER (PARTITION BY session, tool ORDER BY n) AS next_pos
     FROM (
-      SELECT session, n, day, fold, tool, sig, error_type, started_ms, ended_ms, counted,
+      SELECT session, n, day, fold, tool, sig, error_type, started_ms, ended_ms,
         CAST(sum(CASE WHEN error_type = '{INVALID}' THEN 0 ELSE 1 END)
           OVER (PARTITION BY session ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS INTEGER) AS pos
       FROM calls
       WHERE session IN (SELECT session FROM calls WHERE error_type = '{INVALID}')
     ) AS placed
   ) AS followed
-  WHERE error_type = '{INVALID}' AND counted
+  WHERE error_type = '{INVALID}'
 )"""  # noqa: S608
 
 

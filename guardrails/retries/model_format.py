@@ -78,6 +78,13 @@ def body_of(
         "profiles": list(profiles),
         "training": dict(training),
     }
+    return sealed(body)
+
+
+def sealed(body: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    *body* with the hash of what it says.
+    """
     return {**body, "sha256": hashlib.sha256(canonical(body)).hexdigest()}
 
 
