@@ -24,6 +24,7 @@ from .ledger import Ledger
 from .logs import log, warn_once
 from .outcome import outcome_of
 from .running import Reading, with_timeout, within
+from .scopes import complete_shared, decide_shared
 from .session_id import checked_id
 from .state import SessionState
 from .tool import Tool
@@ -181,10 +182,16 @@ class Calls(Ledger):
             state = states[0]
             if not state.run:
                 self._begin_life(state)
-            return decide(chain, call, state, now, claim, plan)
+            if len(states) == 1 and state.family is None:
+                return decide(chain, call, state, now, claim, plan)
+            scopes = self._shared(states)
+            self._begin_lives(scopes)
+            made = decide_shared(chain, call, state, now, claim, plan, scopes, self.id)
+            made.marks = self._marks(state, scopes)
+            return made
 
         try:
-            decision = self._store.update(self._keys, step)
+            decision = self._store.update(self._all_keys, step)
         except Exception as error:  # noqa: BLE001  a store that fails is a guard that fails
             log.error("store failed: %s", error, extra={"session": self.id})
             decision = undecided(call, plan, now, error)
@@ -233,10 +240,16 @@ class Calls(Ledger):
             state = states[0]
             if not state.run:
                 self._begin_life(state)
-            return complete(chain, decision, prepared, state, now, plan)
+            if len(states) == 1 and state.family is None:
+                return complete(chain, decision, prepared, state, now, plan)
+            scopes = self._shared(states)
+            self._begin_lives(scopes)
+            made = complete_shared(chain, decision, prepared, state, now, plan, scopes, self.id)
+            made[1].marks = self._marks(state, scopes)
+            return made
 
         try:
-            envelope, completion = self._store.update(self._keys, step)
+            envelope, completion = self._store.update(self._all_keys, step)
         except Exception as error:  # noqa: BLE001  the tool has run: its result is never lost
             log.error("store failed: %s", error, extra={"session": self.id})
             envelope, completion = complete(chain, decision, prepared, SessionState(), now, plan)

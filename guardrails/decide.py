@@ -6,11 +6,13 @@ but that state, and read no clock: the shells wait, lock and tell the time.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from .chain import Chain, Plan, filled
 from .envelope import Envelope
 from .exhaustion import turn_cause, used_up
+from .found import Found, broken, said
 from .guards.base import Facts
 from .guards.budget import FINISH
 from .guards.duplicates import in_flight
@@ -55,6 +57,8 @@ class Decision:
     """Id of the session that it is of; the shell's."""
     run: str = ""
     """Which life of that session."""
+    marks: dict[str, Any] | None = field(default=None, kw_only=True)
+    """Where its event stands among those of other sessions, where it shares anything with them."""
     retry_source: RetrySource | None = None
     """Who caused it, where the same call failed before: the caller by itself, or what it was advised."""
 
@@ -87,12 +91,13 @@ def decide(
     now_ms: int,
     claim: bool = False,  # noqa: FBT001, FBT002
     plan: Plan | None = None,
+    found: Found | None = None,
 ) -> Decision:
     """
     Let every guard look at a call, then charge it or refuse it.
 
     Idempotent on (id, signature) while the call is unsettled; one that cannot be signed is new each time. With *claim*
-    the caller is about to run it: a second claim of one admission is refused.
+    the caller is about to run it: a second claim of one admission is refused. *found* is what others have against it.
     """
     now = touch(state, now_ms)
     expired = give_up(state) if state.pending else ()
@@ -107,12 +112,9 @@ def decide(
     if plan is None:
         plan = chain.plan(call.tool)
     facts = Facts(now, plan.tool, plan.cost, 0, state.turn, 0, chain.known)
-    denials: list[Denial] = []
+    denials, observed, nudges, errors = said(found)
     if state.exhausted is not None:
         denials.append(_over(chain, state.exhausted))
-    observed: list[Denial | Nudge] = []
-    nudges: list[tuple[str, str]] = []
-    errors: list[tuple[str, str]] = []
     fresh = not (call.sig in state.latest or state.pending or call.problems)
     for name, enforced, check in plan.fresh_checks if fresh else plan.checks:
         try:
@@ -130,7 +132,7 @@ def decide(
         except Exception as error:  # noqa: BLE001
             errors.append((name, f"{type(error).__name__}: {error}"))
             if plan.deny_on_error and enforced:
-                denials.append(chain.worded(_broken(name)))
+                denials.append(chain.worded(broken(name)))
     source = _retry_source(call, state)
     meters = state.meters
     if not denials and plan.charges:
@@ -142,7 +144,7 @@ def decide(
             except Exception as error:  # noqa: BLE001
                 errors.append((name, f"{type(error).__name__}: {error}"))
                 if plan.deny_on_error and enforced:
-                    denials.append(chain.worded(_broken(name)))
+                    denials.append(chain.worded(broken(name)))
     if denials:
         state.meters = meters
         return _refuse(
@@ -243,7 +245,7 @@ def _refuse(
     claim: bool,
     expired: tuple[tuple[int, Pending], ...] = (),
 ) -> Decision:
-    ordered = sorted(denials, key=lambda denial: not denial.ends_session)
+    ordered = sorted(denials, key=lambda denial: (not denial.ends_session, denial.scope is not None))
     n = deny(state, call, ordered[0])
     envelope = Envelope.refusal(ordered[0])
     envelope.left_out = chain.left_out
@@ -272,12 +274,3 @@ def _over(chain: Chain, exhausted: tuple[str, str]) -> Denial:
     code, message = exhausted
     hint = filled(chain.messages.get(code, {}).get("hint", FINISH), {}, FINISH)
     return Denial(code=code, status="limit_reached", message=message, hint=hint, ends_session=True)
-
-
-def _broken(name: str) -> Denial:
-    return Denial(
-        code=f"{name}.error",
-        message=f"The guard `{name}` failed, so the call was not made.",
-        hint="Use another tool, or tell the user.",
-        strike=False,
-    )

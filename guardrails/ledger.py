@@ -2,14 +2,18 @@
 The state of one session behind its store: read by the clock, changed by events that are recorded.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .chain import Chain
-from .errors import GuardrailsError, StoreError
+from .errors import GuardrailsError, SessionError, StoreError
 from .logs import log
 from .recorder import Recorder, run_of
+from .scopes import Scope, apply, marks, named
+from .session_id import scope_key
 from .state import SessionState, time_of
+from .transitions import note, raise_limits
 
 
 if TYPE_CHECKING:
@@ -39,10 +43,14 @@ class Ledger:
         store: "Store",
         sink: "Sink | None",
         clock: Callable[[], float],
+        scopes: Sequence[tuple[str, str, Chain]] = (),
     ) -> None:
         self.id = id
         self._chain = chain
         self._keys = (id,)
+        self._scopes = tuple(scopes)
+        """(name, id, chain)"""
+        self._all_keys = (id, *(scope_key(name, own) for name, own, _ in self._scopes))
         self._store = store
         self._clock = clock
         self._records = None if sink is None else Recorder(id, sink)
@@ -58,6 +66,23 @@ class Ledger:
             self._without_store(error)
         return look(SessionState(), now)
 
+    def _look(self, look: Callable[[SessionState, int, Sequence[Scope]], T]) -> T:
+        """
+        What *look* sees in the state and those of the scopes, at what the clock says.
+        """
+        now = self._now()
+        try:
+            return self._store.update(self._all_keys, lambda states: look(states[0], now, self._shared(states)))
+        except Exception as error:  # noqa: BLE001
+            self._without_store(error)
+        return look(SessionState(), now, ())
+
+    def _shared(self, states: Sequence[SessionState]) -> Sequence[Scope]:
+        """
+        The scopes, of *states* as `_all_keys` names them.
+        """
+        return named(self._scopes, states[1:]) if self._scopes else ()
+
     def _event(
         self,
         event: str,
@@ -65,21 +90,30 @@ class Ledger:
         values: dict[str, Any] | None = None,
         *,
         needed: bool = False,
+        shared: Callable[[Chain, SessionState, int], Any] | None = None,
+        only: str | None = None,
     ) -> Any:
         """
         Change the state and record it; what else *step* made. Where nothing may go on without it, it is *needed*.
+
+        *shared* changes the states of the scopes too, or of the *only* one.
         """
         now, chain = self._now(), self._chain
 
-        def run(states: list[SessionState]) -> tuple[Any, int, str]:
+        def run(states: list[SessionState]) -> tuple[Any, int, str, dict[str, Any] | None]:
             state = states[0]
             if not state.run:
                 self._begin_life(state)
+            scopes: list[Scope] = []
+            if shared is not None:
+                scopes = [scope for scope in self._shared(states) if only in (None, scope.name)]
+                self._begin_lives(scopes)
+                apply(scopes, now, shared)
             made = step(chain, state, now)
-            return made, state.now_ms, state.run
+            return made, state.now_ms, state.run, self._marks(state, scopes)
 
         try:
-            made, at_ms, life = self._store.update(self._keys, run)
+            made, at_ms, life, where = self._store.update(self._keys if shared is None else self._all_keys, run)
         except Exception as error:
             if needed:
                 raise
@@ -90,12 +124,26 @@ class Ledger:
             shown = dict(values or {})
             if extra is not None:
                 shown.setdefault("limits", extra)
-            self._records.event(event, life, n, at_ms, shown)
+            self._records.event(event, life, n, at_ms, {**shown, **(where or {})})
         return extra
+
+    def _extend_scope(self, scope: str, amounts: dict[str, int]) -> None:
+        if scope not in {name for name, *_ in self._scopes}:
+            raise SessionError(f"the session is in no scope `{scope}`")
+        more = partial(raise_limits, amounts=amounts)
+        step = lambda _, state, now: note(state, now)  # noqa: E731
+        self._event("extend", step, {"amounts": amounts, "scope": scope}, needed=True, shared=more, only=scope)
 
     def _begin_life(self, state: SessionState) -> None:
         if self._records is not None:
             run_of(state)
+
+    def _begin_lives(self, scopes: Sequence[Scope]) -> None:
+        for scope in scopes:
+            self._begin_life(scope.state)
+
+    def _marks(self, state: SessionState, scopes: Sequence[Scope]) -> dict[str, Any] | None:
+        return None if self._records is None or not (scopes or state.family) else marks(state, scopes)
 
     def _without_store(self, error: Exception) -> None:
         refused = isinstance(error, GuardrailsError) and not isinstance(error, StoreError)

@@ -65,7 +65,8 @@ class Policy:
     *tools* are `Tool`s or plain functions. *fields* names the optional envelope fields to write (None: all). *prices*
     maps a model's name or glob to a `Price`. *messages* maps a code to a wording of one's own:
     `{"duplicates.window": {"message": "...", "hint": "..."}}`, with `$limit`, `$used` and the like; where a number it
-    uses is not there, the library's own words stand.
+    uses is not there, the library's own words stand. *scopes* maps the name of a scope, such as `user`, to the guards that
+    hold for all of its sessions together: `Budget`, `Growth`, `Rate`, and a person's own.
 
     Raises PolicyError listing everything that is wrong.
     """
@@ -82,9 +83,11 @@ class Policy:
         fields: Iterable[str] | None = None,
         prices: Mapping[str, Price | Mapping[str, float]] | None = None,
         messages: Mapping[str, Mapping[str, str]] | None = None,
+        scopes: Mapping[str, Iterable[Guard]] | None = None,
         name: str = "policy",
     ) -> None:
         from .policy_check import checked_guards, checked_prices, checked_rules, checked_tools, wrong_words
+        from .policy_scopes import scope_chains, split_messages
 
         self.name = name
         self.results = Results()
@@ -99,11 +102,18 @@ class Policy:
         ):
             if said not in known:
                 mistakes.append(f"unknown {what} `{said}`: use {', '.join(known[:-1])} or {known[-1]}")
-        guards = list(guards)
-        mistakes += wrong_words(messages or {}, [guard for guard in guards if isinstance(guard, Guard)])
+        guards, shared = list(guards), {scope: list(own) for scope, own in (scopes or {}).items()}
+        messages, shared_messages = split_messages(messages or {}, shared)
+        mistakes += wrong_words(messages, [guard for guard in guards if isinstance(guard, Guard)])
+        for scope, words in shared_messages.items():
+            mistakes += wrong_words(words, [guard for guard in shared[scope] if isinstance(guard, Guard)], scope)
         self.prices = checked_prices(prices or {}, mistakes)
         given, known_tools = checked_guards(guards, mistakes), checked_tools(tools, mistakes)
         known_rules = checked_rules(rules, mistakes)
+        self.scopes = scope_chains(
+            shared, mistakes, rules=known_rules, messages=shared_messages, mode=mode, on_error=on_error
+        )
+        """The guards of each scope, by its name."""
         if mistakes:
             raise PolicyError(mistakes)
         self.model_files = _model_files(given, known_rules)
@@ -147,16 +157,19 @@ class Policy:
         records: "Sink | str | PathLike[str] | None" = None,
         clock: Callable[[], float] = time.time,
         on_decision: "Callable[[Decision], object] | None" = None,
+        scopes: Mapping[str, str] | None = None,
     ) -> "Session":
         """
         The session *name*: the calls that share a budget.
 
         In memory, without records and by the real clock (seconds since 1970) unless said otherwise. The same name on
         the same *store* is the same session: it goes on where it was, also after it was closed, until its `forget`.
-        *records* is a sink, or the path of a file of JSON lines. Raises
-        PolicyError where a tool is not valid, SessionError where the name is not.
+        *records* is a sink, or the path of a file of JSON lines. *scopes* says whose session it is, for each scope of
+        the policy: `{"user": "u1"}`. Raises PolicyError where a tool is not valid, SessionError where the name or a scope
+        is not.
         """
         from .policy_check import checked_tools
+        from .policy_scopes import chosen
         from .session import Session
 
         mistakes: list[str] = []
@@ -171,6 +184,7 @@ class Policy:
             sink=self._sink(records),
             clock=clock,
             on_decision=on_decision,
+            scopes=chosen(self.scopes, scopes),
         )
 
     def _sink(self, records: "Sink | str | PathLike[str] | None") -> "Sink | None":
@@ -212,7 +226,8 @@ class Policy:
         return CoveredModel(model, priced.cost is not None, priced.by, priced.unknown)
 
     def __str__(self) -> str:
-        return f"{self.name}\n{self.chain}"
+        shared = "".join(f"\nscope `{name}`\n{chain}" for name, chain in self.scopes.items())
+        return f"{self.name}\n{self.chain}{shared}"
 
     def __repr__(self) -> str:
         return f"Policy({self.name!r}, {self.chain!r})"

@@ -155,9 +155,9 @@ def checked_prices(prices: Mapping[str, Price | Mapping[str, float]], mistakes: 
     return valid
 
 
-def wrong_words(messages: Mapping[str, Mapping[str, str]], guards: Iterable[Guard]) -> list[str]:
+def wrong_words(messages: Mapping[str, Mapping[str, str]], guards: Iterable[Guard], scope: str = "") -> list[str]:
     """
-    What is wrong with a policy's own wording of what *guards* and those of the library say.
+    What is wrong with a policy's own wording of what *guards* and those of the library say, in a *scope* or without.
     """
     if not messages:
         return []
@@ -167,7 +167,7 @@ def wrong_words(messages: Mapping[str, Mapping[str, str]], guards: Iterable[Guar
     own = [guard for guard in guards if type(guard) not in GUARDS]
     found: list[str] = []
     for code, words in messages.items():
-        where = f"messages.{code}"
+        where = f"messages.{scope}.{code}" if scope else f"messages.{code}"
         if not isinstance(words, Mapping):
             found.append(f"{where}: `{words!r:.80}` is no wording: write {{'message': ..., 'hint': ...}}")
             continue

@@ -55,7 +55,8 @@ class Recorder:
         for n, pending in decision.expired:
             self._hand(partial(expire_record, session_id, run, n, decision.at_ms, pending), 600)
         if decision.claim_n:
-            claimed = {"call_n": decision.n}
+            claimed: dict[str, Any] = {"call_n": decision.n}
+            claimed |= decision.marks or {}
             self._hand(event_record("claim", session_id, run, decision.claim_n, decision.at_ms, claimed), 600)
         if not decision.repeated and decision.n:
             arguments = exact(snapshot(call)) if call.canonical is None else call.canonical
@@ -64,7 +65,8 @@ class Recorder:
                 decision = _light(decision)
             else:
                 size *= _SPREAD
-            self._hand(partial(call_record, session_id, decision, plan, arguments), CALL_BYTES + size)
+            record = partial(call_record, session_id, decision, plan, arguments)
+            self._hand(_marked(record, decision.marks), CALL_BYTES + size)
 
     def settled(self, decision: Decision, prepared: Prepared, completion: Completion) -> None:
         """
@@ -82,7 +84,8 @@ class Recorder:
                 size *= _SPREAD if rendered.text is None else 2
         if canonical is None or len(canonical) > HEAVY_ARGUMENTS:
             decision = _light(decision)
-        self._hand(partial(settle_record, self._session_id, decision, prepared, completion), SETTLE_BYTES + size)
+        record = partial(settle_record, self._session_id, decision, prepared, completion)
+        self._hand(_marked(record, completion.marks), SETTLE_BYTES + size)
 
     def event(self, event: str, run: str, n: int, at_ms: int, values: Mapping[str, Any]) -> None:
         """
@@ -114,6 +117,10 @@ def run_of(state: SessionState) -> str:
     if not state.run:
         state.run = os.urandom(8).hex()
     return state.run
+
+
+def _marked(record: Callable[[], dict[str, Any]], marks: dict[str, Any] | None) -> Callable[[], dict[str, Any]]:
+    return record if marks is None else lambda: {**record(), **marks}
 
 
 def _light(decision: Decision) -> Decision:

@@ -2,7 +2,7 @@
 The front door: one budget for the calls of an agent, its model turns and its sub-agents.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from copy import copy
 from decimal import Decimal
 from functools import partial
@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from . import amounts as units
 from . import transitions
 from .calls import Calls
-from .chain import Chain
 from .digest import digest
 from .errors import SessionError
-from .exhaustion import exhaustion, progress
 from .prices import Priced, price_of
+from .scopes import Scope, exhausted_by, progress
 from .state import SessionState
 from .stores.family import FamilyStore
 from .tool import Tool
@@ -77,7 +76,7 @@ class Session(Calls):
         """
         Say that a model request starts, so that growth caps see the ones that fail.
         """
-        self._event("request", transitions.start_request)
+        self._event("request", transitions.start_request, shared=transitions.start_request)
 
     def begin_turn(self, calls: int | None = None) -> None:
         """
@@ -113,7 +112,8 @@ class Session(Calls):
             priced = price_of(known, model, self.policy.prices, provider, self._now())
         self.begin_turn(count)
         values = {"model": model, "provider": provider, **priced.recorded, **used.recorded}
-        self._event("charge", partial(transitions.charge_response, cost=priced.cost, tokens=used.total), values)
+        step = partial(transitions.charge_response, cost=priced.cost, tokens=used.total)
+        self._event("charge", step, values, shared=step)
         return priced
 
     def tool_choice(
@@ -125,8 +125,8 @@ class Session(Calls):
         `none` once the session is exhausted. A choice that forces a tool holds for the *first* request of a loop
         (unless said, the session's first). *strategy* `(call_count, turn_count) -> tool_choice` decides turn by turn.
         """
-        exhausted, calls, turns, turn = self._read(
-            lambda state, now: (exhaustion(self._chain, state, now), state.calls, state.turns, state.turn)
+        exhausted, calls, turns, turn = self._look(
+            lambda state, now, scopes: (self._cause(state, now, scopes), state.calls, state.turns, state.turn)
         )
         return next_tool_choice(
             requested,
@@ -149,7 +149,7 @@ class Session(Calls):
         """
         The code of what exhausted the session first; None while it goes on.
         """
-        cause = self._read(lambda state, now: exhaustion(self._chain, state, now))
+        cause = self._look(self._cause)
         return None if cause is None else cause[0]
 
     @property
@@ -157,7 +157,7 @@ class Session(Calls):
         """
         What the model is told of it.
         """
-        cause = self._read(lambda state, now: exhaustion(self._chain, state, now))
+        cause = self._look(self._cause)
         return None if cause is None else cause[1]
 
     @property
@@ -165,7 +165,7 @@ class Session(Calls):
         """
         What is used and what is left; USD and seconds.
         """
-        return self._read(lambda state, now: progress(self._chain, state, now))
+        return self._look(partial(progress, self._chain))
 
     @property
     def cost_usd(self) -> float:
@@ -188,20 +188,27 @@ class Session(Calls):
         """
         find = self.policy.results.find
 
-        def told(state: SessionState, now: int) -> str:
-            cause = exhaustion(self._chain, state, now)
-            return digest(state, lambda entry: find(self.id, entry.sig), progress(self._chain, state, now), cause)
+        def told(state: SessionState, now: int, scopes: Sequence[Scope]) -> str:
+            shown = progress(self._chain, state, now, scopes)
+            return digest(state, lambda entry: find(self.id, entry.sig), shown, self._cause(state, now, scopes))
 
-        return self._read(told)
+        return self._look(told)
 
-    def extend(self, **amounts: Any) -> None:
+    def _cause(self, state: SessionState, now: int, scopes: Sequence[Scope]) -> tuple[str, str] | None:
+        return exhausted_by(self._chain, state, now, scopes)
+
+    def extend(self, *, scope: str | None = None, **amounts: Any) -> None:
         """
         Let the session use *amounts* more (`max_calls=20`, `max_cost_usd=0.5`, ...) than its limits so far; it goes on.
 
-        Without amounts it forgives refused turns and blown growth caps. A child takes the amounts from its parent. Raises
-        SessionError for a limit that the policy does not set, or where the parent has less left.
+        Without amounts it forgives refused turns and blown growth caps. A child takes the amounts from its parent. With the
+        name of a *scope* it is that one's limits, for all of its sessions. Raises SessionError for a limit that the policy
+        does not set, or where the parent has less left.
         """
         wanted = units.internal(amounts)
+        if scope is not None:
+            self._extend_scope(scope, wanted)
+            return
         if self._parent is not None and wanted:
             self._parent._event(  # noqa: SLF001  a child is a session too
                 "reserve",
@@ -210,10 +217,7 @@ class Session(Calls):
                 needed=True,
             )
 
-        def step(chain: Chain, state: SessionState, now: int) -> tuple[int, dict[str, int]]:
-            return transitions.raise_limits(chain, state, now, wanted)
-
-        self._event("extend", step, {"amounts": wanted}, needed=True)
+        self._event("extend", partial(transitions.raise_limits, amounts=wanted), {"amounts": wanted}, needed=True)
 
     # Children
 
@@ -237,14 +241,13 @@ class Session(Calls):
             clock=self._clock,
             on_decision=self._on_decision,
             parent=self,
+            scopes=self._scopes,
         )
 
         if child._read(lambda state, now: state.closed):
             raise SessionError(f"`{child.id}` was closed: give the next child another name")
 
-        def step(chain: Chain, state: SessionState, now: int) -> tuple[int, dict[str, int]]:
-            return transitions.reserve_for_child(chain, state, now, child.id, wanted)
-
+        step = partial(transitions.reserve_for_child, child=child.id, amounts=wanted)
         child._specs.update(self._specs)
         child._wrapped.update(self._wrapped)
         held = self._event("reserve", step, {"child": child.id, "amounts": wanted}, needed=True)

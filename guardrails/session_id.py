@@ -37,10 +37,8 @@ def checked_id(name: str, what: str = "a session id") -> str:
     return name
 
 
-def scope_key(scope: str, name: str) -> str:
+def scope_key(scope: str, checked: str) -> str:
     """
-    Where a store keeps what the sessions of *scope* `name` have used together.
-
-    Raises SessionError where *name* may not name a scope; see `checked_id`.
+    Where a store keeps what the sessions of *scope* have used together whose id is *checked*.
     """
-    return f"{SCOPES}{scope}/{checked_id(name, f'the id of the scope `{scope}`')}"
+    return f"{SCOPES}{scope}/{checked}"

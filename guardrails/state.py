@@ -315,7 +315,7 @@ def deny(state: SessionState, call: ToolCall, denial: Denial) -> int:
         strike = False
     if strike:
         state.turn_strikes += 1
-    if denial.ends_session:
+    if denial.ends_session and denial.scope is None:
         exhaust(state, denial)
     return number(state)
 

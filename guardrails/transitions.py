@@ -203,6 +203,14 @@ def open_child(state: SessionState, now_ms: int) -> int:
     return number(state)
 
 
+def note(state: SessionState, now_ms: int) -> int:
+    """
+    Number an event that changes nothing in the session itself.
+    """
+    touch(state, now_ms)
+    return number(state)
+
+
 def close(state: SessionState, now_ms: int) -> tuple[int, dict[str, int]]:
     """
     End a child session for good; the number of the event, and what it has used.

@@ -115,6 +115,8 @@ class Denial:
     retry_after_ms: int | None = None
     strike: bool = True
     """Counts towards `denials.max_turns_in_a_row`."""
+    scope: str | None = None
+    """The scope whose limit it is; None: the session's own."""
     details: dict[str, Any] = field(default_factory=dict)
     """Further envelope fields, such as `errors` of a `validation_error`."""
     values: dict[str, object] = field(default_factory=dict)
