@@ -157,7 +157,7 @@ class Conversation:
         try:
             if isinstance(step, Refuse):
                 for position, call in enumerate(step.calls):
-                    answers.give(position, self._refused(call, step.code))
+                    answers.give(position, refusal(self._session, self._loop, call, step.code))
             yield answers
         finally:
             answers.break_off()
@@ -193,22 +193,26 @@ class Conversation:
             session=self._session,
         )
 
-    def _refused(self, call: RequestedCall, code: str) -> Envelope:
-        if self._session.exhausted:
-            # Asked for the record's sake; an exhausted session denies everything.
-            decision = self._session.decide(call.tool, call.arguments, id=call.id)
-            if decision.envelope is not None:
-                return decision.envelope
-        limit = self._loop.max_tool_iterations
-        message = f"Tool call limit reached ({limit}). Stopping tool loop." if code == LIMIT_CODE else _NOT_MADE
-        return Envelope.refusal(Denial(code=code, status="limit_reached", message=message, hint=FINISH))
-
     def _refuse_asynchronous(self) -> None:
         if self._blocking and self.tools.asynchronous:
             raise TypeError(f"`{self.tools.asynchronous[0]}` is asynchronous: use `arun`")
 
     def _told(self, **fields: Any) -> dict[str, Any]:
         return {"session": self._session.id, **fields}
+
+
+def refusal(session: Session, loop: Loop, call: RequestedCall, code: str) -> Envelope:
+    """
+    What answers a *call* that came although the final answer was asked for, because of *code*.
+    """
+    if session.exhausted:
+        # Asked for the record's sake; an exhausted session denies everything.
+        decision = session.decide(call.tool, call.arguments, id=call.id)
+        if decision.envelope is not None:
+            return decision.envelope
+    limit = loop.max_tool_iterations
+    message = f"Tool call limit reached ({limit}). Stopping tool loop." if code == LIMIT_CODE else _NOT_MADE
+    return Envelope.refusal(Denial(code=code, status="limit_reached", message=message, hint=FINISH))
 
 
 @dataclass(slots=True)
