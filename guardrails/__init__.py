@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from .guards.growth import Growth as Growth
     from .guards.rate import Rate as Rate
     from .guards.retryable import Retryable as Retryable
+    from .guards.shell import Shell as Shell
     from .guards.streak import Streak as Streak
     from .guards.summary import Summary as Summary
     from .guards.tool_filter import ToolFilter as ToolFilter
@@ -102,6 +103,7 @@ _HOME = {
     "SessionState": "state",
     "SqliteStore": "stores.sqlite",
     "StoreError": "errors",
+    "Shell": "guards.shell",
     "Streak": "guards.streak",
     "Success": "types",
     "Summary": "guards.summary",

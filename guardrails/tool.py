@@ -53,6 +53,10 @@ class Tool:
     """How to see a failure that hides in a result."""
     ask_user: tuple[str, ...] = ()
     """Arguments that only the user can know."""
+    paths: tuple[str, ...] = ()
+    """Arguments that are paths, as globs of their names (`path`, `*_dir`, `edits.path`); for the guard `workspace`."""
+    commands: tuple[str, ...] = ()
+    """Arguments that are shell commands, text or lists of words; for the guard `shell`."""
 
     @classmethod
     def of(cls, function: Callable[..., Any], *, hidden: Collection[str] = (), **declarations: Any) -> Self:

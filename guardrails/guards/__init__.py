@@ -11,6 +11,7 @@ from .duplicates import Duplicates
 from .growth import Growth
 from .rate import Rate
 from .retryable import Retryable
+from .shell import Shell
 from .streak import Streak
 from .summary import Summary
 from .tool_filter import ToolFilter
@@ -21,6 +22,7 @@ from .validation import Validation
 GUARDS: Final[tuple[type[Guard], ...]] = (
     ToolFilter,
     Validation,
+    Shell,
     Budget,
     Growth,
     Rate,

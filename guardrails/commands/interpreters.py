@@ -1,0 +1,73 @@
+"""
+Code that is given to an interpreter on its command line, and the shell commands that it names.
+
+Nothing understands the code: only its string literals are looked at, where it speaks of running a program at all.
+"""
+
+import re
+
+from collections.abc import Sequence
+from typing import Final
+
+
+_INLINE: Final = {
+    "python": "-c",
+    "perl": "-e -E",
+    "ruby": "-e",
+    "node": "-e -p --eval --print",
+    "nodejs": "-e -p --eval --print",
+    "deno": "eval",
+    "bun": "-e --eval",
+    "php": "-r",
+    "lua": "-e",
+    "tclsh": "",
+    "osascript": "-e",
+}
+_AWKS: Final = frozenset({"awk", "gawk", "mawk", "nawk"})
+_RUNS: Final = re.compile(r"system|popen|exec|spawn|subprocess|shell|`|%x|\bqx|\|\s*getline|\bdo\b.{0,3}script")
+_LITERAL: Final = re.compile(
+    r"""'((?:[^'\\\n]|\\.){1,4000})'|"((?:[^"\\\n]|\\.){1,4000})"|`([^`\n]{1,4000})`|(?:qx|%x)[({/]([^)}/\n]{1,4000})"""
+)
+_EMBEDDED: Final = re.compile(r"(?:^:?!|=!|\bexec=|\w*[Cc]ommand=|--to-command=)\s*([^\n]{1,4000})")
+"""Commands in the options of other programs: `git -c alias.x='!...'`, `tar --checkpoint-action=exec=...`."""
+_MAX: Final = 32
+
+
+def literals(name: str, words: Sequence[str], stdin: str | None = None) -> list[list[str]]:
+    """
+    The groups of string literals in the code that *words*, or *stdin*, give the program *name*; empty where it runs nothing.
+
+    The first group is all of them in a row: an argument list is written so.
+    """
+    found: list[str] = [each for word in words[1:] for each in _EMBEDDED.findall(word)]
+    if found:
+        return [[text] for text in found[:_MAX]]
+    codes = _code(name, words)
+    if stdin and not codes and _language(name) in _INLINE and not [w for w in words[1:] if not w.startswith("-")]:
+        codes = [stdin]
+    for code in codes:
+        if _RUNS.search(code):
+            found += [next(filter(None, groups), "") for groups in _LITERAL.findall(code)]
+    found = [re.sub(r"\\(.)", r"\1", text) for text in found if text.strip()][:_MAX]
+    return [found, *([text] for text in found)] if found else []
+
+
+def _code(name: str, words: Sequence[str]) -> list[str]:
+    if name in _AWKS:
+        return [word for word in words[1:] if not word.startswith("-")][:2]
+    flags = _INLINE.get(_language(name))
+    if not flags:
+        return []
+    known = flags.split()
+    codes = [words[i + 1] for i, word in enumerate(words[:-1]) if word in known]
+    # Merged with others: `perl -we CODE`, `python -Sc CODE`.
+    codes += [
+        words[i + 1]
+        for i, word in enumerate(words[:-1])
+        if re.fullmatch(r"-[A-Za-z]{2,5}", word) and any(word[-1] == flag[-1] and len(flag) == 2 for flag in known)
+    ]
+    return codes
+
+
+def _language(name: str) -> str:
+    return re.sub(r"[\d.]+$", "", name)

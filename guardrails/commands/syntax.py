@@ -1,0 +1,125 @@
+"""
+The syntax tree of a shell command, as tree-sitter's grammar of bash reads it.
+"""
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from .heredocs import without_bodies
+
+
+if TYPE_CHECKING:
+    from tree_sitter import Node
+
+MAX_BYTES: Final = 1 << 20
+"""Longer commands are not read."""
+MAX_PARSED_BYTES: Final = 16_384
+"""The same without here-documents: on some wrong input the parser's work grows with the square of it."""
+MAX_DEPTH: Final = 100
+"""Levels of the tree; far beyond what people write, far below what Python's stack takes."""
+_MARKS: Final = frozenset("\x00\x01\x02\ue000\ue001\ue002")
+
+
+class UnreadableError(Exception):
+    """
+    A command that cannot be read, with the reason.
+    """
+
+
+class NoParserError(Exception):
+    """
+    The parser is not installed.
+    """
+
+
+class Tree(NamedTuple):
+    """
+    A parsed command.
+    """
+
+    root: "Node"
+    bodies: dict[int, str]
+    """Text of the here-documents that were not parsed, by the byte of the word that begins them."""
+
+
+def parse(text: str) -> Tree:
+    """
+    The tree of *text*.
+
+    Raises UnreadableError where it is no valid bash, too long, too deep or holds a NUL; NoParserError without the extra.
+    """
+    try:
+        source = text.encode()
+    except UnicodeEncodeError:
+        raise UnreadableError("it is not valid Unicode") from None
+    if len(source) > MAX_BYTES:
+        raise UnreadableError(f"it has {len(source):,} bytes (limit {MAX_BYTES:,})")
+    if not _MARKS.isdisjoint(text):
+        raise UnreadableError("it holds a control or private character")
+    bodies: dict[int, str] = {}
+    if len(source) > MAX_PARSED_BYTES:
+        text, bodies = without_bodies(text)
+        source = text.encode()
+        if len(source) > MAX_PARSED_BYTES:
+            raise UnreadableError(
+                f"it has {len(source):,} bytes beside its here-documents (limit {MAX_PARSED_BYTES:,}): "
+                "write a script file and run that"
+            )
+    root: Node = _parser().parse(source).root_node
+    if root.has_error:
+        raise UnreadableError(f"it is no valid command near `{_near(root)}`")
+    found = {node.start_byte for node in nodes(root) if node.type == "heredoc_start"}
+    if not bodies.keys() <= found:
+        raise UnreadableError("what looks like a here-document in it is none")
+    return Tree(root, bodies)
+
+
+def nodes(root: "Node") -> "Iterator[Node]":
+    """
+    *root* and all below it. Raises UnreadableError where it is too deep.
+    """
+    waiting = [(root, 0)]
+    while waiting:
+        node, depth = waiting.pop()
+        if depth > MAX_DEPTH:
+            raise UnreadableError(f"it is nested more than {MAX_DEPTH} levels deep")
+        yield node
+        waiting += [(child, depth + 1) for child in node.children]
+
+
+def text_of(node: "Node") -> str:
+    """
+    The source text of *node*.
+    """
+    return (node.text or b"").decode(errors="replace")
+
+
+def _parser() -> Any:
+    language = _language()
+
+    from tree_sitter import Parser
+
+    return Parser(language)
+
+
+@lru_cache(maxsize=1)
+def _language() -> Any:
+    try:
+        import tree_sitter_bash
+
+        from tree_sitter import Language
+    except ImportError:
+        raise NoParserError from None
+    return Language(tree_sitter_bash.language())
+
+
+def _near(root: "Node") -> str:
+    node = root
+    while not (node.is_error or node.is_missing):
+        inner = next((child for child in node.children if child.has_error or child.is_missing), None)
+        if inner is None:
+            break
+        node = inner
+    text = text_of(node) or text_of(node.parent or root)
+    return " ".join(text.split())[:40]

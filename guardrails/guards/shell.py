@@ -1,0 +1,147 @@
+"""
+Refuse shell commands by what they would run.
+"""
+
+from typing import Annotated, Any, ClassVar, Literal
+
+from ..commands import Command, Found, NoParserError, UnreadableError, allows, forbids, rule, walk
+from ..declared import TooManyError, named
+from ..state import SessionState
+from ..tool import Tool
+from ..types import Denial, ToolCall
+from ..units import FromText
+from .base import Codes, Facts, Guard, Verdict, guard
+
+
+def command_rule(text: str) -> str:
+    """
+    *text*, if it is a rule about commands. Raises ValueError.
+    """
+    rule(text)
+    return text
+
+
+CommandRule = Annotated[str, FromText(command_rule, {"type": "string", "minLength": 1})]
+
+_QUIET = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"})
+_SHOWN = 80
+
+
+@guard
+class Shell(Guard):
+    """
+    Read the commands that a tool declares (`commands: [command]`) as a shell would, and deny those that would run what
+    *deny* speaks of, or, where *allow* is given, anything that it does not.
+
+    Pipes, lists, substitutions, wrappers (`sh -c`, `env`, `xargs`, `find -exec`, ...) and quoting are seen through. What
+    cannot be read, and a fork bomb, is always denied. A denylist stops accidents, not an attacker: see docs/guards/shell.md.
+    """
+
+    codes: ClassVar[Codes] = {
+        "shell.deny": ("command", "rule"),
+        "shell.allow": ("command",),
+        "shell.unreadable": ("reason",),
+        "shell.undecidable": ("reason",),
+        "shell.fork_bomb": (),
+    }
+
+    deny: tuple[CommandRule, ...] = ()
+    """Rules; stands above *allow*. Blind to case."""
+    allow: tuple[CommandRule, ...] = ()
+    """Rules; empty allows every command that is not denied. Files that are written need `> FILE`, variables `NAME=value`."""
+    undecidable: Literal["deny", "allow"] = "deny"
+    """What to do where the program that would run is known only at run time (`$X -rf /`, `curl ... | sh`, `eval "$X"`)."""
+
+    def applies(self, tool: Tool) -> bool:
+        return bool(tool.commands)
+
+    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
+        try:
+            for _, value in named(call.arguments, facts.tool.commands):
+                denial = None if value is None else self._judged(_command(value))
+                if denial is not None:
+                    return denial
+        except (UnreadableError, TooManyError) as error:
+            return _refusal(
+                "shell.unreadable",
+                f"The command cannot be read: {error}.",
+                "Write it plainer: one valid bash command, or several calls.",
+                reason=str(error),
+            )
+        except NoParserError:
+            return _refusal(
+                "shell.unreadable",
+                "Commands cannot be read here: the parser is not installed.",
+                "Tell the user to install `toolcall-guardrails[shell]`.",
+                reason="the parser is not installed",
+            )
+        return None
+
+    def _judged(self, command: str | list[str]) -> Denial | None:
+        found = walk(command)
+        for each in found.commands:
+            for said in self.deny:
+                if forbids(rule(said), each):
+                    return _denied(each, said)
+        if found.fork_bomb is not None:
+            return _refusal(
+                "shell.fork_bomb",
+                f"The command starts processes without end: {found.fork_bomb}.",
+                "Start a fixed number of processes, and wait for them.",
+            )
+        return self._allowed(found) or self._decided(found)
+
+    def _allowed(self, found: Found) -> Denial | None:
+        if not self.allow:
+            return None
+        for command in found.commands:
+            if command.hint or (command.words[0] == ">" and command.words[-1] in _QUIET):
+                continue
+            if not any(allows(rule(said), command) for said in self.allow):
+                names = ", ".join(f"`{said}`" for said in self.allow[:20])
+                shown = _shown(command)
+                return _refusal(
+                    "shell.allow",
+                    f"`{shown}` is not among the allowed commands.",
+                    f"Allowed are: {names}.",
+                    command=shown,
+                )
+        return None
+
+    def _decided(self, found: Found) -> Denial | None:
+        if not found.doubts or self.undecidable == "allow":
+            return None
+        return _refusal(
+            "shell.undecidable",
+            f"The command was not run: {found.doubts[0]}.",
+            "Write the program's name out, or put the commands into a script file, read it, and run that.",
+            reason=found.doubts[0],
+        )
+
+
+def _command(value: Any) -> str | list[str]:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):
+        return list(value)
+    raise UnreadableError("it is neither text nor a list of words")
+
+
+def _denied(command: Command, said: str) -> Denial:
+    shown = _shown(command)
+    return _refusal(
+        "shell.deny",
+        f"`{shown}` is not to be run here (rule `{said}`).",
+        "Reach the goal in another way: name the exact files inside the workspace, or ask the user to run it.",
+        command=shown,
+        rule=said,
+    )
+
+
+def _shown(command: Command) -> str:
+    text = " ".join(command.words).replace("\x00", "…")
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _refusal(code: str, message: str, hint: str, **values: object) -> Denial:
+    return Denial(code=code, message=message, hint=hint, details={"error_type": "permission"}, values=values)
