@@ -128,6 +128,9 @@ def chain_of(policy: "Policy") -> dict[str, Any]:
             }
             for rule in chain.rules
         ],
+        "scopes": {
+            scope: [{"guard": guard.name, **guard.settings()} for guard in own] for scope, own in policy.scopes.items()
+        },
         "prices": {
             model: {"input_mtok": price.input_mtok, "output_mtok": price.output_mtok}
             for model, price in policy.prices.items()
@@ -146,6 +149,8 @@ def shown(policy: "Policy") -> str:
         match = ", ".join(rule.pop("match"))
         settings = ", ".join(f"{key}={value!r}" for key, value in rule.items())
         lines.append(f"  tools {match}: {settings}")
+    for scope, own in policy.scopes.items():
+        lines += [f"  scope {scope}: {guard}" for guard in own]
     lines += [
         f"  price of {m}: ${p['input_mtok']:g} / ${p['output_mtok']:g} per Mtok" for m, p in said["prices"].items()
     ]

@@ -20,6 +20,7 @@ from ..errors import PolicyError
 from ..guards import GUARDS
 from ..guards.base import Guard
 from ..guards.budget import Budget, check_reserve
+from ..policy_scopes import SCOPE_GUARDS, SESSION_ONLY, scope_name
 from ..tool import Tool
 from ..units import Glob
 from ..usage import Price
@@ -75,6 +76,7 @@ def adapter(own: tuple[type[Guard], ...] = ()) -> "TypeAdapter[dict[str, Any]]":
             "prices": dict[str, price],  # type: ignore[valid-type]
             "messages": Annotated[messages, BeforeValidator(with_codes)],
             "tools": list[rule],  # type: ignore[valid-type]
+            "scopes": scopes_type(strict),
             **guards,
         },
         strict,
@@ -118,6 +120,23 @@ def rule_guards(config: Any) -> dict[str, Any]:
     guards = {cls.name: _typed(cls, config) for cls in RULE_GUARDS if cls is not Budget}
     # A tool has no final answer to hold money back for.
     return {"budget": _typed(Budget, config, name="ToolBudget", without=("final_answer_reserve_usd",)), **guards}
+
+
+def scopes_type(config: Any) -> Any:
+    """
+    The type of the guards of each scope, by its name.
+    """
+    from pydantic import AfterValidator
+
+    guards = {cls.name: _typed(cls, config) for cls in SCOPE_GUARDS if cls is not Budget}
+    budget = _typed(Budget, config, name="ScopeBudget", without=SESSION_ONLY)
+    scope = _dictionary(
+        "Scope",
+        {"budget": Annotated[budget, AfterValidator(_reserving)], **guards},
+        config,
+        doc="Guards of all the sessions of one user, tenant or the like together.",
+    )
+    return dict[Annotated[str, AfterValidator(scope_name)], scope]  # type: ignore[valid-type]
 
 
 def _reserving(settings: dict[str, Any]) -> dict[str, Any]:
@@ -171,6 +190,10 @@ def settings(data: dict[str, Any]) -> dict[str, Any]:
         if key in data:
             made[key] = data[key]
     made["prices"] = {model: Price(**price) for model, price in data.get("prices", {}).items()}
+    made["scopes"] = {
+        name: [cls(**_plain(own[cls.name])) for cls in SCOPE_GUARDS if cls.name in own]
+        for name, own in data.get("scopes", {}).items()
+    }
     made["rules"] = [_rule(entry) for entry in data.get("tools", [])]
     return made
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from ..guards import GUARDS
 from ..guards.base import Guard
 from ..guards.tool_budget import ToolBudget
+from ..policy_scopes import scope_name
 from .wording import suggestion
 
 
@@ -64,6 +65,18 @@ def wrong_numbers(code: str, words: object, own: Own = ()) -> list[str]:
     ]
 
 
+def of_scope(code: str) -> str:
+    """
+    The code that a scope's `user.budget.max_calls` is made of; *code*, where it is none.
+    """
+    scope, _, rest = code.partition(".")
+    try:
+        scope_name(scope)
+    except ValueError:
+        return code
+    return rest
+
+
 # For the check of a document.
 
 
@@ -76,10 +89,10 @@ def with_codes(messages: Any) -> Any:
 
 def known_code(code: str, *, own: Own = ()) -> str:
     """
-    *code*; raises ValueError where no guard says it.
+    *code*; raises ValueError where no guard says it. Whether there is such a scope is for the `Policy` to know.
     """
     wrong = wrong_code(code, own)
-    if wrong is not None:
+    if wrong is not None and wrong_code(of_scope(code), own) is not None:
         raise ValueError(wrong)
     return code
 
@@ -89,7 +102,7 @@ def known_numbers(worded: tuple[str, Any], *, own: Own = ()) -> Any:
     The words of (code, words); raises ValueError for placeholders that stand for nothing.
     """
     code, words = worded
-    wrong = wrong_numbers(code, words, own)
+    wrong = wrong_numbers(code if wrong_code(code, own) is None else of_scope(code), words, own)
     if wrong:
         raise ValueError("; ".join(wrong))
     return words
