@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from ..retries.model import ANY, Golden, RetryModel
-from ..retries.model_format import body_of, parse, text_of
+from ..retries.model_format import body_of, parse, sealed, text_of
 from ..retries.prior import ALONE, DECLARED, prior_cells, prior_corrections
-from ..retries.profiles import NONE, Count, Tally, profiles
+from ..retries.profiles import Tally, profiles
 from ..retries.scoring import EXPLORE, probability
+from ..retries.shrinkage import NONE, Count
 from ..retries.spec import FeatureSpec
 from .cells import NO_ACTION, Cell
 from .design import Columns, columns_of, logits
@@ -69,6 +70,15 @@ def candidate(
     )
     text = text_of(body)
     return Candidate(parse(text), text, fitted)
+
+
+def told(made: Candidate, more: Mapping[str, Any]) -> Candidate:
+    """
+    The same model, whose file tells *more* of its training.
+    """
+    body = {**made.model.body, "training": {**made.model.body["training"], **more}}
+    text = text_of(sealed(body))
+    return Candidate(parse(text), text, made.fitted)
 
 
 def cold_model(spec: FeatureSpec) -> Candidate:

@@ -1,0 +1,113 @@
+"""
+The command `train`.
+"""
+
+import sys
+import time
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from .printing import FOUND, fail, print_json
+
+
+if TYPE_CHECKING:
+    from guardrails.learning.train import Trained
+    from guardrails.retries.decision import Stakes
+
+EVERY_S = 5.0
+"""Seconds between two lines of progress; short work prints none."""
+
+
+def train(
+    records: Annotated[list[Path], typer.Argument(metavar="RECORDS...", help="Files and folders of records.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The model file.")],
+    engine: Annotated[Literal["duckdb", "spark"], typer.Option(help="What counts the records.")] = "duckdb",
+    master: Annotated[str | None, typer.Option(metavar="URL", help="The Spark master; local[*] by default.")] = None,
+    cells: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where counted days are kept; FILE.cells by default.")
+    ] = None,
+    whole_by: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Parquet folders COLUMN=... hold whole sessions.")
+    ] = None,
+    policy: Annotated[
+        str | None, typer.Option(metavar="POLICY", help="Judge decisions by the costs that its `retryable` names.")
+    ] = None,
+    half_life: Annotated[float, typer.Option(metavar="DAYS", help="After so many days a failure weighs half.")] = 10.0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare, and write no model.")] = False,  # noqa: FBT002
+    force: Annotated[bool, typer.Option("--force", help="Write the model also where it is not better.")] = False,  # noqa: FBT002
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,  # noqa: FBT002
+) -> None:
+    """
+    Learn from records which failures are worth retrying; the model is replaced only where the new one is better.
+
+    What was counted is kept by day beside the model: run it daily on the same folder, and only what is new is read.
+    Exit code 1: trained, and retries of some tool do not come out as the present model predicts, or serving saw other
+    features than training.
+    """
+    from guardrails.errors import GuardrailsError
+    from guardrails.learning.train import train as run
+
+    if master is not None and engine != "spark":
+        fail("`--master` goes with `--engine spark`")
+    if not half_life > 0:
+        fail(f"`--half-life` is more than 0 days, not `{half_life:g}`")
+    try:
+        made = run(
+            records,
+            output,
+            folder=cells,
+            stakes=None if policy is None else _stakes(policy),
+            half_life_days=half_life,
+            whole_by=whole_by,
+            master=(master or "local[*]") if engine == "spark" else None,
+            dry_run=dry_run,
+            force=force,
+            progress=_progress(quiet=quiet or as_json),
+        )
+    except GuardrailsError as error:
+        fail(str(error))
+    except ImportError as error:
+        fail(f"training needs `{error.name}`: pip install 'toolcall-guardrails[train]'")
+    except OSError as error:
+        fail(f"cannot use `{error.filename}`: {error.strerror}" if error.filename else str(error))
+    if as_json:
+        print_json(made.to_dict())
+    else:
+        _show(made, dry_run=dry_run)
+    if made.learned.drifts or made.learned.skewed:
+        raise typer.Exit(FOUND)
+
+
+def _stakes(policy: str) -> "Stakes":
+    from guardrails.guards.retryable import Retryable
+
+    from .policies import load_policy
+
+    guards = load_policy(policy).chain.guards
+    return next((guard.stakes for guard in guards if isinstance(guard, Retryable)), Retryable().stakes)
+
+
+def _progress(*, quiet: bool) -> Callable[[int, int, str], None]:
+    told = time.monotonic()
+
+    def tell(done: int, total: int, what: str) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if quiet or not total or now - told < (0.2 if sys.stderr.isatty() else EVERY_S):
+            return
+        told = now
+        line = f"{done:,} of {total:,} {what} ({100 * done // total} %)"
+        typer.echo(f"\r{line}" if sys.stderr.isatty() else line, err=True, nl=not sys.stderr.isatty())
+
+    return tell
+
+
+def _show(made: "Trained", *, dry_run: bool) -> None:
+    from .train_text import trained_text
+
+    typer.echo(trained_text(made, dry_run=dry_run))

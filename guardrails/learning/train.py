@@ -1,0 +1,150 @@
+"""
+From records to a model file: count what is new, learn, and replace the present model where the new one is better.
+"""
+
+import os
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from ..errors import ModelError
+from ..feature_file import shipped_spec
+from ..model_files import read_model
+from ..retries.decision import Stakes
+from ..retries.model import RetryModel
+from ..retries.spec import FeatureSpec
+from .cell_folder import CellFolder
+from .cells import HALF_LIFE_DAYS, UNDATED
+from .counting import Progress
+from .extract import extract
+from .learn import Learned, learn, shown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """
+    What came of a training.
+    """
+
+    output: Path
+    learned: Learned
+    written: bool
+    """The model file is the new one."""
+    files: int
+    """Files with new records."""
+    notes: list[str] = field(default_factory=list)
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        The same for another program.
+        """
+        learned = self.learned
+        return {
+            "output": str(self.output),
+            "written": self.written,
+            "better": learned.better,
+            "unchanged": learned.unchanged,
+            "model": learned.new.model.name,
+            "present": learned.present,
+            "files": self.files,
+            "failures": round(learned.failures, 3),
+            "retries": round(learned.labelled, 3),
+            "days": learned.days,
+            "held_out_day": None if learned.day == UNDATED else shown(learned.day),
+            "coefficients": learned.new.fitted.coefficients,
+            "bytes": len(learned.new.text),
+            "chosen_terms": learned.chosen,
+            "verdict": None if learned.verdict is None else learned.verdict.to_dict(),
+            "skew": {"logged": learned.logged, "differing": learned.skewed, "share": learned.skew},
+            "drifts": [drift._asdict() for drift in learned.drifts],
+            "notes": self.notes,
+        }
+
+
+def cells_beside(output: Path) -> Path:
+    """
+    Where the cells of a model are kept unless told otherwise.
+    """
+    return output.with_name(f"{output.name}.cells")
+
+
+def train(
+    records: Iterable[str | PathLike[str]],
+    output: Path,
+    *,
+    folder: Path | None = None,
+    spec: FeatureSpec | None = None,
+    stakes: Stakes | None = None,
+    half_life_days: float = HALF_LIFE_DAYS,
+    whole_by: str | None = None,
+    master: str | None = None,
+    dry_run: bool = False,
+    force: bool = False,
+    progress: Progress = lambda done, total, what: None,
+) -> Trained:
+    """
+    Learn from *records* and write the model to *output* where it is better than the one there; with *force*, whatever
+    the comparison says; with *dry_run*, never.
+
+    What was counted is kept in *folder* (beside the model), so that no record is read twice; with *master*, Spark counts.
+    The file is replaced at once: a reader finds the old model or the new one, and a run that is killed leaves the old
+    one.
+
+    Raises TrainingError where nothing can be learned, or another training of this model is under way; OSError where a
+    file cannot be read or written.
+    """
+    spec = spec or shipped_spec()
+    folder = folder or cells_beside(output)
+    found = extract(records, folder, spec=spec, whole_by=whole_by, master=master, progress=progress)
+    # The comparison is with what is there when it is replaced.
+    with CellFolder(folder).locked():
+        present, notes = _present(output)
+        learned = learn(spec, found.cells, present, stakes=stakes, half_life_days=half_life_days)
+        written = (learned.better or force) and not dry_run
+        if written:
+            write(output, learned.new.text)
+    return Trained(
+        output=output,
+        learned=learned,
+        written=written,
+        files=found.files,
+        notes=[*found.notices, *notes, *learned.notes],
+    )
+
+
+def write(path: Path, text: bytes) -> None:
+    """
+    Replace the file *path* at once: whoever reads it finds all of the old or all of the new. Raises OSError; then the
+    old one stays.
+    """
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        with new.open("wb") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            new.unlink(missing_ok=True)
+        raise
+    # The file is there; that its name is, too, after a power cut, not every system can promise.
+    with suppress(OSError):
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _present(output: Path) -> tuple[RetryModel | None, list[str]]:
+    try:
+        return read_model(output), []
+    except FileNotFoundError:
+        return None, []
+    except ModelError as error:
+        return None, [f"the present model `{output}` cannot be used: {error}"]
