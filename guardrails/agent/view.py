@@ -104,11 +104,19 @@ def status_line(progress: dict[str, Any], cost_usd: float, unpriced: int, denied
     parts.append(_used(f"${cost_usd:.4f}", None if left is None else f"${left:.4f}"))
     if unpriced:
         parts.append(f"{unpriced} response{'' if unpriced == 1 else 's'} of unknown price")
-    for name, unit in (("turns_left", "turns"), ("tokens_left", "tokens"), ("seconds_left", "s")):
+    for name, unit in (("turns_left", "turns"), ("tokens_left", "tokens")):
         if name in progress:
             parts.append(f"{progress[name]} {unit} left")
+    if "seconds_left" in progress:
+        parts.append(f"{_time(progress['seconds_left'])} left")
     parts.append(f"{denied} denied")
     return ", ".join(parts)
+
+
+def _time(seconds: int) -> str:
+    if seconds < 300:
+        return f"{seconds} s"
+    return f"{seconds // 60} min" if seconds < 7_200 else f"{seconds // 3_600} h"
 
 
 def _used(said: str, left: object) -> str:

@@ -49,6 +49,11 @@ def test_the_status_says_what_is_used_and_left(progress: dict[str, Any], told: s
     assert status_line(progress, 0.0012, 0, 1) == told
 
 
+@pytest.mark.parametrize(("seconds", "told"), [(0, "0 s"), (299, "299 s"), (300, "5 min"), (604_800, "168 h")])
+def test_time_left_is_told_as_people_say_it(seconds: int, told: str) -> None:
+    assert f", {told} left, " in status_line({"seconds_left": seconds}, 0, 0, 0)
+
+
 def test_responses_of_unknown_price_are_never_shown_as_free() -> None:
     assert status_line({}, 0.0, 2, 0) == "0 calls, $0.0000, 2 responses of unknown price, 0 denied"
 
