@@ -23,6 +23,7 @@ from .guards.duplicates import IN_FLIGHT
 from .ledger import Ledger
 from .logs import log, warn_once
 from .outcome import outcome_of
+from .places import places_of
 from .running import Reading, with_timeout, within
 from .scopes import complete_shared, decide_shared
 from .session_id import checked_id
@@ -176,6 +177,8 @@ class Calls(Ledger):
         plan = chain.plans.get(tool) or chain.plan(tool)
         spec = plan.arguments or self._specs.get(tool)
         call = tool_call(tool, arguments, new_id() if call_id is None else call_id, spec)
+        if plan.locates:
+            call.places = places_of(plan.locates, call, plan.tool)
         now = self._now()
 
         def step(states: list[SessionState]) -> Decision:
@@ -265,7 +268,12 @@ class Calls(Ledger):
         if outcome.error_type is not None:
             log.info(
                 "tool execution failed",
-                extra={"tool": call.tool, "error": outcome.error_message, "error_type": outcome.error_type},
+                extra={
+                    "session": self.id,
+                    "tool": call.tool,
+                    "error": outcome.error_message,
+                    "error_type": outcome.error_type,
+                },
             )
         if call.sig is not None and call.canonical is not None and not completion.late:
             payload = failure(outcome) if rendered is None else rendered.payload

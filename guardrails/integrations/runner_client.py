@@ -16,6 +16,7 @@ class WatchedClient:
     def __init__(self, client: Any, watch: Watch) -> None:
         self._client = client
         self._watch = watch
+        watch.endpoint = str(getattr(client, "base_url", "") or "") or None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)

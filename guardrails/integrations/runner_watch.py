@@ -36,6 +36,8 @@ class Watch:
         self._strategy = strategy
         self._requested: Any = None
         self._model = ""
+        self.endpoint: str | None = None
+        """Who is asked says what a model costs."""
         self._refusing: str | None = None
         self._ids: set[str] = set()
         self._mended: dict[int, tuple[str, str | None]] = {}
@@ -83,7 +85,7 @@ class Watch:
         turn = self._turn(response)
         calls = [] if turn is None else turn.calls
         usage = response.usage if turn is None else turn.usage
-        self._session.charge(model=self._model, usage=usage, calls=len(calls))
+        self._session.charge(model=self._model, usage=usage, calls=len(calls), provider=self.endpoint)
         if turn is None:
             return response
         step = self._loop.take(turn)
