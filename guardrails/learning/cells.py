@@ -31,7 +31,7 @@ HALF_LIFE_DAYS: Final = 10.0
 """After so many days a failure weighs half; 7 to 14 days lose .001 log loss in a stable world and follow a changed one."""
 UNDATED: Final = -1
 """Day of records without times, and fold of days that are not to be held out."""
-FOLDS: Final = 32
+FOLDS: Final = 16
 """Groups of sessions that the newest days are kept apart by, so that a comparison on one of them has a standard error."""
 SOURCES: Final = ("agent", "policy", "explore")
 """Who caused a retry; where a record does not say, the agent did."""

@@ -13,7 +13,7 @@ from .cells import COUNTS, KEYS, UNDATED
 from .rows import RECORD, ROW, rows_of
 
 
-MEMORY_MB: Final = 600
+MEMORY_MB: Final = 700
 """What DuckDB may use; the process takes about 250 MB more. Sorts that are larger go to disk."""
 THREADS: Final = 4
 """At most: each sorts in memory of its own."""

@@ -8,7 +8,7 @@ data: edges and windows are integers of a checked specification, the rest is wri
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ..retries.factors import Factor
+from ..retries.factors import ACTION, Factor
 from ..retries.labels import INVALID, NO_ACTION
 from ..retries.spec import FeatureSpec
 from ..types import ERROR_TYPES
@@ -48,8 +48,9 @@ def extraction(spec: FeatureSpec) -> str:
     """
     # Nothing of it is data: see above.
     return f"""WITH settled AS (
-  SELECT session, day, fold, tool, sig, err, started_ms, ended_ms, elapsed_ms, retry_after_ms, ctx_logged,
-    src, worked_now, worked, prev, pos, CAST(pos AS BIGINT) * {_KINDS} + err AS mark
+  SELECT session, day, fold, tool, sig, err, started_ms, ended_ms, retry_after_ms, ctx_logged, src, worked_now, worked,
+    pos, CAST(pos AS BIGINT) * {_KINDS} + err AS mark,
+    CASE WHEN err > 0 THEN own_code + {_code(spec, ("prev",))} ELSE 0 END AS own_code
   FROM (
     SELECT *,
       CAST(row_number() OVER (PARTITION BY session ORDER BY n) AS INTEGER) AS pos,
@@ -57,10 +58,11 @@ def extraction(spec: FeatureSpec) -> str:
         AS INTEGER) AS worked,
       lag(CASE WHEN err = 0 THEN 0 ELSE 1 END) OVER (PARTITION BY session ORDER BY n) AS prev
     FROM (
-      SELECT session, n, day, fold, tool, sig, started_ms, ended_ms, elapsed_ms, retry_after_ms, ctx_logged,
+      SELECT session, n, day, fold, tool, sig, started_ms, ended_ms, retry_after_ms, ctx_logged,
         {_numbered("source", SOURCES, 0)} AS src,
         {_numbered("error_type", ERROR_TYPES, OTHER)} AS err,
-        CASE WHEN error_type IS NULL AND changes THEN 1 ELSE 0 END AS worked_now
+        CASE WHEN error_type IS NULL AND changes THEN 1 ELSE 0 END AS worked_now,
+        CASE WHEN error_type IS NULL THEN 0 ELSE {_code(spec, ("ra", "elapsed"))} END AS own_code
       FROM calls
       WHERE error_type IS NULL OR error_type <> '{INVALID}'
     ) AS numbered
@@ -69,50 +71,52 @@ def extraction(spec: FeatureSpec) -> str:
   SELECT *,
 {_indented(_tool_columns(spec))}
   FROM settled
+), of_tool AS (
+  SELECT *, {_position("next")} AS next_pos, {_kind("next")} AS next_err,
+{_indented(_run_columns(spec))}
+  FROM by_tool
+), of_run AS (
+  SELECT *,
+    CASE WHEN err > 0 THEN {_run(spec)} ELSE 0 END AS err_run,
+    CASE WHEN err > 0 AND {_in_time(spec, "next")} AND (sig IS NULL OR next_sig IS NULL OR next_sig <> sig)
+      THEN CASE WHEN next_err = 0 THEN 2 ELSE 1 END ELSE 0 END AS changed
+  FROM of_tool
+), since_then AS (
+  SELECT *, {_first_ended(spec)} AS first_ended
+  FROM of_run
+), packed AS (
+  SELECT session, day, fold, tool, sig, err, started_ms, ended_ms, retry_after_ms, ctx_logged, src,
+    worked - worked_now AS worked_before, worked, pos, mark, changed,
+    CASE WHEN ended_ms < first_ended THEN 0 ELSE ended_ms - first_ended END AS since,
+    CASE WHEN err > 0 THEN own_code + {_code(spec, ("err_run", "fail_share", "tool_run", "since"))} ELSE 0 END AS tool_code
+  FROM since_then
 ), by_signature AS (
   SELECT *,
 {_indented(_signature_columns(spec))}
-  FROM by_tool
+  FROM packed
   WHERE err > 0 OR sig IN (SELECT sig FROM calls WHERE error_type IS NOT NULL AND sig IS NOT NULL)
 ), unpacked AS (
-  SELECT *,
-    {_position("next")} AS next_pos, {_kind("next")} AS next_err,
-    {_position("again")} AS again_pos, {_kind("again")} AS again_err,
-{_indented(_run_columns(spec))}
+  SELECT *, {_position("again")} AS again_pos, {_kind("again")} AS again_err
   FROM by_signature
   WHERE err > 0
 ), failures AS (
-  SELECT *,
-    CAST({_run(spec)} AS INTEGER) AS err_run,
-    {_in_time(spec, "again")} AS repeated,
-    {_in_time(spec, "next")} AND (sig IS NULL OR next_sig IS NULL OR next_sig <> sig) AS changed,
-    again_started - ended_ms AS delay
+  SELECT *, {_in_time(spec, "again")} AS repeated, again_started - ended_ms AS delay
   FROM unpacked
-), dated AS (
-  SELECT *, {_first_ended(spec)} AS first_ended
-  FROM failures
-), valued AS (
-  SELECT day, fold, tool, err, ctx_logged, repeated, again_src, again_err, changed, next_err,
-{_indented(f"{_value(spec, factor.name)} AS v_{factor.name}" for factor in (*spec.context, *spec.action))}
-  FROM dated
 ), coded AS (
-  SELECT day, fold, tool, err, ctx_logged, repeated,
-    {_code(spec.context)} AS context,
-    CASE WHEN repeated THEN {_code(spec.action)}
-      ELSE {NO_ACTION} END AS action,
+  SELECT day, fold, tool, err, ctx_logged, repeated, changed,
+    tool_code + {_code(spec, ("attempt",))} AS context,
+    CASE WHEN repeated THEN {_code(spec, ACTION)} ELSE {NO_ACTION} END AS action,
     CASE WHEN repeated THEN again_src ELSE -1 END AS src,
-    CASE WHEN repeated AND again_err = 0 THEN 1 ELSE 0 END AS worked_again,
-    CASE WHEN changed THEN 1 ELSE 0 END AS was_changed,
-    CASE WHEN changed AND next_err = 0 THEN 1 ELSE 0 END AS was_corrected
-  FROM valued
+    CASE WHEN repeated AND again_err = 0 THEN 1 ELSE 0 END AS worked_again
+  FROM failures
 ), {_refused(spec)}
 SELECT day, fold, tool, {_named("err", ERROR_TYPES, 1)} AS error_type, context, action,
   {_named("src", SOURCES, 0)} AS source,
   CAST(sum(CASE WHEN repeated THEN 1 ELSE 0 END) AS DOUBLE) AS n,
   CAST(sum(worked_again) AS DOUBLE) AS s,
   CAST(sum(CASE WHEN repeated THEN 0 ELSE 1 END) AS DOUBLE) AS unlabelled,
-  CAST(sum(was_changed) AS DOUBLE) AS corrected_n,
-  CAST(sum(was_corrected) AS DOUBLE) AS corrected,
+  CAST(sum(CASE WHEN changed > 0 THEN 1 ELSE 0 END) AS DOUBLE) AS corrected_n,
+  CAST(sum(CASE WHEN changed > 1 THEN 1 ELSE 0 END) AS DOUBLE) AS corrected,
   CAST(count(ctx_logged) AS DOUBLE) AS logged,
   CAST(sum(CASE WHEN ctx_logged <> context THEN 1 ELSE 0 END) AS DOUBLE) AS skewed
 FROM coded
@@ -181,7 +185,7 @@ def _signature_columns(spec: FeatureSpec) -> list[str]:
         f"lead(started_ms) {window} AS again_started",
         f"lead(src) {window} AS again_src",
         # The call itself may have worked and changed something: what counts is what worked before it.
-        f"lead(worked - worked_now) {window} AS again_worked",
+        f"lead(worked_before) {window} AS again_worked",
     ]
 
 
@@ -255,8 +259,6 @@ def _value(spec: FeatureSpec, name: str) -> str:
     """
     The expression of a factor; see `factors` for what each means.
     """
-    # greatest() of an unknown value is no unknown value in either engine.
-    since = "CASE WHEN ended_ms < first_ended THEN 0 ELSE ended_ms - first_ended END"
     if name == "attempt":
         steps = [
             f"WHEN sig IS NULL OR attempt_{back} IS NULL OR NOT ({_within(spec, f'attempt_{back}')}) THEN {back - 1}"
@@ -276,19 +278,25 @@ def _value(spec: FeatureSpec, name: str) -> str:
         ),
         "ra": "retry_after_ms",
         "elapsed": "elapsed_ms",
-        "since": since,
-        "waited": "delay - retry_after_ms",
+        # greatest() of an unknown value is no unknown value in either engine.
+        "since": "CASE WHEN ended_ms < first_ended THEN 0 ELSE ended_ms - first_ended END",
+        "waited": "(delay - retry_after_ms)",
         "between": "CASE WHEN again_worked > worked THEN 1 ELSE 0 END",
-        "reach": f"delay + {since}",
+        "reach": "(delay + since)",
     }.get(name, name)
 
 
-def _code(factors: Iterable[Factor]) -> str:
-    return "\n      + ".join(f"{factor.stride} * {_level(factor)}" for factor in factors)
+def _code(spec: FeatureSpec, names: Iterable[str]) -> str:
+    """
+    What those of *names* that the specification has add to the packed code.
+    """
+    factors = [spec.by_name[name] for name in names if name in spec.by_name]
+    return (
+        "\n      + ".join(f"{factor.stride} * {_level(factor, _value(spec, factor.name))}" for factor in factors) or "0"
+    )
 
 
-def _level(factor: Factor) -> str:
-    value = f"v_{factor.name}"
+def _level(factor: Factor, value: str) -> str:
     unknown = f"WHEN {value} IS NULL THEN 0 " if factor.nullable else ""
     steps = " ".join(f"WHEN {value} <= {edge} THEN {at + factor.nullable}" for at, edge in enumerate(factor.edges))
     return f"CASE {unknown}{steps} ELSE {factor.radix - 1} END"
