@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .guards.tool_filter import ToolFilter as ToolFilter
     from .guards.truncate import Truncate as Truncate
     from .guards.validation import Validation as Validation
+    from .guards.workspace import Workspace as Workspace
     from .merged import limit_fields as limit_fields
     from .outcome import FailureRule as FailureRule
     from .outcome import ResultClassifier as ResultClassifier
@@ -112,6 +113,7 @@ _HOME = {
     "ToolFilter": "guards.tool_filter",
     "Truncate": "guards.truncate",
     "Validation": "guards.validation",
+    "Workspace": "guards.workspace",
     "arguments_of": "arguments",
     "by_session": "sinks",
     "guard": "guards.base",

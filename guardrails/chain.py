@@ -73,6 +73,8 @@ class Plan:
     deny_on_error: bool
     enforced: tuple[str, ...]
     """Names of the guards that do something for it."""
+    locates: tuple[Callable[..., Any], ...]
+    """What names the paths whose real places are to be looked up before it is decided."""
 
 
 class Chain:
@@ -177,10 +179,8 @@ class Chain:
             else:
                 guards[-1] = replace(guard, **own)
         guards.extend(_added(settings))
-        off = (mode or self.mode) == "off"
-        present = [
-            (g, self._enforced(g, mode)) for g in guards if g.mode != "off" and g.active and g.applies(tool) and not off
-        ]
+        heard = [g for g in guards if g.mode != "off" and g.active and g.applies(tool)]
+        present = [] if (mode or self.mode) == "off" else [(g, self._enforced(g, mode)) for g in heard]
         checking = [(g, (g.name, enforced, g.check)) for g, enforced in present if overrides(g, "check")]
         shaped = [g for g, enforced in present if enforced and overrides(g, "shape")]
         return Plan(
@@ -200,6 +200,7 @@ class Chain:
             known=None if self.known is None else name in self.known,
             deny_on_error=on_error == "deny",
             enforced=tuple(dict.fromkeys(g.name for g, enforced in present if enforced and _acts(g))),
+            locates=tuple(g.paths for g, _ in present if overrides(g, "paths")),
         )
 
     def _ruled(self, name: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]], Mode | None, str]:
@@ -294,8 +295,6 @@ def _added(settings: dict[str, dict[str, Any]]) -> list[Guard]:
             continue
         if cls is Budget:
             added.extend(tool_budgets(own))
-        elif cls is Rate:
-            added.append(Rate(**own, per_tool=True))
         else:
-            added.append(cls(**own))
+            added.append(Rate(**own, per_tool=True) if cls is Rate else cls(**own))
     return added

@@ -5,6 +5,7 @@ Nothing here does anything. Times are integers in milliseconds since 1970, money
 1,000,000), so that sums are exact.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Decimal
 from functools import lru_cache
@@ -84,6 +85,8 @@ class ToolCall:
     problems: tuple[Problem, ...] = ()
     canonical: bytes | None = None
     """The arguments in canonical form, JSON; None where they cannot be signed."""
+    places: Mapping[str, str] | None = None
+    """Where the paths that guards asked for really are, symbolic links followed; None: nobody looked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[1] / "guardrails"
 LAYERS: list[set[str]] = [
     {"types", "errors", "units"},
-    {"collect", "session_id", "usage", "tagged", "arguments", "outcome", "commands", "declared"},
+    {"collect", "session_id", "usage", "tagged", "arguments", "outcome", "commands", "declared", "path_text"},
     {"signature", "room", "leading_json", "jsonable", "plain_json", "truncation", "merged", "retries"},
     {"tool", "tool_call", "state", "envelope", "envelope_text"},
     {"packing", "guards", "amounts"},
@@ -24,7 +24,7 @@ LAYERS: list[set[str]] = [
     {"record", "scopes"},
     {"replay"},
     # Above: pure. Below: clocks, locks, threads, files.
-    {"logs", "call_id", "results", "stores", "sinks", "running", "policy_check", "policy_scopes", "policy_file", "registry", "feature_file", "model_files"},
+    {"logs", "call_id", "results", "stores", "sinks", "running", "places", "policy_check", "policy_scopes", "policy_file", "registry", "feature_file", "model_files"},
     {"readers", "prices"},
     {"policy"},
     {"recorder"},

@@ -17,11 +17,13 @@ from .summary import Summary
 from .tool_filter import ToolFilter
 from .truncate import Truncate
 from .validation import Validation
+from .workspace import Workspace
 
 
 GUARDS: Final[tuple[type[Guard], ...]] = (
     ToolFilter,
     Validation,
+    Workspace,
     Shell,
     Budget,
     Growth,

@@ -99,6 +99,12 @@ class Guard:
         """
         return True
 
+    def paths(self, call: ToolCall, tool: Tool) -> tuple[str, ...]:
+        """
+        Paths whose real places `check` wants to find in `call.places`; what looks them up stands outside the core.
+        """
+        return ()
+
     def check(self, call: ToolCall, state: "SessionState", facts: Facts) -> Verdict:
         """
         Look at a call before it runs; None has nothing against it.

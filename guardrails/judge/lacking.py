@@ -19,6 +19,7 @@ from ..guards.summary import Summary
 from ..guards.tool_filter import ToolFilter
 from ..guards.truncate import Truncate
 from ..guards.validation import Validation
+from ..guards.workspace import Workspace
 
 
 ARGUMENTLESS: Final = (
@@ -104,6 +105,8 @@ def not_judged(chain: Chain, held: Mapping[str, Held], *, specified: bool, stabl
                 lacks["duplicates.stable"] = "no tool that was called is declared stable"
             case Validation() if not specified:
                 lacks["validation"] = "no tool that was called declares its parameters"
+            case Workspace():
+                lacks["workspace.root"] = "no transcript says where symbolic links lead: paths are judged by their text"
             case ToolFilter(unknown="deny") if chain.known is None:
                 lacks["tool_filter.unknown"] = "the policy does not list the tools there are; a host does"
     for name, setting in _ruled(chain):
