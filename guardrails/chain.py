@@ -5,11 +5,11 @@ A policy ready to decide: the guards in order, and what applies to each tool.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from string import Template
 from typing import Any, Final
 
 from .arguments import Arguments
-from .guards.base import Guard, overrides
+from .far import far_of
+from .guards.base import Guard, filled, overrides
 from .guards.budget import Budget
 from .guards.duplicates import Duplicates
 from .guards.rate import Rate
@@ -60,6 +60,8 @@ class Plan:
     """(name, enforced, check)"""
     fresh_checks: tuple[tuple[str, bool, Callable[..., Any]], ...]
     """Those that may say something of a fresh call; see `Guard.checks_fresh`."""
+    far_checks: tuple[tuple[str, bool, Callable[..., Any]], ...]
+    """Those of them that do not ask for the session's limits; see `far`."""
     charges: tuple[tuple[str, bool, Callable[..., Mapping[str, int]]], ...]
     settles: tuple[tuple[str, Callable[..., Mapping[str, int]]], ...]
     shapes: tuple[tuple[str, Callable[..., Any]], ...]
@@ -117,6 +119,7 @@ class Chain:
         self.call_spenders = tuple(g.spent for g in spending if overrides(g, "spent"))
         spending = [g for g in enforced if "turn_spent" in g.calls_spend]
         self.call_turn_spenders = tuple(g.turn_spent for g in spending if overrides(g, "turn_spent"))
+        self.far = far_of(self.budget, (*self.call_spenders, *self.call_turn_spenders))
         # What only observes keeps its counters too, else it would see nothing.
         counting = [g for g in self.guards if g.active and g.mode != "off" and mode != "off"]
         self.requests = tuple(g.request for g in counting if overrides(g, "request"))
@@ -182,13 +185,15 @@ class Chain:
         heard = [g for g in guards if g.mode != "off" and g.active and g.applies(tool)]
         present = [] if (mode or self.mode) == "off" else [(g, self._enforced(g, mode)) for g in heard]
         checking = [(g, (g.name, enforced, g.check)) for g, enforced in present if overrides(g, "check")]
+        fresh = [(g, check) for g, check in checking if g.checks_fresh(name, self.known)]
         shaped = [g for g, enforced in present if enforced and overrides(g, "shape")]
         return Plan(
             tool=tool,
             arguments=tool.arguments(),
             guards=tuple(guards),
             checks=tuple(check for _, check in checking),
-            fresh_checks=tuple(check for g, check in checking if g.checks_fresh(name, self.known)),
+            fresh_checks=tuple(check for _, check in fresh),
+            far_checks=tuple(check for g, check in fresh if g is not self.budget),
             charges=tuple((g.name, enforced, g.charge) for g, enforced in present if overrides(g, "charge")),
             settles=tuple((g.name, g.settle) for g, _ in present if overrides(g, "settle")),
             shapes=tuple((g.name, g.shape) for g in shaped),
@@ -268,14 +273,6 @@ class Chain:
 
     def __len__(self) -> int:
         return len(self.guards)
-
-
-def filled(text: str, values: Mapping[str, object], otherwise: str) -> str:
-    """
-    *text* with *values* for its placeholders; *otherwise* where one of them has none.
-    """
-    template = Template(text)
-    return template.safe_substitute(values) if values.keys() >= set(template.get_identifiers()) else otherwise
 
 
 def _acts(guard: Guard) -> bool:

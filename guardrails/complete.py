@@ -16,7 +16,7 @@ from .jsonable import exact
 from .retries.context import Settled
 from .retries.serving import Advised, Judged, Retried
 from .signature import masked_result_hash, result_hash
-from .state import Entry, SessionState, exhaust, number, pending_key, set_meter, settle, touch
+from .state import Entry, SessionState, exhaust, pending_key, set_meter, settle, touch
 from .truncation import Rendered, render
 from .types import ERROR_TYPES, STATUSES, Outcome, ToolCall
 
@@ -138,17 +138,21 @@ def complete(
     call, outcome = decision.call, prepared.outcome
     failed = outcome.error_type is not None
     now = touch(state, now_ms)
-    pending = state.pending.get(pending_key(call.id, call.sig, decision.seq))
-    if pending is not None and pending.seq != decision.seq:
+    sig, seq = call.sig, decision.seq
+    pending = state.pending.get(pending_key(call.id, sig, seq) if sig is None else (call.id, sig))
+    if pending is not None and pending.seq != seq:
         pending = None
     if plan is None:
         plan = chain.plan(call.tool)
     duration = max(0, now - decision.at_ms)
-    facts = Facts(now, plan.tool, decision.cost, decision.tokens, decision.turn, duration, chain.known)
+    # One object for each call, since no guard keeps it.
+    facts = decision.facts or Facts(now, plan.tool, decision.cost, decision.tokens, decision.turn)
+    facts.now_ms, facts.duration_ms, facts.known = now, duration, chain.known
+    decision.facts = None
     if failed and (chain.models.loaded or advised is not None):
         facts.retried = _retried(chain, call, outcome, state, advised)
     errors: list[tuple[str, str]] = []
-    n = number(state)
+    state.n = n = state.n + 1
     if pending is not None:
         settle(state, pending, outcome, prepared.result_hash)
         if plan.settles:
@@ -171,14 +175,8 @@ def complete(
     if failed and pending is not None and envelope.retryable:
         _note_retry(pending.entry, envelope, now)
     limit = pending.limit if pending is not None else None
-    if limit is None:
-        # What no call can bring about is asked only once the session is over anyway.
-        looks = chain.call_spenders if state.exhausted is None else chain.spenders
-        cause = first_cause(chain, looks, state, now)
-        if cause is not None:
-            exhaust(state, cause)
-            if cause.code != "budget.max_calls":
-                limit = (cause.code, cause.message)
+    if limit is None and (state.exhausted is not None or chain.far is None or not chain.far(state, now, 0)):
+        limit = _limit(chain, state, now)
     if limit is not None:
         envelope.limit_message = limit[1]
         envelope.hint(FINISH)
@@ -203,6 +201,18 @@ def complete(
         plan.changes,
         state.elapsed_ms,
     )
+
+
+def _limit(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str] | None:
+    """
+    The limit that what a call really took has used up.
+    """
+    # What no call can bring about is asked only once the session is over anyway.
+    cause = first_cause(chain, chain.call_spenders if state.exhausted is None else chain.spenders, state, now_ms)
+    if cause is None:
+        return None
+    exhaust(state, cause)
+    return None if cause.code == "budget.max_calls" else (cause.code, cause.message)
 
 
 def _retried(chain: Chain, call: ToolCall, outcome: Outcome, state: SessionState, advised: Advised | None) -> Retried:

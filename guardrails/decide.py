@@ -9,13 +9,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from .chain import Chain, Plan, filled
+from .chain import Chain, Plan
 from .envelope import Envelope
 from .exhaustion import turn_cause, used_up
 from .found import Found, broken, said
-from .guards.base import Facts
-from .guards.budget import FINISH
+from .guards.base import Facts, latest
 from .guards.duplicates import in_flight
+from .refusals import UNREACHABLE, over
 from .state import Pending, SessionState, admit, deny, expire, number, set_meter, take_up, touch
 from .types import Denial, Nudge, RetrySource, ToolCall
 
@@ -61,6 +61,8 @@ class Decision:
     """Where its event stands among those of other sessions, where it shares anything with them."""
     retry_source: RetrySource | None = None
     """Who caused it, where the same call failed before: the caller by itself, or what it was advised."""
+    facts: Facts | None = field(default=None, repr=False, compare=False)
+    """Those that the guards saw, until the call is completed; None: to be made again."""
 
     @property
     def allowed(self) -> bool:
@@ -100,35 +102,32 @@ def decide(
     the caller is about to run it: a second claim of one admission is refused. *found* is what others have against it.
     """
     now = touch(state, now_ms)
-    expired = give_up(state) if state.pending else ()
-    # What cannot be signed is never the same call.
-    pending = state.pending.get((call.id, call.sig)) if state.pending and call.sig is not None else None
-    if pending is not None:
-        if not claim:
-            return _again(call, pending, state, expired, pending.at_ms, 0)
-        if not pending.claimed:
-            return _again(call, pending, state, expired, now, take_up(state, pending))
-        return _refuse(chain, call, state, (chain.worded(in_flight(call)),), claim=claim, expired=expired)
+    sig = call.sig
+    expired: tuple[tuple[int, Pending], ...] = ()
+    if state.pending:
+        expired = give_up(state)
+        # What cannot be signed is never the same call.
+        running = state.pending.get((call.id, sig)) if sig is not None else None
+        if running is not None:
+            return _asked_before(chain, call, state, running, claim, expired)
     if plan is None:
         plan = chain.plan(call.tool)
-    facts = Facts(now, plan.tool, plan.cost, 0, state.turn, 0, chain.known)
+    cost = plan.cost
+    facts = Facts(now, plan.tool, cost, 0, state.turn, 0, chain.known)
     denials, observed, nudges, errors = said(found)
     if state.exhausted is not None:
-        denials.append(_over(chain, state.exhausted))
-    fresh = not (call.sig in state.latest or state.pending or call.problems)
-    for name, enforced, check in plan.fresh_checks if fresh else plan.checks:
+        denials.append(over(chain, state.exhausted))
+    far = False
+    if sig in state.latest or state.pending or call.problems:
+        checks = plan.checks
+    else:
+        far = chain.far is not None and chain.far(state, now, cost)
+        checks = plan.far_checks if far else plan.fresh_checks
+    for name, enforced, check in checks:
         try:
             verdict = check(call, state, facts)
-            if verdict is None:
-                continue
-            if isinstance(verdict, Denial):
-                (denials if enforced else observed).append(chain.worded(verdict))
-            elif not isinstance(verdict, Nudge):
-                raise TypeError(f"a check returns a Denial, a Nudge or None, not {type(verdict).__name__}")  # noqa: TRY301
-            elif enforced:
-                nudges.append((verdict.code, chain.worded_hint(verdict)))
-            else:
-                observed.append(verdict)
+            if verdict is not None:
+                _hear(chain, verdict, observed, denials if enforced else None, nudges)
         except Exception as error:  # noqa: BLE001
             errors.append((name, f"{type(error).__name__}: {error}"))
             if plan.deny_on_error and enforced:
@@ -137,34 +136,30 @@ def decide(
     meters = state.meters
     if not denials and plan.charges:
         state.meters = meters.copy()
-        for name, enforced, charge in plan.charges:
-            try:
-                for key, value in charge(call, state, facts).items():
-                    set_meter(state, key, value)
-            except Exception as error:  # noqa: BLE001
-                errors.append((name, f"{type(error).__name__}: {error}"))
-                if plan.deny_on_error and enforced:
-                    denials.append(chain.worded(broken(name)))
+        failed = _charge(plan, call, state, facts)
+        if failed:
+            errors += [(name, raised) for name, _, raised in failed]
+            denials += [chain.worded(broken(name)) for name, enforced, _ in failed if enforced and plan.deny_on_error]
     if denials:
         state.meters = meters
         return _refuse(
             chain, call, state, tuple(denials), observed=observed, errors=errors, claim=claim, expired=expired
         )
-    cost = plan.cost
     pending = admit(state, call, cost, 0, plan.timeout_ms, plan.changes, claim, chain.window)
     if nudges:
         pending.hints = tuple(nudges)
-    pending.limit = used_up(chain, state, now)
+    if not far:
+        pending.limit = used_up(chain, state, now)
     return Decision(
         call,
         pending.n,
         now,
-        pending.turn,
+        state.turn,
         None,
         (),
-        tuple(observed) if observed else (),
+        tuple(observed),
         pending.hints,
-        tuple(errors) if errors else (),
+        tuple(errors),
         pending.seq,
         cost,
         0,
@@ -175,7 +170,42 @@ def decide(
         "",
         state.run,
         source,
+        facts,
     )
+
+
+def _hear(
+    chain: Chain,
+    verdict: object,
+    observed: list[Denial | Nudge],
+    denials: list[Denial] | None,
+    nudges: list[tuple[str, str]],
+) -> None:
+    """
+    Note what a guard said; *denials* is None where it only observes.
+    """
+    if isinstance(verdict, Denial):
+        (observed if denials is None else denials).append(chain.worded(verdict))
+    elif not isinstance(verdict, Nudge):
+        raise TypeError(f"a check returns a Denial, a Nudge or None, not {type(verdict).__name__}")
+    elif denials is None:
+        observed.append(verdict)
+    else:
+        nudges.append((verdict.code, chain.worded_hint(verdict)))
+
+
+def _charge(plan: Plan, call: ToolCall, state: SessionState, facts: Facts) -> list[tuple[str, bool, str]]:
+    """
+    Let guards count the call; (name, enforced, what it raised) of those that fail.
+    """
+    failed = []
+    for name, enforced, charge in plan.charges:
+        try:
+            for key, value in charge(call, state, facts).items():
+                set_meter(state, key, value)
+        except Exception as error:  # noqa: BLE001
+            failed.append((name, enforced, f"{type(error).__name__}: {error}"))
+    return failed
 
 
 def undecided(call: ToolCall, plan: Plan, now_ms: int, error: Exception) -> Decision:
@@ -184,22 +214,16 @@ def undecided(call: ToolCall, plan: Plan, now_ms: int, error: Exception) -> Deci
     """
     decision = Decision(call, 0, now_ms, 0, errors=(("store", f"{type(error).__name__}: {error}"),))
     if plan.deny_on_error:
-        denial = Denial(
-            code="store.error",
-            message="The session's state cannot be reached, so the call was not made.",
-            hint="Try again later, or tell the user.",
-            strike=False,
-        )
-        decision.denials = (denial,)
-        decision.envelope = Envelope.refusal(denial)
+        decision.denials = (UNREACHABLE,)
+        decision.envelope = Envelope.refusal(UNREACHABLE)
     return decision
 
 
 def _retry_source(call: ToolCall, state: SessionState) -> RetrySource | None:
-    for entry in state.earlier(call.sig, len(state.window))[:1]:
-        if entry.status == "error":
-            return "explore" if entry.explored else "policy" if entry.retries_left else "agent"
-    return None
+    entry = latest(state, call.sig)
+    if entry is None or entry.status != "error":
+        return None
+    return "explore" if entry.explored else "policy" if entry.retries_left else "agent"
 
 
 def give_up(state: SessionState) -> tuple[tuple[int, Pending], ...]:
@@ -209,14 +233,19 @@ def give_up(state: SessionState) -> tuple[tuple[int, Pending], ...]:
     return tuple((number(state), pending) for pending in expire(state))
 
 
-def _again(
+def _asked_before(
+    chain: Chain,
     call: ToolCall,
-    pending: Pending,
     state: SessionState,
+    pending: Pending,
+    claim: bool,  # noqa: FBT001
     expired: tuple[tuple[int, Pending], ...],
-    at_ms: int,
-    claim_n: int,
 ) -> Decision:
+    at_ms, claim_n = pending.at_ms, 0
+    if claim:
+        if pending.claimed:
+            return _refuse(chain, call, state, (chain.worded(in_flight(call)),), claim=claim, expired=expired)
+        at_ms, claim_n = state.now_ms, take_up(state, pending)
     return Decision(
         call,
         pending.n,
@@ -267,10 +296,3 @@ def _refuse(
         expired=expired,
         run=state.run,
     )
-
-
-def _over(chain: Chain, exhausted: tuple[str, str]) -> Denial:
-    # The message is in the policy's words already, with the numbers of when it was kept.
-    code, message = exhausted
-    hint = filled(chain.messages.get(code, {}).get("hint", FINISH), {}, FINISH)
-    return Denial(code=code, status="limit_reached", message=message, hint=hint, ends_session=True)

@@ -79,7 +79,8 @@ class Recorder:
             size = rendered.size
             # What was cut may be any number of times as large.
             if not rendered.complete or (size > HEAVY_RESULT and rendered.text is None):
-                prepared = Prepared(_light_outcome(prepared.outcome), rendered, 0, prepared.own)
+                # Nobody else holds it.
+                prepared.outcome = _light_outcome(prepared.outcome)
             else:
                 size *= _SPREAD if rendered.text is None else 2
         if canonical is None or len(canonical) > HEAVY_ARGUMENTS:

@@ -35,18 +35,20 @@ class Results:
         Remember the result of a call; *earlier* is the cache's from here on, its texts take no more than they say
         (`jsonable.exact`).
         """
-        key = (session, sig)
-        kept = self._kept
+        key, kept, most = (session, sig), self._kept, self._max
         size = len(earlier.payload) + len(earlier.arguments) + OVERHEAD
         with self._lock:
+            total = self._bytes
             if key in kept:
-                self._bytes -= _size(kept.pop(key))
-            if size > self._max:
-                return
-            kept[key] = earlier
-            self._bytes += size
-            while self._bytes > self._max:
-                self._bytes -= _size(kept.popitem(last=False)[1])
+                total -= _size(kept.pop(key))
+            if size <= most:
+                kept[key] = earlier
+                total += size
+                while total > most:
+                    _, oldest = kept.popitem(False)  # noqa: FBT003
+                    # `_size`, in place: where the cache is full, each call comes here.
+                    total -= len(oldest.payload) + len(oldest.arguments) + OVERHEAD
+            self._bytes = total
 
     def find(self, session: str, sig: int | None) -> Earlier | None:
         """

@@ -22,27 +22,25 @@ def room_left(value: Any, room: int, containers: int = MAX_CONTAINERS) -> int:
     An element counts as a comma and one byte, a text as a byte a character. Only exact builtin types are looked into, so
     no code of the value runs.
     """
-    room -= 2 * len(value)
-    if room < 0:
-        return room
-
     waiting = [value]
     tuples = 0
     try:
         for parent in waiting:
+            room -= 2 * len(parent)
+            if room < 0:
+                return room
             for part in parent.values() if type(parent) is dict else parent:
                 kind = type(part)
                 if kind is str:
                     room -= len(part)
                 elif kind is int or kind is bool:
-                    # First, and spelt out: this line and the next make the walk a tenth faster.
+                    # Ahead of the containers, and spelt out: most of what is not text is one of the two.
                     continue
-                elif kind is dict or kind is list or kind is tuple:
-                    room -= 2 * len(part)
-                    if room < 0:
-                        return -1
+                elif kind is dict or kind is list:
                     waiting.append(part)
-                    tuples += kind is tuple
+                elif kind is tuple:
+                    waiting.append(part)
+                    tuples += 1
             if room < 0 or len(waiting) > containers:
                 return -1
     except RuntimeError:

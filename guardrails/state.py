@@ -267,8 +267,7 @@ def admit(
     state.n, state.seq = n, seq = state.n + 1, state.seq + 1
     state.calls += 1
     state.turn_decided += 1
-    if state.turn_admitted == 0:
-        state.turns += 1
+    state.turns += state.turn_admitted == 0
     state.turn_admitted += 1
     state.denied_turns = 0
     if tool == state.streak_tool:
@@ -290,7 +289,7 @@ def admit(
     if claimed:
         expires += GRACE_MS
     pending = Pending(seq, n, call.id, tool, sig, now, expires, cost, tokens, state.turn, claimed, entry)
-    state.pending[pending_key(call.id, sig, seq)] = pending
+    state.pending[pending_key(call.id, None, seq) if sig is None else (call.id, sig)] = pending
     return pending
 
 
@@ -343,7 +342,8 @@ def settle(state: SessionState, pending: Pending, outcome: Outcome, result_hash:
     # A call from before the streak says nothing of it, though it be of the same tool.
     if pending.seq > state.seq - state.streak:
         state.streak_failures = state.streak_failures + 1 if failed else 0
-    state.trail = [*state.trail[1 - MAX_LOOKBACK :], Settled(entry.tool, entry.sig, entry.error_type, state.now_ms)]
+    state.trail.append(Settled(entry.tool, entry.sig, entry.error_type, state.now_ms))
+    del state.trail[:-MAX_LOOKBACK]
 
 
 def end_turn(state: SessionState) -> None:

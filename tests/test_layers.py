@@ -17,8 +17,9 @@ LAYERS: list[set[str]] = [
     {"signature", "room", "leading_json", "jsonable", "plain_json", "truncation", "merged", "retries"},
     {"tool", "tool_call", "state", "envelope", "envelope_text"},
     {"packing", "guards", "amounts"},
+    {"far"},
     {"chain", "turns", "loop"},
-    {"exhaustion", "digest", "found", "scope_state"},
+    {"exhaustion", "refusals", "digest", "found", "scope_state"},
     {"decide", "transitions"},
     {"complete"},
     {"record", "scopes"},
@@ -36,7 +37,7 @@ LAYERS: list[set[str]] = [
     {"cli"},
     {"__main__"},
 ]
-PURE = LAYERS[:11]
+PURE = LAYERS[:12]
 IMPURE = {"time", "random", "os", "threading", "asyncio", "socket", "yaml", "multiprocessing", "subprocess"}
 FRONT_DOORS = {
     # What a person meets first makes the things below it, inside the function that needs them.

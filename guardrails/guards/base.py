@@ -8,6 +8,7 @@ import re
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from string import Template
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
 
 from ..retries.serving import Retried
@@ -17,7 +18,7 @@ from ..types import Denial, Mode, Nudge, Outcome, ToolCall
 
 if TYPE_CHECKING:
     from ..envelope import Envelope
-    from ..state import SessionState
+    from ..state import Entry, SessionState
 
 
 T = TypeVar("T", bound="Guard")
@@ -211,6 +212,23 @@ def _name_settings(cls: type[Guard]) -> None:
         plain(self, **named)
 
     cls.__init__ = __init__  # type: ignore[method-assign]
+
+
+def latest(state: "SessionState", sig: int | None) -> "Entry | None":
+    """
+    The latest executed call of signature *sig* that *state* remembers.
+    """
+    seq = None if sig is None else state.latest.get(sig)
+    # The window has one entry for each number, so that none needs to be looked for.
+    return None if seq is None else state.window[seq - state.window[0].seq]
+
+
+def filled(text: str, values: Mapping[str, object], otherwise: str) -> str:
+    """
+    *text* with *values* for its placeholders; *otherwise* where one of them has none.
+    """
+    template = Template(text)
+    return template.safe_substitute(values) if values.keys() >= set(template.get_identifiers()) else otherwise
 
 
 def overrides(guard: Guard, method: str) -> bool:

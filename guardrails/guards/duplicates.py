@@ -2,6 +2,7 @@
 Refuse a call whose answer is already there.
 """
 
+from functools import lru_cache
 from typing import Annotated, ClassVar, Final, Literal
 
 from annotated_types import Ge, Le
@@ -52,15 +53,15 @@ class Duplicates(Guard):
         if not earlier or earlier[0].retries_left > 0:
             return None
         if self.rule == "always":
-            return None if _worth_again(earlier[0], state) else _repeat(call, "window")
+            return None if _worth_again(earlier[0], state) else _repeat(call.tool, "window")
         if facts.tool.stable and earlier[0].status == "ok" and earlier[0].seq > state.changed_seq:
-            return _repeat(call, "stable")
+            return _repeat(call.tool, "stable")
         if len(earlier) < 2 or not same_evidence(earlier[0], earlier[1]):
             return None
         if _worked_on(state, earlier[0]) and _worked_on(state, earlier[1], earlier[0].seq):
             # Work, look, work, look: whoever builds or tests after each change is not in a loop.
             return None
-        return _repeat(call, "evidence")
+        return _repeat(call.tool, "evidence")
 
 
 def _worth_again(last: Entry, state: SessionState) -> bool:
@@ -102,12 +103,14 @@ def in_flight(call: ToolCall) -> Denial:
     )
 
 
-def _repeat(call: ToolCall, code: str) -> Denial:
+@lru_cache(maxsize=256)
+def _repeat(tool: str, code: str) -> Denial:
+    # Most denials are this one; making it anew would be a tenth of what a refused call costs.
     return Denial(
         code=f"duplicates.{code}",
         status="duplicate_call_blocked",
         message=(
-            f"This exact {call.tool} call was already made earlier in this conversation. "
+            f"This exact {tool} call was already made earlier in this conversation. "
             "Use the previous result instead of calling again."
         ),
         hint="Use the previous result, change the arguments, or go on with the next step.",

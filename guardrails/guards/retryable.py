@@ -14,7 +14,7 @@ from ..retries.serving import Judged
 from ..state import SessionState
 from ..types import Denial, ErrorType, NextAction, Outcome, ToolCall
 from ..units import Duration
-from .base import Codes, Facts, Guard, Verdict, guard
+from .base import Codes, Facts, Guard, Verdict, guard, latest
 
 
 NEVER: Final[frozenset[ErrorType]] = frozenset(
@@ -90,19 +90,21 @@ class Retryable(Guard):
         return False
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
-        for entry in state.earlier(call.sig, len(state.window))[:1]:
-            wait = entry.retry_at_ms - facts.now_ms
-            if entry.retries_left > 0 and wait > 0:
-                return Denial(
-                    code="retryable.wait",
-                    message=f"The last attempt failed ({entry.error_type}); a retry makes sense in {wait / 1000:g} s.",
-                    hint=f"Wait {wait / 1000:g} s, then repeat the call, or do something else meanwhile.",
-                    retryable=True,
-                    retry_after_ms=wait,
-                    strike=False,
-                    values={"wait_ms": wait},
-                )
-        return None
+        entry = latest(state, call.sig)
+        if entry is None or entry.retries_left == 0:
+            return None
+        wait = entry.retry_at_ms - facts.now_ms
+        if wait <= 0:
+            return None
+        return Denial(
+            code="retryable.wait",
+            message=f"The last attempt failed ({entry.error_type}); a retry makes sense in {wait / 1000:g} s.",
+            hint=f"Wait {wait / 1000:g} s, then repeat the call, or do something else meanwhile.",
+            retryable=True,
+            retry_after_ms=wait,
+            strike=False,
+            values={"wait_ms": wait},
+        )
 
     @property
     def stakes(self) -> Stakes:

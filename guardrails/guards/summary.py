@@ -52,14 +52,17 @@ class Summary(Guard):
         if envelope.status != "success":
             return envelope
         found, total, more = survey(envelope.value)
-        if self.total and envelope.total_matches is None and total is not None and outcome.complete:
+        whole = outcome.complete
+        if total is not None and whole and self.total and envelope.total_matches is None:
             envelope.total_matches = total
         if envelope.is_complete is None:
-            cut = not outcome.complete or (envelope.rendered is not None and not envelope.rendered.complete)
-            envelope.is_complete = more is None and not cut
+            rendered = envelope.rendered
+            if rendered is not None and not rendered.complete:
+                whole = False
+            envelope.is_complete = whole and more is None
             if more is not None:
                 envelope.hint(more)
-            elif found is not None and not cut and envelope.next_action_hint is None:
+            elif found is not None and whole and envelope.next_action_hint is None:
                 envelope.next_action_hint = _next_step(found)
         return envelope
 

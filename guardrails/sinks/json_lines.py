@@ -118,7 +118,8 @@ class JsonLines:
         # be off by one record until the queue is next empty.
         self._queued = queued
         self._queue.append((record, size_hint))
-        if queued >= self._ring_at:
+        # The bell is free once somebody has rung: most records of a burst find it so.
+        if queued >= self._ring_at and (self._thread is None or self._bell.locked()):
             self._ring()
 
     def flush(self, timeout: float | None = None) -> bool:
