@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from guardrails.integrations.openai import run
 from guardrails.policy import Policy
+from guardrails.prices import price_of
 from guardrails.sinks import OnRecord, Sink
 from guardrails.stores.memory import MemoryStore
 from guardrails.testing.scripted_openai import ScriptedOpenAI
 from guardrails.tool import Tool
 from guardrails.types import MICRO
-from guardrails.usage import Usage, cost_of
+from guardrails.usage import Usage
 
 from .client import real_client, scripted_client
 from .stuck_agent import MODEL, PRICE, HotelSite, messages, stuck
@@ -95,7 +96,7 @@ def compare(
 def _compare(client: "OpenAI", policy: Policy, model: str, max_requests: int, records: Sink | None) -> Comparison:
     unguarded = _unguarded(client, policy, model, max_requests)
     guarded, read = _guarded(client, policy, model, max_requests, records)
-    return Comparison(model, policy.name, _usd_per_mtok(policy, model), unguarded, guarded, read)
+    return Comparison(model, policy.name, _usd_per_mtok(client, policy, model), unguarded, guarded, read)
 
 
 def _unguarded(client: "OpenAI", policy: Policy, model: str, max_requests: int) -> Figures:
@@ -110,7 +111,7 @@ def _unguarded(client: "OpenAI", policy: Policy, model: str, max_requests: int) 
         max_requests=max_requests,
     )
     seconds = time.perf_counter() - started
-    cost = cost_of(done.usage, model, policy.prices)
+    cost = _cost(done.usage, client, policy, model)
     tools = site.searches * policy.chain.plan("search_hotels").cost
     return Figures(
         requests=done.requests,
@@ -161,10 +162,15 @@ def _guarded(
     return figures, tuple(message["content"] for message in done.messages if message["role"] == "tool")
 
 
-def _usd_per_mtok(policy: Policy, model: str) -> tuple[float, float] | None:
-    read = cost_of(Usage(MICRO, 0), model, policy.prices)
-    written = cost_of(Usage(0, MICRO), model, policy.prices)
-    return None if read is None or written is None else (read / MICRO, written / MICRO)
+def _usd_per_mtok(client: "OpenAI", policy: Policy, model: str) -> tuple[float, float] | None:
+    # A few tokens only: some prices rise with the length of the input.
+    few = 10_000
+    read, written = (_cost(used, client, policy, model) for used in (Usage(few, 0), Usage(0, few)))
+    return None if read is None or written is None else (read / few, written / few)
+
+
+def _cost(usage: Usage, client: "OpenAI", policy: Policy, model: str) -> int | None:
+    return price_of(usage, model, policy.prices, str(client.base_url), round(time.time() * 1000)).cost
 
 
 def _parsed(text: str) -> Any:
