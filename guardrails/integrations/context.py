@@ -24,7 +24,7 @@ class Context:
     A call in it that nobody answered, as a process leaves behind that was killed, is answered as broken off.
     """
 
-    def __init__(self, wire: Wire, messages: Iterable[Any]) -> None:
+    def __init__(self, wire: Wire, messages: Iterable[Any], previous: str | None = None) -> None:
         self._wire = wire
         self.whole: list[Any] = messages if isinstance(messages, list) else list(messages)
         for place, missing in reversed(_unanswered(wire, self.whole)):
@@ -32,7 +32,7 @@ class Context:
         self._used = self.whole
         self._digest: Message | None = None
         self._known = 0
-        self._previous: str | None = None
+        self._previous = previous
 
     def append(self, message: Message) -> None:
         """

@@ -66,7 +66,9 @@ class Conversation:
         self.tools = Tools(session, self._wire, tools, execute)
         self._model = model
         said = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
-        self._context = Context(self._wire, said)
+        self._context = Context(
+            self._wire, said, request_options.pop("previous_response_id", None) if self._wire.chained else None
+        )
         # An `omit` of the client is falsy.
         self._requested = self._wire.choice(tool_choice or None)
         self._strategy = strategy
@@ -139,15 +141,27 @@ class Conversation:
         return request
 
     @contextmanager
+    def receiving(self, reply: Reply) -> Iterator[None]:
+        """
+        While *reply* comes in. One that breaks off is charged as far as its usage is known, and is never free.
+        """
+        try:
+            yield
+        except BaseException:
+            self._charge(reply.usage, 0)
+            raise
+
+    @contextmanager
     def answering(self, reply: Reply) -> "Iterator[Answers]":
         """
         Charge *reply* and yield the calls to run, which get their results there.
 
         On leaving, the conversation has a result for every call, also where running them was broken off.
         """
-        turn = reply.turn(len(self._context.whole))
+        with self.receiving(reply):
+            turn = reply.turn(len(self._context.whole))
         self._finish_reason = turn.finish_reason
-        self._session.charge(model=self._model, usage=turn.usage, calls=len(turn.calls), provider=self._endpoint)
+        self._charge(turn.usage, len(turn.calls))
         step = self._loop.take(turn)
         self._context.extend(reply.messages())
         self._context.answered(turn.id)
@@ -192,6 +206,9 @@ class Conversation:
             messages=self._context.whole,
             session=self._session,
         )
+
+    def _charge(self, usage: Any, calls: int) -> None:
+        self._session.charge(model=self._model, usage=usage, calls=calls, provider=self._endpoint)
 
     def _refuse_asynchronous(self) -> None:
         if self._blocking and self.tools.asynchronous:

@@ -66,12 +66,12 @@ def run(client: "OpenAI", session: Session, **settings: Any) -> LoopResult:
             chat.compacted(chat.compact(chat.used()))
         reply = chat.reply()
         made = create(**chat.request())
-        if chat.stream:
-            with made:
+        with chat.receiving(reply), made if chat.stream else nullcontext():
+            if chat.stream:
                 for event in made:
                     chat.listener.say(reply.add(event))
-        else:
-            chat.listener.say(reply.read(made))
+            else:
+                chat.listener.say(reply.read(made))
 
         with chat.answering(reply) as answers:
             chat.listener.check()
@@ -108,12 +108,13 @@ async def arun(client: "AsyncOpenAI", session: Session, **settings: Any) -> Loop
             chat.compacted(await kept if inspect.isawaitable(kept) else kept)
         reply = chat.reply()
         made = await create(**chat.request())
-        if chat.stream:
-            async with made:
-                async for event in made:
-                    await chat.listener.asay(reply.add(event))
-        else:
-            await chat.listener.asay(reply.read(made))
+        with chat.receiving(reply):
+            async with made if chat.stream else nullcontext():
+                if chat.stream:
+                    async for event in made:
+                        await chat.listener.asay(reply.add(event))
+                else:
+                    await chat.listener.asay(reply.read(made))
 
         with chat.answering(reply) as answers:
             chat.listener.check()

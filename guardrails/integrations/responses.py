@@ -34,6 +34,10 @@ class Responses:
     form: ClassVar[Form] = "responses"
 
     def check(self, options: Mapping[str, Any]) -> None:
+        if options.get("conversation") is not None:
+            raise TypeError(
+                "`conversation` has the server keep what the loop sends again: use `Responses(chained=True)`"
+            )
         excluded = {"background": True, **({"store": False} if self.chained else {})}
         for name, excluding in excluded.items():
             if options.get(name) is excluding:

@@ -3,6 +3,7 @@ The openai client as the SDK's tool runner sees it, with a `Watch` between the t
 """
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from .runner_watch import Watch
@@ -68,8 +69,9 @@ class WatchedStream:
         return getattr(self._stream, name)
 
     def __iter__(self) -> Iterator[Any]:
-        for event in self._stream:
-            yield seen(event, self._watch)
+        with charged(self._watch):
+            for event in self._stream:
+                yield seen(event, self._watch)
 
 
 class AsyncWatchedStream(WatchedStream):
@@ -78,8 +80,23 @@ class AsyncWatchedStream(WatchedStream):
     """
 
     async def __aiter__(self) -> AsyncIterator[Any]:
-        async for event in self._stream:
-            yield seen(event, self._watch)
+        with charged(self._watch):
+            async for event in self._stream:
+                yield seen(event, self._watch)
+
+
+@contextmanager
+def charged(watch: Watch) -> Iterator[None]:
+    """
+    Tell *watch* of a stream that breaks off.
+    """
+    try:
+        yield
+    except GeneratorExit:
+        raise
+    except BaseException:
+        watch.broken()
+        raise
 
 
 def seen(event: Any, watch: Watch) -> Any:

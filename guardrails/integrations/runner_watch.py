@@ -104,6 +104,12 @@ class Watch:
         log.info("tool loop complete, returning text response", extra=told)
         return response
 
+    def broken(self) -> None:
+        """
+        The response broke off: what it used is not known, and never free.
+        """
+        self._session.charge(model=self._model, calls=0, provider=self.endpoint)
+
     def item(self, item: Any, place: int, *, whole: bool = True) -> Any:
         """
         An output item with an id of its own; a call that the runner cannot take, once it is *whole*, as one it can.

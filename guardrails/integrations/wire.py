@@ -20,6 +20,9 @@ class Reply(Protocol):
     A model's response as it comes in, from one object or from the events of a stream.
     """
 
+    usage: Any
+    """As far as it is known by now."""
+
     def read(self, response: Any) -> str:
         """
         Take in a whole response; its text. ResponseFailed where the server says that it failed.

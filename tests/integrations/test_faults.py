@@ -76,6 +76,8 @@ def test_a_connection_that_drops_adds_nothing_and_runs_nothing(way: Any, serve: 
         with pytest.raises(APIConnectionError):
             way(server, session, messages=messages, tools=tool.registry)
         assert (messages, tool.ran) == ([way.user()], [])
+        # What it used is not known, and never free.
+        assert session.unpriced == (1 if way.stream else 0)
         assert way(server, session, messages=messages, tools=tool.registry).answer == "done"
 
 

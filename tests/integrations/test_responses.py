@@ -132,6 +132,7 @@ def test_chained_a_request_that_fails_is_sent_again_whole_by_the_next_loop(chain
     ("wire", "options", "said"),
     [
         (Responses(chained=True), {"store": False}, "`store=False` leaves the loop of a chained conversation"),
+        (Responses(), {"conversation": "conv_1"}, r"`conversation` has the server keep what the loop sends again"),
         (Responses(), {"background": True}, "`background=True` leaves the loop without"),
     ],
 )
@@ -155,6 +156,19 @@ def test_a_previous_response_of_the_caller_s_is_gone_on_from(way: Any, serve: An
         way(server, session, tools=[look], previous_response_id="resp_0", messages="and now?")
     assert [body.get("previous_response_id") for body in server.requests] == [None, "resp_0", "resp_0"]
     assert [len(body["input"]) for body in server.requests] == [1, 1, 3]
+
+
+def test_chained_a_previous_response_of_the_caller_s_begins_the_chain(chained: Any, serve: Any) -> None:
+    server = serve([Text("one"), Calls(call("look", {})), Text("two")])
+
+    def look() -> str:
+        return "ok"
+
+    with Policy().session("x") as session:
+        chained(server, session)
+        chained(server, session, tools=[look], previous_response_id="resp_0", messages="and now?")
+    assert [body.get("previous_response_id") for body in server.requests] == [None, "resp_0", "resp_1"]
+    assert [len(body["input"]) for body in server.requests] == [1, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -235,7 +249,7 @@ def test_a_response_that_failed_is_raised_and_adds_nothing(way: Any, serve: Any)
     with Policy().session("failed") as session:
         with pytest.raises(ResponseFailed, match=r"^server_error: out of order$") as raised:
             way(server, session, messages=messages, tools=[look])
-        assert (raised.value.code, len(messages)) == ("server_error", 3)
+        assert (raised.value.code, len(messages), session.unpriced) == ("server_error", 3, 2)
         assert way(server, session, messages=messages, tools=[look]).answer == "done"
 
 

@@ -26,6 +26,7 @@ from pydantic import BaseModel
 from guardrails import Budget, Duplicates, Policy, Registry, Session, Validation
 from guardrails.integrations.tool_runner import AsyncGuardedToolRunner, GuardedToolRunner
 from guardrails.testing.scripted_openai import (
+    BrokenStream,
     Calls,
     Failed,
     Reply,
@@ -260,6 +261,15 @@ def test_a_response_that_failed_is_the_sdk_s_own_error_and_is_charged_as_unprice
         with pytest.raises(ToolRunnerError):
             runs(server, session, tools=Searches().tools)
         assert session.unpriced == 1
+
+
+@pytest.mark.parametrize("runs", [ALL[1], ALL[3]], ids=str)
+def test_a_stream_that_breaks_is_not_free(runs: Runs, serve: Serve) -> None:
+    server, searches = serve([BrokenStream(Calls(search("a")), after=4)]), Searches()
+    with Policy().session("runner") as session:
+        with pytest.raises(ToolRunnerError):
+            runs(server, session, tools=searches.tools)
+        assert (session.unpriced, searches.ran) == (1, [])
 
 
 def test_d11_the_log_tells_the_run(runs: Runs, serve: Serve, caplog: pytest.LogCaptureFixture) -> None:
