@@ -20,15 +20,15 @@ COLUMNS: Final = {
     "n": "BIGINT",  # ascends in the order in which its calls settled
     "day": "INTEGER",  # see `Cell`
     "fold": "INTEGER",
-    "tool": "VARCHAR",
+    "tool": "STRING",
     "sig": "BIGINT",  # NULL: cannot be signed; a signature is of one tool only
-    "error_type": "VARCHAR",  # NULL: it worked; validation_error: it did not run
+    "error_type": "STRING",  # NULL: it worked; validation_error: it did not run
     "started_ms": "BIGINT",
     "ended_ms": "BIGINT",
     "elapsed_ms": "BIGINT",  # age of the session when the call ended
     "retry_after_ms": "BIGINT",
     "changes": "BOOLEAN",  # it may have changed something
-    "source": "VARCHAR",  # who caused it, where it is a retry
+    "source": "STRING",  # who caused it, where it is a retry
     "ctx_logged": "INTEGER",  # what serving computed by this specification
 }
 """Columns of the view `calls`, with their types as DuckDB names them."""
