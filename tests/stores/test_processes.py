@@ -1,0 +1,170 @@
+"""
+Many processes, one file: a budget that they share holds, whatever becomes of them.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrails import Budget, Policy, SqliteStore, Tool, by_session, read
+
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+
+TOGETHER = """
+import json, os, sys
+from guardrails import Budget, Policy, SqliteStore
+
+path, processes, records = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+policy = Policy([Budget(max_calls=100)], scopes={"user": [Budget(max_calls=10)]})
+policy.session("warm", scopes={"user": "nobody"}).call("t", {}, lambda *_: "ok")
+start, go = os.pipe()
+children, answers = [], []
+for number in range(processes):
+    answer, said = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(go)
+        os.read(start, 1)
+        try:
+            store = SqliteStore(path, timeout=60)
+            with policy.session(f"s{number}", scopes={"user": "u1"}, store=store, records=records or None) as session:
+                envelope = session.call("t", {"n": number}, lambda *_: "ran")
+            os.write(said, json.dumps([envelope.ok, envelope.code]).encode())
+        except BaseException as error:
+            os.write(said, json.dumps(["error", repr(error)]).encode())
+        finally:
+            os._exit(0)
+    os.close(said)
+    children.append(child)
+    answers.append(answer)
+os.close(go)
+print(json.dumps([json.loads(os.read(answer, 10_000)) for answer in answers]))
+for child in children:
+    os.waitpid(child, 0)
+"""
+
+SPENDING = """
+import os, random, sys, time
+from guardrails import Budget, Policy, SqliteStore, Success, Tool
+
+path, number, log = sys.argv[1], sys.argv[2], os.open(sys.argv[3], os.O_WRONLY | os.O_APPEND)
+tools = [Tool(name="pay", cost_usd=0.01)]
+policy = Policy([Budget(max_calls=100_000)], scopes={"user": [Budget(max_calls=400, max_cost_usd=3.0)]}, tools=tools)
+store = SqliteStore(path, timeout=60)
+session = policy.session("s" + number, scopes={"user": "u1"}, store=store)
+
+def pay(tool, arguments):
+    os.write(log, b"x")
+    return Success("paid", cost_usd=0.01)
+
+print("ready", flush=True)
+n = 0
+while True:
+    n += 1
+    if not session.call("pay", {"n": f"{os.getpid()} {n}"}, pay).ok:
+        print("refused", flush=True)
+        time.sleep(60)
+"""
+
+
+def together(path: Path, processes: int, records: str = "") -> list[Any]:
+    command = [sys.executable, "-c", TOGETHER, str(path), str(processes), records]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)  # noqa: S603
+    answers: list[Any] = json.loads(done.stdout)
+    return answers
+
+
+def test_40_processes_at_once_get_exactly_the_10_calls_of_their_user(tmp_path: Path) -> None:
+    """
+    None of them has made the file before, and each is a session of its own.
+    """
+    answers = together(tmp_path / "state.db", 40)
+    assert sorted(answers, key=str) == [[False, "user.budget.max_calls"]] * 30 + [[True, None]] * 10
+    with SqliteStore(tmp_path / "state.db") as store:
+        assert store.update(["/user/u1"], lambda states: (states[0].calls, states[0].held_cost)) == (10, 0)
+        # Each session took part in the decision, and only those were charged whose call ran.
+        used = [store.update([f"s{n}"], lambda states: states[0].calls) for n in range(40)]
+    assert sorted(used) == [0] * 30 + [1] * 10
+
+
+def test_processes_that_are_killed_at_any_moment_never_overshoot_a_budget(tmp_path: Path) -> None:
+    """
+    400 calls of $0.01 and $3.00: what ran is never more than was charged, and never more than is allowed.
+    """
+    path, log = tmp_path / "state.db", tmp_path / "ran"
+    log.touch()
+    SqliteStore(path).close()
+
+    def start(number: int) -> "subprocess.Popen[str]":
+        command = [sys.executable, "-c", SPENDING, str(path), str(number), str(log)]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
+
+    processes = [start(number) for number in range(4)]
+    for killed in range(6):
+        victim = processes[killed % 4]
+        assert victim.stdout is not None
+        assert victim.stdout.readline() == "ready\n"
+        time.sleep(0.004 * killed)
+        victim.kill()
+        victim.wait()
+        victim.stdout.close()
+        processes[killed % 4] = start(killed % 4)
+    # What a killed process held stays held for ten minutes, so that the last are refused by what is left.
+    for process in processes:
+        assert process.stdout is not None
+        assert [process.stdout.readline() for _ in range(2)] == ["ready\n", "refused\n"]
+    for process in processes:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+    ran = log.stat().st_size
+    with SqliteStore(path) as store:
+        calls, cost, held = store.update(
+            ["/user/u1"], lambda states: (states[0].calls, states[0].cost, states[0].held_cost)
+        )
+        own = [store.update([f"s{n}"], lambda states: states[0].calls) for n in range(4)]
+    # What was admitted and then killed was charged and may not have run; each process was in one call.
+    assert ran <= calls == sum(own) <= ran + 10
+    assert cost + held == calls * 10_000
+    assert calls == 300
+
+
+def test_what_many_processes_did_at_once_is_in_their_records(tmp_path: Path) -> None:
+    """
+    Each line says where its event stands among those of all sessions of its user, without a gap.
+    """
+    together(tmp_path / "state.db", 8, str(tmp_path / "calls.jsonl"))
+    sessions = by_session(read(tmp_path / "calls.jsonl"))
+    assert len(sessions) == 8
+    numbers = [record["scopes"]["user"][2] for records in sessions.values() for record in records]
+    assert sorted(numbers) == list(range(1, 17))
+
+
+def test_a_budget_of_a_session_holds_over_processes_one_after_the_other(tmp_path: Path, clock: Any) -> None:
+    policy = Policy([Budget(max_calls=3)], tools=[Tool(name="pay")])
+    codes = []
+    for n in range(5):
+        with SqliteStore(tmp_path / "state.db") as store:
+            codes.append(policy.session("s", store=store, clock=clock).call("pay", {"n": n}, lambda *_: "ok").code)
+    assert codes == [None] * 3 + ["budget.max_calls"] * 2
+
+
+def test_an_interpreter_that_is_stopped_in_a_call_leaves_it_charged(tmp_path: Path) -> None:
+    code = SPENDING.replace('return Success("paid", cost_usd=0.01)', "os.kill(os.getpid(), 9)")
+    log = tmp_path / "ran"
+    log.touch()
+    command = [sys.executable, "-c", code, str(tmp_path / "state.db"), "0", str(log)]
+    assert subprocess.run(command, capture_output=True, check=False).returncode == -signal.SIGKILL  # noqa: S603
+    with SqliteStore(tmp_path / "state.db") as store:
+        held = store.update(["s0", "/user/u1"], lambda states: [(state.calls, state.held_cost) for state in states])
+    assert held == [(1, 10_000), (1, 10_000)]
