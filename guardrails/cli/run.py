@@ -2,6 +2,7 @@
 The command `run`.
 """
 
+import logging
 import signal
 
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from .run_text import list_text, list_to_dict, parsed_amounts, result_to_dict, r
 
 if TYPE_CHECKING:
     from guardrails.agent.agent import Agent
+    from guardrails.agent.view import View
     from guardrails.conversations import Conversations
 
 TERMINATED = 128 + signal.SIGTERM
@@ -132,7 +134,7 @@ def _agent(
     from guardrails.agent.settings import Settings
     from guardrails.agent.view import View
 
-    view: View = View(quiet=quiet)
+    view = View(quiet=quiet)
     lines = str(records or Path(kept.path).with_suffix(".jsonl"))
     if resume is None:
         prepared = prepare(Settings.kept({}, given).anywhere())
@@ -158,7 +160,7 @@ def _work(
     settings = agent.settings
     agent.view.say(f"conversation {agent.chat.id}: {settings.model}, policy {settings.policy}, {agent.offered}")
     try:
-        with _terminated_as_interrupted():
+        with _terminated_as_interrupted(), _warnings_in(agent.view):
             if amounts or forgive:
                 agent.extend(amounts)
             if not new:
@@ -188,6 +190,31 @@ def _limited(agent: "Agent", code: str | None, command: str, *, as_json: bool) -
     if not as_json:
         typer.echo(f"ended by {code}. Go on with:\n  {command} {how_to_go_on(code)}", err=True)
     raise typer.Exit(FOUND)
+
+
+class _Warnings(logging.Handler):
+    """
+    Shows what the library warns of where everything else is shown.
+    """
+
+    def __init__(self, view: "View") -> None:
+        super().__init__(logging.WARNING)
+        self._view = view
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._view.say(f"   note: {record.getMessage()}")
+
+
+@contextmanager
+def _warnings_in(view: "View") -> Iterator[None]:
+    from guardrails.logs import log
+
+    shown = _Warnings(view)
+    log.addHandler(shown)
+    try:
+        yield
+    finally:
+        log.removeHandler(shown)
 
 
 class _Terminated(KeyboardInterrupt):

@@ -19,7 +19,7 @@ from typer.testing import CliRunner, Result
 from guardrails.cli import app
 from guardrails.conversations import Conversations
 from guardrails.sinks import read
-from guardrails.testing.scripted_openai import Calls, Fail, Reply, ScriptedOpenAI, Text, Usage, call, obeying
+from guardrails.testing.scripted_openai import Calls, Delayed, Fail, Reply, ScriptedOpenAI, Text, Usage, call, obeying
 
 
 TOOLS = '''
@@ -345,6 +345,30 @@ def test_b4_an_interrupted_run_says_how_to_go_on(files: Path, number: signal.Sig
         assert (shown.exit_code, shown.stdout) == (0, "All told.\n"), shown.output
     assert server.refused == []
     assert looked_up(files) == ["fast", "slow"]
+
+
+def test_b4_a_run_that_is_interrupted_while_the_model_thinks_asks_it_again(files: Path) -> None:
+    script: list[Reply] = [Delayed(Text("never heard"), 60), Text("All told.")]
+    with ScriptedOpenAI(script) as server:
+        command = [sys.executable, "-m", "guardrails", "run", "task", *map(str, options(server, files))]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)  # noqa: S603
+        while not server.requests and process.poll() is None:
+            pass
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=30)
+        assert process.returncode == 130, said
+        shown = run(*said.splitlines()[-1].split()[2:], "--json")
+        assert json.loads(shown.stdout)["answer"] == "All told.", shown.output
+        assert json.loads(shown.stdout)["interrupted"] == []
+    first, second = server.requests
+    assert first["messages"] == second["messages"]
+
+
+def test_what_the_library_warns_of_is_shown_among_the_rest(files: Path) -> None:
+    with ScriptedOpenAI([Text("one")]) as server:
+        shown = run("task", "--base-url", server.base_url, "--model", "model-without-price")
+    assert "   note: no price is known for `model-without-price`" in shown.stderr
+    assert "1 response of unknown price" in shown.stderr
 
 
 def test_two_processes_do_not_go_on_with_one_conversation(files: Path) -> None:
