@@ -6,7 +6,7 @@ The only module of the readers that touches files.
 
 import sys
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -36,10 +36,10 @@ def open_calls(path: str | Path, report: Report, *, source: str | None = None) -
     of in the report and gives none. *source* names the calls' source in place of the file's name (or of what a data
     set says itself). Raises OSError where the file cannot be read, and ReaderError for zstd without a package for it.
     """
-    file, told = str(path), len(report.notices)
+    file, damage = str(path), list[str]()
     with ExitStack() as stack:
         raw: BinaryIO = sys.stdin.buffer if file == STDIN else stack.enter_context(Path(path).open("rb"))
-        chunks = _chunks(raw, report, file)
+        chunks = _chunks(raw, damage)
         first = next(chunks, b"").removeprefix(_BOM)
         while len(first) < HEAD_BYTES and (more := next(chunks, b"")):
             first += more
@@ -49,11 +49,13 @@ def open_calls(path: str | Path, report: Report, *, source: str | None = None) -
 
         reader = recognise(first[:HEAD_BYTES].decode("utf-8", "replace")) if first else None
         if reader is None:
-            report.note(file, f"skipped: {_NO_CALLS if first else _NOTHING if len(report.notices) > told else 'empty'}")
+            for said in damage:
+                report.note(file, said)
+            report.note(file, f"skipped: {_NO_CALLS if first else _NOTHING if damage else 'empty'}")
             return
 
         longest = MAX_DOCUMENT if reader.whole else MAX_LINE
-        lines = _lines(_after(first, chunks), longest, report, file)
+        lines = _lines(_after(first, chunks), longest, report, file, damage)
         calls = reader.calls(lines, _name(file), report, file)
         yield from watched(calls, report, file, reader.name, source)
 
@@ -65,7 +67,8 @@ def open_lines(path: str | Path, report: Report) -> Iterator[bytes]:
     file = str(path)
     with ExitStack() as stack:
         raw: BinaryIO = sys.stdin.buffer if file == STDIN else stack.enter_context(Path(path).open("rb"))
-        yield from _lines(_chunks(raw, report, file), MAX_LINE, report, file)
+        damage: list[str] = []
+        yield from _lines(_chunks(raw, damage), MAX_LINE, report, file, damage)
 
 
 def _name(file: str) -> str:
@@ -87,12 +90,13 @@ def _after(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
     yield from chunks
 
 
-def _lines(chunks: Iterable[bytes], longest: int, report: Report, file: str) -> Iterator[bytes]:
+def _lines(chunks: Iterable[bytes], longest: int, report: Report, file: str, damage: Sequence[str]) -> Iterator[bytes]:
     """
-    The lines of *chunks* without their ends; `TOO_LONG` stands for one of more than *longest* bytes.
+    The lines of *chunks* without their ends; `TOO_LONG` stands for one of more than *longest* bytes. What *damage* then
+    holds is told with the line that it is in.
     """
     parts: list[bytes] = []
-    size = 0
+    size, number = 0, 1
     told = skipping = False
     for chunk in chunks:
         head, *rest = chunk.split(b"\n")
@@ -114,8 +118,11 @@ def _lines(chunks: Iterable[bytes], longest: int, report: Report, file: str) -> 
             parts.append(head)
             yield b"".join(parts)
         tail = rest.pop()
+        number += len(rest) + 1
         yield from rest
         parts, size, skipping = [tail], len(tail), False
+    for said in damage:
+        report.note(file, f"{said}, in line {number:,}; what stands before is read")
     if skipping:
         report.note(file, f"a line of more than {longest >> 20} MB is skipped")
         yield TOO_LONG
@@ -123,14 +130,11 @@ def _lines(chunks: Iterable[bytes], longest: int, report: Report, file: str) -> 
         yield b"".join(parts)
 
 
-def _chunks(raw: BinaryIO, report: Report, file: str) -> Iterator[bytes]:
+def _chunks(raw: BinaryIO, damage: list[str]) -> Iterator[bytes]:
     """
-    What *raw* holds, unpacked, in chunks; damage ends it, and is told with the line in which it is.
+    What *raw* holds, unpacked, in chunks; damage ends it, and goes into *damage*.
     """
-    lines = 1
     try:
-        for chunk in unpacked(raw):
-            lines += chunk.count(b"\n")
-            yield chunk
+        yield from unpacked(raw)
     except DamageError as error:
-        report.note(file, f"{error}, in line {lines:,}; what stands before is read")
+        damage.append(str(error))

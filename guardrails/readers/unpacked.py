@@ -6,10 +6,9 @@ import importlib
 import zlib
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from gzip import GzipFile
-from io import BufferedReader, RawIOBase
+from functools import partial
 from typing import Any, BinaryIO, Final
 
 from ..errors import GuardrailsError
@@ -18,10 +17,13 @@ from ..errors import GuardrailsError
 CHUNK: Final = 1 << 18
 """Bytes that are read at a time."""
 
-_PIECE: Final = 2_048
-"""Packed bytes that are unpacked at a time where the result has no bound of its own: at most some 64 MB of it."""
 _GZIP: Final = b"\x1f\x8b"
+_GZIP_PIECE: Final = 8_192
+"""Packed bytes that are unpacked at a time: at most 8 MB of what they stand for, of zstd some 64 MB."""
+_GZIP_BITS: Final = 31
+"""What zlib calls a gzip header and the largest window."""
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
+_ZSTD_PIECE: Final = 2_048
 
 
 class ReaderError(GuardrailsError):
@@ -38,7 +40,7 @@ class DamageError(GuardrailsError):
 
 def unpacked(raw: BinaryIO) -> Iterator[bytes]:
     """
-    What *raw* holds, in chunks, each as soon as it is there.
+    What *raw* holds, in chunks.
 
     Raises DamageError after the last byte that stands before the damage, ReaderError for zstd without a package for it, and
     OSError where the stream cannot be read.
@@ -50,57 +52,59 @@ def unpacked(raw: BinaryIO) -> Iterator[bytes]:
             yield chunk
         return
 
-    whole: Any = BufferedReader(_Rejoined(magic, raw), CHUNK)
-    stream = _zstd(whole) if magic == _ZSTD else GzipFile(fileobj=whole)
+    if magic == _ZSTD:
+        yield from _parts(raw, magic, _ZSTD_PIECE, _zstd())
+    else:
+        yield from _parts(raw, magic, _GZIP_PIECE, partial(zlib.decompressobj, _GZIP_BITS))
+
+
+def _parts(raw: BinaryIO, left: bytes, piece: int, begin: Callable[[], Any]) -> Iterator[bytes]:
+    """
+    What is packed in *left* and after it in *raw*, in one part or several, each of which *begin* unpacks.
+    """
     held: deque[bytes] = deque()
     size = 0
-    while True:
+    part: Any = None
+    fresh = True
+    while packed := left or raw.read(piece):
+        if part is None:
+            # Some programs fill up with zeros.
+            packed = packed.lstrip(b"\0")
+            part, fresh = begin(), True
+            if not packed:
+                left, part = b"", None
+                continue
         try:
-            # One step at a time: `read` would lose what was unpacked before the damage.
-            chunk = stream.read1(CHUNK)
-        except Exception as error:  # each way of packing has errors of its own
-            if isinstance(error, OSError) and error.errno is not None:
-                raise
-            if not isinstance(error, zlib.error):
+            found = part.decompress(packed)
+        except Exception as error:  # noqa: BLE001  each way of packing has errors of its own
+            if fresh or not isinstance(error, zlib.error):
                 yield from held
             # Else the latest of it may be what damaged bytes happen to say.
-            raise DamageError(f"the packed data is cut off or damaged: {error}") from None
-        if not chunk:
-            yield from held
-            return
-        held.append(chunk)
-        size += len(chunk)
+            raise DamageError(f"the packed data is cut off or damaged ({error})") from None
+        left = part.unused_data if part.eof else b""
+        if part.eof:
+            part = None
+        if not found:
+            continue
+        fresh = False
+        held.append(found)
+        size += len(found)
         while size - len(held[0]) >= CHUNK:
             size -= len(held[0])
             yield held.popleft()
+    yield from held
+    if part is not None:
+        raise DamageError("the packed data is cut off or damaged (it has no end)")
 
 
-class _Rejoined(RawIOBase):
+def _zstd() -> Callable[[], Any]:
     """
-    A stream of which some bytes were read, from its beginning.
-    """
-
-    def __init__(self, first: bytes, rest: BinaryIO) -> None:
-        self._first = first
-        self._rest = rest
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        data = self._first or self._rest.read(len(buffer))
-        self._first = b""
-        buffer[: len(data)] = data
-        return len(data)
-
-
-def _zstd(raw: Any) -> Any:
-    """
-    A reader of what is packed in *raw*: Python's own from 3.14 on, or one of the packages that do the same.
+    What unpacks a frame: Python's own from 3.14 on, or one of the packages that do the same.
     """
     for name in ("compression.zstd", "backports.zstd"):
         with suppress(ImportError):
-            return importlib.import_module(name).ZstdFile(raw)
+            made: Callable[[], Any] = importlib.import_module(name).ZstdDecompressor
+            return made
 
     try:
         zstandard = importlib.import_module("zstandard")
@@ -109,34 +113,4 @@ def _zstd(raw: Any) -> Any:
             "a file packed with zstd needs a package that reads it: pip install 'toolcall-guardrails[zstd]'"
         ) from None
 
-    return _Frames(raw, zstandard.ZstdDecompressor())
-
-
-class _Frames:
-    """
-    Frames as the package `zstandard` unpacks them, whose own streams take a cut for the end.
-    """
-
-    def __init__(self, raw: Any, unpacker: Any) -> None:
-        self._raw = raw
-        self._unpacker = unpacker
-        self._frame = unpacker.decompressobj()
-        self._begun = False
-
-    def read1(self, _size: int) -> bytes:
-        """
-        What the next packed bytes hold; `b""` at the end. Raises EOFError where a frame is cut off.
-        """
-        while True:
-            packed = self._frame.unused_data if self._frame.eof else b""
-            packed = packed or self._raw.read(_PIECE)
-            if not packed:
-                if self._begun and not self._frame.eof:
-                    raise EOFError("the last frame has no end")
-                return b""
-            if self._frame.eof:
-                self._frame = self._unpacker.decompressobj()
-            self._begun = True
-            found: bytes = self._frame.decompress(packed)
-            if found:
-                return found
+    return zstandard.ZstdDecompressor().decompressobj  # type: ignore[no-any-return]

@@ -22,9 +22,10 @@ def watched(
     session_id = run = ""
     of: Session = ""
     at_ms = 0
+    before = report.calls
     for call in calls:
         count += 1
-        report.calls += 1
+        report.calls = before + count
         if source is not None:
             call.source = source
         if not call.has_result:
@@ -33,14 +34,15 @@ def watched(
             latest[of] = at_ms
             session_id, run, of = call.session_id, call.run, session_of(call)
             at_ms = latest.get(of, 0)
-        if call.ts_ms is not None:
-            if call.ts_ms < at_ms and backwards is None:
+        now_ms = call.ts_ms
+        if now_ms is not None:
+            if now_ms < at_ms and backwards is None:
                 backwards = call
                 report.note(
                     file,
                     f"times go backwards, first at call {call.call_index} of session `{session_id}`; they are kept",
                 )
-            at_ms = call.ts_ms
+            at_ms = now_ms
         yield call
 
     if not count:
