@@ -37,7 +37,7 @@ def parsed(text: str) -> dict[str, Any]:
     """
     try:
         item = json.loads(text)
-    except (ValueError, RecursionError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise ConversationError(f"a message that is not JSON: {error}") from None
     if not isinstance(item, dict):
         raise ConversationError(f"a message is a JSON object, not `{text[:80]}`")

@@ -3,7 +3,6 @@ All conversations of one file: started, taken up again, listed, forgotten.
 """
 
 import difflib
-import json
 import os
 import secrets
 import time
@@ -11,16 +10,17 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self, get_args
 
 from ..session_id import checked_id
 from ..stores.sqlite import SqliteStore
 from .claims import Claim
 from .file import ADD, ConversationError, File
-from .items import text_of
+from .items import parsed, text_of
 from .kept import Conversation, Wire
 
 
+WIRES: Final = get_args(Wire)
 _ALPHABET: Final = "abcdefghjkmnpqrstvwxyz23456789"
 _LENGTH: Final = 12
 """59 bits: nobody guesses one, and a person can copy it."""
@@ -79,9 +79,11 @@ class Conversations:
         it is taken.
         """
         name = new_id() if id is None else checked_id(id)
+        if wire not in WIRES:
+            raise ConversationError(f"unknown wire `{wire}`: use {' or '.join(WIRES)}")
         texts = [text_of(item) for item in messages]
         at_ms = round(self._clock() * 1000)
-        kept = json.dumps(dict(settings or {}))
+        kept = text_of(dict(settings or {}))
         with self._file.writing() as execute:
             if execute("SELECT 1 FROM conversations WHERE name = ?", (name,)).fetchone():
                 raise ConversationError(f"there is a conversation `{name}` already: resume it, or use another id")
@@ -107,7 +109,12 @@ class Conversations:
         row, wire, settings = found[0]
         claim = Claim(self.path, row, id, self._clock)
         try:
-            return Conversation(self._file, row, id, wire, json.loads(settings), claim)
+            if wire not in WIRES:
+                raise ConversationError(f"its wire `{wire}` is unknown")  # noqa: TRY301
+            return Conversation(self._file, row, id, wire, parsed(settings), claim)
+        except ConversationError as error:
+            claim.release()
+            raise ConversationError(f"the conversation `{id}` in `{self.path}` is damaged: {error}") from error
         except BaseException:
             claim.release()
             raise
@@ -120,7 +127,7 @@ class Conversations:
             "SELECT c.name, c.wire, count(m.id), c.made_ms, coalesce(max(m.at_ms), c.made_ms) AS last_ms, c.settings "
             "FROM conversations c LEFT JOIN messages m ON m.conversation = c.id GROUP BY c.id ORDER BY last_ms DESC, c.id"
         )
-        return [Summary._make((*said, json.loads(kept))) for *said, kept in rows]
+        return [Summary._make((*said, _readable(kept))) for *said, kept in rows]
 
     def forget(self, id: str) -> None:
         """
@@ -157,6 +164,14 @@ class Conversations:
         near = difflib.get_close_matches(id, names, 1)
         hint = f"did you mean `{near[0]}`?" if near else f"the file has {len(names) or 'none'}"
         return f"no conversation `{id}` in `{self.path}`; {hint}"
+
+
+def _readable(settings: str) -> dict[str, Any]:
+    # One that is damaged must not hide the others.
+    try:
+        return parsed(settings)
+    except ConversationError:
+        return {}
 
 
 def new_id() -> str:

@@ -229,6 +229,40 @@ def test_a_file_that_cannot_be_used_is_refused_with_a_reason(path: Path, what: s
 # Faults
 
 
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE conversations SET settings = '{'",
+        "UPDATE conversations SET settings = '[]'",
+        "UPDATE conversations SET wire = 'grpc'",
+        "DROP TRIGGER messages_are_appended_only; UPDATE messages SET item = 'torn'",
+        "DROP TRIGGER messages_are_appended_only; UPDATE messages SET item = x'ff'",
+    ],
+)
+def test_what_is_damaged_is_named_and_hides_no_other(path: Path, damage: str) -> None:
+    with Conversations(path) as kept:
+        kept.start("s", messages=[USER], settings={"model": "m"}).close()
+    database = sqlite3.connect(path)
+    database.executescript(damage)
+    database.close()
+    with Conversations(path) as kept:
+        for _ in range(2):
+            with pytest.raises(ConversationError, match=r"the conversation `s` in .* is damaged"):
+                kept.resume("s")
+        kept.start("t").close()
+        assert {summary.id for summary in kept.listed()} == {"s", "t"}
+
+
+@pytest.mark.parametrize("settings", [{"a": object()}, {"a": {1}}])
+def test_settings_and_wires_are_checked_before_anything_is_kept(path: Path, settings: dict[str, Any]) -> None:
+    with Conversations(path) as kept:
+        with pytest.raises(ConversationError):
+            kept.start("s", settings=settings)
+        with pytest.raises(ConversationError, match="use chat or responses"):
+            kept.start("s", wire="grpc")  # type: ignore[arg-type]
+        assert kept.listed() == []
+
+
 WRITER = """
 import os, sys
 from guardrails.conversations import Conversations
