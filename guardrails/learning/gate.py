@@ -24,6 +24,8 @@ ERRORS: Final = 2.0
 """Standard errors that a gain must exceed, and that a loss of value may not."""
 CALIBRATION: Final = 0.005
 """How much larger the calibration error may become; smaller differences are noise of the bins."""
+VALUE: Final = 0.005
+"""How much less a retry's decision may be worth, beyond noise, for a better log loss: the costs are no exact figures."""
 BINS: Final = 20
 MIN_FOLDS: Final = 5
 """Groups of sessions below which nothing is known of the noise."""
@@ -189,7 +191,7 @@ def _against(new: Quality, present: Quality, gain: Mean, value_gain: Mean, colum
             f"worse calibrated: error {new.calibration_error:.3f}, the present model's is "
             f"{present.calibration_error:.3f}"
         )
-    if value_gain.value < -ERRORS * value_gain.error:
+    if value_gain.value < -max(VALUE, ERRORS * value_gain.error):
         return f"its decisions are worth less: {value_gain.value:+.4f} +- {value_gain.error:.4f} per retry"
     return None
 

@@ -14,12 +14,12 @@ from .candidate import Candidate, candidate, cold_model, told
 from .cells import FOLDS, HALF_LIFE_DAYS, UNDATED, Cell, decayed
 from .drift import Drift, drifts
 from .fit import RICH, SEED_TERMS, TERMS, check_outcomes
-from .gate import MIN_RETRIES, Verdict, compare
+from .gate import MIN_FOLDS, MIN_RETRIES, Verdict, compare
 
 
 RICH_FROM: Final = 50_000
 """Labelled failures from which on the larger set of terms is tried."""
-HELD_FOLDS: Final = FOLDS // 4
+HELD_FOLDS: Final = max(MIN_FOLDS, FOLDS // 3)
 """Groups of sessions that are held out where there is one day only."""
 Terms = tuple[tuple[str, ...], ...]
 
@@ -143,7 +143,7 @@ def learn(
 
 def split_of(cells: Sequence[Cell], notes: list[str] | None = None) -> Split:
     """
-    The newest day with enough labels to judge by against all before it; of a single day, a quarter of its sessions.
+    The newest day with enough labels to judge by against all before it; of a single day, a third of its sessions.
 
     What is remarkable about that goes to *notes*.
     """
@@ -164,7 +164,7 @@ def split_of(cells: Sequence[Cell], notes: list[str] | None = None) -> Split:
     before = [cell for cell in cells if cell.day < day]
     if _labelled(before) and sum(cell.s for cell in before) > 0:
         return Split(before, [cell for cell in cells if cell.day == day], day, whole=True)
-    notes.append(f"{shown(day)} is the only day with labelled failures: a quarter of its sessions is held out")
+    notes.append(f"{shown(day)} is the only day with labelled failures: a third of its sessions is held out")
     held = [cell for cell in cells if cell.day == day and 0 <= cell.fold < HELD_FOLDS]
     kept = [cell for cell in cells if cell.day < day or (cell.day == day and cell.fold >= HELD_FOLDS)]
     return Split(kept, held, day, whole=False)
