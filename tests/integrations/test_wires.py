@@ -354,7 +354,7 @@ def test_both_wires_come_to_the_same_results_and_the_same_end(serve: Any, reques
     for way in request.getfixturevalue("all_ways"):
         server = serve(model)
         with Policy([Validation(), Budget(max_calls=6), Duplicates(window=5)]).session("same") as session:
-            result = way(server, session, tools=registry(), parallel=1)
+            result = way(server, session, tools=registry(), parallel=1, max_tool_iterations=4)
         outcomes.append((way.outputs(result.messages), result.ended, result.code, result.requests, choices(server)))
     assert len(outcomes) == 10
     assert outcomes[1:] == outcomes[:-1]
