@@ -67,7 +67,7 @@ def extract(
     kept = CellFolder(folder)
     with kept.locked():
         ledger = kept.ledger(spec.digest)
-        found = sources(paths)
+        found = sources(paths, leave_out=folder)
         made = Extracted([], UNDATED)
         todo = _new(found, ledger, made)
         while todo:

@@ -36,29 +36,33 @@ class Source(NamedTuple):
     """Bytes *start* to *end* are to be read: all of it, unless it is a file of own records that grows."""
 
 
-def sources(paths: Iterable[str | os.PathLike[str]]) -> list[Source]:
+def sources(paths: Iterable[str | os.PathLike[str]], leave_out: Path | None = None) -> list[Source]:
     """
-    The files of *paths* and of the folders among them, in the order of their names, hidden ones left out, each once.
+    The files of *paths* and of the folders among them, in the order of their names, each once; what is hidden, or in the
+    folder *leave_out*, is left out.
 
     A last line without its end is left for later. Raises TrainingError for a path that is not there, OSError for a file
     that cannot be read.
     """
     found: dict[str, Source] = {}
     for path in paths:
-        for file in _files(Path(path)):
+        for file in _files(Path(path), leave_out and leave_out.resolve()):
             source = _source(file)
             if source is not None:
                 found.setdefault(source.identity, source)
     return list(found.values())
 
 
-def _files(path: Path) -> Iterator[Path]:
+def _files(path: Path, leave_out: Path | None) -> Iterator[Path]:
     if path.is_file():
         yield path
     elif path.is_dir():
         for folder, below, names in os.walk(path):
-            below[:] = sorted(name for name in below if not name.startswith((".", "_")))
-            yield from (Path(folder, name) for name in sorted(names) if not name.startswith((".", "_")))
+            here = Path(folder)
+            below[:] = sorted(
+                name for name in below if not name.startswith((".", "_")) and (here / name).resolve() != leave_out
+            )
+            yield from (here / name for name in sorted(names) if not name.startswith((".", "_")))
     else:
         raise TrainingError(f"no file or folder `{path}`")
 
