@@ -15,7 +15,7 @@ from ..loop import LoopResult
 from ..policy import Policy
 from ..registry import Registry
 from .endpoint import client_of
-from .own_tools import load_tools
+from .own_tools import load_tools, replaced
 from .settings import AgentError, Settings
 from .view import View, status_line
 
@@ -43,8 +43,7 @@ def prepare(settings: Settings) -> Prepared:
     Load the policy and the tools. Raises PolicyError or AgentError with all that is wrong.
     """
     policy = Policy.load(settings.policy)
-    registries = tuple(load_tools(file) for file in settings.tools)
-    return Prepared(settings, policy, registries)
+    return Prepared(settings, policy, replaced([load_tools(file) for file in settings.tools]))
 
 
 class Agent:

@@ -2,10 +2,11 @@
 Tools that a person defines in a Python file.
 """
 
+import asyncio
 import importlib.util
 import inspect
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -24,7 +25,7 @@ def load_tools(file: str) -> Registry:
     module = _run(file)
     own = getattr(module, "registry", None)
     if isinstance(own, Registry):
-        return own
+        return _waited_for(own)
     functions = getattr(module, "tools", None) or _public(module)
     registry = Registry()
     try:
@@ -34,7 +35,32 @@ def load_tools(file: str) -> Registry:
         raise AgentError(f"`{file}`: {error}") from None
     if not registry.entries:
         raise AgentError(f"`{file}` defines no tools: write functions, a list `tools` or a `Registry` named `registry`")
+    return _waited_for(registry)
+
+
+def replaced(registries: Sequence[Registry]) -> tuple[Registry, ...]:
+    """
+    *registries*, where a tool of a later one takes the place of one of its name in those before it.
+    """
+    for place, registry in enumerate(registries):
+        for name in registry:
+            for earlier in registries[:place]:
+                earlier.remove(name)
+    return tuple(registries)
+
+
+def _waited_for(registry: Registry) -> Registry:
+    """
+    *registry* with asynchronous tools run to their end, each in a loop of its own: the agent is synchronous.
+    """
+    for entry in registry.entries.values():
+        if entry.asynchronous:
+            registry.add(entry.tool, _to_its_end(entry.run))
     return registry
+
+
+def _to_its_end(run: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
+    return lambda tool, arguments: asyncio.run(run(tool, arguments))
 
 
 def _run(file: str) -> ModuleType:

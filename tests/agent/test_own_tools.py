@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrails.agent.own_tools import load_tools
+from guardrails.agent.own_tools import load_tools, replaced
 from guardrails.agent.settings import AgentError, Settings
 
 
@@ -38,6 +38,19 @@ def test_a_file_that_fails_is_named_with_its_error(tmp_path: Path) -> None:
     file.write_text("raise ValueError('no key')")
     with pytest.raises(AgentError, match=r"own\.py` cannot be run: ValueError: no key"):
         load_tools(str(file))
+
+
+def test_asynchronous_functions_run_too(tmp_path: Path) -> None:
+    file = tmp_path / "own.py"
+    file.write_text("import asyncio\nasync def a(n: int) -> int:\n    await asyncio.sleep(0)\n    return n + 1\n")
+    assert load_tools(str(file)).execute("a", '{"n": "1"}') == 2
+
+
+def test_a_later_file_replaces_the_tools_of_an_earlier_one(tmp_path: Path) -> None:
+    for name, code in (("one", "def a(): return 1\ndef b(): return 1\n"), ("two", "def b(): return 2\n")):
+        (tmp_path / f"{name}.py").write_text(code)
+    first, second = replaced([load_tools(str(tmp_path / f"{name}.py")) for name in ("one", "two")])
+    assert (list(first), list(second)) == (["a"], ["b"])
 
 
 def test_what_is_given_now_stands_above_what_was_kept() -> None:
