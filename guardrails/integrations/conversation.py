@@ -252,16 +252,18 @@ class Answers:
         """
         self._given[position] = envelope.to_json()
         while self._said in self._given:
-            self._say(self._given.pop(self._said))
+            self._say()
 
     def break_off(self) -> None:
         """
         Nothing more comes: the calls without a result are answered all the same.
         """
         while self._said < len(self.requested):
-            self._say(self._given.pop(self._said, "") or BROKEN_OFF.to_json())
+            self._say()
 
-    def _say(self, text: str) -> None:
-        call = self.requested[self._said]
+    def _say(self) -> None:
+        # Given up only once it is kept: a list that could not write it may the next time.
+        text = self._given.get(self._said) or BROKEN_OFF.to_json()
+        self._append(self._wire.result(self.requested[self._said], text))
+        self._given.pop(self._said, None)
         self._said += 1
-        self._append(self._wire.result(call, text))

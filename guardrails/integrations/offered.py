@@ -6,11 +6,12 @@ import inspect
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from ..arguments import Arguments, arguments_of
 from ..calls import Execute
 from ..envelope import Envelope
+from ..logs import log
 from ..registry import Registered, Registry, checked_arguments, missing
 from ..running import is_async
 from ..session import Session
@@ -21,6 +22,9 @@ from .wire import Wire
 
 Offered = Mapping[str, Any] | Tool | Callable[..., Any]
 """An entry of a `tools` list of either wire, a `Tool`, or a Python function."""
+
+
+_TWICE: Final = "two tools are named `{name}`"
 
 
 class Tools:
@@ -40,6 +44,7 @@ class Tools:
         self._wire = wire
         self._execute = None if execute is None else _checked(execute)
         self._offered = [tools] if isinstance(tools, Registry) else list(tools)
+        self._begun = False
         self._seen: list[Mapping[str, Registered]] | None = None
         self.refresh()
 
@@ -68,6 +73,7 @@ class Tools:
                 [entry] = Registry([offered]).entries.values()
                 self._register(entry)
         self.session = self._own.scoped(self._specs, self._tools.values())
+        self._begun = True
 
     @property
     def asynchronous(self) -> list[str]:
@@ -104,6 +110,10 @@ class Tools:
 
     def _register(self, entry: Registered) -> None:
         tool = entry.tool
+        if self._begun and tool.name in self._tools:
+            # Whoever registers a name that another registry has must not end a loop that is under way.
+            log.warning("%s: the earlier one in `tools` stays", _TWICE.format(name=tool.name))
+            return
         ruled = entry.fits and self._own.defines(tool.name)
         self._executors[tool.name] = _checked(_fitting(entry) if ruled else entry.run, asynchronous=entry.asynchronous)
         self._take(tool, entry.arguments)
@@ -111,7 +121,7 @@ class Tools:
 
     def _take(self, tool: Tool, spec: Arguments | None) -> None:
         if tool.name in self._tools:
-            raise TypeError(f"two tools are named `{tool.name}`")
+            raise TypeError(_TWICE.format(name=tool.name))
         self._tools[tool.name] = replace(tool, parameters=None)
         if spec is not None and not self._own.defines(tool.name):
             self._specs[tool.name] = spec

@@ -249,6 +249,24 @@ def test_a_conversation_holds_each_result_as_soon_as_it_is_there(some: Any, serv
     assert [e.get("error_type") for e in some.results(messages)][:3] == [None, None, "cancelled"]
 
 
+def test_a_result_that_could_not_be_kept_at_once_is_kept_the_next_time(some: Any, serve: Any) -> None:
+    class Locked(list[Any]):
+        refusals = 1
+
+        def append(self, item: Any) -> None:
+            if some.outputs([item]) and self.refusals:
+                self.refusals -= 1
+                raise OSError("locked")
+            super().append(item)
+
+    tool, messages = Tool(), Locked([some.user()])
+    with Policy().session("locked") as session, pytest.raises(OSError, match="locked"):
+        some(serve([Calls(search("a"), search("b"))]), session, messages=messages, tools=tool.registry, parallel=1)
+    assert tool.ran[0] == "a"
+    assert some.results(messages)[0]["result"] == "nothing in a"
+    assert len(some.outputs(messages)) == 2
+
+
 def test_a_conversation_that_cannot_be_kept_ends_the_loop_before_a_tool_runs(some: Any, serve: Any) -> None:
     class Full(list[Any]):
         def append(self, item: Any) -> None:

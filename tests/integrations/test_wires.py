@@ -232,6 +232,26 @@ def schema_of(name: str) -> Any:
     return schema | {"additionalProperties": False}
 
 
+def test_a_name_that_two_registries_have_is_a_mistake_at_first_and_a_warning_later(
+    some: Any, serve: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = Registry(), Registry()
+
+    @first.register
+    def learn() -> str:
+        first.register(lambda: "first", name="look")
+        second.register(lambda: "second", name="look")
+        return "learned"
+
+    with Policy().session("d2") as session:
+        server = serve([Calls(call("learn", {})), Calls(call("look", {})), Text("done")])
+        result = some(server, session, tools=[first, second])
+        assert some.results(result.messages)[1]["result"] == "first"
+        assert "two tools are named `look`: the earlier one in `tools` stays" in caplog.text
+        with pytest.raises(TypeError, match="two tools are named `look`"):
+            some(server, session, tools=[first, second])
+
+
 def test_an_asynchronous_tool_that_comes_later_stops_a_synchronous_loop(serve: Any, some: Any) -> None:
     made = Registry()
 
