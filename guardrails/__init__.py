@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from .arguments import arguments_of as arguments_of
     from .chain import Chain as Chain
     from .chain import Rule as Rule
+    from .conversations import Conversations as Conversations
     from .decide import Decision as Decision
     from .envelope import Envelope as Envelope
     from .errors import CallDenied as CallDenied
@@ -73,6 +74,7 @@ _HOME = {
     "CallDenied": "errors",
     "CallFailed": "errors",
     "Chain": "chain",
+    "Conversations": "conversations",
     "Decision": "decide",
     "Denial": "types",
     "Denials": "guards.denials",
