@@ -142,7 +142,8 @@ class Retryable(Guard):
             envelope.retryable = True
             envelope.retry_after_ms = said.wait_ms
             envelope.max_retries_remaining = said.retries
-            _advise(envelope, "retry", f"Wait {said.wait_ms / 1000:g} s, then repeat the same call.")
+            wait = f"Wait {said.wait_ms / 1000:g} s, then repeat" if said.wait_ms else "Repeat"
+            _advise(envelope, "retry", f"{wait} the same call.")
             return envelope
         envelope.retryable = False
         envelope.max_retries_remaining = 0
