@@ -30,7 +30,7 @@ from .session_id import checked_id
 from .state import SessionState
 from .tool import Tool
 from .tool_call import asked, checked, tool_call
-from .types import Outcome
+from .types import NO_TIME, Outcome
 
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ class Calls(Ledger):
         call = tool_call(tool, arguments, new_id() if call_id is None else call_id, spec)
         if plan.locates:
             call.places = places_of(plan.locates, call, plan.tool)
-        now = self._now()
+        now = NO_TIME
 
         def step(states: list[SessionState]) -> Decision:
             state = states[0]
@@ -190,14 +190,17 @@ class Calls(Ledger):
             scopes = self._shared(states)
             self._begin_lives(scopes)
             made = decide_shared(chain, call, state, now, claim, plan, scopes, self.id)
-            made.marks = self._marks(state, scopes)
+            # Only an event has a place: the same question again is none in a scope.
+            made.marks = self._marks(state, () if made.repeated and not made.claim_n else scopes)
             return made
 
         try:
+            now = self._now()
             decision = self._store.update(self._all_keys, step)
-        except Exception as error:  # noqa: BLE001  a store that fails is a guard that fails
-            log.error("store failed: %s", error, extra={"session": self.id})
-            decision = undecided(call, plan, now, error)
+        except Exception as error:  # noqa: BLE001  a store or a clock that fails is a guard that fails
+            failed = "clock" if now == NO_TIME else "store"
+            log.error("%s failed: %s", failed, error, extra={"session": self.id})
+            decision = undecided(call, plan, now, error, failed)
         envelope = decision.envelope
         if envelope is not None and envelope.status == "duplicate_call_blocked" and decision.code != IN_FLIGHT:
             earlier = self.policy.results.find(self.id, call.sig)
@@ -220,7 +223,6 @@ class Calls(Ledger):
             log.error("the clock failed: %r", error, extra={"session": self.id})
             now = decision.at_ms
         try:
-            # What was read while its tool ran is an outcome already.
             # What was read while its tool ran is an outcome already.
             if type(result) is Outcome:
                 outcome = result

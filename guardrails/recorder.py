@@ -53,7 +53,10 @@ class Recorder:
         """
         session_id, run, call = self._session_id, decision.run, decision.call
         for n, pending in decision.expired:
-            self._hand(partial(expire_record, session_id, run, n, decision.at_ms, pending), 600)
+            expired = partial(expire_record, session_id, run, n, decision.at_ms, pending)
+            # Where nothing else happened, the last of them is the event that has a place in the family.
+            alone = decision.repeated and not decision.claim_n and pending is decision.expired[-1][1]
+            self._hand(_marked(expired, decision.marks if alone else None), 600)
         if decision.claim_n:
             claimed: dict[str, Any] = {"call_n": decision.n}
             claimed |= decision.marks or {}

@@ -2,49 +2,25 @@
 Decide again what was recorded: the offline shell around the same two functions.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, replace
-from typing import Any, Final, NamedTuple
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from itertools import pairwise
 
-from . import transitions
-from .amounts import settings_of
-from .chain import Chain, Plan
-from .complete import Prepared, complete
-from .decide import Decision, decide
-from .envelope import Envelope
+from .chain import Chain
 from .errors import SessionError
-from .retries.serving import Advised
-from .state import SessionState, number, touch
+from .life import Life, Record, Replayed
+from .scopes import Scope
+from .state import SessionState
 from .tool import Tool
-from .types import Outcome, Problem, ToolCall
 
 
-Record = Mapping[str, Any]
+__all__ = ["Record", "Replayed", "kin", "replay", "replay_together", "shares"]
 
-MAX_WAYS: Final = 1_024
-_UNKNOWN: Final = object()
-
-
-class Replayed(NamedTuple):
-    """
-    One recorded call, decided again.
-    """
-
-    record: Record
-    decision: Decision
-
-    @property
-    def same(self) -> bool:
-        """
-        The decision is the recorded one, with all that guards had to say.
-        """
-        denials = [denial.code for denial in self.decision.denials]
-        return (
-            self.record["seq"] == self.decision.seq
-            and denials == [code for code, *_ in self.record["denials"]]
-            and self.record["nudges"] == [code for code, _ in self.decision.nudges]
-            and self.record["observed"] == [denial.code for denial in self.decision.observed]
-        )
+LifeKey = tuple[str, str]
+"""(session id, run)"""
+Stream = tuple[str, ...]
+"""What orders some events: a life, a scope, a family."""
 
 
 def replay(
@@ -57,6 +33,9 @@ def replay(
     child's limits are in its records, and so is what its tools were declared to be; *tools*, those that the session was
     given beside its policy's, are needed for records of before that only. *state* is where to start, and holds the state
     at the end. Raises SessionError where a number is missing: what happened there is not known.
+
+    What a session shares with others (scopes, the counters of its family) is not in its own records alone: see
+    `replay_together`.
     """
     if state is None:
         state = SessionState()
@@ -68,72 +47,8 @@ def replay(
     for index, life in enumerate(lives.values()):
         if index:
             _begin_again(state)
-        yield from _replay_life(whole, sorted(life, key=lambda line: int(line["n"])), state)
-
-
-class _Way(NamedTuple):
-    """
-    What applied to a tool when it was called.
-    """
-
-    chain: Chain
-    plan: Plan
-
-
-class _Ways:
-    """
-    The settings of a chain, with what records say that a tool was declared to be: code declares tools, and may do so
-    between two calls.
-    """
-
-    def __init__(self, chain: Chain) -> None:
-        self._chain = chain
-        self._made: dict[tuple[Any, ...], _Way] = {}
-
-    def of(self, record: Record) -> _Way:
-        """
-        What applied to the call of *record*.
-        """
-        key = tuple(record.get(name, _UNKNOWN) for name in _DECLARED)
-        admitted = record["decision"] != "deny"
-        way = self._made.get((admitted, *key))
-        if way is None:
-            if len(self._made) >= MAX_WAYS:
-                self._made.clear()
-            way = self._made[admitted, *key] = self._way(record)
-        return way
-
-    def _way(self, record: Record) -> _Way:
-        chain = _knowing(self._chain, record["tool"], record.get("known"))
-        plan = chain.plan(record["tool"])
-        tool = plan.tool
-        retryable = record.get("retryable_declared", tool.retryable)
-        said = {
-            name: record.get(name, getattr(tool, name)) for name in ("stable", "idempotent", "polling", "read_only")
-        }
-        # Records of before there were estimates say one only of what was admitted.
-        cost = record.get("estimate", plan.cost if record["decision"] == "deny" else record["cost"])
-        tool = replace(tool, retryable=retryable, **said)
-        return _Way(
-            chain, replace(plan, tool=tool, cost=cost, timeout_ms=record["timeout_ms"], changes=record["mutates"])
-        )
-
-
-_DECLARED: Final = (
-    *("tool", "known", "stable", "idempotent", "polling", "read_only", "retryable_declared"),
-    *("estimate", "cost", "timeout_ms", "mutates"),
-)
-
-
-def _knowing(chain: Chain, tool: str, known: bool | None) -> Chain:  # noqa: FBT001
-    """
-    *chain* where the tools that a session named hold *tool*, or do not; None: none were named.
-    """
-    if known and (chain.known is None or tool not in chain.known):
-        return chain.with_tools([Tool(name=tool)])
-    if known is False and chain.known is None:
-        return chain.with_tools([Tool(name=f"not {tool}")])
-    return chain
+        again = Life(life[0]["session_id"], whole, state)
+        yield from filter(None, map(again.live, sorted(life, key=lambda line: int(line["n"]))))
 
 
 def _begin_again(state: SessionState) -> None:
@@ -142,95 +57,152 @@ def _begin_again(state: SessionState) -> None:
         setattr(state, field.name, getattr(fresh, field.name))
 
 
-def _replay_life(chain: Chain, records: Iterable[Record], state: SessionState) -> Iterator[Replayed]:
-    decisions: dict[int, tuple[Decision, _Way]] = {}
-    ways = _Ways(chain)
-    for record in records:
-        event, n, now = record["event"], record["n"], record["ts_ms"]
-        if event == "expire":
-            # Found again by the event that came next.
-            continue
-        if n > state.n + 1 + len(_overdue(state, now)):
-            raise SessionError(f"the records of `{record['session_id']}` have a gap before event {n}")
-        if event == "open" and "limits" in record:
-            chain = chain.with_budget(**settings_of(dict(record["limits"])))
-            ways = _Ways(chain)
-        if event == "call":
-            way = ways.of(record)
-            decision = decide(way.chain, _call(record), state, now, record["claimed"], way.plan)
-            decisions[n] = decision, way
-            yield Replayed(record, decision)
-        elif event == "settle":
-            settled = decisions.get(record["call_n"])
-            if settled is not None:
-                decision, way = settled
-                complete(way.chain, decision, _prepared(record), state, now, way.plan, _advised(record))
-            elif record["late"]:
-                # Of another life: its number is all that it has here.
-                touch(state, now)
-                number(state)
-            else:
-                raise SessionError(f"event {n} settles a call that is not in the records")
+def replay_together(
+    chain: Chain,
+    records: Iterable[Record],
+    *,
+    scopes: Mapping[str, Chain] | None = None,
+    tools: Iterable[Tool] = (),
+) -> Iterator[Replayed]:
+    """
+    The calls of sessions that share something, decided again from the records of all of them, in the order in which they
+    were: sessions of one scope (*scopes* as a policy has them), a session and its children. All are held in memory.
+
+    Raises SessionError where a number is missing, of a session, a scope or a family: what happened there is not known.
+    """
+    given = list(tools)
+    whole = chain.with_tools(given) if given else chain
+    lives: dict[LifeKey, Life] = {}
+    shared: dict[Stream, SessionState] = {}
+
+    def life(session_id: str, run: str) -> Life:
+        if (session_id, run) not in lives:
+            lives[session_id, run] = Life(session_id, whole, SessionState())
+        return lives[session_id, run]
+
+    for record in _in_order(list(records)):
+        own = life(*_life_key(record))
+        present = _scopes(record, scopes or {}, shared)
+        if "family" in record:
+            run, _, place = record["family"]
+            root = life(_root(record), run)
+            made = _in_family(own, root, place, record, present)
         else:
-            _apply(chain, state, record, decisions)
+            made = own.live(record, present)
+        if made is not None:
+            yield made
 
 
-def _overdue(state: SessionState, now_ms: int) -> list[object]:
-    return [pending for pending in state.pending.values() if pending.expires_ms <= now_ms]
+def _scopes(record: Record, chains: Mapping[str, Chain], states: dict[Stream, SessionState]) -> Sequence[Scope]:
+    present = []
+    for name, (own, run, n, now_ms) in record.get("scopes", {}).items():
+        if name not in chains:
+            raise SessionError(f"`{record['session_id']}` is in a scope `{name}`, which the policy does not have")
+        state = states.setdefault(("scope", name, own, run), SessionState())
+        if n != state.n + 1:
+            raise SessionError(
+                f"the records of the scope `{name}` of `{own}` have a gap before event {n}: those of all its sessions "
+                "are needed"
+            )
+        present.append(Scope(name, own, chains[name], state, clock_ms=now_ms))
+    return present
 
 
-def _call(record: Record) -> ToolCall:
-    problems = tuple(Problem(*problem) for problem in record["problems"])
-    return ToolCall(record["tool"], record.get("arguments"), record["id"], None, record["sig"], problems)
+def _in_family(child: Life, root: Life, place: int, record: Record, scopes: Sequence[Scope]) -> Replayed | None:
+    if place != root.state.shared + 1:
+        raise SessionError(
+            f"the records of the family of `{record['session_id']}` have a gap before event {record['n']}"
+        )
+    child.state.meters = root.state.meters
+    try:
+        return child.live(record, scopes)
+    finally:
+        root.state.meters, child.state.meters = child.state.meters, {}
+        root.state.shared += 1
 
 
-def _prepared(record: Record) -> Prepared:
-    outcome = Outcome(
-        None,
-        record["error_type"],
-        record["error_message"] or "",
-        record["http_status"],
-        record["retry_after_ms"],
-        record["cost"],
-        record["tokens"],
-    )
-    own = None
-    if record["claims"] is not None:
-        own = Envelope("success" if outcome.error_type is None else "error")
-        own.retryable, own.retry_after_ms, own.max_retries_remaining = record["claims"]
-    evidence = record["result_hash" if outcome.error_type is None else "result_hash_masked"]
-    return Prepared(outcome, None, evidence, own)
+def _life_key(record: Record) -> LifeKey:
+    return record["session_id"], record.get("run") or ""
 
 
-def _advised(record: Record) -> Advised | None:
-    if record.get("model_version") is None:
-        return None
-    return Advised(bool(record["retryable"]), record["wait_ms"], record["max_retries_remaining"] or 0)
+def _root(record: Record) -> str:
+    return str(record["session_id"]).partition("/")[0]
 
 
-def _apply(chain: Chain, state: SessionState, record: Record, decisions: Mapping[int, tuple[Decision, "_Way"]]) -> None:
-    now = record["ts_ms"]
-    match record["event"]:
-        case "turn":
-            transitions.open_turn(chain, state, now, record["calls"])
-        case "charge":
-            transitions.charge_response(chain, state, now, record["cost"], record["tokens"])
-        case "request":
-            transitions.start_request(chain, state, now)
-        case "claim":
-            decision, way = decisions[record["call_n"]]
-            decide(way.chain, decision.call, state, now, True, way.plan)  # noqa: FBT003
-        case "extend":
-            transitions.raise_limits(chain, state, now, dict(record["amounts"]))
-        case "reserve" if record.get("more"):
-            transitions.reserve_more(chain, state, now, record["child"], dict(record["amounts"]))
-        case "reserve":
-            transitions.reserve_for_child(chain, state, now, record["child"], dict(record["amounts"]))
-        case "release":
-            transitions.release_child(state, now, record["child"], dict(record["used"]))
-        case "open":
-            transitions.open_child(state, now)
-        case "close":
-            transitions.close(state, now)
-        case other:
-            raise SessionError(f"unknown event `{other}` in the records")
+def shares(record: Record) -> bool:
+    """
+    Whether the session of *record* shares something with others, as far as this record tells.
+    """
+    return "scopes" in record or "family" in record or record["event"] == "reserve"
+
+
+def kin(lives: Iterable[Sequence[Record]]) -> Iterator[list[Record]]:
+    """
+    The records of *lives* by what must be replayed together.
+    """
+    group: dict[Hashable, Hashable] = {}
+
+    def leader(of: Hashable) -> Hashable:
+        while group.setdefault(of, of) != of:
+            group[of] = of = group[group[of]]
+        return of
+
+    found: dict[Hashable, list[Record]] = {}
+    kept = list(lives)
+    for records in kept:
+        for record in records:
+            for stream in _streams(record):
+                group[leader(stream)] = leader(("life", *_life_key(record)))
+    for records in kept:
+        for record in records:
+            found.setdefault(leader(("life", *_life_key(record))), []).append(record)
+    yield from found.values()
+
+
+def _streams(record: Record) -> dict[Stream, tuple[int, int]]:
+    """
+    All that orders the event of *record*, with its place in each.
+    """
+    session_id, run = _life_key(record)
+    places: dict[Stream, tuple[int, int]] = {("life", session_id, run): (int(record["n"]), 0)}
+    for name, (own, life, n, _) in record.get("scopes", {}).items():
+        places["scope", name, own, life] = n, 0
+    if "family" in record:
+        root_run, root_n, place = record["family"]
+        places["family", _root(record), root_run] = root_n, place
+    elif "/" not in session_id:
+        places["family", session_id, run] = int(record["n"]), 0
+    return places
+
+
+def _in_order(records: list[Record]) -> Iterator[Record]:
+    """
+    *records* in an order that all their streams agree with.
+    """
+    streams: dict[Stream, list[tuple[tuple[int, int], int]]] = {}
+    waiting: list[int] = []
+    for index, record in enumerate(records):
+        places = _streams(record)
+        waiting.append(len(places))
+        for stream, place in places.items():
+            streams.setdefault(stream, []).append((place, index))
+    following: list[list[int]] = [[] for _ in records]
+    ready: deque[int] = deque()
+    for events in streams.values():
+        events.sort()
+        for (_, before), (_, after) in pairwise(events):
+            following[before].append(after)
+        _let_go(events[0][1], waiting, ready)
+    for _ in records:
+        if not ready:
+            raise SessionError("the records contradict each other: no order of their events fits all their numbers")
+        index = ready.popleft()
+        yield records[index]
+        for after in following[index]:
+            _let_go(after, waiting, ready)
+
+
+def _let_go(index: int, waiting: list[int], ready: "deque[int]") -> None:
+    waiting[index] -= 1
+    if not waiting[index]:
+        ready.append(index)

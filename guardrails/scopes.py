@@ -39,10 +39,19 @@ class Scope:
     id: str
     chain: Chain
     state: SessionState
+    clock_ms: int | None = None
+    """What its clock says; None: the same as its session's. A record has each by itself."""
     now_ms: int = 0
     """Its own time: each state's is clamped by itself."""
     charges: dict[str, int] = field(default_factory=dict)
     """What its counters become if the call is admitted."""
+
+    def open(self, clock_ms: int) -> None:
+        """
+        Let time pass.
+        """
+        self.clock_ms = clock_ms if self.clock_ms is None else self.clock_ms
+        self.now_ms = open_step(self.state, self.clock_ms)
 
     def says(self, said: Denial) -> Denial:
         """
@@ -78,7 +87,7 @@ def decide_shared(
     """
     found = Found()
     for scope in scopes:
-        scope.now_ms = open_step(scope.state, now_ms)
+        scope.open(now_ms)
         _look(scope, call, state, plan, found)
     decision = decide(chain, call, state, now_ms, claim, plan, found)
     if decision.repeated and not decision.claim_n:
@@ -141,7 +150,7 @@ def complete_shared(
     envelope, completion = complete(chain, decision, prepared, state, now_ms, plan, **recorded)
     limit: Cause | None = None
     for scope in scopes:
-        scope.now_ms = open_step(scope.state, now_ms)
+        scope.open(now_ms)
         number(scope.state)
         if not completion.late and decision.seq is not None:
             estimate = decision.cost, decision.tokens
@@ -165,8 +174,8 @@ def apply(scopes: Iterable[Scope], now_ms: int, step: Callable[[Chain, SessionSt
     Let an event of a session, such as a charge, change its *scopes* too.
     """
     for scope in scopes:
-        open_step(scope.state, now_ms)
-        step(scope.chain, scope.state, now_ms)
+        scope.open(now_ms)
+        step(scope.chain, scope.state, scope.now_ms)
         scope.state.exhausted = None
 
 

@@ -23,6 +23,7 @@ LAYERS: list[set[str]] = [
     {"decide", "transitions"},
     {"complete"},
     {"record", "scopes"},
+    {"life"},
     {"replay"},
     # Above: pure. Below: clocks, locks, threads, files.
     {"logs", "call_id", "results", "stores", "sinks", "running", "places", "policy_check", "policy_scopes", "policy_file", "registry", "feature_file", "model_files"},
@@ -32,7 +33,7 @@ LAYERS: list[set[str]] = [
     {"ledger"},
     {"calls"},
     {"session"},
-    {"wrapping", "testing", "integrations", "judge", "policy_cases", "learning"},
+    {"wrapping", "testing", "integrations", "judge", "policy_cases", "learning", "builtin"},
     {"demo", "conversations", "agent"},
     {"cli"},
     {"__main__"},
