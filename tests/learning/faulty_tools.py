@@ -71,12 +71,17 @@ class Broken(Exception):  # noqa: N818
     status_code = 500
 
 
-def play(records: Path, *, days: int = 4, sessions: int = 30, seed: int = 1, first_day: int = 0) -> None:
+def play(
+    records: Path, *, days: int = 4, sessions: int = 30, seed: int = 1, first_day: int = 0, model: str | None = None
+) -> None:
     """
     Write the records of *sessions* a day; what failed is tried again after some wait, or given up.
     """
     clock = Clock(START_S)
-    policy = Policy([Retryable(max_retries=6, max_same_error=99, backoff=0.001, max_wait=0.001)], tools=TOOLS)
+    # A wait of no length, so that the agent decides when to try again.
+    policy = Policy(
+        [Retryable(max_retries=6, max_same_error=99, backoff=0.001, max_wait=0.001, model=model)], tools=TOOLS
+    )
     rng = random.Random(seed)
     for day in range(first_day, first_day + days):
         for number in range(sessions):
