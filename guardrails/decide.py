@@ -15,7 +15,7 @@ from .exhaustion import turn_cause, used_up
 from .found import Found, broken, said
 from .guards.base import Facts, latest
 from .guards.duplicates import in_flight
-from .refusals import UNREACHABLE, over
+from .refusals import over, unreachable
 from .state import Pending, SessionState, admit, deny, expire, number, set_meter, take_up, touch
 from .types import Denial, Nudge, RetrySource, ToolCall
 
@@ -208,14 +208,15 @@ def _charge(plan: Plan, call: ToolCall, state: SessionState, facts: Facts) -> li
     return failed
 
 
-def undecided(call: ToolCall, plan: Plan, now_ms: int, error: Exception) -> Decision:
+def undecided(call: ToolCall, plan: Plan, now_ms: int, error: Exception, failed: str = "store") -> Decision:
     """
-    What follows for a call where the state cannot be reached: *error* is what the store raised.
+    What follows for a call where the state or the time cannot be known: *error* is what the *failed* part raised.
     """
-    decision = Decision(call, 0, now_ms, 0, errors=(("store", f"{type(error).__name__}: {error}"),))
+    decision = Decision(call, 0, now_ms, 0, errors=((failed, f"{type(error).__name__}: {error}"),))
     if plan.deny_on_error:
-        decision.denials = (UNREACHABLE,)
-        decision.envelope = Envelope.refusal(UNREACHABLE)
+        denial = unreachable(failed)
+        decision.denials = (denial,)
+        decision.envelope = Envelope.refusal(denial)
     return decision
 
 

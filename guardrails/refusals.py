@@ -1,8 +1,6 @@
 """
-The denials that no guard says: of a session that is over, of a state that cannot be reached.
+The denials that no guard says: of a session that is over, of a state or a time that cannot be known.
 """
-
-from typing import Final
 
 from .chain import Chain
 from .guards.base import filled
@@ -10,12 +8,16 @@ from .guards.budget import FINISH
 from .types import Denial
 
 
-UNREACHABLE: Final = Denial(
-    code="store.error",
-    message="The session's state cannot be reached, so the call was not made.",
-    hint="Try again later, or tell the user.",
-    strike=False,
-)
+def unreachable(failed: str) -> Denial:
+    """
+    The refusal of a call where the *failed* part, store or clock, says nothing.
+    """
+    return Denial(
+        code=f"{failed}.error",
+        message=f"The session's {'state cannot be reached' if failed == 'store' else 'clock failed'}, so the call was not made.",
+        hint="Try again later, or tell the user.",
+        strike=False,
+    )
 
 
 def over(chain: Chain, exhausted: tuple[str, str]) -> Denial:

@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from .retries.context import Settled
 from .retries.spec import MAX_LOOKBACK
-from .types import Denial, ErrorType, Outcome, ToolCall
+from .types import NO_TIME, Denial, ErrorType, Outcome, ToolCall
 
 
 METERS: Final = 64
@@ -204,7 +204,7 @@ def touch(state: SessionState, now_ms: int) -> int:
     now = now_ms + state.behind_ms
     if now >= state.now_ms:
         state.now_ms = now
-    elif state.now_ms - now > STEP_BACK_MS:
+    elif state.now_ms - now > STEP_BACK_MS and now_ms != NO_TIME:
         # The clock was set back. Standing still until it has caught up would make honest calls look like a rush.
         state.behind_ms += state.now_ms - now
     return state.now_ms

@@ -42,6 +42,8 @@ RetrySource = Literal["agent", "policy", "explore"]
 Mode = Literal["enforce", "observe", "off"]
 
 MICRO: Final = 1_000_000
+NO_TIME: Final = -1
+"""The time of a clock that fails, in milliseconds: the session\'s time stands still."""
 
 
 @lru_cache(maxsize=1024)
