@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 
 
 EPOCH_MS: Final = 1_767_225_600_000
-ERRORS: Final = ("rate_limit", "timeout", "server_error", "unavailable", "connection", "not_found", "auth", "validation")
+ERRORS: Final = (
+    "rate_limit",
+    "timeout",
+    "server_error",
+    "unavailable",
+    "connection",
+    "not_found",
+    "auth",
+    "validation",
+)
 TOOLS: Final = 12
 CALLS: Final = 50
 """Calls of a session."""

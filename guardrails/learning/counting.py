@@ -130,12 +130,12 @@ def _count_batch(
     duck.sql("CREATE OR REPLACE TEMP VIEW rows AS SELECT * FROM fresh UNION ALL SELECT * FROM old")
     duck.sql(f"CREATE OR REPLACE TEMP VIEW calls AS {calls}")
     duck.sql(f"CREATE OR REPLACE TEMP TABLE after AS {query}")
-    duck.write(_carry_text(newest_ms), names[1])
+    duck.write(carry_text(newest_ms), names[1])
     both = f"(SELECT * FROM after UNION ALL {negative_text('before')}) AS summands"  # noqa: S608
     duck.write(merged_text(both), names[0])
 
 
-def _carry_text(newest_ms: int) -> str:
+def carry_text(newest_ms: int) -> str:
     """
     The latest calls, in the view `rows`, of the sessions that may go on.
     """

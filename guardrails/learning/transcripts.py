@@ -29,11 +29,9 @@ def convert(path: str, to: Path, report: Report) -> int:
 
     Sessions of different files are different sessions, whatever their ids. Raises OSError.
     """
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    kinds = {"STRING": pa.string(), "BIGINT": pa.int64(), "INTEGER": pa.int32(), "BOOLEAN": pa.bool_()}
-    schema = pa.schema([(name, kinds[kind]) for name, kind in ROW.items()])
+    schema = row_schema()
     rows = _rows(path, report)
     written = 0
     with pq.ParquetWriter(to, schema) as writer:
@@ -41,6 +39,16 @@ def convert(path: str, to: Path, report: Report) -> int:
             written += len(batch)
             writer.write_batch(_batch(batch, schema))
     return written
+
+
+def row_schema() -> "pa.Schema":
+    """
+    The columns of rows as Arrow has them.
+    """
+    import pyarrow as pa
+
+    kinds = {"STRING": pa.string(), "BIGINT": pa.int64(), "INTEGER": pa.int32(), "BOOLEAN": pa.bool_()}
+    return pa.schema([(name, kinds[kind]) for name, kind in ROW.items()])
 
 
 def _batch(rows: list[dict[str, Any]], schema: "pa.Schema") -> "pa.RecordBatch":
