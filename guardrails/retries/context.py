@@ -61,40 +61,42 @@ def context_of(
     *elapsed_ms* is the session's age when it settled. Only the last `spec.lookback` of the trail are looked at.
     """
     tool, sig, error, ended = failure
-    run_most = spec.run
+    most = spec.run
     attempt = run = same = failed = tool_run = 0
     running = in_tool_run = True
     first = ended
-    for other_tool, other_sig, other_error, other_ended in trail[-1 : -spec.lookback - 1 : -1]:
-        if other_tool != tool:
+    for earlier in trail[-1 : -spec.lookback - 1 : -1]:
+        if earlier[0] != tool:
             in_tool_run = False
             continue
         same += 1
-        tool_run += in_tool_run
-        if other_error is not None:
+        if in_tool_run:
+            tool_run += 1
+        other = earlier[2]
+        if other is not None:
             failed += 1
         if running:
-            if other_error == error and run < run_most:
+            if other == error and run < most:
                 run += 1
-                first = other_ended
+                first = earlier[3]
             else:
                 running = False
-        if sig is not None and other_sig == sig:
+        if earlier[1] == sig and sig is not None:
             attempt += 1
     since = None if first is None or ended is None else max(0, ended - first)
-    values = {
-        "attempt": attempt,
-        "err_run": run,
-        "fail_share": 100 * failed / same if same else None,
-        "ra": retry_after_ms,
-        "tool_run": tool_run,
-        "elapsed": elapsed_ms,
-        "prev": (0 if trail[-1].error_type is None else 1) if trail else None,
-        "since": since,
-    }
+    values = (
+        attempt,
+        run,
+        100 * failed / same if same else None,
+        retry_after_ms,
+        tool_run,
+        elapsed_ms,
+        (trail[-1][2] is not None) if trail else None,
+        since,
+    )
     code = 0
-    for name, edges, nullable, stride in spec.context_steps:
-        value = values[name]
+    for place, edges, nullable, stride in spec.context_steps:
+        value = values[place]
         if value is not None:
             code += (bisect_left(edges, value) + nullable) * stride
     return Context(code, since, retry_after_ms)
@@ -106,15 +108,15 @@ def action_of(spec: FeatureSpec, context: Context, delay_ms: int | None, between
     worked *between* or not.
     """
     _, since, after = context
-    values = {
-        "delay": delay_ms,
-        "waited": delay_ms - after if delay_ms is not None and after is not None else None,
-        "between": int(between),
-        "reach": delay_ms + since if delay_ms is not None and since is not None else None,
-    }
+    values = (
+        delay_ms,
+        delay_ms - after if delay_ms is not None and after is not None else None,
+        between,
+        delay_ms + since if delay_ms is not None and since is not None else None,
+    )
     code = 0
-    for name, edges, nullable, stride in spec.action_steps:
-        value = values[name]
+    for place, edges, nullable, stride in spec.action_steps:
+        value = values[place]
         if value is not None:
             code += (bisect_left(edges, value) + nullable) * stride
     return code

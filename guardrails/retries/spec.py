@@ -26,8 +26,8 @@ MAX_LABEL_MS: Final = 86_400_000
 MAX_DOCUMENT: Final = 16_384
 """Characters."""
 
-Step = tuple[str, tuple[int, ...], int, int]
-"""(name, edges, levels before the first edge's, stride) of a factor."""
+Step = tuple[int, tuple[int, ...], int, int]
+"""(place among all factors of its kind, edges, levels before the first edge's, stride) of a factor."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,14 +142,14 @@ class FeatureSpec:
         """
         What packing a context goes through.
         """
-        return tuple((factor.name, factor.edges, int(factor.nullable), factor.stride) for factor in self.context)
+        return _steps(CONTEXT, self.context)
 
     @cached_property
     def action_steps(self) -> tuple[Step, ...]:
         """
         What packing an action goes through.
         """
-        return tuple((factor.name, factor.edges, int(factor.nullable), factor.stride) for factor in self.action)
+        return _steps(ACTION, self.action)
 
     @cached_property
     def by_name(self) -> dict[str, Factor]:
@@ -187,6 +187,11 @@ def _decode(factors: Sequence[Factor], code: int, codes: int) -> dict[str, int]:
     if not 0 <= code < codes:
         raise ValueError(f"there is no code {code}: they go from 0 to {codes - 1}")
     return {factor.name: code // factor.stride % factor.radix for factor in factors}
+
+
+def _steps(known: Mapping[str, bool], factors: Sequence[Factor]) -> tuple[Step, ...]:
+    places = list(known)
+    return tuple((places.index(factor.name), factor.edges, int(factor.nullable), factor.stride) for factor in factors)
 
 
 def _read(text: str | bytes) -> Mapping[str, Any]:
