@@ -8,6 +8,7 @@ Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
     policies    check the shipped policies
     cases       hold them to their cases
     bench       a short run of the benchmarks
+    profile     where the time of a guarded call goes, by part and by guard
     model       run an agent on a small real model (downloads 100 MB into .venv-model, takes minutes)
     spark       the tests that start a real Spark cluster of this machine (Java 17; pyspark goes into .venv-spark)
     records     extract ten million records, and say what it takes (--help for more)
@@ -141,6 +142,7 @@ def main(target="help", *arguments):
         "policies": ("openai", "-m", "guardrails", "policy", "check", *shipped),
         "cases": ("openai", "-m", "guardrails", "policy", "test"),
         "bench": ("test", "-m", "pytest", "-q", "benchmarks", *BENCH),
+        "profile": ("test", "-m", "benchmarks.chain_profile"),
         "records": ("test", "-m", "benchmarks.learning.extraction"),
     }
     groups = {"lint": ("lint", "format"), "tests-all": ("test", "others")}

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from benchmarks.conftest import within
 from guardrails import (
     Budget,
     Denials,
@@ -102,7 +103,7 @@ def test_chain_async(measure: Any, default: Policy, sink: JsonLines, loop: async
             (await session.acall("search_hotels", arguments, asearch)).to_json()
 
     measure(
-        lambda: loop.run_until_complete(run()),
+        lambda: loop.run_until_complete(within(run)),
         CALLS,
         before=sink.flush,
         awaited=True,

@@ -1,0 +1,75 @@
+"""
+The same guards as nested closures, for comparison: what a chain costs whose members call each other.
+
+Each guard wraps the next one, looks before it and shapes after it. What stands around the guards is the same (the call is
+signed, charged and settled, its result rendered, its envelope made); there is no store, lock, record or kept result.
+"""
+
+import itertools
+
+from collections.abc import Callable
+from typing import Any
+
+from guardrails.chain import Chain
+from guardrails.complete import prepare
+from guardrails.envelope import Envelope
+from guardrails.exhaustion import progress
+from guardrails.guards.base import Facts, Guard, overrides
+from guardrails.outcome import outcome_of
+from guardrails.state import SessionState, admit, set_meter, settle, touch
+from guardrails.tool_call import tool_call
+from guardrails.types import Denial, Outcome, ToolCall
+
+
+Shaped = tuple[Envelope, Outcome | None]
+Step = Callable[[ToolCall, SessionState, Facts], Shaped]
+Execute = Callable[[str, Any], Any]
+
+
+def onion(chain: Chain, execute: Execute) -> Callable[[str, Any, int], Envelope]:
+    """
+    A function of (tool, arguments, time in ms) that calls *execute* through the guards of *chain*; it has one session.
+    """
+    state, numbers = SessionState(), itertools.count()
+
+    def run(call: ToolCall, state: SessionState, facts: Facts) -> Shaped:
+        plan = chain.plan(call.tool)
+        pending = admit(state, call, plan.cost, 0, plan.timeout_ms, plan.changes, True, chain.window)  # noqa: FBT003
+        prepared = prepare(outcome_of(execute(call.tool, call.arguments)), plan.max_bytes)
+        settle(state, pending, prepared.outcome, prepared.result_hash)
+        envelope = Envelope.of(prepared.outcome)
+        envelope.rendered = prepared.rendered
+        envelope.progress = progress(chain, state, facts.now_ms)
+        return envelope, prepared.outcome
+
+    step: Step = run
+    for guard in reversed(chain.guards):
+        if guard.active:
+            step = _around(guard, step)
+
+    def call(tool: str, arguments: Any, now_ms: int) -> Envelope:
+        plan = chain.plan(tool)
+        made = tool_call(tool, arguments, str(next(numbers)), plan.arguments)
+        now = touch(state, now_ms)
+        return step(made, state, Facts(now, plan.tool, plan.cost, 0, state.turn, 0, chain.known))[0]
+
+    return call
+
+
+def _around(guard: Guard, inner: Step) -> Step:
+    checks, charges, shapes = (overrides(guard, method) for method in ("check", "charge", "shape"))
+
+    def step(call: ToolCall, state: SessionState, facts: Facts) -> Shaped:
+        if checks:
+            verdict = guard.check(call, state, facts)
+            if isinstance(verdict, Denial):
+                return Envelope.refusal(verdict), None
+        if charges:
+            for key, value in guard.charge(call, state, facts).items():
+                set_meter(state, key, value)
+        envelope, outcome = inner(call, state, facts)
+        if shapes and outcome is not None:
+            envelope = guard.shape(envelope, call, outcome, state, facts)
+        return envelope, outcome
+
+    return step
