@@ -2,7 +2,7 @@
 Decide the library's own records again, exactly: every decision must be the recorded one.
 
 The events of a session may be spread over files and stand in another order than their numbers, so they are put in order in a
-temporary database; in memory is one session at a time.
+temporary database; in memory is one session at a time, and all those that share something with others.
 """
 
 import sqlite3
@@ -13,12 +13,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ..chain import Chain
 from ..errors import GuardrailsError, SessionError
 from ..policy import Policy
 from ..readers import Report, open_lines
 from ..readers.parsing import parse_exactly
-from ..replay import Record, Replayed, replay
+from ..replay import Record, Replayed, kin, replay, replay_together, shares
 from .inputs import Input
 from .lacking import no_arguments
 
@@ -103,10 +102,15 @@ def replayed(policy: Policy, files: Iterable[Input]) -> Exactness:
             database.execute(_SCHEMA)
             _store(database, files, found)
             blind = 0
+            sharing: list[list[Record]] = []
             for session_id, records in _sessions(database):
                 found.sessions += 1
                 blind += sum(map(_is_blind, records))
-                _replay(policy.chain, session_id, records, found)
+                if any(map(shares, records)):
+                    sharing.append(records)
+                else:
+                    _replay(session_id, replay(policy.chain, records), found)
+            _replay_sharing(policy, sharing, found)
             found.not_judged = no_arguments(policy.chain, blind)
         except sqlite3.Error as error:
             raise SessionError(f"the records cannot be put in order: {error}") from None
@@ -115,12 +119,27 @@ def replayed(policy: Policy, files: Iterable[Input]) -> Exactness:
     return found
 
 
-def _replay(chain: Chain, session_id: str, records: list[Record], found: Exactness) -> None:
+def _replay_sharing(policy: Policy, lives: list[list[Record]], found: Exactness) -> None:
+    """
+    Decide sessions that share something again, those together that do; they are all in memory.
+    """
     try:
-        for one in replay(chain, records):
+        groups = list(kin(lives))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        first = lives[0][0]["session_id"]
+        found.differs(Difference(first, None, None, f"a record is no good: {error}", "cannot be replayed"))
+        return
+    for group in groups:
+        again = replay_together(policy.chain, group, scopes=policy.scopes)
+        _replay(group[0]["session_id"], again, found)
+
+
+def _replay(session_id: str, again: Iterator[Replayed], found: Exactness) -> None:
+    try:
+        for one in again:
             found.calls += 1
             if not one.same:
-                found.differs(_difference(session_id, one))
+                found.differs(_difference(one.record["session_id"], one))
     except GuardrailsError as error:
         found.differs(Difference(session_id, None, None, str(error), "cannot be replayed"))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
