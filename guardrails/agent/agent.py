@@ -4,7 +4,7 @@ One conversation of an agent, started or taken up again, and run until the model
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..conversations import Conversation, Conversations
 from ..conversations.repair import Repaired, repair
@@ -14,10 +14,16 @@ from ..logs import log
 from ..loop import LoopResult
 from ..policy import Policy
 from ..registry import Registry
+from ..session import Session
+from .built_in import built_in_tools, memory_file
 from .endpoint import client_of
 from .own_tools import load_tools, replaced
 from .settings import AgentError, Settings
 from .view import View, status_line
+
+
+if TYPE_CHECKING:
+    from openai import OpenAI
 
 
 INSTRUCTIONS: Final = (
@@ -58,9 +64,12 @@ class Agent:
         self.settings = prepared.settings
         self.repaired: list[Repaired] = []
         self.view = view
-        self._tools = prepared.tools
+        self._own = prepared.tools
+        self._memory = memory_file(kept.path, self.settings.workspace)
         self._wire = WIRES[chat.wire]
         self.session = prepared.policy.session(chat.id, store=kept.store, records=records, on_decision=view.decided)
+        self._tools = self._tools_of(self.session)
+        self._client: OpenAI | None = None
         view.status = self.status
         chat.watch = view.kept
 
@@ -115,15 +124,36 @@ class Agent:
         Let the model work until it answers. Raises AgentError where the endpoint fails; the conversation is kept.
         """
         with self.session, client_of(self.settings.base_url) as client:
-            return run(
-                client,
-                self.session,
-                model=self.settings.model,
-                messages=self.chat,
-                tools=self._tools,
-                wire=self.chat.wire,
-                max_tool_iterations=self.settings.max_iterations,
-            )
+            self._client = client
+            return self._loop(self.session, self.chat, self._tools)
+
+    def _loop(self, session: Session, messages: list[Any], tools: tuple[Registry, ...]) -> LoopResult:
+        if self._client is None:
+            raise AgentError("there is no client yet: sub-agents start while the agent runs")
+        return run(
+            self._client,
+            session,
+            model=self.settings.model,
+            messages=messages,
+            tools=tools,
+            wire=self.chat.wire,
+            max_tool_iterations=self.settings.max_iterations,
+        )
+
+    def _tools_of(self, session: Session) -> tuple[Registry, ...]:
+        if not self.settings.builtins:
+            return self._own
+        built_in = built_in_tools(self.settings, session, self._memory, agent=self._sub_agent, message=self._message)
+        return replaced([built_in, *self._own])
+
+    def _sub_agent(self, task: str, session: Session) -> str:
+        """
+        Work on *task* within *session*, in a conversation of its own that is not kept.
+        """
+        return self._loop(session, opening(self.settings, task), self._tools_of(session)).answer
+
+    def _message(self, text: str) -> None:
+        self.view.say(f"   message: {text}")
 
     def _answered(self) -> bool:
         """
@@ -143,12 +173,20 @@ def started(
     An agent with a new conversation.
     """
     settings = prepared.settings
-    said = [
+    with kept.start(
+        id, wire=settings.wire, messages=opening(settings, task), settings={**settings.to_dict(), "task": task[:200]}
+    ) as chat:
+        yield Agent(kept, chat, prepared, view, records)
+
+
+def opening(settings: Settings, task: str) -> list[dict[str, Any]]:
+    """
+    The first messages of a conversation about *task*.
+    """
+    return [
         {"role": "system", "content": INSTRUCTIONS.format(workspace=settings.workspace)},
         {"role": "user", "content": task},
     ]
-    with kept.start(id, wire=settings.wire, messages=said, settings={**settings.to_dict(), "task": task[:200]}) as chat:
-        yield Agent(kept, chat, prepared, view, records)
 
 
 def how_to_go_on(cause: str | None) -> str:

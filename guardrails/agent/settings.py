@@ -32,6 +32,12 @@ class Settings:
     workspace: str = "."
     tools: tuple[str, ...] = ()
     """Python files that define tools."""
+    builtins: bool = True
+    """The library's own tools: files, a shell, memory, the web, sub-agents, messages."""
+    search: str | None = None
+    """The search service, a URL with `{query}`."""
+    allow_hosts: tuple[str, ...] = ()
+    """Private hosts and networks that may be fetched from."""
     max_iterations: int = MAX_TOOL_ITERATIONS
 
     @classmethod
@@ -43,7 +49,8 @@ class Settings:
         merged = {**settings, **{name: value for name, value in given.items() if value is not None}}
         if not merged.get("model"):
             raise AgentError("name a model with `--model`")
-        merged["tools"] = tuple(merged.get("tools") or ())
+        for name in ("tools", "allow_hosts"):
+            merged[name] = tuple(merged.get(name) or ())
         return cls(**{name: value for name, value in merged.items() if name in known})
 
     def anywhere(self) -> Self:

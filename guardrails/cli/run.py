@@ -41,6 +41,15 @@ def run(
     tools: Annotated[
         list[str] | None, typer.Option(metavar="FILE.py", help="Python files with tools of your own.")
     ] = None,
+    builtins: Annotated[
+        bool | None, typer.Option("--builtins/--no-builtins", help="Files, shell, memory, web, sub-agents (with them).")
+    ] = None,
+    search: Annotated[
+        str | None, typer.Option(metavar="URL", help="A search service, with `{query}` where the query goes.")
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None, typer.Option(metavar="HOST", help="A private host or network that may be fetched from.")
+    ] = None,
     conversation: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where conversations are kept (your state folder).")
     ] = None,
@@ -76,6 +85,9 @@ def run(
         "wire": wire,
         "workspace": None if workspace is None else str(workspace),
         "tools": tools or None,
+        "builtins": builtins,
+        "search": search,
+        "allow_hosts": allow_host or None,
         "max_iterations": max_iterations,
     }
     _check(given, task=task, resume=resume, listed=listed, raised=bool(amounts) or forgive)

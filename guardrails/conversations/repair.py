@@ -43,10 +43,12 @@ class Repaired(NamedTuple):
 
 def repair(messages: list[Any], wire: Reads, session: "Session") -> list[Repaired]:
     """
-    Answer each call at the end of *messages* that has no result, and settle what *session* still reserves for it.
+    Answer each call at the end of *messages* that has no result, and settle what *session* still reserves for it and for
+    its sub-agents, which ended with their process.
 
     Nothing is executed again. To be called by the process that goes on with the conversation, before it does.
     """
+    _close_children(session)
     open_calls = unanswered(messages, wire)
     if not open_calls:
         return []
@@ -75,6 +77,15 @@ def unanswered(messages: Iterable[Any], wire: Reads) -> list["RequestedCall"]:
             continue
         waiting += wire.calls_of(message)
     return waiting
+
+
+def _close_children(session: "Session") -> None:
+    """
+    Give back what sub-agents held and did not use; what was open in them stays charged.
+    """
+    for child_id in session._read(lambda state, now: list(state.reserved)):  # noqa: SLF001
+        with session.child(child_id.removeprefix(f"{session.id}/")) as child:
+            _close_children(child)
 
 
 def _settle(session: "Session", call: "RequestedCall") -> Envelope | None:

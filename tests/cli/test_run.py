@@ -58,7 +58,16 @@ def run(*arguments: object, **options: Any) -> Result:
 
 
 def options(server: ScriptedOpenAI, files: Path, *more: object) -> list[object]:
-    return ["--base-url", server.base_url, "--model", "gpt-5-mini", "--tools", files / "tools.py", *more]
+    return [
+        "--base-url",
+        server.base_url,
+        "--model",
+        "gpt-5-mini",
+        "--tools",
+        files / "tools.py",
+        "--no-builtins",
+        *more,
+    ]
 
 
 def cities(*names: str) -> list[Reply]:

@@ -92,6 +92,21 @@ def test_an_admission_that_was_left_open_is_settled_once_and_replays(clock: Any)
     assert [replayed.same for replayed in decided] == [True] * 3
 
 
+def test_what_sub_agents_held_when_they_were_killed_comes_back_but_for_what_they_used() -> None:
+    session = Policy([Budget(max_calls=20)], tools=[Tool(name="pay", cost_usd=0.1)]).session("s")
+    child = session.child("agent-1", max_calls=10)
+    grandchild = child.child("agent-1", max_calls=5)
+    assert child.call("search", {}, lambda *_: 1).ok
+    assert grandchild.call("search", {}, lambda *_: 1).ok
+    grandchild._decide("search", {"open": True}, "x", lambda *_: None)
+    assert session.progress == {"calls_used": 0, "calls_left": 10}
+    # None of them is closed: the process is gone.
+    assert repair([], WIRES["chat"], session) == []
+    assert session.progress == {"calls_used": 3, "calls_left": 17}
+    assert repair([], WIRES["chat"], session) == []
+    assert session.progress == {"calls_used": 3, "calls_left": 17}
+
+
 AGENT = """
 import sys, time
 from openai import OpenAI, DefaultHttpxClient
