@@ -17,7 +17,7 @@ from ..types import ToolCall, micro_dollars
 from ..usage import Usage, cost_of
 from .counting import ALLOWED, Said, count_denied, count_denied_without_cap, said_of
 from .evidence import Worth, evidence_of, outcome_of_call
-from .lacking import Held, not_judged
+from .lacking import Held, no_scopes, not_judged
 from .lens import Lens, lens
 from .result import MAX_STOPS, Judgement, Kind, Stop, Tally, TimeLine, add
 from .step import SUCCESS, Side
@@ -267,7 +267,8 @@ class Judge:
         return Judgement(
             self.policy.name,
             tallies,
-            not_judged(self.policy.chain, self.held, specified=self.specified, stable=self.stable),
+            not_judged(self.policy.chain, self.held, specified=self.specified, stable=self.stable)
+            | no_scopes(self.policy.scopes),
             list(self.stops),
             {tally.source: tally for tally in most},
             [TimeLine(*key, track.cells()) for key, track in self.tracks.busiest(SHOWN_SESSIONS, self.lens)],

@@ -2,7 +2,7 @@
 What transcripts lack, and which guards of a policy can therefore not be judged.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -128,6 +128,13 @@ def no_arguments(chain: Chain, calls: int) -> dict[str, str]:
     ruled = {name for name, _ in _ruled(chain)} - {guard.name for guard in ARGUMENTLESS}
     looking = {guard.name for guard in _set(chain) if not isinstance(guard, ARGUMENTLESS)}
     return dict.fromkeys(sorted(looking | ruled), f"the arguments of {calls:,} calls were not kept")
+
+
+def no_scopes(scopes: Iterable[str]) -> dict[str, str]:
+    """
+    The *scopes* of a policy: no transcript says whose a session is.
+    """
+    return {f"scopes.{name}": "no transcript says whose a session is" for name in scopes}
 
 
 def _set(chain: Chain) -> Iterator[Guard]:

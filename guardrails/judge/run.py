@@ -259,7 +259,7 @@ def _seldom_collected() -> Iterator[None]:
     """
     before = gc.get_threshold()
     gc.freeze()
-    gc.set_threshold(50_000, 50, 100)
+    gc.set_threshold(500_000, 50, 100)
     try:
         yield
     finally:

@@ -48,6 +48,8 @@ class Way:
     """Those that may say something of a fresh call while no limit of `budget` is within reach."""
     silent: bool
     """Nothing is said or counted of a success."""
+    looked_at: bool
+    """A fresh call is checked or counted at all."""
 
 
 Running = tuple[int, Pending, ToolCall, Outcome, int, Way]
@@ -59,7 +61,7 @@ def way_of(plan: Plan) -> Way:
     The way of a tool's calls through a chain.
     """
     checks = tuple(check for _, _, check in plan.fresh_checks if type(check.__self__) is not Budget)  # type: ignore[attr-defined]
-    return Way(plan, checks, not (plan.settles or plan.success_shapes))
+    return Way(plan, checks, not (plan.settles or plan.success_shapes), bool(checks or plan.charges))
 
 
 @dataclass(slots=True)
@@ -162,17 +164,18 @@ class Side:
             return None
         started, before, meters = state.started_ms, state.now_ms, state.meters
         now = touch(state, now_ms)
-        facts = Facts(now, plan.tool, plan.cost, 0, state.turn, 0, chain.known)
         try:
-            for check in way.checks:
-                if check(call, state, facts) is not None:
-                    state.started_ms, state.now_ms = started, before
-                    return None
-            if plan.charges:
-                state.meters = meters.copy()
-                for _, _, charged in plan.charges:
-                    for key, value in charged(call, state, facts).items():
-                        set_meter(state, key, value)
+            if way.looked_at:
+                facts = Facts(now, plan.tool, plan.cost, 0, state.turn, 0, chain.known)
+                for check in way.checks:
+                    if check(call, state, facts) is not None:
+                        state.started_ms, state.now_ms = started, before
+                        return None
+                if plan.charges:
+                    state.meters = meters.copy()
+                    for _, _, charged in plan.charges:
+                        for key, value in charged(call, state, facts).items():
+                            set_meter(state, key, value)
         except Exception:  # noqa: BLE001  a guard that fails is for `decide` to judge
             state.started_ms, state.now_ms, state.meters = started, before, meters
             return None

@@ -454,24 +454,41 @@ def test_every_table_is_read_with_the_keyboard() -> None:
     assert all(box.get("tabindex") == "0" and box.get("aria-label") for box in boxes)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("case", ["one", "two", "no calls"])
-def test_a_browser_shows_the_figures_and_complains_of_nothing(case: str, tmp_path: Path) -> None:
+def in_browser(text: str, folder: Path) -> Page:
+    """
+    The page as a browser without a network has it once its script ran; raises where it complains of anything.
+    """
     chromium = shutil.which("chromium")
     if chromium is None:
         pytest.skip("chromium is not installed")
-    path = tmp_path / "page.html"
-    path.write_text(page(*CASES[case]), encoding="utf-8")
+    path = folder / "page.html"
+    path.write_text(text, encoding="utf-8")
     quiet = ["quic", "background-networking", "component-update", "sync", "gpu"]
     command = [chromium, "--headless", "--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in quiet)]
-    command += [f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--dump-dom", path.as_uri()]
+    command += ["--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={folder / 'profile'}"]
+    command += ["--enable-logging=stderr", "--dump-dom", path.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
     assert "CONSOLE" not in done.stderr
-    seen = Page(done.stdout.replace("<!DOCTYPE html>", ""))
-    if case == "no calls":
-        assert "No calls were found" in seen.text
-    else:
-        assert "5 of 40 calls" in seen.text
-        assert "25.00" in seen.text
-        # The script ran: headings have become buttons.
-        assert "button" in {tag for tag, _ in seen.elements}
+    return Page(done.stdout.replace("<!DOCTYPE html>", ""))
+
+
+def test_a_browser_shows_what_was_stopped_when_by_which_guard_per_tool_and_session(tmp_path: Path) -> None:
+    seen = in_browser(page(judgement()), tmp_path)
+    assert "5 of 40 calls" in seen.text
+    assert "25.00" in seen.text
+    anchors = {attrs.get("id") for _, attrs in seen.elements}
+    assert {"sources", "verdicts", "when", "guards", "tools", "sessions", "stops", "limits"} <= anchors
+    assert "4 stops with a time, by hour (UTC)" in seen.text
+    assert "duplicates.evidence41" in seen.text, "by guard: denied, of them wrong"
+    assert "Bash40512" in seen.text, "by tool: calls, denied, per 1,000"
+    assert "call 5: Bash, deny duplicates.evidence, wrong" in seen.titles()
+    assert "21 calls, 4 duplicates.evidence, 1 nudge loops.cycle" in seen.text
+    assert "button" in {tag for tag, _ in seen.elements}, "the script made buttons of the headings"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", ["two", "watching", "no calls"])
+def test_a_browser_complains_of_nothing(case: str, tmp_path: Path) -> None:
+    seen = in_browser(page(*CASES[case]), tmp_path)
+    said = {"no calls": "No calls were found", "watching": "objected 5 times", "two": "5 of 40 calls"}
+    assert said[case] in seen.text

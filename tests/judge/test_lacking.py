@@ -51,3 +51,10 @@ def test_what_no_source_holds_is_said_so_and_many_are_counted(calls: Calls) -> N
     assert said["rate"] == "no times in s0, s1, s2, s3, s4, s5 and 1 more sources"
     assert said["budget.max_tokens"] == "no token usage in any source"
     assert said["budget.max_cost_usd"] == "no costs, nor prices in the policy, in any source"
+
+
+def test_limits_that_sessions_share_are_not_judged(calls: Calls) -> None:
+    judge = Judge(Policy([Budget(max_calls=1)], scopes={"user": [Budget(max_calls=1)]}))
+    for call in calls("a=1 a=2"):
+        judge.judge(call)
+    assert judge.judgement().not_judged == {"scopes.user": "no transcript says whose a session is"}

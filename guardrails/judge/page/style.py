@@ -15,7 +15,7 @@ STYLE: Final = """
 html{-webkit-text-size-adjust:100%;text-size-adjust:100%;scroll-behavior:smooth}
 @media (prefers-reduced-motion:reduce){html{scroll-behavior:auto}}
 body{margin:0;background:var(--bg);color:var(--fg);font:1rem/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
-main,header,footer{max-width:82rem;margin:0 auto;padding:0 clamp(.75rem,3vw,2rem)}
+main,header,footer{max-width:92rem;margin:0 auto;padding:0 clamp(.75rem,3vw,2rem)}
 header{padding-top:1.5rem}
 h1,h2,h3,p,ul,dl,dd,figure{margin:0;padding:0}
 h1{font-size:1.5rem;line-height:1.25;margin-bottom:.5rem}
@@ -71,13 +71,14 @@ text-indent:.2rem;white-space:nowrap;flex:none}
 .z{color:var(--dim);opacity:.75}
 table{border-collapse:collapse;width:100%;font-size:.86rem;font-variant-numeric:tabular-nums}
 caption{text-align:left;padding:.4rem .6rem}
-th,td{padding:.25rem .6rem;text-align:left;vertical-align:top;border-top:1px solid var(--line)}
+th,td{padding:.25rem .5rem;text-align:left;vertical-align:top;border-top:1px solid var(--line)}
 thead th{vertical-align:bottom;font-weight:600;border-top:0}
 thead tr+tr th{border-top:1px solid var(--line)}
 thead th[colspan]{text-align:center;border-left:1px solid var(--line)}
-tbody th,tfoot th{font-weight:500;min-width:min(16rem,38vw);max-width:24rem;overflow-wrap:anywhere}
-td{min-width:3.5rem}td.o{white-space:nowrap}
-td.w{min-width:min(9.5rem,40vw);max-width:24rem}
+tbody th,tfoot th{font-weight:500;min-width:min(13rem,38vw);max-width:24rem;overflow-wrap:anywhere}
+.pair tbody th{min-width:min(17rem,38vw)}
+td{min-width:3rem}td.o{white-space:nowrap}
+td.w{min-width:min(11.5rem,40vw);max-width:24rem}
 .n{text-align:right}td.n{white-space:nowrap}
 tfoot th,tfoot td{font-weight:700;border-top:2px solid var(--dim)}
 .box tr.bad td,.box tr.bad th{background:color-mix(in srgb,var(--wrong) 14%,var(--bg))}
