@@ -9,8 +9,11 @@ Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
     cases       hold them to their cases
     bench       a short run of the benchmarks
     profile     where the time of a guarded call goes, by part and by guard
+    hard        the long form of tests/hard: a million calls with odd arguments, faults, kills (about 20 minutes)
+    fuzz        the same arguments, coverage-guided by atheris, for ten minutes or as -runs=N says
     model       run an agent on a small real model (downloads 100 MB into .venv-model, takes minutes)
     spark       the tests that start a real Spark cluster of this machine (Java 17; pyspark goes into .venv-spark)
+    beliefs     fit the shipped retry model again, after a change of its beliefs or of the features
     records     extract ten million records, and say what it takes (--help for more)
     others      the tests on every other Python from 3.11 to 3.13 that is here
     tests-all   test, then others
@@ -130,6 +133,21 @@ def spark(*arguments):
     return run(python, "-m", "pytest", "-q", "tests/learning/test_spark.py", *arguments)[0]
 
 
+def hard(*arguments):
+    """The tests that take long, in their long form, and what they measured; the exit code."""
+    os.environ["GUARDRAILS_HARD"] = "long"
+    return run(ready("test"), "-m", "pytest", "-q", "-s", "tests/hard", "tests/stores/test_processes.py", *arguments)[0]
+
+
+def fuzz(*arguments):
+    """Fuzz with atheris, which does not install everywhere; the exit code."""
+    python, uv = ready("test"), shutil.which("uv")
+    install = [uv, "pip", "install", "--python", python] if uv else [python, "-m", "pip", "install"]
+    if run(*install, "--quiet", "--editable", ".[fuzz]")[0]:
+        fail("atheris does not install here; `python3 dev.py hard` tries a million arguments without it")
+    return run(python, "-m", "tests.hard.fuzz", *(arguments or ("-max_total_time=600",)))[0]
+
+
 def main(target="help", *arguments):
     """Run one target; its exit code."""
     shipped = sorted(f"policies/{file.name}" for file in ROOT.glob("policies/*.yaml"))
@@ -143,6 +161,7 @@ def main(target="help", *arguments):
         "cases": ("openai", "-m", "guardrails", "policy", "test"),
         "bench": ("test", "-m", "pytest", "-q", "benchmarks", *BENCH),
         "profile": ("test", "-m", "benchmarks.chain_profile"),
+        "beliefs": ("test", "-m", "guardrails.learning.cold"),
         "records": ("test", "-m", "benchmarks.learning.extraction"),
     }
     groups = {"lint": ("lint", "format"), "tests-all": ("test", "others")}
