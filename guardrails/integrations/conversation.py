@@ -61,6 +61,8 @@ class Conversation:
         self.compact = compact
         self._loop = Loop(max_tool_iterations=max_tool_iterations, on_limit=on_limit)
         self._session = session
+        if isinstance(wire, str) and wire not in WIRES:
+            raise ValueError(f"`wire` is {' or '.join(WIRES)}, or an object that speaks one, not `{wire}`")
         self._wire: Wire = WIRES[wire] if isinstance(wire, str) else wire
         self._wire.check(request_options)
         self.tools = Tools(session, self._wire, tools, execute)
@@ -163,8 +165,10 @@ class Conversation:
         self._finish_reason = turn.finish_reason
         self._charge(turn.usage, len(turn.calls))
         step = self._loop.take(turn)
-        self._context.extend(reply.messages())
-        self._context.answered(turn.id)
+        if kept := reply.messages():
+            self._context.extend(kept)
+            # A response that said nothing is not gone on from: there would be nothing new to send.
+            self._context.answered(turn.id)
         answers = Answers(turn.calls, self._wire, self._context.append, step.calls if isinstance(step, Run) else ())
         if isinstance(step, Run):
             log.info("executing tool calls", extra=self._told(iteration=step.iteration, count=len(step.calls)))

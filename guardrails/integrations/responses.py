@@ -122,6 +122,9 @@ class Response:
         if self.status is None:
             raise ResponseFailed("the stream ended before its response was complete")
         made = [item for item in self.items if item.get("type") in _INPUT]
+        if not all(item.get("call_id") for item in made):
+            # The server knows the call by another id, or none: nothing can go on from there.
+            self.id = None
         calls = []
         for position, item in enumerate(made):
             item["call_id"] = item.get("call_id") or f"call_{n}_{position}"

@@ -184,6 +184,16 @@ def test_a_call_cut_before_its_arguments_does_not_pass_for_one_without() -> None
     assert [c.arguments for c in cut.calls] == ["", "{"]
 
 
+def test_d1_text_blocks_are_joined() -> None:
+    said: list[Any] = [{"type": "output_text", "text": text, "annotations": []} for text in ("I found ", "two")]
+    message = {"type": "message", "role": "assistant", "content": said}
+    response = Response()
+    response.read(
+        {"status": "completed", "output": [message, {**message, "content": [{**said[0], "text": " errors"}]}]}
+    )
+    assert response.turn(0).text == "I found two errors"
+
+
 def test_a_refusal_is_what_the_model_says() -> None:
     response = read(Text(refusal="I cannot"))
     assert response.turn(0).text == "I cannot"

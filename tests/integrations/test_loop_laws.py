@@ -1,0 +1,178 @@
+"""
+What holds of the agent loop whatever a model says, over both wires.
+"""
+
+import json
+
+from collections import Counter
+from contextlib import AbstractContextManager
+from typing import Any
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+from openai._models import construct_type
+from openai.types.chat import ChatCompletion, ChatCompletionChunk
+from openai.types.responses import Response, ResponseStreamEvent
+
+from guardrails import Budget, Duplicates, MemorySink, Policy, ToolFilter, Truncate, Validation
+from guardrails.integrations.openai import Responses, run
+from guardrails.testing import chat_completions, responses
+from guardrails.testing.replies import Calls, Reply, Text, call, reasoning
+
+
+class Client:
+    """
+    The client without its network: requests are judged and answered as the scripted server does.
+    """
+
+    base_url = "http://127.0.0.1/v1"
+
+    def __init__(self, script: list[Reply]) -> None:
+        self.script = iter(script)
+        self.stored: dict[str, Any] = {}
+        self.bodies: list[Any] = []
+        self.chat = self.completions = Api(self, chat_completions, ChatCompletion, ChatCompletionChunk)
+        self.chat.completions = self.chat
+        self.responses = Api(self, responses, Response, ResponseStreamEvent)
+
+
+class Api:
+    def __init__(self, client: Client, api: Any, whole: Any, event: Any) -> None:
+        self.client, self.api, self.whole, self.event = client, api, whole, event
+        self.completions = self
+
+    def create(self, **body: Any) -> Any:
+        client = self.client
+        body = json.loads(json.dumps(body))
+        assert self.api.problem(body, client.stored) is None, self.api.problem(body, client.stored)
+        n = len(client.bodies)
+        client.bodies.append(body)
+        reply: Any = next(client.script, Text("done"))
+        client.stored |= self.api.stored_as(body, reply, n, client.stored)
+        if not body.get("stream"):
+            return self.whole.construct(**self.api.whole(body, reply, n))
+        data = [frame.split("data: ", 1)[1] for frame in self.api.frames(body, reply, n)]
+        events = [construct_type(type_=self.event, value=json.loads(text)) for text in data if "[DONE]" not in text]
+        return Events(events)
+
+
+class Events(list[Any], AbstractContextManager[Any]):
+    def __exit__(self, *error: object) -> None:
+        """
+        Nothing is open.
+        """
+
+
+arguments = st.one_of(
+    st.builds(lambda path: json.dumps({"path": path}), st.sampled_from("abc")),
+    st.sampled_from(["", "{", '{"path": 7}', "[]", "null", '{"path": "a", "more": 1}', "path=a", "{}"]),
+)
+calls = st.builds(
+    call,
+    st.sampled_from(["look", "look", "fly", "fail"]),
+    arguments,
+    id=st.sampled_from([None, "", "call_0", "call_1"]),
+)
+thoughts = st.sampled_from([(), (reasoning("hm"),)])
+replies = st.one_of(
+    st.builds(
+        lambda made, text, finish, items: Calls(*made, text=text, finish_reason=finish, items=items),
+        st.lists(calls, min_size=1, max_size=4),
+        st.sampled_from(["", "Let me look."]),
+        st.sampled_from(["tool_calls", "length"]),
+        thoughts,
+    ),
+    st.builds(Text, st.sampled_from(["", " ", "done"]), items=thoughts),
+    st.builds(Text, refusal=st.just("I cannot")),
+)
+
+
+def policy() -> Policy:
+    return Policy([ToolFilter(), Validation(), Budget(max_calls=6), Duplicates(window=5), Truncate()])
+
+
+@pytest.mark.parametrize("wire", ["chat", "responses", Responses(chained=True)], ids=["chat", "responses", "chained"])
+@given(
+    script=st.lists(replies, max_size=8), stream=st.booleans(), cut=st.sampled_from([None, 1, 2, 5]), once=st.booleans()
+)
+def test_every_call_is_answered_once_and_no_limit_is_passed(
+    wire: Any, script: list[Reply], stream: bool, cut: int | None, once: bool
+) -> None:
+    ran: list[str] = []
+    records = MemorySink()
+
+    def look(path: str) -> str:
+        ran.append(path)
+        return f"nothing in {path}"
+
+    def fail() -> str:
+        ran.append("fail")
+        raise ConnectionError("no route")
+
+    client: Any = Client(script)
+    compact = None if cut is None else lambda messages: messages[-cut:]
+    said: list[str] = []
+    with policy().session("law", records=records) as session:
+        result = run(
+            client,
+            session,
+            model="m",
+            messages="go",
+            tools=[look, fail],
+            wire=wire,
+            stream=stream,
+            compact=compact,
+            max_tool_iterations=4,
+            tool_choice="required" if once else None,
+            on_text=said.append,
+        )
+        assert session.progress["calls_used"] == len(ran) <= 6
+
+    # The loop ends with an answer, told in full, and in bounds.
+    assert result.answer.strip()
+    assert result.iterations <= 4
+    assert result.requests == len(client.bodies) <= 4 + 3
+    assert "".join(said).endswith(result.answer)
+    # Each call of the whole conversation has one result, none is left over, and each that began is settled.
+    made, answered = ids(result.messages)
+    assert Counter(made) == Counter(answered)
+    events = Counter(record["event"] for record in records.records)
+    assert events["settle"] == len(ran)
+    # A forced choice goes out once; none stays none.
+    choices = [body.get("tool_choice") for body in client.bodies]
+    assert choices.count("required") == (1 if once else 0)
+    assert "none" not in choices or set(choices[choices.index("none") :]) == {"none"}
+
+
+def ids(messages: list[Any]) -> tuple[list[Any], list[Any]]:
+    made, answered = [], []
+    for message in messages:
+        made += [made_call["id"] for made_call in message.get("tool_calls", ())]
+        if message.get("type") == "function_call":
+            made.append(message["call_id"])
+        if message.get("role") == "tool":
+            answered.append(message["tool_call_id"])
+        if message.get("type") == "function_call_output":
+            answered.append(message["call_id"])
+    return made, answered
+
+
+@given(script=st.lists(replies, max_size=6))
+def test_the_three_ways_to_talk_come_to_the_same(script: list[Reply]) -> None:
+    outcomes = []
+    wires: list[Any] = ["chat", "responses", Responses(chained=True)]
+    for wire in wires:
+        client: Any = Client(script)
+        with policy().session("same") as session:
+            result = run(client, session, model="m", messages="go", tools=[look_up], wire=wire, max_tool_iterations=4)
+        outcomes.append((result.answer, result.ended, result.code, result.requests, result.iterations))
+    assert outcomes[1:] == outcomes[:-1]
+
+
+def look_up(path: str) -> str:
+    return f"nothing in {path}"
+
+
+look_up.__name__ = "look"
