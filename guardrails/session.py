@@ -20,7 +20,7 @@ from .state import SessionState
 from .stores.family import FamilyStore
 from .tool import Tool
 from .turns import Strategy, ToolChoice, next_tool_choice
-from .usage import read_usage
+from .usage import read_usage, tells
 
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Session(Calls):
         if cost_usd is not None:
             priced = Priced(units.money("cost_usd", cost_usd), "caller")
         else:
-            known = None if usage is None else used
+            known = used if tells(usage) else None
             priced = price_of(known, model, self.policy.prices, provider, self._now())
         self.begin_turn(count)
         values = {"model": model, "provider": provider, **priced.recorded, **used.recorded}

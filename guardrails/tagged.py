@@ -30,6 +30,9 @@ MAX_VALUES: Final = 1 << 18
 MAX_MARKS: Final = 256
 """Combining marks in a row: normalising them takes quadratic time. Unicode's stream-safe text (UAX 15) has 30 at most."""
 
+TAG: Final = b'{ "!'
+"""What each tagged value begins with; a string of a plain one may hold it too."""
+
 _DECIMAL_BITS: Final = 2_048
 """Longer integers are written in hexadecimal: 616 digits are converted under any limit of `sys.set_int_max_str_digits`."""
 _EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)

@@ -2,13 +2,20 @@
 From what a host hands over to a call that can be judged: arguments read, checked, coerced and signed.
 """
 
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
+
+import orjson
 
 from .arguments import Arguments
 from .errors import SessionError
 from .jsonable import exact
 from .signature import low64, parse_arguments, sign
+from .tagged import TAG
 from .types import Problem, ToolCall
+
+
+SMALL: Final = 200
+"""Bytes of canonical arguments that are copied whole."""
 
 
 def tool_call(tool: str, arguments: Any, call_id: str, spec: Arguments | None) -> ToolCall:
@@ -26,9 +33,27 @@ def tool_call(tool: str, arguments: Any, call_id: str, spec: Arguments | None) -
         arguments, problems = spec.check(arguments)
     signature, canonical = sign(tool, arguments)
     if signature is None or canonical is None:
-        return ToolCall(tool, arguments, call_id, None, None, problems, None)
-    # A record or a cached result may hold it for long.
-    return ToolCall(tool, arguments, call_id, signature, low64(signature), problems, exact(canonical))
+        asked = {**arguments} if type(arguments) is dict else None
+        return ToolCall(tool, arguments, call_id, None, None, problems, None, asked)
+    # A record or a cached result may hold the canonical form for long.
+    return ToolCall(
+        tool,
+        arguments,
+        call_id,
+        signature,
+        low64(signature),
+        problems,
+        exact(canonical),
+        _echo(arguments, canonical) if type(arguments) is dict else None,
+    )
+
+
+def _echo(arguments: dict[Any, Any], canonical: bytes) -> Any:
+    """
+    A copy of *arguments* that the tool does not change: of small ones whole, of others the names and plain values.
+    """
+    nested = len(canonical) <= SMALL and (b"[" in canonical or b"{" in canonical[1:])
+    return orjson.loads(canonical) if nested and TAG not in canonical else {**arguments}
 
 
 def asked(tool: str, arguments: Any) -> NoReturn:

@@ -87,6 +87,8 @@ class ToolCall:
     problems: tuple[Problem, ...] = ()
     canonical: bytes | None = None
     """The arguments in canonical form, JSON; None where they cannot be signed."""
+    asked: Any = None
+    """The arguments for the echo to the model: the tool may change those that it is given. None: as they are."""
     places: Mapping[str, str] | None = None
     """Where the paths that guards asked for really are, symbolic links followed; None: nobody looked."""
 

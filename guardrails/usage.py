@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from fnmatch import fnmatchcase
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
 from annotated_types import Ge
 
 from .errors import SessionError
+
+
+_INPUT: Final = ("prompt_tokens", "input_tokens")
+_OUTPUT: Final = ("completion_tokens", "output_tokens")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,14 +85,21 @@ def read_usage(usage: object) -> Usage:
     read = _get(usage, "prompt_tokens_details") or _get(usage, "input_tokens_details")
     written = _get(usage, "completion_tokens_details") or _get(usage, "output_tokens_details")
     return Usage(
-        _count(usage, "prompt_tokens", "input_tokens"),
-        _count(usage, "completion_tokens", "output_tokens"),
+        _count(usage, *_INPUT),
+        _count(usage, *_OUTPUT),
         _count(read, "cached_tokens"),
         _count(read, "cache_write_tokens"),
         _count(written, "reasoning_tokens"),
         _count(read, "audio_tokens"),
         _count(written, "audio_tokens"),
     )
+
+
+def tells(usage: object) -> bool:
+    """
+    Whether *usage* says how many tokens were used: what does not was not free.
+    """
+    return isinstance(usage, Usage) or any(_get(usage, name) is not None for name in (*_INPUT, *_OUTPUT))
 
 
 def cost_of(usage: Usage, model: str, prices: Mapping[str, Price]) -> int | None:

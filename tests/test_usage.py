@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Price, SessionError
+from guardrails import Policy, Price, SessionError
 from guardrails.usage import Usage, cost_of, read_usage
 
 
@@ -67,6 +67,23 @@ def test_the_clients_own_usage_object_is_read() -> None:
 )
 def test_what_is_no_count_counts_nothing(usage: Any) -> None:
     assert read_usage(usage) == Usage(0, 0)
+
+
+@pytest.mark.parametrize(
+    ("usage", "unpriced"),
+    [
+        (None, 1),
+        ({}, 1),
+        ({"prompt_tokens": None}, 1),
+        (SimpleNamespace(), 1),
+        ({"prompt_tokens": 0}, 0),
+        (Usage(0, 0), 0),
+    ],
+)
+def test_usage_that_says_nothing_was_not_free(usage: Any, unpriced: int) -> None:
+    session = Policy(prices={"m": {"input_mtok": 1.0}}).session("s")
+    session.charge(model="m", usage=usage)
+    assert (session.unpriced, session.cost_usd) == (unpriced, 0.0)
 
 
 @pytest.mark.parametrize("usage", ["12 tokens", 7, True, [CHAT], (1, 2), SimpleNamespace(usage=as_object(CHAT))])

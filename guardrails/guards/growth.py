@@ -9,7 +9,7 @@ from annotated_types import Gt
 from ..state import SessionState
 from ..types import Denial, ToolCall
 from .base import Codes, Facts, Guard, Verdict, guard
-from .budget import FINISH
+from .budget import FINISH, counted
 from .rate import gcra
 
 
@@ -47,14 +47,16 @@ class Growth(Guard):
         limit = self.max_calls_per_second
         # Whether `gcra` asks for a wait, written out: this is on every call's way.
         if limit is not None and state.meter("growth.calls") - facts.now_ms * limit > (limit - 1) * 1_000:
-            return _blown("max_calls_per_second", f"{limit} calls a second")
+            return _blown("max_calls_per_second", f"{counted(limit, 'call')} a second")
         return self.spent(state, facts.now_ms) if _BROKEN in state.meters.values() else None
 
     def spent(self, state: SessionState, now_ms: int) -> Denial | None:
         if state.meter("growth.requests") == _BROKEN:
-            return _blown("max_requests_per_second", f"{self.max_requests_per_second} model requests a second")
+            return _blown(
+                "max_requests_per_second", f"{counted(self.max_requests_per_second or 0, 'model request')} a second"
+            )
         if state.meter("growth.tokens") == _BROKEN:
-            return _blown("max_tokens_per_minute", f"{self.max_tokens_per_minute} tokens a minute")
+            return _blown("max_tokens_per_minute", f"{counted(self.max_tokens_per_minute or 0, 'token')} a minute")
         return None
 
     def charge(self, call: ToolCall, state: SessionState, facts: Facts) -> dict[str, int]:

@@ -46,9 +46,11 @@ class Summary(Guard):
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, facts: Facts
     ) -> Envelope:
-        if self.query and envelope.query_summary is None and call.arguments:
-            short = call.canonical is not None and len(call.canonical) <= MAX_STRING
-            envelope.query_summary = call.arguments if short else summarise(call)
+        if self.query and envelope.query_summary is None:
+            asked = call.arguments if call.asked is None else call.asked
+            if asked:
+                short = call.canonical is not None and len(call.canonical) <= MAX_STRING
+                envelope.query_summary = asked if short else summarise(asked)
         if envelope.status != "success":
             return envelope
         found, total, more = survey(envelope.value)
@@ -107,11 +109,10 @@ def survey(value: Any) -> tuple[int | None, int | None, str | None]:
     return found, found if total is None else total, None
 
 
-def summarise(call: ToolCall) -> Any:
+def summarise(arguments: Any) -> Any:
     """
     The arguments of a call, short enough to be read again with every result.
     """
-    arguments = call.arguments
     if not isinstance(arguments, Mapping):
         return _cut(arguments)
     summary: dict[str, Any] = {}

@@ -64,6 +64,12 @@ def test_a4_tool_calls_that_come_too_fast_end_the_session(clock: Any) -> None:
     assert session.call("t", {"n": 9}, ok).code == "growth.max_calls_per_second"
 
 
+@pytest.mark.parametrize(("limit", "said"), [(1, "limit 1 call a second"), (2, "limit 2 calls a second")])
+def test_the_message_counts_as_a_person_does(limit: int, said: str, clock: Any) -> None:
+    session = make(clock, Growth(max_calls_per_second=limit))
+    assert said in [session.call("t", {"n": n}, ok) for n in range(limit + 1)][-1].limit_message
+
+
 def test_honest_work_at_the_limit_is_never_stopped(clock: Any) -> None:
     guard = Growth(max_calls_per_second=4, max_requests_per_second=2, max_tokens_per_minute=60_000)
     session = make(clock, guard)

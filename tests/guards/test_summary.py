@@ -2,6 +2,7 @@
 Results that stand alone.
 """
 
+import copy
 import json
 
 from typing import Any
@@ -117,7 +118,7 @@ def test_each_part_can_be_turned_off() -> None:
 
 
 def test_long_arguments_are_cut_string_by_string() -> None:
-    summary = summarise(call({"text": "x" * 1_000, "n": 7, "on": None, "rate": 0.5, "list": list(range(500))}))
+    summary = summarise({"text": "x" * 1_000, "n": 7, "on": None, "rate": 0.5, "list": list(range(500))})
     assert summary["text"] == "x" * 200 + "..."
     assert (summary["n"], summary["on"], summary["rate"]) == (7, None, 0.5)
     assert summary["list"].startswith("[0,1,2,")
@@ -125,7 +126,7 @@ def test_long_arguments_are_cut_string_by_string() -> None:
 
 
 def test_more_arguments_than_fit_are_said_to_be_cut() -> None:
-    summary = summarise(call({f"key_{n}": "x" * 200 for n in range(50)}))
+    summary = summarise({f"key_{n}": "x" * 200 for n in range(50)})
     assert list(summary) == ["key_0", "key_1", "key_2", "key_3", "..."]
 
 
@@ -138,7 +139,7 @@ anything = st.recursive(
 
 @given(anything | st.text('\x01"\\\ud800😀', max_size=400))
 def test_a_summary_is_at_most_1_kb_of_json_whatever_the_arguments(arguments: Any) -> None:
-    envelope = Envelope.success(1, query_summary=summarise(call(arguments)))
+    envelope = Envelope.success(1, query_summary=summarise(arguments))
     text = envelope.to_json()
     assert len(text.encode()) - len('{"status":"success","query_summary":,"result":1}') <= MAX_SUMMARY + 16
 
@@ -149,3 +150,20 @@ def test_a_large_result_is_asked_for_the_keys_that_tell_and_not_walked_through()
             raise AssertionError
 
     assert survey(Large({str(n): n for n in range(1_000)} | {"total": 7})) == (None, 7, None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "change"),
+    [
+        ({"city": "Tokyo", "page": 1}, lambda given: given.pop("city")),
+        ({"city": "Tokyo", "tags": ["wifi", {"pool": 1}]}, lambda given: given["tags"][1].clear()),
+        ({"city": "Tokyo", "text": "x" * 300}, lambda given: given.clear()),
+        ({"city": "Tokyo", "day": object()}, lambda given: given.clear()),
+    ],
+    ids=["flat", "nested", "long", "unsigned"],
+)
+def test_the_echo_is_what_was_asked_though_the_tool_changes_its_arguments(arguments: Any, change: Any) -> None:
+    expected = Policy([Summary()]).session("a").call("t", copy.deepcopy(arguments), lambda *_: 1).query_summary
+    shown = Policy([Summary()]).session("b").call("t", arguments, lambda _, given: change(given) and 1).query_summary
+    assert {**shown, "day": 0} == {**expected, "day": 0}
+    assert shown["city"] == "Tokyo"
