@@ -2,8 +2,11 @@
 One conversation of an agent, started or taken up again, and run until the model answers.
 """
 
+import os
+
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..conversations import Conversation, Conversations
@@ -42,6 +45,24 @@ class Prepared(NamedTuple):
     settings: Settings
     policy: Policy
     tools: tuple[Registry, ...]
+
+
+@contextmanager
+def working_in(workspace: str) -> Iterator[None]:
+    """
+    Make the folder *workspace* the process's own for a while: that is where tools work and where a policy's `.` is.
+
+    Raises AgentError where there is none.
+    """
+    before = Path.cwd()
+    try:
+        os.chdir(workspace)
+    except OSError as error:
+        raise AgentError(f"cannot work in `{workspace}`: {error.strerror}") from None
+    try:
+        yield
+    finally:
+        os.chdir(before)
 
 
 def prepare(settings: Settings) -> Prepared:

@@ -26,7 +26,7 @@ class Settings:
     model: str
     base_url: str | None = None
     """None: OpenAI's own endpoint, or that of OPENAI_BASE_URL."""
-    policy: str = "default"
+    policy: str = "agent"
     """A file, or the name of a shipped policy."""
     wire: Literal["chat", "responses"] = "chat"
     workspace: str = "."

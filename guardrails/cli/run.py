@@ -32,7 +32,7 @@ def run(
     ] = None,
     model: Annotated[str | None, typer.Option(metavar="NAME", help="The model.")] = None,
     policy: Annotated[
-        str | None, typer.Option(metavar="NAME_OR_FILE", help="The policy that guards (`default`).")
+        str | None, typer.Option(metavar="NAME_OR_FILE", help="The policy that guards (`agent`).")
     ] = None,
     wire: Annotated[str | None, typer.Option(metavar="chat|responses", help="The API to speak (`chat`).")] = None,
     workspace: Annotated[
@@ -142,20 +142,23 @@ def _agent(
     *,
     quiet: bool,
 ) -> "Iterator[Agent]":
-    from guardrails.agent.agent import Agent, prepare, started
+    from guardrails.agent.agent import Agent, prepare, started, working_in
     from guardrails.agent.settings import Settings
     from guardrails.agent.view import View
 
     view = View(quiet=quiet)
-    lines = str(records or Path(kept.path).with_suffix(".jsonl"))
+    lines = str((records or Path(kept.path).with_suffix(".jsonl")).absolute())
     if resume is None:
-        prepared = prepare(Settings.kept({}, given).anywhere())
-        with started(kept, prepared, task or "", view, records=lines) as agent:
+        settings = Settings.kept({}, given).anywhere()
+        prepared = prepare(settings)
+        with working_in(settings.workspace), started(kept, prepared, task or "", view, records=lines) as agent:
             yield agent
         return
     with kept.resume(resume) as chat:
-        prepared = prepare(Settings.kept(chat.settings, given).anywhere())
-        yield Agent(kept, chat, prepared, view, lines)
+        settings = Settings.kept(chat.settings, given).anywhere()
+        prepared = prepare(settings)
+        with working_in(settings.workspace):
+            yield Agent(kept, chat, prepared, view, lines)
 
 
 def _work(

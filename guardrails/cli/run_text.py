@@ -64,7 +64,7 @@ def resume_command(id: str, file: Path | None) -> str:
     """
     What goes on with the conversation *id*, for a shell.
     """
-    where = [] if file is None else ["--conversation", str(file)]
+    where = [] if file is None else ["--conversation", str(file.absolute())]
     return shlex.join(["guardrails", "run", *where, "--resume", id])
 
 

@@ -133,6 +133,34 @@ def test_d10_a_sub_agent_works_within_the_budget_of_its_parent(workspace: Path, 
     assert "-> write_file" in shown.stderr
 
 
+def test_the_policys_workspace_is_the_agents_and_commands_are_read_before_they_run(workspace: Path) -> None:
+    here = Path.cwd()
+    script = steps(
+        call("write_file", {"path": "a.txt", "content": "a"}),
+        call("read_file", {"path": "../../etc/passwd"}),
+        call("exec_shell", {"command": "rm -rf /"}),
+        call("exec_shell", {"command": "pwd"}),
+    )
+    with ScriptedOpenAI(script) as server:
+        shown = run(server, workspace, "look", "--model", "m")
+    assert shown.exit_code == 0, shown.output
+    told = results(server.requests[-1])
+    assert [said["status"] for said in told] == ["success", "denied", "denied", "success"], told
+    assert [said.get("code", "").split(".")[0] for said in told[1:3]] == ["workspace", "shell"]
+    assert str(workspace) in json.dumps(told[3])
+    assert Path.cwd() == here
+
+
+def test_a_workspace_that_is_gone_is_named(workspace: Path) -> None:
+    with ScriptedOpenAI(steps()) as server:
+        run(server, workspace, "look", "--model", "m", "--json")
+        [kept] = json.loads(CliRunner().invoke(app, ["run", "--list", "--json"]).stdout)["conversations"]
+        workspace.rmdir()
+        shown = CliRunner().invoke(app, ["run", "more", "--resume", kept["id"]])
+    assert shown.exit_code == 2
+    assert f"cannot work in `{workspace}`" in shown.stderr
+
+
 def test_own_tools_stand_above_the_librarys(workspace: Path, tmp_path: Path) -> None:
     own = tmp_path / "own.py"
     own.write_text("def exec_shell(command: str) -> str:\n    return 'no shell here'\n")

@@ -90,10 +90,10 @@ def test_the_answer_goes_to_stdout_and_what_happened_to_stderr(files: Path, wire
         assert (shown.exit_code, shown.stdout) == (0, "It rains.\n"), shown.output
     assert server.refused == []
     said = shown.stderr.splitlines()
-    assert said[0].endswith(": gpt-5-mini, policy default, 1 tool")
+    assert said[0].endswith(": gpt-5-mini, policy agent, 1 tool")
     assert '-> look_up {"city": "Kyoto"}' in said
     assert "   ok" in said
-    assert said[-1].startswith("1 call (999 left), $0.0005, ")
+    assert said[-1].startswith("1 call (199 left), $0.0005, ")
     assert said[-1].endswith(", 0 denied")
     assert "\x1b" not in shown.stderr
     sent = server.requests[0].get("messages") or server.requests[0]["input"]
