@@ -1,0 +1,47 @@
+"""
+The library's own tools, as an agent at the command line has them.
+"""
+
+import hashlib
+
+from collections.abc import Callable
+from pathlib import Path
+
+from ..builtin import SearchEndpoint, Spawn, Web, builtin_tools
+from ..registry import Registry
+from ..session import Session
+from .settings import AgentError, Settings
+
+
+def built_in_tools(
+    settings: Settings,
+    session: Session,
+    memory: str,
+    *,
+    agent: Callable[[str, Session], str],
+    message: Callable[[str], object],
+) -> Registry:
+    """
+    Those for the workspace of *settings*; sub-agents are run by *agent* and share the budget of *session*.
+
+    Raises AgentError where there is no such folder, or the system cannot hold tools to one.
+    """
+    search = None if settings.search is None else SearchEndpoint(url=settings.search)
+    try:
+        return builtin_tools(
+            settings.workspace,
+            memory=memory,
+            web=Web(allow=settings.allow_hosts, search=search),
+            spawn=Spawn(session, agent),
+            message=message,
+        )
+    except (OSError, NotImplementedError, ValueError) as error:
+        raise AgentError(f"the tools cannot be had in `{settings.workspace}`: {error}; see `--no-builtins`") from None
+
+
+def memory_file(conversations: str, workspace: str) -> str:
+    """
+    Where the notes about *workspace* are: beside the conversations, those of each folder by themselves.
+    """
+    key = hashlib.sha256(workspace.encode(errors="surrogateescape")).hexdigest()[:12]
+    return str(Path(conversations).with_suffix(f".memory-{key}.db"))
