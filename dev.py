@@ -8,6 +8,8 @@ Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
     policies    check the shipped policies
     cases       hold them to their cases
     bench       a short run of the benchmarks
+    judged      what the shipped policies do to the recorded calls in ../shared/data (or the folder that is named)
+    replaying   how many recorded calls a second are judged, there and of own records that it makes first
     profile     where the time of a guarded call goes, by part and by guard
     hard        the long form of tests/hard: a million calls with odd arguments, faults, kills (about 20 minutes)
     fuzz        the same arguments, coverage-guided by atheris, for ten minutes or as -runs=N says
@@ -160,13 +162,15 @@ def main(target="help", *arguments):
         "policies": ("openai", "-m", "guardrails", "policy", "check", *shipped),
         "cases": ("openai", "-m", "guardrails", "policy", "test"),
         "bench": ("test", "-m", "pytest", "-q", "benchmarks", *BENCH),
+        "judged": ("test", "-m", "benchmarks.judge.shipped_policies"),
+        "replaying": ("test", "-m", "benchmarks.judge.speed"),
         "profile": ("test", "-m", "benchmarks.chain_profile"),
         "beliefs": ("test", "-m", "guardrails.learning.cold"),
         "records": ("test", "-m", "benchmarks.learning.extraction"),
     }
     groups = {"lint": ("lint", "format"), "tests-all": ("test", "others")}
     groups["ci"] = ("test", "lint", "format", "type", "policies", "cases", "bench", "others")
-    own = {"others": others, "model": model, "spark": spark}
+    own = {"others": others, "model": model, "spark": spark, "hard": hard, "fuzz": fuzz}
     if target not in {*steps, *groups, *own}:
         print(__doc__.strip())
         return 0 if target in {"help", "-h", "--help"} else 2
