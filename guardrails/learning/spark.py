@@ -32,6 +32,7 @@ SETTINGS: Final = {
     "spark.sql.ansi.enabled": "false",
 }
 SESSION: Final = "xxhash64(session_id, {run})"
+_MASTERS: Final = ("local", "spark://", "yarn", "k8s://")
 _ROWS: Final = 100_000
 
 
@@ -47,8 +48,14 @@ def session(master: str, settings: dict[str, str] | None = None) -> "Iterator[Sp
     except ImportError:
         raise TrainingError("Spark needs pyspark and Java: pip install 'toolcall-guardrails[spark]'") from None
 
+    if not master.startswith(_MASTERS):
+        raise TrainingError(
+            f"no Spark at `{master}`: a master is `local[4]`, `spark://host:7077`, `yarn` or `k8s://...`"
+        )
     builder = SparkSession.builder.master(master)
-    for name, value in {**SETTINGS, **(settings or {})}.items():
+    # The default is 200, of which a single machine sees the overhead only.
+    few = {"spark.sql.shuffle.partitions": "16"} if master.startswith("local") else {}
+    for name, value in {**SETTINGS, **few, **(settings or {})}.items():
         builder = builder.config(name, value)
     try:
         made = builder.getOrCreate()
@@ -137,8 +144,14 @@ def _only(frame: "DataFrame") -> tuple[Any, ...]:
 
 
 def _uri(path: str | Path) -> str:
-    # A bare path is one of the cluster's own file system, and a name with a colon would be no path at all.
-    return Path(path).resolve().as_uri()
+    """
+    Where Spark finds a file. Raises TrainingError for a name that it would take for a pattern.
+    """
+    full = str(Path(path).resolve())
+    if set(full) & set("*?[]{}\\"):
+        raise TrainingError(f"Spark takes `{full}` for a pattern: move it to where no name has any of *?[]{{}}")
+    # A bare path is one of the cluster's own file system.
+    return f"file://{full}"
 
 
 def _write(rows: Iterator[Any], columns: Sequence[str], to: Path, schema: Callable[[], Any]) -> None:

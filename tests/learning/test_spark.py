@@ -23,6 +23,11 @@ from tests.learning.made_rows import by_sql, session, table
 RECORDS = int(os.environ.get("GUARDRAILS_SPARK_RECORDS", "1000000"))
 MASTER = "local[2]"
 
+# It leaves sockets of its own open.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 pytest.importorskip("pyspark", reason="Spark has an environment of its own: python3 dev.py spark")
 
 
@@ -53,7 +58,7 @@ def test_spark_reads_on_where_duckdb_would(tmp_path: Path) -> None:
     for master in (None, MASTER):
         for half in range(2):
             pq.write_table(whole.slice(half * 10_000, 10_000), halves / f"{half}.parquet")
-            made = extract([halves], tmp_path / f"cells-{master}", master=master)
+            made = extract([halves], tmp_path / ("by-spark" if master else "by-duckdb"), master=master)
         found[master] = undivided(made.cells)
         for file in halves.iterdir():
             file.unlink()
