@@ -127,14 +127,17 @@ def _trail(state: SessionState, names: dict[str, int]) -> list[int | None]:
         place = place + 1 if place < end else 0
         entry = window[place] if window else None
         if entry is None or entry.sig != sig or entry.tool != tool or entry.error_type != error:
-            if places is None:
-                places = {(like.tool, like.sig, like.error_type): at for at, like in enumerate(window)}
-            found = places.get((tool, sig, error))
+            if places is None and not any(like.sig == sig for like in window):
+                # Mostly the first, which the window has forgotten.
+                found = None
+            else:
+                places = places or {(like.tool, like.sig, like.error_type): at for at, like in enumerate(window)}
+                found = places.get((tool, sig, error))
             if found is None:
                 made += (-1, names.setdefault(tool, len(names)), sig, _ERROR[error], ended_ms)
+                place -= 1
                 continue
-            entry = window[found]
-            place = found
+            entry, place = window[found], found
         made += (place, None if ended_ms is None else ended_ms - entry.at_ms)
     return made
 

@@ -1,0 +1,39 @@
+"""
+The guide to stores, run as it stands.
+"""
+
+import re
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrails import Policy
+
+
+GUIDE = (Path(__file__).parents[2] / "docs" / "stores.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", GUIDE, re.DOTALL)
+
+
+def test_the_code_runs_and_the_file_says_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, Any] = {}
+    exec("\n".join(blocks("python")), names)  # noqa: S102  our own guide
+    try:
+        [text] = blocks("yaml")
+        (tmp_path / "policy.yaml").write_text(text)
+        scopes = {name: chain.guards for name, chain in Policy.load("./policy.yaml").scopes.items()}
+        assert scopes == {name: chain.guards for name, chain in names["policy"].scopes.items()}
+        assert names["session"].progress == {
+            "calls_used": 0,
+            "calls_left": 20,
+            "cost_left_usd": 1.0,
+            "tokens_left": 5_000_000,
+        }
+        assert len(names["store"]) == 4
+    finally:
+        names["store"].close()
