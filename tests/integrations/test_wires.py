@@ -173,7 +173,10 @@ def test_d2_the_registry_s_tools_are_listed_sorted_in_the_wire_s_form(way: Any, 
     assert "strict" not in json.dumps(made.schemas("chat"))
 
 
-def test_d2_what_is_registered_while_the_loop_runs_is_there_at_the_next_request(way: Any, serve: Any) -> None:
+@pytest.mark.parametrize("guards", [[ToolFilter()], []], ids=["guarded", "no guards"])
+def test_d2_what_is_registered_while_the_loop_runs_is_there_at_the_next_request(
+    way: Any, serve: Any, guards: list[Any]
+) -> None:
     made = Registry()
 
     @made.register
@@ -192,7 +195,7 @@ def test_d2_what_is_registered_while_the_loop_runs_is_there_at_the_next_request(
         Text("done"),
     ]
     server = serve(script)
-    with Policy([ToolFilter()]).session("d2") as session:
+    with Policy(guards).session("d2") as session:
         result = way(server, session, tools=made, parallel=1)
     listed = [[tool.get("name") or tool["function"]["name"] for tool in body["tools"]] for body in server.requests]
     assert listed == [["forget", "learn"], ["dance", "forget", "learn"], ["forget", "learn"], ["forget", "learn"]]
