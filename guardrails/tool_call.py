@@ -15,7 +15,7 @@ from .types import Problem, ToolCall
 
 
 SMALL: Final = 200
-"""Bytes of canonical arguments that are copied whole."""
+"""Bytes of canonical arguments whose echo is safe from the tool down to the last element."""
 
 
 def tool_call(tool: str, arguments: Any, call_id: str, spec: Arguments | None) -> ToolCall:
@@ -32,28 +32,14 @@ def tool_call(tool: str, arguments: Any, call_id: str, spec: Arguments | None) -
     if spec is not None and not problems:
         arguments, problems = spec.check(arguments)
     signature, canonical = sign(tool, arguments)
+    asked = {**arguments} if type(arguments) is dict else None
     if signature is None or canonical is None:
-        asked = {**arguments} if type(arguments) is dict else None
         return ToolCall(tool, arguments, call_id, None, None, problems, None, asked)
+    if len(canonical) <= SMALL and asked and (b"[" in canonical or canonical.rfind(b"{")) and TAG not in canonical:
+        # What is inside of others may be changed by the tool too.
+        asked = orjson.loads(canonical)
     # A record or a cached result may hold the canonical form for long.
-    return ToolCall(
-        tool,
-        arguments,
-        call_id,
-        signature,
-        low64(signature),
-        problems,
-        exact(canonical),
-        _echo(arguments, canonical) if type(arguments) is dict else None,
-    )
-
-
-def _echo(arguments: dict[Any, Any], canonical: bytes) -> Any:
-    """
-    A copy of *arguments* that the tool does not change: of small ones whole, of others the names and plain values.
-    """
-    nested = len(canonical) <= SMALL and (b"[" in canonical or b"{" in canonical[1:])
-    return orjson.loads(canonical) if nested and TAG not in canonical else {**arguments}
+    return ToolCall(tool, arguments, call_id, signature, low64(signature), problems, exact(canonical), asked)
 
 
 def asked(tool: str, arguments: Any) -> NoReturn:
