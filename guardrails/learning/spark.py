@@ -2,7 +2,7 @@
 Cells by Apache Spark, for records that have outgrown one machine: the same SQL text, the same cells.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -33,7 +33,6 @@ SETTINGS: Final = {
 }
 SESSION: Final = "xxhash64(session_id, {run})"
 _MASTERS: Final = ("local", "spark://", "yarn", "k8s://")
-_ROWS: Final = 100_000
 
 
 @contextmanager
@@ -103,11 +102,11 @@ def count_on_spark(
         spark.sql(f"SELECT {columns} FROM fresh UNION ALL SELECT {columns} FROM old").createOrReplaceTempView("rows")  # noqa: S608
         after = _cells(spark, spec, newest_ms)
         carried = spark.sql(carry_text(newest_ms))
-        _write(carried.toLocalIterator(), list(ROW), names[1], row_schema)
-        _write(after.toLocalIterator(), [*KEYS, *COUNTS], work / "after.parquet", _cell_schema)
+        _write(carried, names[1], row_schema())
+        _write(after, work / "after.parquet", _cell_schema())
         spark.sql("SELECT * FROM old").createOrReplaceTempView("rows")
         before = _cells(spark, spec, newest_ms)
-        _write(before.toLocalIterator(), [*KEYS, *COUNTS], work / "before.parquet", _cell_schema)
+        _write(before, work / "before.parquet", _cell_schema())
         progress(total, total, "calls")
     duck.view("after", [work / "after.parquet"])
     duck.view("before", [work / "before.parquet"])
@@ -154,18 +153,10 @@ def _uri(path: str | Path) -> str:
     return f"file://{full}"
 
 
-def _write(rows: Iterator[Any], columns: Sequence[str], to: Path, schema: Callable[[], Any]) -> None:
-    import pyarrow as pa
+def _write(frame: "DataFrame", to: Path, schema: Any) -> None:
     import pyarrow.parquet as pq
 
-    with pq.ParquetWriter(to, schema()) as writer:
-        batch: list[Any] = []
-        for row in rows:
-            batch.append(dict(zip(columns, row, strict=True)))
-            if len(batch) == _ROWS:
-                writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=schema()))
-                batch = []
-        writer.write_batch(pa.RecordBatch.from_pylist(batch, schema=schema()))
+    pq.write_table(frame.toArrow().select(schema.names).cast(schema), to)
 
 
 def _cell_schema() -> Any:
