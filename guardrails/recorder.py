@@ -32,6 +32,8 @@ HEAVY_RESULT: Final = 250
 """Bytes of JSON; the same for results that are no text."""
 _SPREAD: Final = 8
 """Bytes of Python objects for each byte of the JSON of shorter ones."""
+_SUCCESS: Final = Outcome()
+"""What most outcomes are but for their value."""
 
 
 class Recorder:
@@ -135,6 +137,8 @@ def _light(decision: Decision) -> Decision:
 
 
 def _light_outcome(outcome: Outcome) -> Outcome:
+    if outcome.error_type is outcome.http_status is outcome.retry_after_ms is outcome.cost is outcome.tokens is None:
+        return _SUCCESS
     return Outcome(
         None,
         outcome.error_type,
