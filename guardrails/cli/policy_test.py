@@ -99,13 +99,13 @@ def _suite(name: str, file: "CaseFile", only: str) -> "Suite":
     from guardrails.policy_cases import run_case
     from guardrails.policy_cases.report import Suite
 
-    chain = load_policy(name).chain
+    policy = load_policy(name)
     if file.policy is not None and file.policy != Path(name).stem:
         typer.echo(printable(f"{file.name}: written for the policy `{file.policy}`, run by `{name}`"), err=True)
     results = []
     for case in file.cases:
         if only.casefold() in case.name.casefold():
             started = perf_counter()
-            results.append(run_case(chain, case))
+            results.append(run_case(policy.chain, case, policy.scopes))
             results[-1].seconds = perf_counter() - started
     return Suite(name, file.name, results)

@@ -5,21 +5,23 @@ Live through a case: the same `decide` and `complete` as every session, with a c
 import json
 import re
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from .. import transitions
 from ..amounts import internal
 from ..chain import Chain, Plan
-from ..complete import complete, prepare
-from ..decide import Decision, decide
+from ..complete import prepare
+from ..decide import Decision
 from ..digest import Earlier, failure
 from ..envelope import Envelope
 from ..errors import SessionError
-from ..exhaustion import exhaustion
 from ..guards.duplicates import IN_FLIGHT
 from ..outcome import outcome_of
 from ..results import Results
+from ..scopes import Scope, apply, complete_shared, decide_shared, exhausted_by
 from ..state import SessionState, pending_key
 from ..tool_call import tool_call
 from ..types import Outcome, Success, micro_dollars
@@ -67,26 +69,34 @@ class Result:
         return told if self.failed_steps == 1 else f"{told} (and {self.failed_steps - 1} more)"
 
 
-def run_case(chain: Chain, case: Case) -> Result:
+def run_case(chain: Chain, case: Case, scopes: Mapping[str, Chain] | None = None) -> Result:
     """
-    Decide *case* by *chain*. Pure: the same case and chain always give the same.
+    Decide *case* by *chain*, and by those of *scopes*, in which it is the only session. Pure: the same case and chains
+    always give the same.
     """
-    run = _Run(chain.with_tools(case.tools) if case.tools else chain, Result(case=case))
+    run = _Run(chain.with_tools(case.tools) if case.tools else chain, scopes or {}, Result(case=case))
     run.steps(case.steps)
     return run.result
 
 
 class _Run:
-    __slots__ = ("chain", "now", "pending", "repetition", "result", "results", "state")
+    __slots__ = ("chain", "now", "pending", "repetition", "result", "results", "shared", "state")
 
-    def __init__(self, chain: Chain, result: Result) -> None:
+    def __init__(self, chain: Chain, scopes: Mapping[str, Chain], result: Result) -> None:
         self.chain = chain
+        self.shared = [(name, own, SessionState()) for name, own in scopes.items()]
         self.result = result
         self.state = SessionState()
         self.now = START_MS
         self.repetition: int | None = None
         self.pending: dict[str, Decision] = {}
         self.results = Results()
+
+    def scopes(self) -> list[Scope]:
+        """
+        The scopes, for one step.
+        """
+        return [Scope(name, name, own, state) for name, own, state in self.shared]
 
     def steps(self, steps: tuple[Step, ...]) -> None:
         for step in steps:
@@ -116,11 +126,14 @@ class _Run:
                 if step.begins_turn:
                     transitions.open_turn(chain, state, now, step.calls)
                 cost = None if step.cost_usd is None else micro_dollars(step.cost_usd)
-                transitions.charge_response(chain, state, now, cost, step.tokens)
+                charge = partial(transitions.charge_response, cost=cost, tokens=step.tokens)
+                apply(self.scopes(), now, charge)
+                charge(chain, state, now)
             case Turn():
                 transitions.open_turn(chain, state, now, step.calls)
             case Request():
                 for _ in range(step.times):
+                    apply(self.scopes(), now, transitions.start_request)
                     transitions.start_request(chain, state, now)
             case Wait():
                 self.now += step.ms
@@ -130,7 +143,7 @@ class _Run:
                 except SessionError as error:
                     self._fail(step, "extend", "limits that can be raised", str(error))
             case Exhausted():
-                cause = exhaustion(chain, state, now)
+                cause = exhausted_by(chain, state, now, self.scopes())
                 code = None if cause is None else cause[0]
                 if code != step.code:
                     self._fail(step, "session", f"exhausted by {step.code or 'nothing'}", f"by {code or 'nothing'}")
@@ -140,7 +153,8 @@ class _Run:
         call_id = f"call {self.result.steps}" if step.id is None else str(self._fill(step.id))
         call = tool_call(step.tool, self._fill(step.arguments), call_id, plan.arguments)
         # What stays open is asked for as a host does that runs it itself, or has it approved first.
-        decision = decide(self.chain, call, self.state, self.now, claim=step.ran is not None, plan=plan)
+        claim = step.ran is not None
+        decision = decide_shared(self.chain, call, self.state, self.now, claim, plan, self.scopes(), "case")
         found = decision_differs(step.expected, decision)
         read: dict[str, Any] | None = None
         if decision.envelope is not None:
@@ -182,7 +196,9 @@ class _Run:
             self.now += ran.takes_ms
             outcome = self._outcome(ran, plan)
         prepared = prepare(outcome, plan.max_bytes)
-        envelope, completion = complete(self.chain, decision, prepared, self.state, self.now, plan)
+        envelope, completion = complete_shared(
+            self.chain, decision, prepared, self.state, self.now, plan, self.scopes(), "case"
+        )
         call = decision.call
         if call.sig is not None and call.canonical is not None and not completion.late:
             payload = failure(outcome) if prepared.rendered is None else prepared.rendered.payload
