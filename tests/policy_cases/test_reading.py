@@ -186,7 +186,7 @@ def test_a_policy_that_is_not_there_has_no_cases_either() -> None:
 
 
 def test_the_shipped_policies_that_have_cases_are_listed() -> None:
-    assert shipped_with_cases() == ["default", "observe", "strict"]
+    assert shipped_with_cases() == ["agent", "default", "observe", "shell", "strict"]
 
 
 def test_a_file_that_cannot_be_read_is_an_error_of_the_system(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from guardrails.policy_cases import CaseFile, Result, find_cases, load_cases, ru
 from guardrails.policy_cases.case import Call, Repeat, Settle, Step
 
 
-NAMES = ("default", "observe", "strict")
+NAMES = ("agent", "default", "observe", "shell", "strict")
 SHAPES = {"retryable": "retryable", "summary": "query_summary", "truncate": "is_complete"}
 """Guards that say something in the envelope only, and the field they say it in."""
 SILENT = ("denials", *SHAPES)
