@@ -89,13 +89,16 @@ class Profile:
         """
         What it says, in words.
         """
-        parts = [f"{NAMES[self.error]} of `{self.tool}` {self._resolving()}"]
+        name = f"{NAMES[self.error]} of `{self.tool}`"
+        rest = []
         if self.repaired.n >= ENOUGH:
             share = self.repaired.s / self.repaired.n
-            parts.append(f"{share * 100:.0f} % worked after something was changed in between")
+            rest.append(f"{share * 100:.0f} % worked after something was changed in between")
         if self.corrected.n >= ENOUGH and self.correction_rate is not None:
-            parts.append(f"{self.correction_rate * 100:.0f} % of the corrected calls worked")
-        return "; ".join(parts)
+            rest.append(f"{self.correction_rate * 100:.0f} % of the corrected calls worked")
+        if not self.retries and rest:
+            return f"after {name}, {'; '.join(rest)}"
+        return "; ".join([f"{name} {self._resolving()}", *rest])
 
     def _resolving(self) -> str:
         if self.retries < ENOUGH:

@@ -3,10 +3,13 @@ What a chain knows of learned models: those that are loaded now, by the name tha
 """
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from .context import Settled
-from .model import RetryModel
+
+
+if TYPE_CHECKING:
+    from .model import RetryModel
 
 
 class Models:
@@ -16,7 +19,7 @@ class Models:
 
     __slots__ = ("loaded",)
 
-    def __init__(self, loaded: Mapping[str, RetryModel] | None = None) -> None:
+    def __init__(self, loaded: "Mapping[str, RetryModel] | None" = None) -> None:
         self.loaded: Mapping[str, RetryModel] = loaded or {}
 
 
@@ -52,7 +55,7 @@ class Retried(NamedTuple):
     What a guard may know of a failure beside its outcome.
     """
 
-    models: Mapping[str, RetryModel]
+    models: "Mapping[str, RetryModel]"
     trail: tuple[Settled, ...]
     """Calls that were over before it, oldest first."""
     failure: Settled

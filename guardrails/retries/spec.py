@@ -5,7 +5,6 @@ It drives the online computer (`context`), the labels (`labels`) and the SQL tex
 all factors of a kind are packed into one *code*, mixed radix, the first factor in the lowest place.
 """
 
-import hashlib
 import json
 
 from collections.abc import Mapping, Sequence
@@ -105,6 +104,9 @@ class FeatureSpec:
         """
         The first 16 hexadecimal digits of the SHA-256 of what the cells depend on: all but *delays_ms*.
         """
+        # Slow to import, and needed only where cells or models are.
+        import hashlib
+
         made = self.document()
         del made["delays_ms"]
         return hashlib.sha256(json.dumps(made, separators=(",", ":")).encode()).hexdigest()[:16]

@@ -50,6 +50,11 @@ def test_a_sentence_claims_no_more_than_was_seen(waits: dict[int, Count], said: 
     assert f"timeouts of `search_hotels` {said}" in one(waits=waits).sentence()
 
 
+def test_a11_how_often_refused_arguments_are_corrected_is_told_without_retries() -> None:
+    (made,) = profiles({("book", "validation_error"): Tally({}, corrected=Count(20, 16))})
+    assert made.sentence() == "after refused arguments of `book`, 80 % of the corrected calls worked"
+
+
 def test_records_without_times_still_tell_a_rate() -> None:
     made = one(waits={}, untimed=Count(30, 15))
     assert made.wait_ms is None
