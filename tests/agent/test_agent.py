@@ -192,8 +192,10 @@ def test_b4_an_agent_killed_while_its_sub_agent_works_is_resumed_with_the_budget
         command = [sys.executable, "-m", "guardrails", "run", *map(str, given)]
         agent = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
         shell = workspace / "shell"
-        while not (shell.exists() and shell.read_text().strip()) and agent.poll() is None:
-            pass
+        while not (shell.exists() and shell.read_text().strip()):
+            with suppress(subprocess.TimeoutExpired):
+                agent.wait(0.01)
+                break
         agent.send_signal(signal.SIGKILL)
         # Nobody is left to stop its command.
         with suppress(ProcessLookupError):

@@ -9,7 +9,9 @@ import subprocess
 import sys
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -313,6 +315,16 @@ def agent(server: ScriptedOpenAI, files: Path) -> "subprocess.Popen[str]":
     return process
 
 
+def until(process: "subprocess.Popen[str]", happened: Callable[[], bool]) -> None:
+    """
+    Wait until something *happened*, or the process has ended.
+    """
+    while not happened():
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(0.01)
+            return
+
+
 def slow_turn() -> Callable[..., Reply]:
     first = Calls(*(call("look_up", {"city": name}, id=f"call_{name}") for name in ("fast", "slow", "last")))
     return lambda body, n: first if n == 0 else Text("All told.")
@@ -340,6 +352,53 @@ def test_b4_a_run_that_is_killed_in_mid_turn_is_resumed_and_no_call_runs_twice(f
     assert done["progress"]["calls_used"] == 2
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("wire", ["chat", "responses"])
+def test_b4_whenever_it_is_killed_nothing_runs_twice_and_no_budget_overshoots(files: Path, wire: str) -> None:
+    (files / "policy.yaml").write_text("version: 1\nextends: default\nbudget: {max_calls: 30}\n")
+
+    def model(body: dict[str, Any], n: int) -> Reply:
+        # Three calls a turn, all different, until twelve were made.
+        said = body.get("messages") or body["input"]
+        made = sum(len(message.get("tool_calls") or ()) + (message.get("type") == "function_call") for message in said)
+        if made >= 12:
+            return Text("done")
+        return Calls(*(call("look_up", {"city": f"c{made + k}"}, id=f"call_{made + k}") for k in range(3)))
+
+    kills = Random(7)
+    with ScriptedOpenAI(model) as server:
+        given = options(server, files, "--policy", files / "policy.yaml", "--wire", wire)
+        command = [sys.executable, "-m", "guardrails", "run", "task", *map(str, given)]
+        killed = 0
+        for _ in range(20):
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
+            # Once its next request, or one soon after, has come: the answer is on its way, or calls are running.
+            due = len(server.requests) + 1 + kills.randrange(2)
+            until(process, lambda: len(server.requests) >= due)  # noqa: B023
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(kills.random() * 0.02)
+            process.kill()
+            out, said = process.communicate()
+            if process.returncode == 0:
+                break
+            assert process.returncode == -signal.SIGKILL, said
+            killed += 1
+            [told] = json.loads(run("--list", "--json").stdout)["conversations"]
+            command = [*command[:4], "--resume", told["id"]]
+        assert out == "done\n"
+        assert killed >= 2
+    assert server.refused == []
+    ran = looked_up(files)
+    assert len(ran) == len(set(ran)) <= 12
+    with Conversations(files / "state" / "guardrails" / "conversations.db") as kept, kept.resume(told["id"]) as chat:
+        # Each call of the conversation has one result.
+        calls = [c["id"] for m in chat for c in m.get("tool_calls") or ()] + [
+            m["call_id"] for m in chat if m.get("type") == "function_call"
+        ]
+        answers = [m.get("tool_call_id") or m["call_id"] for m in chat if m.get("tool_call_id") or "output" in m]
+        assert calls == answers == [f"call_{n}" for n in range(12)]
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_b4_an_interrupted_run_says_how_to_go_on(files: Path, number: signal.Signals, code: int) -> None:
     with ScriptedOpenAI(slow_turn()) as server:
@@ -361,8 +420,7 @@ def test_b4_a_run_that_is_interrupted_while_the_model_thinks_asks_it_again(files
     with ScriptedOpenAI(script) as server:
         command = [sys.executable, "-m", "guardrails", "run", "task", *map(str, options(server, files))]
         process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)  # noqa: S603
-        while not server.requests and process.poll() is None:
-            pass
+        until(process, lambda: bool(server.requests))
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=30)
         assert process.returncode == 130, said
