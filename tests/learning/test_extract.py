@@ -419,6 +419,29 @@ def test_what_the_library_logs_is_what_training_finds(tmp_path: Path, folder: Pa
     assert found["skewed"] == 0
 
 
+def test_calls_that_run_at_the_same_time_are_seen_as_they_settle(tmp_path: Path, folder: Path, clock: Any) -> None:
+    """A10: serving knows of a call once it is over, and training knows no more; late outcomes are nobody's."""
+    rng = random.Random(4)
+    log = tmp_path / "calls.jsonl"
+    policy = Policy([Retryable(model=str(tmp_path / "retry.json"))])
+    for number in range(10):
+        with policy.session(f"s-{number}", clock=clock, records=log) as made:
+            running = []
+            for at in range(60):
+                arguments = {"n": rng.randrange(30)}
+                running.append(made.decide(rng.choice(("search", "book")), arguments, id=f"call-{at}"))
+                clock.advance(rng.choice((0.0, 0.5, 5, 700 if at % 20 == 0 else 1)))
+                while len(running) > rng.randrange(4):
+                    decision = running.pop(rng.randrange(len(running)))
+                    if decision.allowed:
+                        made.complete(decision, rng.choice((TimeoutError("no"), ConnectionError("no"), "found")))
+    found = totals(extract([log], folder).cells)
+    assert found["logged"] > 200
+    assert found["logged"] == found["n"] + found["unlabelled"]
+    assert found["skewed"] == 0
+    assert any(json.loads(text).get("late") for text in log.read_text().splitlines())
+
+
 def test_many_runs_become_one_part(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from guardrails.learning import extract as module
 
