@@ -125,6 +125,17 @@ def price_of(usage: Usage | None, model: str, own: Mapping[str, Price], provider
     return priced
 
 
+def public(provider: str | None) -> str | None:
+    """
+    *provider* for a record: of a URL no user, no password and no query, which may be keys.
+    """
+    if provider is None or "://" not in provider:
+        return provider
+    scheme, _, rest = provider.partition("://")
+    place, slash, path = re.split(r"[?#]", rest, maxsplit=1)[0].partition("/")
+    return f"{scheme}://{place.rpartition('@')[2]}{slash}{path}"
+
+
 def _look_up(snapshot: Any, model: str, provider: str | None) -> _Listed | str:
     from genai_prices import __version__
 

@@ -14,7 +14,7 @@ from . import transitions
 from .calls import Calls
 from .digest import digest
 from .errors import SessionError
-from .prices import Priced, price_of
+from .prices import Priced, price_of, public
 from .scopes import Scope, exhausted_by, progress
 from .state import SessionState
 from .stores.family import FamilyStore
@@ -111,7 +111,7 @@ class Session(Calls):
             known = used if tells(usage) else None
             priced = price_of(known, model, self.policy.prices, provider, self._now())
         self.begin_turn(count)
-        values = {"model": model, "provider": provider, **priced.recorded, **used.recorded}
+        values = {"model": model, "provider": public(provider), **priced.recorded, **used.recorded}
         step = partial(transitions.charge_response, cost=priced.cost, tokens=used.total)
         self._event("charge", step, values, shared=step)
         return priced

@@ -220,6 +220,25 @@ def test_charge_says_what_a_response_cost_and_the_record_says_by_which_list(cloc
     assert (third["cost"], third["priced_by"], third["priced_as"]) == (None, None, None)
 
 
+@pytest.mark.parametrize(
+    ("given", "recorded"),
+    [
+        (None, None),
+        ("azure", "azure"),
+        ("https://api.openai.com/v1/", "https://api.openai.com/v1/"),
+        ("https://me:key@models.example:8443/v1?api-key=s#x", "https://models.example:8443/v1"),
+        ("https://a@b@host", "https://host"),
+        ("http://host?key=a/b", "http://host"),
+    ],
+)
+def test_no_key_of_an_endpoint_is_recorded(given: str | None, recorded: str | None, clock: Any) -> None:
+    records = MemorySink()
+    session = Policy().session("s", records=records, clock=clock)
+    session.charge(model="m", usage={"prompt_tokens": 1}, provider=given)
+    session.close()
+    assert [line["provider"] for line in records.records if line["event"] == "charge"] == [recorded]
+
+
 def test_a_cost_limit_holds_for_listed_prices(clock: Any) -> None:
     session = Policy([Budget(max_cost_usd=0.001)]).session("s", clock=clock)
     session.charge(model="gpt-5-mini", usage={"prompt_tokens": 4_000})
