@@ -88,7 +88,10 @@ class Agent:
         self._own = prepared.tools
         self._memory = memory_file(kept.path, self.settings.workspace)
         self._wire = WIRES[chat.wire]
-        self.session = prepared.policy.session(chat.id, store=kept.store, records=records, on_decision=view.decided)
+        scopes = prepared.settings.scope_ids()
+        self.session = prepared.policy.session(
+            chat.id, store=kept.store, records=records, on_decision=view.decided, scopes=scopes
+        )
         self._tools = self._tools_of(self.session)
         self._client: OpenAI | None = None
         view.status = self.status
@@ -111,11 +114,17 @@ class Agent:
 
     def extend(self, amounts: Mapping[str, Any]) -> None:
         """
-        Raise the session's limits by *amounts*; none forgives refused turns and blown growth caps. Logged and recorded.
+        Raise the session's limits by *amounts*, or those of its scopes (`user.max_calls`); none forgives refused turns and
+        blown growth caps. Logged and recorded.
 
         Raises SessionError for what is no limit, or one that the policy does not set.
         """
-        self.session.extend(**amounts)
+        by_scope: dict[str | None, dict[str, Any]] = {} if amounts else {None: {}}
+        for name, amount in amounts.items():
+            scope, _, limit = name.rpartition(".")
+            by_scope.setdefault(scope or None, {})[limit] = amount
+        for scope_or_none, more in by_scope.items():
+            self.session.extend(scope=scope_or_none, **more)
         said = ", ".join(f"{name} by {amount}" for name, amount in amounts.items()) or "refused turns forgiven"
         log.info("limits raised", extra={"session": self.session.id, "amounts": dict(amounts)})
         self.view.say(f"limits raised: {said}; {self.status()}")
@@ -214,7 +223,7 @@ def how_to_go_on(cause: str | None) -> str:
     """
     The option, or the task, that lets a conversation go on which *cause* has ended.
     """
-    guard, _, name = (cause or "").partition(".")
+    *scope, guard, name = f"..{cause or ''}".split(".")[-3:]
     if guard == "loop":
         return '"go on"'
-    return f"--extend {name}=AMOUNT" if guard == "budget" else "--forgive"
+    return f"--extend {'.'.join([*filter(None, scope), name])}=AMOUNT" if guard == "budget" else "--forgive"

@@ -39,6 +39,8 @@ class Settings:
     allow_hosts: tuple[str, ...] = ()
     """Private hosts and networks that may be fetched from."""
     max_iterations: int = MAX_TOOL_ITERATIONS
+    scopes: tuple[str, ...] = ()
+    """Whose the conversation is, `NAME=ID` for each scope of the policy."""
 
     @classmethod
     def kept(cls, settings: Mapping[str, Any], given: Mapping[str, Any]) -> Self:
@@ -49,9 +51,21 @@ class Settings:
         merged = {**settings, **{name: value for name, value in given.items() if value is not None}}
         if not merged.get("model"):
             raise AgentError("name a model with `--model`")
-        for name in ("tools", "allow_hosts"):
+        for name in ("tools", "allow_hosts", "scopes"):
             merged[name] = tuple(merged.get(name) or ())
         return cls(**{name: value for name, value in merged.items() if name in known})
+
+    def scope_ids(self) -> dict[str, str]:
+        """
+        Whose the conversation is, by scope. Raises AgentError where that is not said as `NAME=ID`.
+        """
+        ids = {}
+        for given in self.scopes:
+            name, equals, own = given.partition("=")
+            if not equals:
+                raise AgentError(f"`--scope` takes NAME=ID, such as `user=me`, not `{given}`")
+            ids[name.strip()] = own.strip()
+        return ids
 
     def anywhere(self) -> Self:
         """

@@ -59,6 +59,9 @@ def run(
         typer.Option(metavar="LIMIT=AMOUNT", help="Raise a limit by so much: max_calls=20, max_cost_usd=0.5, ..."),
     ] = None,
     forgive: Annotated[bool, typer.Option("--forgive", help="Forgive refused turns and blown growth caps.")] = False,  # noqa: FBT002
+    scope: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=ID", help="Whose it is, for a scope of the policy: user=me.")
+    ] = None,
     max_iterations: Annotated[
         int | None, typer.Option(min=1, help="Turns with calls until the answer is asked for (20).")
     ] = None,
@@ -89,6 +92,7 @@ def run(
         "search": search,
         "allow_hosts": allow_host or None,
         "max_iterations": max_iterations,
+        "scopes": scope or None,
     }
     _check(given, task=task, resume=resume, listed=listed, raised=bool(amounts) or forgive)
     file = conversation or state_file()

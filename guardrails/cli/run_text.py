@@ -43,7 +43,8 @@ def parsed_amounts(given: Sequence[str]) -> dict[str, Any]:
     amounts: dict[str, Any] = {}
     for part in ",".join(given).split(",") if given else ():
         name, equals, text = (piece.strip() for piece in part.partition("="))
-        known = Budget.aliases.get(name, name)
+        limit = name.rpartition(".")[2]
+        known = Budget.aliases.get(limit, limit)
         if not equals:
             raise typer.BadParameter(f"`--extend` takes LIMIT=AMOUNT, not `{part}`: {_LIMITS}")
         if name in amounts:
@@ -53,7 +54,7 @@ def parsed_amounts(given: Sequence[str]) -> dict[str, Any]:
                 amounts[name] = duration_ms(float(text) if text.replace(".", "", 1).isdigit() else text) / 1000
             else:
                 amounts[name] = float(text) if known == "max_cost_usd" else int(text)
-            internal({name: amounts[name]})
+            internal({limit: amounts[name]})
         except (SessionError, ValueError) as error:
             said = str(error) if isinstance(error, SessionError) else f"`{name}` takes an amount, not `{text}`"
             raise typer.BadParameter(f"`--extend`: {said}") from None
