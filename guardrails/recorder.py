@@ -137,7 +137,8 @@ def _light(decision: Decision) -> Decision:
 
 
 def _light_outcome(outcome: Outcome) -> Outcome:
-    if outcome.error_type is outcome.http_status is outcome.retry_after_ms is outcome.cost is outcome.tokens is None:
+    worked = outcome.error_type is None and outcome.http_status is None and outcome.retry_after_ms is None
+    if worked and outcome.cost is None and outcome.tokens is None:
         return _SUCCESS
     return Outcome(
         None,
