@@ -1,0 +1,206 @@
+"""
+Tools of real MCP servers, well-behaved and not, through a session and a registry.
+"""
+
+import asyncio
+import json
+import sys
+import time
+
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrails import Policy, Registry, Tool
+from guardrails.mcp import McpServer, McpTools
+from guardrails.session import Session
+
+
+pytest.importorskip("mcp")
+SCRIPT = str(Path(__file__).with_name("server_that_misbehaves.py"))
+Work = Callable[[McpTools, Session], Coroutine[Any, Any, None]]
+
+
+def server(name: str = "s", *args: str, timeout: float = 20.0) -> McpServer:
+    return McpServer(name=name, command=sys.executable, args=(SCRIPT, *args), timeout=timeout)
+
+
+def run(servers: list[McpServer], work: Work) -> None:
+    async def whole() -> None:
+        async with McpTools(servers) as tools:
+            policy = Policy.load("default", tools=tools.registry.tools)
+            await work(tools, policy.session("s"))
+
+    asyncio.run(whole())
+
+
+async def said(tools: McpTools, session: Session, name: str, /, **arguments: Any) -> dict[str, Any]:
+    read: dict[str, Any] = json.loads((await session.acall(name, arguments, tools.registry.aexecute)).to_json())
+    return read
+
+
+def test_d5_tools_are_offered_as_server_and_tool_with_their_schemas_and_annotations() -> None:
+    async def work(tools: McpTools, session: Session) -> None:
+        assert list(tools.registry) == ["s__add", "s__drop_table", "s__learn", "s__search"]
+        search = tools.registry.entries["s__search"].tool
+        assert (search.read_only, search.idempotent, search.description) == (True, True, "Find things.")
+        # What may destroy is not read-only, whatever else its server says.
+        assert tools.registry.entries["s__drop_table"].tool.read_only is False
+        assert tools.registry.schemas()[3]["function"]["parameters"]["required"] == ["query"]
+        assert (await said(tools, session, "s__search", query="a"))["result"] == "found a"
+        assert (await said(tools, session, "s__add", a=1, b=2))["result"] == 3
+        assert (await said(tools, session, "s__drop_table", name="t"))["result"] == "t"
+        assert tools.problems == {}
+
+    run([server()], work)
+
+
+def test_arguments_are_checked_before_the_server_sees_them() -> None:
+    async def work(tools: McpTools, session: Session) -> None:
+        read = await said(tools, session, "s__add", a="one")
+        assert read["status"] == "validation_error"
+        assert {error["field"] for error in read["errors"]} == {"a", "b"}
+
+    run([server()], work)
+
+
+def test_a_tool_that_fails_is_an_error_envelope() -> None:
+    async def work(tools: McpTools, session: Session) -> None:
+        assert (await said(tools, session, "s__search", query="fail"))["status"] == "error"
+
+    run([server()], work)
+
+
+def test_a_server_that_dies_is_an_error_envelope_and_is_started_again_for_the_next_call() -> None:
+    async def work(tools: McpTools, session: Session) -> None:
+        read = await said(tools, session, "s__search", query="die")
+        assert (read["error_type"], read["retryable"]) == ("connection", True)
+        assert (await said(tools, session, "s__search", query="b"))["result"] == "found b"
+
+    run([server()], work)
+
+
+def test_a_server_that_hangs_costs_its_timeout_and_no_more() -> None:
+    async def work(tools: McpTools, session: Session) -> None:
+        assert (await said(tools, session, "s__search", query="hang"))["error_type"] == "timeout"
+
+    run([server(timeout=1.0)], work)
+
+
+def test_ten_megabytes_are_truncated_and_more_than_a_line_may_hold_ends_the_connection() -> None:
+    async def work(tools: McpTools, session: Session) -> None:
+        read = await said(tools, session, "s__search", query="big")
+        assert read["is_complete"] is False
+        assert len(read["result"]) < 66_000
+        assert (await said(tools, session, "s__search", query="flood"))["error_type"] == "connection"
+        assert (await said(tools, session, "s__search", query="c"))["result"] == "found c"
+
+    run([server()], work)
+
+
+def test_what_is_no_message_is_passed_over() -> None:
+    async def work(tools: McpTools, session: Session) -> None:
+        assert (await said(tools, session, "s__search", query="noise"))["result"] == "found noise"
+
+    run([server()], work)
+
+
+def test_tools_come_and_go_while_a_server_runs() -> None:
+    async def work(tools: McpTools, session: Session) -> None:
+        assert (await said(tools, session, "s__learn"))["result"] == "learnt"
+        async with asyncio.timeout(10):
+            while "s__new" not in tools.registry:  # noqa: ASYNC110  the registry tells nobody
+                await asyncio.sleep(0.01)
+        assert "s__add" not in tools.registry
+
+    run([server()], work)
+
+
+def test_servers_that_cannot_be_reached_leave_the_others_alone() -> None:
+    servers = [
+        server(),
+        McpServer(name="missing", command="/no/such/program"),
+        McpServer(name="mute", command=sys.executable, args=("-c", "import time; time.sleep(60)"), connect_timeout=0.5),
+        McpServer(name="over", command=sys.executable, args=("-c", "print('no server')")),
+        McpServer(name="closed", url="http://127.0.0.1:9/mcp", connect_timeout=5),
+    ]
+
+    async def work(tools: McpTools, session: Session) -> None:
+        assert set(tools.problems) == {"missing", "mute", "over", "closed"}
+        assert "not ready after 0.5 s" in tools.problems["mute"]
+        assert (await said(tools, session, "s__search", query="a"))["result"] == "found a"
+
+    run(servers, work)
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="no /proc here")
+def test_leaving_ends_a_server_that_ignores_sigterm_and_what_it_has_forked() -> None:
+    started: list[int] = []
+
+    async def work(tools: McpTools, session: Session) -> None:
+        found = await asyncio.create_subprocess_exec(
+            "pgrep", "-f", f"{SCRIPT} stubborn", stdout=asyncio.subprocess.PIPE
+        )
+        started.extend(map(int, (await found.communicate())[0].split()))
+        assert len(started) == 2
+
+    run([server("s", "stubborn")], work)
+    deadline = time.monotonic() + 10
+    while any(map(alive, started)):
+        # They were killed; the system may take a moment.
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def alive(process: int) -> bool:
+    """
+    Whether it runs; a zombie, whose parent has not asked after it, does not.
+    """
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_a_name_that_an_agent_has_registered_stays_its_own() -> None:
+    async def whole() -> None:
+        registry = Registry()
+        registry.add(Tool(name="s__add"), lambda *_: "mine")
+        async with McpTools([server()], registry) as tools:
+            assert await tools.registry.aexecute("s__add", {}) == "mine"
+            assert "s__search" in registry
+        assert list(registry) == ["s__add"]
+
+    asyncio.run(whole())
+
+
+def test_a_repeat_is_refused_before_it_reaches_the_server() -> None:
+    async def whole() -> None:
+        async with McpTools([server()]) as tools:
+            session = Policy.load("strict", tools=tools.registry.tools).session("s")
+            assert (await said(tools, session, "s__search", query="a"))["status"] == "success"
+            assert (await said(tools, session, "s__search", query="a"))["status"] == "duplicate_call_blocked"
+
+    asyncio.run(whole())
+
+
+def test_calls_at_once_get_each_their_own_answer() -> None:
+    async def work(tools: McpTools, session: Session) -> None:
+        read = await asyncio.gather(*(said(tools, session, "s__search", query=f"q{n}") for n in range(30)))
+        assert [one["result"] for one in read] == [f"found q{n}" for n in range(30)]
+
+    run([server()], work)
+
+
+def test_a_cancelled_call_leaves_the_connection_as_it_was() -> None:
+    async def work(tools: McpTools, session: Session) -> None:
+        task = asyncio.create_task(said(tools, session, "s__search", query="hang"))
+        await asyncio.sleep(0.05)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        assert task.cancelled()
+        assert (await said(tools, session, "s__add", a=1, b=1))["result"] == 2
+
+    run([server()], work)
