@@ -26,6 +26,8 @@ ANY: Final = "*"
 _MERGED: Final = 5
 """A single dash and more letters than four is one flag, as find and java have them."""
 _PROGRAM_FOLDERS: Final = frozenset({"/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"})
+_LONG: Final = {"-r": "--recursive", "-f": "--force"}
+"""What these two mean to every program that has them both."""
 _GLOB: Final = frozenset("*?[")
 _ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=")
 
@@ -129,10 +131,12 @@ def _parts(words: Sequence[str]) -> tuple[set[str], list[str]]:
         else:
             name = text.partition("=")[0].lower()
             flags.add(name)
+            flags.update(short for short, long in _LONG.items() if len(name) > 4 and long.startswith(name))
             if not name.startswith("--"):
                 flags.update(f"-{letter}" for letter in name[1:])
             if "=" in text:
                 operands.append(text.partition("=")[2])
+    flags.update(long for short, long in _LONG.items() if short in flags)
     return flags, operands
 
 

@@ -1,0 +1,108 @@
+"""
+The pages of the guards, of the built-in tools and the threat model, run as they stand.
+"""
+
+import dataclasses
+import re
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrails import Policy, PolicyError
+from guardrails.builtin import DECLARED
+from guardrails.guards import GUARDS
+from guardrails.guards.base import Guard
+from guardrails.guards.tool_budget import ToolBudget
+
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = [*sorted((DOCS / "guards").glob("*.md")), DOCS / "builtin-tools.md", DOCS / "threat-model.md"]
+BLOCK = re.compile(r"^## ([^\n]*)$|^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+ELSEWHERE = {"loops"}
+"""Guards whose page is another's."""
+
+
+def blocks(page: Path) -> list[tuple[str, str, str]]:
+    """
+    (section, language, text) of each block of a page.
+    """
+    section, found = "", []
+    for heading, language, text in BLOCK.findall(page.read_text()):
+        if heading:
+            section = heading
+        else:
+            found.append((section, language, text))
+    return found
+
+
+def told(section: str, language: str, text: str, capsys: pytest.CaptureFixture[str]) -> str | None:
+    """
+    What a block gives: what its code prints, the mistakes of a policy.
+    """
+    if language == "python":
+        exec(compile(text, "page", "exec"), {})  # noqa: S102
+        return capsys.readouterr().out
+    if language == "yaml":
+        Path("policy.yaml").write_text(text)
+        if section != "Bad input":
+            Policy.load("policy.yaml")
+            return None
+        with pytest.raises(PolicyError) as mistakes:
+            Policy.load("policy.yaml")
+        return str(mistakes.value)
+    return None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_says_what_happens(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    before: str | None = None
+    assert page.stem == "README" or blocks(page)
+    for section, language, text in blocks(page):
+        if language == "text":
+            assert before is not None
+            assert before.rstrip() == text.rstrip()
+        before = told(section, language, text, capsys)
+
+
+def shown(field: "dataclasses.Field[Any]") -> str:
+    default = field.default
+    if default is None:
+        return "none"
+    if isinstance(default, bool):
+        return f"`{str(default).lower()}`"
+    return "`[]`" if default == () else f"`{default:g}`" if isinstance(default, float) else f"`{default}`"
+
+
+@pytest.mark.parametrize("guard", [guard for guard in GUARDS if guard.name not in ELSEWHERE], ids=lambda g: g.name)
+def test_every_guard_has_a_page_with_its_settings_defaults_and_codes(guard: type[Guard]) -> None:
+    text = (DOCS / "guards" / f"{guard.name}.md").read_text()
+    for field in dataclasses.fields(guard):
+        if field.name != "mode":
+            assert f"| `{field.name}` | {shown(field)} |" in text
+    for code in guard.codes or {}:
+        assert f"`{code}`" in text, code
+    sections = {section for section, _, _ in blocks(DOCS / "guards" / f"{guard.name}.md")}
+    assert {"YAML", "Code", "Bad input"} <= sections
+    assert "## What it cannot do" in text
+    assert f"({guard.name}.md)" in (DOCS / "guards" / "README.md").read_text()
+
+
+def test_the_codes_of_a_tools_own_budget_are_told() -> None:
+    assert {code.partition(".")[0] for code in ToolBudget.codes or {}} == {"tools"}
+    assert "`tools.budget.max_calls`" in (DOCS / "guards/budget.md").read_text()
+
+
+def test_every_built_in_tool_is_told_of() -> None:
+    text = (DOCS / "builtin-tools.md").read_text()
+    assert all(f"| `{name}(" in text for name in DECLARED)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", page.read_text()):
+        assert (page.parent / target).exists(), target
