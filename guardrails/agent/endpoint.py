@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ..prices import public
 from .settings import AgentError
 
 
@@ -31,7 +32,8 @@ def client_of(base_url: str | None) -> Iterator["OpenAI"]:
             yield client
     except openai.APIConnectionError as error:
         cause = error.__cause__ or error
-        raise AgentError(f"the endpoint `{base_url or client.base_url}` cannot be reached: {cause}") from error
+        asked = public(base_url or str(client.base_url))
+        raise AgentError(f"the endpoint `{asked}` cannot be reached: {cause}") from error
     except openai.APIStatusError as error:
         raise AgentError(f"the endpoint refused (HTTP {error.status_code}): {error.message}") from error
     except openai.OpenAIError as error:
