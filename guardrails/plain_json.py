@@ -22,10 +22,17 @@ import orjson
 
 MAX_DEPTH: Final = 200
 """Below orjson's 254 and Python's 1,000."""
-OPTIONS: Final = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
-"""How orjson writes such values."""
 _MAX_INT_BITS: Final = 14_280
 """About 4,299 digits: Python refuses to print more than 4,300 (`sys.int_info.default_max_str_digits`)."""
+
+
+def options() -> int:
+    """
+    How orjson writes such values.
+
+    It imports numpy (0.1 s) where it is to look for numpy's types; where nobody has imported it, there are none.
+    """
+    return orjson.OPT_NON_STR_KEYS | (orjson.OPT_SERIALIZE_NUMPY if "numpy" in sys.modules else 0)
 
 
 def to_json(value: Any) -> bytes:
@@ -33,7 +40,7 @@ def to_json(value: Any) -> bytes:
     *value* as JSON.
     """
     try:
-        return orjson.dumps(value, simpler, OPTIONS)
+        return orjson.dumps(value, simpler, options())
     except (TypeError, ValueError, RecursionError):
         return json.dumps(plain(value), separators=(",", ":")).encode()
 
@@ -88,7 +95,7 @@ def _inside(value: Any) -> Any:
         return simpler(value)
 
     try:
-        return orjson.loads(orjson.dumps(value, option=OPTIONS))
+        return orjson.loads(orjson.dumps(value, option=options()))
     except (TypeError, ValueError):
         return simpler(value)
 

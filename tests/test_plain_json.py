@@ -2,6 +2,8 @@ import collections
 import dataclasses
 import io
 import json
+import subprocess
+import sys
 import threading
 
 from typing import Any
@@ -105,3 +107,15 @@ def test_a_copy_is_bounded_where_that_is_asked(value: object, most: int) -> None
 def test_a_copy_that_fits_its_bound_is_whole() -> None:
     value = {"a": [1, b"", {"b": 2}], "c": Trip("Nara")}
     assert plain(value, count(plain(value))) == plain(value)
+
+
+def test_a_value_that_json_does_not_know_imports_no_numpy() -> None:
+    """
+    orjson would, in the middle of the first call with such a value.
+    """
+    code = (
+        "import sys; from guardrails.plain_json import plain, to_json; from guardrails.sinks.line import to_line; "
+        "plain({'a': [object()]}); to_json({1: object()}); to_line({'a': object()}); print('numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"

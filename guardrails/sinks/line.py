@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from ..plain_json import OPTIONS, name_of, simpler, to_json
+from ..plain_json import name_of, options, simpler, to_json
 from .base import Record
 from .erase import PAYLOADS, Erased, ErasePath, erase_paths, leads_to
 from .repeats import has_messages, repeatable, without_repeats
@@ -51,7 +51,7 @@ def to_line(record: Record, withheld: frozenset[str] = frozenset(), paths: tuple
         shown = {**shown, "erased": [*shown.get("erased", ()), *dict.fromkeys(where for where, _ in erased)]}
 
     try:
-        line = orjson.dumps(shown, simpler, OPTIONS | orjson.OPT_APPEND_NEWLINE)
+        line = orjson.dumps(shown, simpler, options() | orjson.OPT_APPEND_NEWLINE)
     except (TypeError, ValueError, RecursionError):
         pairs = (json.dumps(str(key)).encode() + b":" + to_json(value) for key, value in shown.items())
         line = b"{" + b",".join(pairs) + b"}\n"
