@@ -51,29 +51,44 @@ _ENTRY = struct.Struct("<IqqqiBBB")
 _totals = attrgetter(*TOTALS)
 _STATUS: Final = {status: place for place, status in enumerate(STATUSES)}
 _ERROR: Final[dict[str | None, int]] = {None: 0, **{kind: place for place, kind in enumerate(ERROR_TYPES, 1)}}
+_OVER: Final = frozenset({"ok", "error"})
 _FITS: Final = (-(2**63), 2**64)
 """Counters outside of it are written as text: orjson has no larger numbers."""
 _MAX_WAIT: Final = 2**31 - 1
 _MAX_RETRIES: Final = 63
 
 
-def pack(state: SessionState, settled: dict[int, bytes] | None = None) -> bytes:
-    """
-    *state* as bytes; `unpack` gives an equal state.
+_Like = tuple[int, int | None]
+"""The `seq` of an entry of the window, -1 where none is alike, and milliseconds."""
 
-    *settled*, where given, keeps what calls that are over become, by `seq`, from one time to the next: they do not
-    change any more, and writing them anew is most of the work.
+
+class Memo:
     """
+    What a state's calls that are over were packed as, from one time to the next: they do not change any more, and
+    writing them anew is most of the work.
+    """
+
+    __slots__ = ("calls", "likes", "trail")
+
+    def __init__(self) -> None:
+        self.calls: dict[int, bytes] = {}
+        self.trail: list[Settled] = []
+        self.likes: list[_Like] = []
+
+
+def pack(state: SessionState, memo: Memo | None = None) -> bytes:
+    """
+    *state* as bytes; `unpack` gives an equal state. *memo* is what was kept of the same state before.
+    """
+    memo = memo or Memo()
     names: dict[str, int] = {}
     tools = [names.setdefault(entry.tool, len(names)) for entry in state.window]
-    if settled is None:
-        window = b"".join([_entry(entry) for entry in state.window])
-    else:
-        window = b"".join([settled.get(entry.seq) or _kept(entry, settled) for entry in state.window])
-        if len(settled) > 2 * len(tools):
-            for seq in settled.keys() - {entry.seq for entry in state.window}:
-                del settled[seq]
-    trail = _trail(state, names)
+    calls = memo.calls
+    window = b"".join([calls.get(entry.seq) or _kept(entry, calls) for entry in state.window])
+    if len(calls) > 2 * len(tools):
+        for seq in calls.keys() - {entry.seq for entry in state.window}:
+            del calls[seq]
+    trail = _trail(state, names, memo)
     rest: dict[str, Any] = {"t": _totals(state), "s": state.streak_tool}
     for key, value in (
         ("m", {key: value if _FITS[0] <= value < _FITS[1] else str(value) for key, value in state.meters.items()}),
@@ -115,39 +130,49 @@ def _kept(entry: Entry, settled: dict[int, bytes]) -> bytes:
     return packed
 
 
-def _trail(state: SessionState, names: dict[str, int]) -> list[int | None]:
+def _trail(state: SessionState, names: dict[str, int], memo: Memo) -> list[int | None]:
     """
-    The calls that are over as numbers: each the place of its like in the window and how long it took, or all of it.
+    The calls that are over as numbers: each the `seq` of its like in the window and how long it took, or all of it.
     """
-    window, made, place = state.window, list[int | None](), -1
-    end = len(window) - 1
-    places: dict[tuple[str, int | None, str | None], int] | None = None
-    for tool, sig, error, ended_ms in state.trail:
-        # Calls mostly end in the order in which they began.
-        place = place + 1 if place < end else 0
-        entry = window[place] if window else None
-        if entry is None or entry.sig != sig or entry.tool != tool or entry.error_type != error:
-            if places is None and not any(like.sig == sig for like in window):
-                # Mostly the first, which the window has forgotten.
-                found = None
-            else:
-                places = places or {(like.tool, like.sig, like.error_type): at for at, like in enumerate(window)}
-                found = places.get((tool, sig, error))
-            if found is None:
-                made += (-1, names.setdefault(tool, len(names)), sig, _ERROR[error], ended_ms)
-                place -= 1
-                continue
-            entry, place = window[found], found
-        made += (place, None if ended_ms is None else ended_ms - entry.at_ms)
+    trail, window = state.trail, state.window
+    if trail != memo.trail:
+        memo.likes, memo.trail = _likes(trail, window, memo), trail.copy()
+    first = window[0].seq if window else NEVER
+    made: list[int | None] = []
+    for like, (tool, sig, error, ended_ms) in zip(memo.likes, trail, strict=True):
+        if like[0] >= first:
+            made += like
+        else:
+            made += (-1, names.setdefault(tool, len(names)), sig, _ERROR[error], ended_ms)
     return made
+
+
+def _likes(trail: list[Settled], window: list[Entry], memo: Memo) -> list[_Like]:
+    older = len(trail) - 1
+    if older > 0 and memo.trail[-older:] == trail[:older]:
+        # One more, as nearly always: the others are what they were.
+        return [*memo.likes[-older:], _like(trail[older], reversed(window))]
+    alike: dict[tuple[str, int | None, str | None], Entry] = {}
+    alike.update(((entry.tool, entry.sig, entry.error_type), entry) for entry in window if entry.status in _OVER)
+    return [_like(settled, filter(None, [alike.get(settled[:3])])) for settled in trail]
+
+
+def _like(settled: Settled, entries: Iterable[Entry]) -> _Like:
+    tool, sig, error, ended_ms = settled
+    for entry in entries:
+        # One that still runs may yet end in another way.
+        if entry.sig == sig and entry.tool == tool and entry.error_type == error and entry.status in _OVER:
+            return entry.seq, None if ended_ms is None else ended_ms - entry.at_ms
+    return -1, None
 
 
 def _settled(packed: Iterable[int | None], window: list[Entry], names: list[str]) -> list[Settled]:
     numbers: Iterator[Any] = iter(packed)
     made = []
-    for place in numbers:
-        if place >= 0:
-            entry, took = window[place], next(numbers)
+    by_seq = {entry.seq: entry for entry in window}
+    for seq in numbers:
+        if seq >= 0:
+            entry, took = by_seq[seq], next(numbers)
             ended_ms = None if took is None else entry.at_ms + took
             made.append(Settled(entry.tool, entry.sig, entry.error_type, ended_ms))
         else:

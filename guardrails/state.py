@@ -1,8 +1,8 @@
 """
 The state of a session: the only thing that guards look at, and everything that changes it.
 
-Rule 1: every transition lives in this file. Rule 2: a transition is a pure function of the state and its arguments;
-the store runs it atomically and may run it again on a fresh copy.
+Rule 1: every transition lives in this file, those of scopes in `scope_state`. Rule 2: a transition is a pure function
+of the state and its arguments; the store runs it atomically and may run it again on a fresh copy.
 """
 
 from collections.abc import Sequence

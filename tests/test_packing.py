@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.errors import SessionError
-from guardrails.packing import pack, unpack
+from guardrails.packing import Memo, pack, unpack
 from guardrails.signature import low64, sign
 from guardrails.state import (
     SessionState,
@@ -101,6 +101,28 @@ def test_what_is_unpacked_equals_what_was_packed(story: list[tuple[Any, ...]]) -
     for step in story:
         take(state, step)
     assert unpack(pack(state)) == state
+
+
+@given(st.lists(steps, max_size=60))
+def test_what_is_packed_after_each_step_with_what_was_kept_of_the_last_is_the_same_state(
+    story: list[tuple[Any, ...]],
+) -> None:
+    state, memo = SessionState(), Memo()
+    touch(state, NOW)
+    for step in story:
+        take(state, step)
+        again = unpack(pack(state, memo))
+        assert again == state
+        assert unpack(pack(state)) == state
+
+
+def test_a_call_that_still_runs_is_no_like_of_one_that_is_over() -> None:
+    state, memo = SessionState(), Memo()
+    first, second = admitted(state, call("t", 1, "a")), admitted(state, call("t", 1, "b"))
+    settle(state, first, Outcome(1), 1)
+    pack(state, memo)
+    settle(state, second, Outcome(None, "timeout"), 1)
+    assert unpack(pack(state, memo)).trail == state.trail
 
 
 def test_an_open_admission_is_still_the_one_of_its_window_entry_after_unpacking() -> None:

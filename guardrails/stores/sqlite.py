@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from ..errors import SessionError, StoreError
-from ..packing import pack, unpack
+from ..packing import Memo, pack, unpack
 from ..session_id import SCOPES
 from ..state import SessionState
 from ..units import duration_ms
@@ -39,13 +39,13 @@ class _Held:
     A state, and what the file said when it was that.
     """
 
-    __slots__ = ("packed", "row", "settled", "state")
+    __slots__ = ("memo", "packed", "row", "state")
 
     def __init__(self, row: int | None, packed: bytes, state: SessionState) -> None:
         self.row = row
         self.packed = packed
         self.state = state
-        self.settled: dict[int, bytes] = {}
+        self.memo = Memo()
 
 
 class SqliteStore:
@@ -127,7 +127,7 @@ class SqliteStore:
             taken = [self._take(key) for key in keys]
             result = step([held.state for held in taken])
             for key, held in zip(keys, taken, strict=True):
-                packed = pack(held.state, held.settled)
+                packed = pack(held.state, held.memo)
                 if held.row is None:
                     held.row = execute(_INSERT, (packed, self._now(), key)).lastrowid
                 elif packed != held.packed:
