@@ -75,7 +75,7 @@ class Plan:
     deny_on_error: bool
     enforced: tuple[str, ...]
     """Names of the guards that do something for it."""
-    locates: tuple[Callable[..., Any], ...]
+    locates: tuple[tuple[str, Callable[..., Any]], ...]
     """What names the paths whose real places are to be looked up before it is decided."""
 
 
@@ -205,7 +205,7 @@ class Chain:
             known=None if self.known is None else name in self.known,
             deny_on_error=on_error == "deny",
             enforced=tuple(dict.fromkeys(g.name for g, enforced in present if enforced and _acts(g))),
-            locates=tuple(g.paths for g, _ in present if overrides(g, "paths")),
+            locates=tuple((g.name, g.paths) for g, _ in present if overrides(g, "paths")),
         )
 
     def _ruled(self, name: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]], Mode | None, str]:

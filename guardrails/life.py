@@ -209,7 +209,16 @@ def _overdue(state: SessionState, now_ms: int) -> list[object]:
 
 def _call(record: Record) -> ToolCall:
     problems = tuple(Problem(*problem) for problem in record["problems"])
-    return ToolCall(record["tool"], record.get("arguments"), record["id"], None, record["sig"], problems)
+    places = record.get("places")
+    return ToolCall(
+        record["tool"],
+        record.get("arguments"),
+        record["id"],
+        None,
+        record["sig"],
+        problems,
+        places=None if places is None else {guard: tuple(answers) for guard, answers in places.items()},
+    )
 
 
 def _prepared(record: Record) -> Prepared:

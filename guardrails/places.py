@@ -4,24 +4,42 @@ Where paths really are: the fact that guards over paths decide by.
 
 import os
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from .logs import log
+from .path_text import within
 from .tool import Tool
 from .types import ToolCall
 
 
-def places_of(
-    asked: Iterable[Callable[[ToolCall, Tool], tuple[str, ...]]], call: ToolCall, tool: Tool
-) -> dict[str, str]:
+Asks = Callable[[ToolCall, Tool], Iterable[tuple[str, Sequence[str]]]]
+
+
+def places_of(asked: Iterable[tuple[str, Asks]], call: ToolCall, tool: Tool) -> dict[str, tuple[bool, ...]]:
     """
-    The real place of each path that *asked* name for *call*, absolute, symbolic links followed; what does not exist yet is
-    where its nearest folder that does would have it. What cannot be looked up is left out.
+    Whether each path that a guard asks about is in one of the folders it names, by the guard's name. What cannot be
+    looked up is not. A guard that fails to say what it asks gets no answers.
     """
-    found: dict[str, str] = {}
-    for paths in asked:
+    found: dict[str, tuple[bool, ...]] = {}
+    for name, paths in asked:
         try:
-            found |= {path: os.path.realpath(path) for path in paths(call, tool)}
-        except (OSError, ValueError) as error:
-            log.error("a path could not be looked up: %r", error)
+            found[name] = tuple(is_in(path, folders) for path, folders in paths(call, tool))
+        except Exception as error:  # noqa: BLE001  a person's own guard may raise anything
+            log.error("guard `%s` failed to name its paths: %r", name, error)
     return found
+
+
+def is_in(path: str, folders: Iterable[str]) -> bool:
+    """
+    Whether *path* is one of *folders* or below one, by its text and by where it leads: some tools shorten `link/..` before
+    they open a file, some do not. What does not exist yet is where its nearest folder that does would have it.
+    """
+    try:
+        real = os.path.realpath(path)
+        for folder in folders:
+            base = os.path.realpath(folder)
+            if within(real, base) and (within(path, folder) or within(path, base)):
+                return True
+    except (OSError, ValueError) as error:
+        log.error("a path could not be looked up: %r", error)
+    return False

@@ -60,6 +60,7 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
         "near_sig": None if call.canonical is None else near(call.tool, call.canonical),
         "arguments": orjson.Fragment(arguments),
         "problems": [list(problem) for problem in call.problems],
+        **({"places": call.places} if call.places else {}),
         "decision": said,
         "code": decision.code,
         "denials": [[denial.code, denial.ends_session, denial.strike] for denial in decision.denials],

@@ -89,8 +89,9 @@ class ToolCall:
     """The arguments in canonical form, JSON; None where they cannot be signed."""
     asked: Any = None
     """The arguments for the echo to the model: the tool may change those that it is given. None: as they are."""
-    places: Mapping[str, str] | None = None
-    """Where the paths that guards asked for really are, symbolic links followed; None: nobody looked."""
+    places: Mapping[str, tuple[bool, ...]] | None = None
+    """Whether each path that a guard asked about really is where it must be, symbolic links followed, by the guard's name;
+    None: nobody looked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -100,9 +100,10 @@ class Guard:
         """
         return True
 
-    def paths(self, call: ToolCall, tool: Tool) -> tuple[str, ...]:
+    def paths(self, call: ToolCall, tool: Tool) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """
-        Paths whose real places `check` wants to find in `call.places`; what looks them up stands outside the core.
+        (path, folders) of each path that `check` wants to know of whether it really is in one of the folders; the answers
+        are in `call.places` under this guard's name, in this order. What looks them up stands outside the core.
         """
         return ()
 

@@ -38,43 +38,43 @@ class Workspace(Guard):
     def applies(self, tool: Tool) -> bool:
         return bool(tool.paths)
 
-    def paths(self, call: ToolCall, tool: Tool) -> tuple[str, ...]:
-        found = [self.root, *self.also]
+    def paths(self, call: ToolCall, tool: Tool) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        found: list[tuple[str, tuple[str, ...]]] = []
         # What is no path, or too many, is for `check` to say.
         with suppress(TooManyError):
             for value in _values(call, tool):
                 with suppress(BadPathError):
-                    found += [joined(self.root, reading) for reading in readings(path_of(value))]
+                    found += [(joined(self.root, reading), self._folders) for reading in readings(path_of(value))]
         return tuple(found)
 
+    @property
+    def _folders(self) -> tuple[str, ...]:
+        return (self.root, *self.also)
+
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
+        places = None if call.places is None else iter(call.places.get(self.name, ()))
         try:
             for value in _values(call, facts.tool):
                 try:
                     path = path_of(value)
                 except BadPathError as error:
                     return _no_path(value, str(error))
-                if not all(self._holds(joined(self.root, reading), call) for reading in readings(path)):
-                    return self._outside(path)
+                for reading in readings(path):
+                    inside = self._reads_inside(reading) if places is None else next(places, False)
+                    if not inside:
+                        return self._outside(path)
         except TooManyError as error:
             return _no_path("", f"there are {error}")
-        return None
+        # Recorded without its arguments: only where its paths led is known.
+        return self._outside("a path") if places is not None and not all(places) else None
 
-    def _holds(self, path: str, call: ToolCall) -> bool:
-        places = call.places
-        if places is None:
-            # Recorded calls: no file system to ask. Where an absolute path lies seen from a relative root nobody knows.
-            unknown = is_absolute(path) and not is_absolute(self.root)
-            return unknown or any(within(path, root) for root in (self.root, *self.also))
-        real = places.get(path)
-        if real is None:
-            return False
-        for root in (self.root, *self.also):
-            base = places.get(root, root)
-            # By its text and by where it leads: some tools shorten `link/..` before they open a file, some do not.
-            if within(real, base) and (within(path, root) or within(path, base)):
-                return True
-        return False
+    def _reads_inside(self, path: str) -> bool:
+        """
+        By its text alone, where there is no file system to ask. Where an absolute path lies as seen from a relative root
+        nobody knows.
+        """
+        unknown = is_absolute(path) and not is_absolute(self.root)
+        return unknown or any(within(joined(self.root, path), folder) for folder in self._folders)
 
     def _outside(self, path: str) -> Denial:
         shown = path[:_SHOWN]

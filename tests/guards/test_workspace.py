@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from guardrails import Envelope, Policy, Tool, Workspace
+from guardrails import Envelope, Guard, JsonLines, Policy, Tool, Workspace, by_session, guard, read
 from guardrails.guards.base import Facts
+from guardrails.replay import replay
 from guardrails.state import SessionState
 from guardrails.types import Denial, ToolCall
 
@@ -208,3 +209,37 @@ def test_tools_without_declared_paths_are_none_of_its_business() -> None:
     plain = Tool(name="plain")
     covered = Policy([Workspace()], tools=[READ, plain]).coverage([READ, plain])
     assert [each.guards for each in covered] == [("workspace",), ()]
+
+
+@pytest.mark.parametrize("arguments", ["full", "hash"])
+def test_a_recorded_session_replays_as_it_was_decided_whatever_became_of_the_links(
+    root: Path, tmp_path: Path, arguments: Any
+) -> None:
+    policy = Policy([Workspace(root=str(root))], tools=[READ])
+    sink = JsonLines(tmp_path / "calls.jsonl", arguments=arguments)
+    with policy.session("s", records=sink) as session:
+        for path in ("src/app.py", "out/secret", "in/app.py"):
+            session.call("read", {"path": path}, lambda *_: "read")
+    sink.close()
+    (root / "out").unlink()
+    (root / "in").unlink()
+    (root / "in").symlink_to("/")
+    [records] = by_session(read(tmp_path / "calls.jsonl")).values()
+    replayed = [each.decision.code for each in replay(policy.chain, records)]
+    assert replayed == [None, "workspace.root", None]
+
+
+def test_a_guard_of_ones_own_may_ask_where_paths_lead(root: Path) -> None:
+    @guard
+    class Drafts(Guard):
+        def paths(self, call: ToolCall, tool: Tool) -> tuple[tuple[str, tuple[str, ...]], ...]:
+            return ((str(root / call.arguments["path"]), (str(root / "src"),)),)
+
+        def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Denial | None:
+            inside = (call.places or {})["drafts"][0]
+            return None if inside else Denial(code="drafts.path", message="no draft")
+
+    with Policy([Drafts()]).session("s") as session:
+        assert session.call("x", {"path": "src/app.py"}, lambda *_: "").ok
+        assert session.call("x", {"path": "file_out"}, lambda *_: "").code == "drafts.path"
+        assert session.call("x", {"other": "in"}, lambda *_: "").code == "drafts.error"
