@@ -69,8 +69,7 @@ def prepare(settings: Settings) -> Prepared:
     """
     Load the policy and the tools. Raises PolicyError or AgentError with all that is wrong.
     """
-    policy = Policy.load(settings.policy)
-    return Prepared(settings, policy, replaced([load_tools(file) for file in settings.tools]))
+    return Prepared(settings, Policy.load(settings.policy), tuple(load_tools(file) for file in settings.tools))
 
 
 class Agent:
@@ -85,7 +84,7 @@ class Agent:
         self.settings = prepared.settings
         self.repaired: list[Repaired] = []
         self.view = view
-        self._own = prepared.tools
+        self._given = prepared.tools
         self._memory = memory_file(kept.path, self.settings.workspace)
         self._wire = WIRES[chat.wire]
         scopes = prepared.settings.scope_ids()
@@ -172,9 +171,9 @@ class Agent:
 
     def _tools_of(self, session: Session) -> tuple[Registry, ...]:
         if not self.settings.builtins:
-            return self._own
+            return replaced(self._given)
         built_in = built_in_tools(self.settings, session, self._memory, agent=self._sub_agent, message=self._message)
-        return replaced([built_in, *self._own])
+        return replaced([built_in, *self._given])
 
     def _sub_agent(self, task: str, session: Session) -> str:
         """

@@ -32,6 +32,8 @@ class Settings:
     workspace: str = "."
     tools: tuple[str, ...] = ()
     """Python files that define tools."""
+    mcp: str | None = None
+    """A file that configures MCP servers."""
     builtins: bool = True
     """The library's own tools: files, a shell, memory, the web, sub-agents, messages."""
     search: str | None = None
@@ -78,6 +80,7 @@ class Settings:
             self,
             policy=policy,
             workspace=str(Path(self.workspace).resolve()),
+            mcp=None if self.mcp is None else str(Path(self.mcp).resolve()),
             tools=tuple(str(Path(file).resolve()) for file in self.tools),
         )
 

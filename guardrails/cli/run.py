@@ -6,7 +6,7 @@ import logging
 import signal
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -40,6 +40,9 @@ def run(
     ] = None,
     tools: Annotated[
         list[str] | None, typer.Option(metavar="FILE.py", help="Python files with tools of your own.")
+    ] = None,
+    mcp: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="MCP servers whose tools are used too: TOML or JSON.")
     ] = None,
     builtins: Annotated[
         bool | None, typer.Option("--builtins/--no-builtins", help="Files, shell, memory, web, sub-agents (with them).")
@@ -88,6 +91,7 @@ def run(
         "wire": wire,
         "workspace": None if workspace is None else str(workspace),
         "tools": tools or None,
+        "mcp": None if mcp is None else str(mcp),
         "builtins": builtins,
         "search": search,
         "allow_hosts": allow_host or None,
@@ -147,22 +151,22 @@ def _agent(
     quiet: bool,
 ) -> "Iterator[Agent]":
     from guardrails.agent.agent import Agent, prepare, started, working_in
+    from guardrails.agent.servers import mcp_tools
     from guardrails.agent.settings import Settings
     from guardrails.agent.view import View
 
     view = View(quiet=quiet)
     lines = str((records or Path(kept.path).with_suffix(".jsonl")).absolute())
-    if resume is None:
-        settings = Settings.kept({}, given).anywhere()
+    with nullcontext() if resume is None else kept.resume(resume) as chat:
+        settings = Settings.kept({} if chat is None else chat.settings, given).anywhere()
         prepared = prepare(settings)
-        with working_in(settings.workspace), started(kept, prepared, task or "", view, records=lines) as agent:
-            yield agent
-        return
-    with kept.resume(resume) as chat:
-        settings = Settings.kept(chat.settings, given).anywhere()
-        prepared = prepare(settings)
-        with working_in(settings.workspace):
-            yield Agent(kept, chat, prepared, view, lines)
+        with working_in(settings.workspace), mcp_tools(settings.mcp, view.say) as servers:
+            prepared = prepared._replace(tools=(*servers, *prepared.tools))
+            if chat is not None:
+                yield Agent(kept, chat, prepared, view, lines)
+                return
+            with started(kept, prepared, task or "", view, records=lines) as agent:
+                yield agent
 
 
 def _work(

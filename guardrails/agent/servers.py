@@ -1,0 +1,81 @@
+"""
+The tools of MCP servers for an agent that is synchronous: their connections live in a thread of their own.
+"""
+
+import asyncio
+import threading
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..registry import Registry
+from ..tool import Tool
+from .settings import AgentError
+
+
+class _Waiting(Registry):
+    """
+    A registry whose asynchronous tools run in *loop*, and are waited for here.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__()
+        self._loop = loop
+
+    def add(self, tool: Tool, execute: Callable[[str, Any], Any]) -> None:
+        """
+        See `Registry.add`.
+        """
+
+        def waited_for(name: str, arguments: Any) -> Any:
+            running = asyncio.run_coroutine_threadsafe(execute(name, arguments), self._loop)
+            try:
+                return running.result()
+            finally:
+                # Whoever waited is interrupted: so is the call.
+                running.cancel()
+
+        super().add(tool, waited_for)
+
+
+@contextmanager
+def mcp_tools(file: str | None, say: Callable[[str], object]) -> Iterator[tuple[Registry, ...]]:
+    """
+    The tools of the MCP servers that *file* (TOML or JSON) configures, while the block runs; none without a file.
+
+    A server that cannot be reached is told to *say*, and tried again when it is called. Raises AgentError where the file
+    cannot be read or the extra is missing, PolicyError for mistakes in it.
+    """
+    if file is None:
+        yield ()
+        return
+    from ..mcp import read_servers
+
+    try:
+        servers = read_servers(file)
+    except OSError as error:
+        raise AgentError(f"cannot read `{file}`: {error.strerror}") from None
+    try:
+        from ..mcp import McpTools
+    except ImportError as error:
+        raise AgentError(
+            f'MCP servers need the extra `mcp` ({error}): pip install "toolcall-guardrails[mcp]"'
+        ) from None
+
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="guardrails mcp", daemon=True)
+    thread.start()
+    try:
+        connected = McpTools(servers, _Waiting(loop))
+        asyncio.run_coroutine_threadsafe(connected.__aenter__(), loop).result()
+        try:
+            for name, problem in connected.problems.items():
+                say(f"   note: the MCP server `{name}` cannot be used: {problem}")
+            yield (connected.registry,)
+        finally:
+            asyncio.run_coroutine_threadsafe(connected.__aexit__(None, None, None), loop).result()
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
