@@ -23,6 +23,8 @@ CREATE TABLE states (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, at_ms INT
 _BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _WAL_BYTES: Final = 16 << 20
 """What the write-ahead log is cut to after a checkpoint."""
+_WAL_PAGES: Final = 4_000
+"""How long it grows before one, which waits for the disk: about as many steps, each of which writes a page or two."""
 _RETRY_S: Final = 0.005
 
 
@@ -39,6 +41,7 @@ def connect(path: str, timeout_s: float, synchronous: Synchronous) -> sqlite3.Co
         _set_up(database, path, timeout_s)
         database.execute("PRAGMA synchronous = FULL" if synchronous == "full" else "PRAGMA synchronous = NORMAL")
         database.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES}")
+        database.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES}")
         _make(database)
         _check(database, path)
     except (sqlite3.Error, StoreError) as error:
