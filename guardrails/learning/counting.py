@@ -123,14 +123,17 @@ def _count_batch(
     else:
         duck.sql("CREATE OR REPLACE TEMP TABLE old AS SELECT * FROM fresh LIMIT 0")
     calls, query = calls_of(spec, max(0, newest_day - 1)), extraction(spec)
+    duck.sql("CREATE OR REPLACE TEMP VIEW rows AS SELECT * FROM fresh UNION ALL SELECT * FROM old")
+    duck.sql(f"CREATE OR REPLACE TEMP VIEW calls AS {calls}")
+    duck.write(carry_text(newest_ms), names[1])
+    if carry is None:
+        duck.write(query, names[0])
+        return
+    duck.sql(f"CREATE OR REPLACE TEMP TABLE after AS {query}")
     # What was carried was counted before, as far as was known then: that is taken away, and it is counted with the rest.
     duck.sql("CREATE OR REPLACE TEMP VIEW rows AS SELECT * FROM old")
     duck.sql(f"CREATE OR REPLACE TEMP VIEW calls AS {calls}")
     duck.sql(f"CREATE OR REPLACE TEMP TABLE before AS {query}")
-    duck.sql("CREATE OR REPLACE TEMP VIEW rows AS SELECT * FROM fresh UNION ALL SELECT * FROM old")
-    duck.sql(f"CREATE OR REPLACE TEMP VIEW calls AS {calls}")
-    duck.sql(f"CREATE OR REPLACE TEMP TABLE after AS {query}")
-    duck.write(carry_text(newest_ms), names[1])
     both = f"(SELECT * FROM after UNION ALL {negative_text('before')}) AS summands"  # noqa: S608
     duck.write(merged_text(both), names[0])
 

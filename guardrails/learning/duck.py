@@ -125,7 +125,7 @@ def merged_text(source: str, folds_from: int | None = None) -> str:
     any_left = " OR ".join(f"{count} <> 0" for count in COUNTS)
     return (
         f"SELECT * FROM (SELECT {keys}, {sums} FROM (SELECT {picked}, {', '.join(COUNTS)} FROM {source}) AS picked"  # noqa: S608
-        f" GROUP BY {keys}) AS summed WHERE {any_left} ORDER BY {keys}"
+        f" GROUP BY {keys}) AS summed WHERE {any_left}"
     )
 
 

@@ -16,7 +16,7 @@ from ..readers import Report
 from ..readers.files import open_lines
 from ..retries.spec import FeatureSpec
 from .cell_folder import MOST_PARTS, CellFolder, Ledger
-from .cells import DAY_MS, UNDATED, Cell
+from .cells import DAY_MS, KEYS, UNDATED, Cell
 from .counting import CARRY_MS, Group, Progress, count
 from .duck import MEMORY_MB, Duck, merged_text, rows_text
 from .sources import Source, sources
@@ -93,7 +93,8 @@ def load(kept: CellFolder, ledger: Ledger) -> tuple[list[Cell], int]:
         return [], newest
     with Duck(kept.path / "spill") as duck:
         duck.view("parts", [kept.path / part for part in ledger.parts])
-        return [Cell(*row) for row in duck.sql(merged_text("parts", max(0, newest - 1))).fetchall()], newest
+        text = f"{merged_text('parts', max(0, newest - 1))} ORDER BY {', '.join(KEYS)}"
+        return [Cell(*row) for row in duck.sql(text).fetchall()], newest
 
 
 def _new(found: Iterable[Source], ledger: Ledger, made: Extracted) -> list[Source]:

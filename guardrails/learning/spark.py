@@ -104,8 +104,9 @@ def count_on_spark(
         carried = spark.sql(carry_text(newest_ms))
         _write(carried, names[1], row_schema())
         _write(after, work / "after.parquet", _cell_schema())
-        spark.sql("SELECT * FROM old").createOrReplaceTempView("rows")
-        before = _cells(spark, spec, newest_ms)
+        if carry is not None:
+            spark.sql("SELECT * FROM old").createOrReplaceTempView("rows")
+        before = _cells(spark, spec, newest_ms) if carry is not None else after.limit(0)
         _write(before, work / "before.parquet", _cell_schema())
         progress(total, total, "calls")
     duck.view("after", [work / "after.parquet"])
