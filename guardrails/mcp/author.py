@@ -1,0 +1,215 @@
+"""
+For who writes an MCP server: tools that say what state things are in, whether that is all, and whether to try again.
+"""
+
+import inspect
+import json
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+from mcp_types import CallToolResult, TextContent
+from mcp_types import ToolAnnotations as Annotations
+from pydantic import BaseModel, ConfigDict, Field
+
+from ..envelope import Envelope
+from ..errors import SessionError
+from ..policy import Policy
+from ..session import Session
+from ..stores.base import Store
+from ..stores.memory import MemoryStore
+from ..tool import Tool
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+PREFIX: Final = "io.github.toolcall-guardrails"
+RUN: Final = f"{PREFIX}/run"
+"""Key of a request's `_meta` by which a client says to which run of an agent a call belongs."""
+ENVELOPE: Final = f"{PREFIX}/envelope"
+"""Key of a result's `_meta` that holds the envelope of a call that did not succeed."""
+PROCESS: Final = "process"
+"""The run of calls that name none: MCP has no sessions, and a connection is no conversation."""
+MAX_RUNS: Final = 10_000
+"""Runs that are remembered; a client may name as many as it likes."""
+
+
+class Answer(BaseModel):
+    """
+    What a tool answers when it succeeds; its JSON Schema is the tool's `outputSchema`.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    status: Literal["success"]
+    result: Any = Field(default=None, description="What was found or done, where it is no list.")
+    results: list[Any] | None = Field(default=None, description="What was found, where it is a list.")
+    query_summary: Any = Field(default=None, description="What was asked.")
+    total_matches: int | None = Field(default=None, description="How many there are, also where fewer are shown.")
+    is_complete: bool | None = Field(default=None, description="Whether nothing is missing from the answer.")
+    next_action_hint: str | None = Field(default=None, description="What to do next, or how to get the rest.")
+    progress: dict[str, Any] | None = Field(default=None, description="What is used of the budget, and what is left.")
+    limit_reached: bool | None = Field(default=None, description="Whether this call used up a limit.")
+    limit_message: str | None = None
+
+
+class AnsweringTools:
+    """
+    Registers functions as tools of *server*, an `mcp` MCPServer or a FastMCP, behind *policy*.
+
+        tool = AnsweringTools(server, Policy.load("default"))
+
+        @tool(read_only=True)
+        def search_hotels(city: str) -> list[dict]: ...
+
+    A success is an `Answer`, which the tool's `outputSchema` describes; a failure or a refusal says `isError` with one
+    line for a person and the envelope as JSON below it, and in `_meta` under `ENVELOPE`. Budgets and duplicates go by the
+    run that a client names in `_meta` under `RUN`, else all calls of the process are one run.
+    """
+
+    def __init__(
+        self, server: Any, policy: Policy, *, store: Store | None = None, records: Any = None, run: str = PROCESS
+    ) -> None:
+        self.server = server
+        self.policy = policy
+        self._fast = type(server).__module__.split(".")[0] == "fastmcp"
+        self._store = MemoryStore() if store is None else store
+        self._records = records
+        self._run = run
+        self._tools: dict[str, Tool] = {}
+        self._sessions: OrderedDict[tuple[str, bool], Session] = OrderedDict()
+
+    def __call__(self, function: Any = None, **declarations: Any) -> Any:
+        """
+        Register *function*; *declarations* are the fields of `Tool` (`read_only`, `timeout`, `cost_usd`, ...). It is
+        returned as it is. Raises PolicyError where a declaration is not valid.
+        """
+        if function is None:
+            return lambda later: self(later, **declarations)
+        context = _context_of(function)
+        hidden = () if context is None else (context,)
+        tool = Tool.of(function, hidden=hidden, **declarations)
+        self._tools[tool.name] = tool
+        self._sessions.clear()
+        made = self._answering(function, tool, context)
+        annotations = Annotations(read_only_hint=tool.read_only, idempotent_hint=tool.idempotent)
+        if self._fast:
+            self.server.tool(
+                name=tool.name,
+                description=tool.description,
+                annotations=annotations,
+                output_schema=Answer.model_json_schema(),
+            )(made)
+        else:
+            self.server.add_tool(made, name=tool.name, description=tool.description, annotations=annotations)
+        return function
+
+    def session(self, run: str, *, continuing: bool = False) -> Session:
+        """
+        The session of a *run*. Raises SessionError where that is no name of a session.
+        """
+        key = run, continuing
+        session = self._sessions.get(key)
+        if session is None:
+            tools: Iterable[Tool] = self._tools.values()
+            if continuing:
+                # It carries what its client was asked for, and is the same call again, as often as the tool asks.
+                tools = [replace(tool, polling=True) for tool in tools]
+            session = self.policy.session(run, tools=tools, store=self._store, records=self._records)
+            self._sessions[key] = session
+            if len(self._sessions) > MAX_RUNS:
+                (old, _), gone = self._sessions.popitem(last=False)
+                gone.close()
+                if (old, True) not in self._sessions and (old, False) not in self._sessions:
+                    self._store.forget(old)
+        else:
+            self._sessions.move_to_end(key)
+        return session
+
+    def _answering(self, function: Callable[..., Any], tool: Tool, context: str | None) -> Callable[..., Any]:
+        name = context or "guardrails_context"
+
+        async def answer(**given: Any) -> Any:
+            ctx = given[name] if context is not None else given.pop(name)
+            passed = {name: given.pop(name)} if context is not None else {}
+            run = (ctx.request_context.meta or {}).get(RUN, self._run)
+            continuing = ctx.input_responses is not None or ctx.request_state is not None
+            try:
+                session = self.session(run if isinstance(run, str) else "", continuing=continuing)
+            except SessionError as error:
+                return self._told(Envelope("denied", message=f"`_meta` names no run: {error}", retryable=False))
+            envelope = await session.acall(tool.name, given, lambda _, arguments: function(**arguments, **passed))
+            return self._told(envelope)
+
+        parameters = [
+            one.replace(annotation=_resolved(function, one)) for one in inspect.signature(function).parameters.values()
+        ]
+        if context is None:
+            parameters.append(
+                inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=_context_class(fast=self._fast))
+            )
+        returned: Any = Any if self._fast else Annotated[CallToolResult, Answer]
+        answer.__signature__ = inspect.Signature(parameters, return_annotation=returned)  # type: ignore[attr-defined]
+        answer.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": returned}
+        answer.__name__ = answer.__qualname__ = tool.name
+        answer.__doc__ = function.__doc__
+        return answer
+
+    def _told(self, envelope: Envelope) -> Any:
+        text = envelope.to_json()
+        read = json.loads(text)
+        if envelope.ok:
+            blocks, structured, meta = [TextContent(type="text", text=text)], read, None
+        else:
+            blocks, structured, meta = (
+                [TextContent(type="text", text=f"{_line(envelope)}\n{text}")],
+                None,
+                {ENVELOPE: read},
+            )
+        if self._fast:
+            from fastmcp.tools.base import ToolResult
+
+            return ToolResult(content=blocks, structured_content=structured, meta=meta, is_error=not envelope.ok)
+        # Made by the wire's names: `_meta` is an alias.
+        return CallToolResult.model_validate(
+            {"content": blocks, "structuredContent": structured, "isError": not envelope.ok, "_meta": meta}
+        )
+
+
+def _line(envelope: Envelope) -> str:
+    """
+    A failure in one line, as clients that show text only quote it.
+    """
+    said = envelope.message or envelope.error_message or envelope.limit_message or envelope.status
+    return f"[guardrails:{envelope.code or envelope.error_type or envelope.status}] {' '.join(said.split())}"
+
+
+def _context_class(*, fast: bool) -> Any:
+    if fast:
+        from fastmcp import Context as FastContext
+
+        return FastContext
+    from mcp.server.mcpserver import Context
+
+    return Context
+
+
+def _context_of(function: Callable[..., Any]) -> str | None:
+    """
+    The parameter by which *function* asks for the SDK's context.
+    """
+    for one in inspect.signature(function).parameters.values():
+        found = _resolved(function, one)
+        if inspect.isclass(found) and found.__name__ == "Context":
+            return one.name
+    return None
+
+
+def _resolved(function: Callable[..., Any], parameter: inspect.Parameter) -> Any:
+    if not isinstance(parameter.annotation, str):
+        return parameter.annotation
+    try:
+        return inspect.get_annotations(function, eval_str=True)[parameter.name]
+    except (NameError, KeyError, SyntaxError, TypeError, AttributeError):
+        return Any

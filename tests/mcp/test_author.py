@@ -1,0 +1,174 @@
+"""
+Tools that an author makes answer for themselves, on servers of both SDKs, read by the SDKs' own clients.
+"""
+
+import asyncio
+import json
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+
+pytest.importorskip("mcp")
+
+from mcp import Client
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp_types import CallToolResult
+
+from guardrails import Budget, Duplicates, Policy, Retryable, Summary, Truncate
+from guardrails.mcp import AnsweringTools
+from guardrails.mcp.author import ENVELOPE, RUN
+
+
+POLICY = Policy([Budget(max_calls=4), Duplicates(window=5), Retryable(), Summary(), Truncate(max_bytes=2_000)])
+
+
+def of_mcp() -> Any:
+    return MCPServer("hotels")
+
+
+def of_fastmcp() -> Any:
+    fastmcp = pytest.importorskip("fastmcp")
+    return fastmcp.FastMCP("hotels")
+
+
+both = pytest.mark.parametrize("make", [of_mcp, of_fastmcp])
+
+
+def served(make: Callable[[], Any]) -> Any:
+    server = make()
+    tool = AnsweringTools(server, POLICY)
+
+    @tool(read_only=True)
+    def search_hotels(city: str, limit: int = 3) -> list[dict[str, Any]]:
+        """
+        Find hotels.
+        """
+        if city == "down":
+            raise TimeoutError("the supplier did not answer")
+        return [{"id": n, "city": city} for n in range(limit)]
+
+    @tool
+    async def describe(hotel: int) -> str:
+        """
+        Say what a hotel is like.
+        """
+        return "fine " * 1_000
+
+    return server
+
+
+def asked(make: Callable[[], Any], *calls: tuple[str, dict[str, Any]], run: str | None = None) -> list[CallToolResult]:
+    """
+    What a client of the `mcp` SDK, which checks structured content against the schema, gets.
+    """
+
+    async def whole() -> list[CallToolResult]:
+        server = served(make)
+        target = server if make is of_mcp else server._mcp_server
+        async with Client(target) as client:
+            meta: Any = None if run is None else {RUN: run}
+            return [await client.call_tool(name, arguments, meta=meta) for name, arguments in calls]
+
+    return asyncio.run(whole())
+
+
+@both
+def test_a14_a_success_says_that_it_is_all_in_the_form_of_its_schema(make: Callable[[], Any]) -> None:
+    (result,) = asked(make, ("search_hotels", {"city": "Bern"}))
+    assert not result.is_error
+    answer = result.structured_content
+    assert answer is not None
+    assert (answer["status"], answer["is_complete"], answer["total_matches"]) == ("success", True, 3)
+    assert answer["results"][0] == {"id": 0, "city": "Bern"}
+    assert json.loads(result.content[0].text) == answer  # type: ignore[union-attr]
+
+
+@both
+def test_a14_a_failure_says_whether_to_try_again(make: Callable[[], Any]) -> None:
+    (result,) = asked(make, ("search_hotels", {"city": "down"}))
+    assert result.is_error
+    assert result.structured_content is None
+    line, envelope = result.content[0].text.split("\n", 1)  # type: ignore[union-attr]
+    assert line == "[guardrails:timeout] the supplier did not answer"
+    read = json.loads(envelope)
+    assert (read["status"], read["retryable"], read["retry_after_ms"]) == ("error", True, 1000)
+    assert result.meta is not None
+    assert result.meta[ENVELOPE] == read
+
+
+@both
+def test_a_repeat_is_refused_with_the_earlier_result_and_a_line_for_a_person(make: Callable[[], Any]) -> None:
+    call = ("search_hotels", {"city": "Bern", "limit": 1})
+    _, result = asked(make, call, call)
+    assert result.is_error
+    line, envelope = result.content[0].text.split("\n", 1)  # type: ignore[union-attr]
+    assert line.startswith("[guardrails:duplicates.window] This exact search_hotels call was already made")
+    assert json.loads(envelope)["previous_result"] == [{"id": 0, "city": "Bern"}]
+
+
+@both
+def test_a_truncated_answer_says_so_and_still_fits_its_schema(make: Callable[[], Any]) -> None:
+    (result,) = asked(make, ("describe", {"hotel": 1}))
+    assert result.structured_content is not None
+    assert result.structured_content["is_complete"] is False
+
+
+@both
+def test_arguments_that_do_not_fit_never_reach_the_function(make: Callable[[], Any]) -> None:
+    (result,) = asked(make, ("search_hotels", {"city": 7, "limit": "x"}))
+    assert result.is_error
+
+
+@both
+def test_tools_say_what_they_return_and_what_they_do(make: Callable[[], Any]) -> None:
+    async def whole() -> Any:
+        server = served(make)
+        async with Client(server if make is of_mcp else server._mcp_server) as client:
+            return (await client.list_tools()).tools
+
+    found = {tool.name: tool for tool in asyncio.run(whole())}
+    search = found["search_hotels"]
+    assert set(search.input_schema["properties"]) == {"city", "limit"}
+    assert search.output_schema["properties"]["is_complete"]
+    assert search.description == "Find hotels."
+    assert search.annotations.read_only_hint is True
+
+
+def test_each_run_has_a_budget_of_its_own_and_calls_that_name_none_share_one() -> None:
+    async def whole() -> list[bool]:
+        async with Client(served(of_mcp)) as client:
+            ended = []
+            for run in ("a", "b", None):
+                for n in range(5):
+                    meta: Any = None if run is None else {RUN: run}
+                    result = await client.call_tool("describe", {"hotel": n}, meta=meta)
+                    ended.append(bool(result.is_error))
+            return ended
+
+    assert asyncio.run(whole()) == [False] * 4 + [True] + [False] * 4 + [True] + [False] * 4 + [True]
+
+
+def test_a_run_with_no_name_is_refused() -> None:
+    for run in ("../x", "", "a" * 300):
+        (result,) = asked(of_mcp, ("describe", {"hotel": 1}), run=run)
+        assert result.is_error
+        assert "names no run" in result.content[0].text  # type: ignore[union-attr]
+
+
+def test_a_function_may_ask_for_the_context() -> None:
+    async def whole() -> Any:
+        server = of_mcp()
+        tool = AnsweringTools(server, POLICY)
+
+        @tool
+        async def where(ctx: Context) -> str:
+            return str(ctx.request_id is not None)
+
+        async with Client(server) as client:
+            return await client.call_tool("where", {})
+
+    assert asyncio.run(whole()).structured_content["result"] == "True"
