@@ -9,8 +9,8 @@ import time
 import weakref
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from os import PathLike
-from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from ..errors import SessionError, StoreError
@@ -26,7 +26,7 @@ T = TypeVar("T")
 LIVE: Final = 1_000
 """Sessions whose state is kept unpacked too, for when the file still says the same."""
 FORK_WAIT_S: Final = 10.0
-"""How long a fork waits for the update that is under way: SQLite cannot be taken along in the middle of one."""
+"""How long a fork waits for an update that is under way: SQLite cannot be taken along in one."""
 _BATCH: Final = 500
 _SELECT: Final = "SELECT id, state FROM states WHERE key = ?"
 _INSERT: Final = "INSERT INTO states (state, at_ms, key) VALUES (?, ?, ?)"
@@ -96,8 +96,8 @@ class SqliteStore:
     def _open(self) -> sqlite3.Connection:
         if self._taken_along:
             raise StoreError(
-                f"this process was forked in the middle of an update of the store `{self.path}`: "
-                "start it by spawn, or make a new SqliteStore before it forks"
+                f"this process was forked in the middle of an update of the store `{self.path}`, and cannot use it: "
+                "start it by spawn, or not from inside of a guard"
             )
         self._database = connect(self.path, self._timeout, self._synchronous)
         self._execute = self._database.cursor().execute
@@ -126,6 +126,8 @@ class SqliteStore:
             execute("BEGIN IMMEDIATE")
             taken = [self._take(key) for key in keys]
             result = step([held.state for held in taken])
+            if self._database is None:
+                self._open()  # The step forked, and this is the new process: says so.
             for key, held in zip(keys, taken, strict=True):
                 packed = pack(held.state, held.memo)
                 if held.row is None:
@@ -167,10 +169,10 @@ class SqliteStore:
         database = self._database
         if database is None or not database.in_transaction:
             return
-        try:
+        with suppress(sqlite3.Error):
             database.execute("ROLLBACK")
-        except sqlite3.Error:
-            self._close()
+            return
+        self._close()
 
     def forget(self, key: str) -> None:
         """
@@ -252,9 +254,7 @@ class SqliteStore:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __del__(self) -> None:
@@ -295,6 +295,5 @@ def _after_fork_in_child() -> None:
 
 
 _abandoned: list[sqlite3.Connection | None] = []
-
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
