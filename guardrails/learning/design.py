@@ -116,6 +116,22 @@ def columns_of(
     return Columns(spec, names, levels, n, s, fold)
 
 
+def collapsed(columns: Columns, factors: Iterable[str]) -> Columns:
+    """
+    *columns* that know *factors* only: cells that differ in others are one, which changes no fit and makes it faster.
+    """
+    import numpy as np
+
+    kept = sorted(factors)
+    code = np.zeros(len(columns), dtype=np.int64)
+    for factor in kept:
+        code = code * (columns.radix(factor) + 1) + columns.levels[factor] + 1
+    _, first, place = np.unique(code, return_index=True, return_inverse=True)
+    n, s = (np.bincount(place, weights=weights, minlength=len(first)) for weights in (columns.n, columns.s))
+    levels = {factor: columns.levels[factor][first] for factor in kept}
+    return Columns(columns.spec, columns.names, levels, n, s, columns.fold[first])
+
+
 def design(columns: Columns, terms: Sequence[Sequence[str]]) -> tuple[list[tuple[int, str]], Any]:
     """
     The columns of *terms*, (place of the term, key of the weight), and the one-hot matrix (scipy CSR) over the cells.

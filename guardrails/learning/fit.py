@@ -14,7 +14,7 @@ from ..errors import TrainingError
 from ..retries.model_format import MAX_WEIGHT
 from ..retries.scoring import Term
 from .cells import Cell
-from .design import Columns, design
+from .design import Columns, collapsed, design
 
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ RICH: Final[tuple[tuple[str, ...], ...]] = (
     ("tool", "error", "err_run"),
     ("tool", "error", "fail_share"),
     ("tool", "error", "waited"),
+    ("tool", "error", "err_run", "reach"),
     ("error", "attempt", "err_run"),
     ("error", "err_run", "delay"),
     ("error", "attempt", "fail_share"),
@@ -96,8 +97,9 @@ def fit(columns: Columns, terms: Sequence[tuple[str, ...]]) -> Fitted:
 
     check_outcomes(float(columns.n.sum()), float(columns.s.sum()))
     on = [term for term in terms if all(name in columns.levels for name in term)]
-    places, matrix = design(columns, on)
-    rows, outcomes, weights = _rows(matrix, columns.n, columns.s)
+    merged = collapsed(columns, {name for term in on for name in term})
+    places, matrix = design(merged, on)
+    rows, outcomes, weights = _rows(matrix, merged.n, merged.s)
     solver, tolerance = ("newton-cholesky", 1e-8) if len(places) <= FEW else ("newton-cg", 1e-6)
     regression = LogisticRegression(C=INVERSE_PENALTY, solver=solver, tol=tolerance, max_iter=200)
     # Threads add in no fixed order.
