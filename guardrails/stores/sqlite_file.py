@@ -36,7 +36,7 @@ def connect(path: str, timeout_s: float, synchronous: Synchronous) -> sqlite3.Co
     """
     database = None
     try:
-        database = sqlite3.connect(path, timeout_s, isolation_level=None, check_same_thread=False)
+        database = sqlite3.connect(path, timeout=timeout_s, isolation_level=None, check_same_thread=False)
         _check(database, path)
         _set_up(database, path, timeout_s)
         database.execute("PRAGMA synchronous = FULL" if synchronous == "full" else "PRAGMA synchronous = NORMAL")
