@@ -91,7 +91,7 @@ class Runner:
         for each in inner(name, words, stdin):
             said = self._inner(each, scope, stdin, previous, nested)
         for group in literals(name, words, stdin):
-            self._guess(group)
+            self.guess(group)
         return said
 
     def _inner(self, each: Inner, scope: Scope, stdin: str | None, previous: Command | None, nested: int) -> str | None:
@@ -100,7 +100,9 @@ class Runner:
             own.variables["0"] = each.arguments[:1]
             builtins.positional(own, each.arguments[1:])
         if each.script is not None:
-            return self.script(each.script, own, self._depth + 1, None, previous)
+            # A script that is read from there leaves nothing to its commands.
+            rest = None if each.script is stdin else stdin
+            return self.script(each.script, own, self._depth + 1, rest, previous)
         return self.run(list(each.words), own, stdin, previous, nested + 1)
 
     def _call(
@@ -118,7 +120,7 @@ class Runner:
         scope.go((*own.directories, *scope.directories))
         return said
 
-    def _guess(self, group: list[str]) -> None:
+    def guess(self, group: list[str]) -> None:
         """
         Look at text of another language as at a command.
         """

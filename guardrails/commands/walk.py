@@ -5,6 +5,8 @@ Branches are all taken, functions are followed when they are called, and what a 
 worth only at run time stays `UNKNOWN`.
 """
 
+import re
+
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +32,15 @@ _BRANCHES: Final = frozenset(
         "function_definition",
     }
 )
+_TEXTS: Final = frozenset({"word", "regex", "extglob_pattern", "heredoc_body"})
+_BACKTICKS: Final = re.compile(r"(?<!\\)`((?:[^`\\]|\\.)*)`", re.DOTALL)
+_ESCAPED: Final = re.compile(r"\\([`\\$])")
+_QUOTES: Final = frozenset("'\"\\")
+_RUN_LATER: Final = frozenset(
+    {"PROMPT_COMMAND", "PS1", "PS4", "BASH_ENV", "ENV", "EDITOR", "VISUAL", "PAGER", "LESSOPEN"}
+    | {"GIT_PAGER", "GIT_EDITOR", "GIT_SSH_COMMAND", "GIT_EXTERNAL_DIFF", "GIT_ASKPASS", "SSH_ASKPASS"}
+)
+"""Variables whose values other programs run."""
 _OPAQUE: Final = frozenset({"comment", "heredoc_start", "heredoc_end", "word", "raw_string", "ansi_c_string", "number"})
 
 
@@ -110,6 +121,11 @@ class _Walker(Runner):
                 return self._declaration(node, scope)
             case "for_statement":
                 self._loop(node, scope)
+            case "file_redirect":
+                # `$(< file)`
+                self._file(node, scope, None)
+                return None
+        self._backticks(node, scope)
         if node.type in _OPAQUE:
             return ""
         branch = node.type in _BRANCHES
@@ -176,11 +192,14 @@ class _Walker(Runner):
         return stdin
 
     def _heredoc(self, node: "Node", scope: Scope) -> str:
-        text = ""
+        text, quoted = "", False
         for child in node.named_children:
+            if child.type == "heredoc_start":
+                quoted = not _QUOTES.isdisjoint(text_of(child))
             if child.type == "heredoc_body":
                 text = text_of(child)
-                self.visit(child, scope)
+                if not quoted:
+                    self.visit(child, scope)
             elif child.type == "heredoc_start" and self._tree is not None:
                 text = self._tree.bodies.get(child.start_byte, text)
         return text
@@ -214,6 +233,8 @@ class _Walker(Runner):
             values = tuple(one + two for one in before for two in values)[:MAX_VARIANTS]
         for one in values:
             self.note((f"{own}={one}",), scope, None)
+            if own in _RUN_LATER:
+                self.guess([one])
         if kept:
             scope.assign(own, values, certain=self._certain)
 
@@ -261,7 +282,17 @@ class _Walker(Runner):
             if each.type in ("command_substitution", "process_substitution"):
                 self.visit(each, scope)
             else:
+                self._backticks(each, scope)
                 waiting += each.named_children
+
+    def _backticks(self, node: "Node", scope: Scope) -> None:
+        """
+        Follow the substitutions that the grammar takes for text: in patterns, defaults and here-documents.
+        """
+        if node.type not in _TEXTS or b"`" not in (node.text or b""):
+            return
+        for inner in _BACKTICKS.findall(text_of(node)):
+            self.script(_ESCAPED.sub(r"\1", inner), scope.copy(), self._depth + 1, None, None)
 
     def _words(self, scope: Scope) -> Words:
         return Words(scope, self._outputs)

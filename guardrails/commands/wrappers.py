@@ -54,7 +54,6 @@ _PREFIXES: Final[dict[str, _Options]] = {
     "taskset": _options("", 1),
     "stdbuf": _options("-i -o -e --input --output --error"),
     "timeout": _options("-s -k --signal --kill-after", 1),
-    "gtimeout": _options("-s -k --signal --kill-after", 1),
     "command": _options(),
     "builtin": _options(),
     "exec": _options("-a"),
@@ -117,6 +116,9 @@ def _after_options(words: list[str], options: _Options) -> list[str]:
 def _prefixed(name: str, rest: list[str], stdin: str | None) -> Iterator[Inner]:
     if name == "command" and any(word.startswith("-") and {"v", "V"} & set(word) for word in rest[:2]):
         return
+    if name == "coproc" and "{" in rest[:2]:
+        # The grammar does not know it: `coproc NAME { command; }`.
+        rest = rest[rest.index("{") + 1 :]
     if name == "env":
         for place, word in enumerate(rest):
             split = re.fullmatch(r"(?:-[A-Za-z]*S|--split-string=?)(.*)", word, re.DOTALL)
@@ -199,7 +201,7 @@ def _xargs(rest: list[str], stdin: str | None) -> Iterator[Inner]:
     place = next((rest[i + 1] for i, w in enumerate(rest[:-1]) if w == "-I"), None)
     place = place or next((w[2:] for w in rest if w.startswith("-I") and len(w) > 2), None)
     if place is not None:
-        lines = [UNKNOWN] if given == UNKNOWN else given.splitlines()[:16]
+        lines = [UNKNOWN] if given in ("", UNKNOWN) else given.splitlines()[:16]
         for line in lines:
             yield Inner(tuple(word.replace(place, line) for word in words))
         return
@@ -288,7 +290,6 @@ _SPECIAL: Final[dict[str, Callable[[list[str], str | None], Iterator[Inner]]]] =
     "find": _find,
     "gfind": _find,
     "fd": _fd,
-    "fdfind": _fd,
     "ssh": _ssh,
     "watch": _watch,
     "flock": _flock,
