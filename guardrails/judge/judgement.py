@@ -161,6 +161,7 @@ class Judge:
             return present + STEP_MS
         if at_ms is None or at_ms > MOST:
             # Its place in the transcript is all that is known: what was called before it is over.
+            track.main.enter()
             return max([present, *(end_ms for end_ms, *_ in track.main.running)])
         return max(present, at_ms)
 

@@ -31,6 +31,7 @@ from ..state import (
 )
 from ..transitions import charge_response, open_turn
 from ..types import Outcome, ToolCall
+from .passing import pass_by
 from .reach import BLOWN, Reach
 
 
@@ -55,6 +56,9 @@ class Way:
 Running = tuple[int, Pending, ToolCall, Outcome, int, Way]
 """(end in ms, admission, call, outcome, evidence, way) of a call whose recorded result has not come yet."""
 
+Passing = tuple[int, ToolCall, int, Way]
+"""(end in ms, call, evidence, way) of a call that simply passed and will work."""
+
 
 def way_of(plan: Plan) -> Way:
     """
@@ -75,6 +79,8 @@ class Side:
     """None: its limits are not known."""
     state: SessionState = field(default_factory=SessionState)
     running: list[Running] = field(default_factory=list)
+    passing: Passing | None = None
+    """The latest call, where it is not in the state yet: it is entered with the next event, mostly when it is over."""
 
     def step(
         self, call: ToolCall, now: int, way: Way, outcome: Outcome | None, evidence: int, end_ms: int
@@ -85,11 +91,19 @@ class Side:
         Its *outcome* (None: not recorded) and *evidence* are seen once *end_ms* is over, and never where it is denied.
         """
         state = self.state
-        if self.running:
+        if self.passing is not None or self.running:
             self.settle(now)
         decision: Decision | None = None
-        admission = self._passed(call, state, now, way)
-        if admission is None:
+        if self._passes(call, state, now, way):
+            plan = way.plan
+            if outcome is SUCCESS and way.silent and not self.running:
+                if end_ms <= now:
+                    pass_by(state, call, plan.cost, plan.changes, self.chain.window, now, evidence)
+                else:
+                    self.passing = end_ms, call, evidence, way
+                return None
+            admission = self._admitted(call, plan)
+        else:
             decision = decide(self.chain, call, state, now, True, way.plan)  # noqa: FBT003
             if decision.envelope is not None:
                 return decision
@@ -107,6 +121,14 @@ class Side:
         """
         Show what has come back by *now*.
         """
+        if self.passing is not None:
+            end_ms, call, evidence, way = self.passing
+            plan, reach = way.plan, self.reach
+            if end_ms <= now and reach is not None and reach.is_far(self.state, end_ms, plan.cost, 0):
+                self.passing = None
+                pass_by(self.state, call, plan.cost, plan.changes, self.chain.window, end_ms, evidence)
+                return
+            self.enter()
         if len(self.running) == 1:
             end_ms, admission, call, outcome, evidence, way = self.running[0]
             if end_ms <= now:
@@ -119,11 +141,20 @@ class Side:
             for end_ms, admission, call, outcome, evidence, way in sorted(due, key=_end):
                 self._finish(admission, call, outcome, evidence, way, end_ms)
 
+    def enter(self) -> None:
+        """
+        Have all calls so far in the state.
+        """
+        if self.passing is not None:
+            end_ms, call, evidence, way = self.passing
+            self.passing = None
+            self.running.append((end_ms, self._admitted(call, way.plan), call, SUCCESS, evidence, way))
+
     def respond(self, now: int, cost: int | None, tokens: int | None, *, turn: bool) -> None:
         """
         A model response came: a *turn* of its own, and its usage where that is known.
         """
-        if self.running:
+        if self.passing is not None or self.running:
             self.settle(now)
         state, reach = self.state, self.reach
         far = reach is not None and reach.is_far(state, now, cost or 0, tokens or 0)
@@ -151,17 +182,20 @@ class Side:
         else:
             charge_response(self.chain, state, now, cost, tokens)
 
-    def _passed(self, call: ToolCall, state: SessionState, now_ms: int, way: Way) -> Pending | None:
-        """
-        Admit a fresh call that no guard has anything to say of, as `decide` does.
+    def _admitted(self, call: ToolCall, plan: Plan) -> Pending:
+        return admit(self.state, call, plan.cost, 0, plan.timeout_ms, plan.changes, True, self.chain.window)  # noqa: FBT003
 
-        None where it is not that plain; nothing is changed then, and `decide` is to be asked.
+    def _passes(self, call: ToolCall, state: SessionState, now_ms: int, way: Way) -> bool:
+        """
+        Whether no guard has anything to say of a fresh call; then it is counted as `decide` does, and to be admitted.
+
+        Where it is not that plain nothing is changed, and `decide` is to be asked.
         """
         if state.pending or call.sig in state.latest or call.problems:
-            return None
+            return False
         plan, reach, chain = way.plan, self.reach, self.chain
         if reach is None or not reach.is_far(state, now_ms, plan.cost, 0):
-            return None
+            return False
         started, before, meters = state.started_ms, state.now_ms, state.meters
         now = touch(state, now_ms)
         try:
@@ -170,7 +204,7 @@ class Side:
                 for check in way.checks:
                     if check(call, state, facts) is not None:
                         state.started_ms, state.now_ms = started, before
-                        return None
+                        return False
                 if plan.charges:
                     state.meters = meters.copy()
                     for _, _, charged in plan.charges:
@@ -178,8 +212,8 @@ class Side:
                             set_meter(state, key, value)
         except Exception:  # noqa: BLE001  a guard that fails is for `decide` to judge
             state.started_ms, state.now_ms, state.meters = started, before, meters
-            return None
-        return admit(state, call, plan.cost, 0, plan.timeout_ms, plan.changes, True, chain.window)  # noqa: FBT003
+            return False
+        return True
 
     def _finish(
         self, admission: Pending, call: ToolCall, outcome: Outcome, evidence: int, way: Way, now_ms: int

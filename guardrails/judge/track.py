@@ -100,6 +100,8 @@ class Track:
         A model response came; where the cap on refused turns strikes now, the session goes on without it beside.
         """
         main, cap = self.main, self.lens.cap
+        if main.passing is not None or main.running:
+            main.settle(now)
         if self.free is None and (cap is None or not (main.state.turn_strikes or main.state.denied_turns)):
             main.respond(now, cost, tokens, turn=turn)
             return
@@ -182,6 +184,7 @@ def track_of(packed: bytes, lens_of: LensOf) -> Track:
 
 def _side(side: Side) -> list[Any]:
     running = []
+    side.enter()
     for end_ms, admission, _, outcome, evidence, way in side.running:
         # What was given up changes nothing when it comes.
         if pending_key(admission.id, admission.sig, admission.seq) in side.state.pending:
