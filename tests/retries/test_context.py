@@ -2,11 +2,10 @@ from typing import Any
 
 import pytest
 
-from guardrails.feature_file import shipped_spec
 from guardrails.retries.context import Context, SessionFeatures, Settled, action_of, candidates, context_of
+from tests.retries.pinned import SPEC
 
 
-SPEC = shipped_spec()
 OK, BAD, OTHER = None, "timeout", "rate_limit"
 
 

@@ -1,10 +1,9 @@
 import pytest
 
-from guardrails.feature_file import shipped_spec
 from guardrails.retries.labels import INVALID, NO_ACTION, CallRow, Labelled, labelled
+from tests.retries.pinned import SPEC
 
 
-SPEC = shipped_spec()
 BAD = "timeout"
 
 
