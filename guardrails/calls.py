@@ -92,7 +92,8 @@ class Calls(Ledger):
             if type(result) not in _PLAIN and inspect.isawaitable(result):
                 result = _not_awaited(result)
         except Exception as error:  # noqa: BLE001  a tool may raise anything; the model reads it as data
-            result = error
+            # Not kept in a variable: it knows this frame, and together they would wait for the collector of garbage.
+            return self._settle(decision, plan, error)
         except BaseException as error:
             self._settle(decision, plan, error)
             raise
@@ -120,7 +121,7 @@ class Calls(Ledger):
                 late, reading = partial(self._settle, decision, plan), Reading(plan.tool.result, plan.max_bytes)
                 result = await within(plan.timeout_ms / 1000, execute, decision.call, late, reading)
         except Exception as error:  # noqa: BLE001
-            result = error
+            return self._settle(decision, plan, error)
         except BaseException as error:
             self._settle(decision, plan, error)
             raise

@@ -2,6 +2,8 @@
 The shell around a call: what surrounds it may fail, its result is not lost.
 """
 
+import asyncio
+import gc
 import itertools
 
 from typing import Any
@@ -46,3 +48,35 @@ def test_a_counter_that_is_no_int_is_its_guards_error(counts: Any, clock: Any) -
     refused = session.call("t", {}, lambda *_: "ran")
     assert refused.code == "odd.error"
     assert session._read(lambda state, _: (state.meters, state.calls)) == ({}, 0)
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_failure_leaves_no_garbage_that_only_the_collector_finds(awaited: bool) -> None:
+    session = Policy([Budget(max_calls=50)]).session("s")
+
+    def fail(*_: Any) -> Any:
+        raise TimeoutError("no answer")
+
+    async def afail(*_: Any) -> Any:
+        raise TimeoutError("no answer")
+
+    async def acalls() -> int:
+        for n in range(20):
+            await session.acall("t", {"n": n}, afail)
+        return gc.collect()
+
+    def calls() -> int:
+        for n in range(20):
+            session.call("t", {"n": n}, fail)
+        return gc.collect()
+
+    def left() -> int:
+        return asyncio.run(acalls()) if awaited else calls()
+
+    left()
+    gc.disable()
+    try:
+        # Less than one thing for each call; a loop that starts may leave some of its own.
+        assert left() < 20
+    finally:
+        gc.enable()
