@@ -23,7 +23,9 @@ def places_of(asked: Iterable[tuple[str, Asks]], call: ToolCall, tool: Tool) -> 
     found: dict[str, tuple[bool, ...]] = {}
     for name, paths in asked:
         try:
-            found[name] = tuple(is_in(path, folders) for path, folders in paths(call, tool))
+            answers = tuple(is_in(path, folders) for path, folders in paths(call, tool))
+            if answers:
+                found[name] = answers
         except Exception as error:  # noqa: BLE001  a person's own guard may raise anything
             log.error("guard `%s` failed to name its paths: %r", name, error)
     return found

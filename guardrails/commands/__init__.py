@@ -4,8 +4,8 @@ What a shell command would run, found by reading it; nothing is run and no file 
 
 from .found import Command, Found
 from .patterns import Rule, allows, forbids, rule
+from .reading import walk
 from .syntax import NoParserError, UnreadableError
-from .walk import walk
 
 
 __all__ = ["Command", "Found", "NoParserError", "Rule", "UnreadableError", "allows", "forbids", "rule", "walk"]

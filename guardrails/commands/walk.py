@@ -7,15 +7,14 @@ worth only at run time stays `UNKNOWN`.
 
 import re
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from . import builtins
 from .escapes import unquoted
-from .found import Command, Found
+from .found import Command
 from .run import Runner
 from .scope import MAX_VARIANTS, UNKNOWN, Scope
-from .syntax import NoParserError, UnreadableError, text_of
+from .syntax import text_of
 from .words import Words
 
 
@@ -44,29 +43,11 @@ _RUN_LATER: Final = frozenset(
 _OPAQUE: Final = frozenset({"comment", "heredoc_start", "heredoc_end", "word", "raw_string", "ansi_c_string", "number"})
 
 
-def walk(command: str | Sequence[str]) -> Found:
+class Walker(Runner):
     """
-    All that *command* may run: the text of a script, or the words of one command that no shell splits again.
-
-    Raises UnreadableError where it cannot be read, NoParserError without the parser.
+    Walks through the syntax of a script.
     """
-    walker = _Walker()
-    try:
-        if any(UNKNOWN in part for part in ([command] if isinstance(command, str) else command)):
-            raise UnreadableError("it holds a NUL")  # noqa: TRY301
-        if isinstance(command, str):
-            walker.script(command, Scope(), 0, None, None)
-        else:
-            walker.run(list(command), Scope(), None, None)
-    except (UnreadableError, NoParserError):
-        raise
-    except Exception as error:
-        # Whatever fails in reading it, nobody has read it.
-        raise UnreadableError(f"reading it failed ({type(error).__name__})") from error
-    return walker.found
 
-
-class _Walker(Runner):
     def _statements(self, node: "Node", scope: Scope, stdin: str | None, previous: Command | None) -> str | None:
         said: list[str | None] = []
         for child in node.named_children:

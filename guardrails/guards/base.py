@@ -104,6 +104,8 @@ class Guard:
         """
         (path, folders) of each path that `check` wants to know of whether it really is in one of the folders; the answers
         are in `call.places` under this guard's name, in this order. What looks them up stands outside the core.
+
+        Asked before the state is locked: what takes long can be worked out here, into a cache that `check` reads.
         """
         return ()
 

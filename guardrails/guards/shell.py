@@ -2,6 +2,7 @@
 Refuse shell commands by what they would run.
 """
 
+from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Literal
 
 from ..commands import Command, Found, NoParserError, UnreadableError, allows, forbids, rule, walk
@@ -54,6 +55,14 @@ class Shell(Guard):
 
     def applies(self, tool: Tool) -> bool:
         return bool(tool.commands)
+
+    def paths(self, call: ToolCall, tool: Tool) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        # It asks for none; but reading a hostile command may take seconds, which must not pass while the state is locked.
+        with suppress(UnreadableError, TooManyError, NoParserError):
+            for _, value in named(call.arguments, tool.commands):
+                with suppress(UnreadableError):
+                    walk(_command("" if value is None else value))
+        return ()
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         try:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from guardrails import Policy, PolicyError, Rule, Shell, Tool
+from guardrails import MemoryStore, Policy, PolicyError, Rule, Shell, Tool
 from guardrails.commands import syntax
+from guardrails.commands.reading import _walked
 from guardrails.commands.syntax import NoParserError
 from guardrails.guards.base import Facts
 from guardrails.state import SessionState
@@ -198,7 +199,7 @@ def test_without_the_parser_a_command_is_denied_with_the_reason(monkeypatch: pyt
         raise NoParserError
 
     monkeypatch.setattr(syntax, "_language", missing)
-    said = judged(SHIPPED, "ls")
+    said = judged(SHIPPED, "ls # unread so far")
     assert said is not None
     assert "toolcall-guardrails[shell]" in said.hint
 
@@ -215,3 +216,21 @@ def test_many_values_are_not_read_one_by_one() -> None:
     said = Shell().check(call, SessionState(), Facts(0, tool))
     assert isinstance(said, Denial)
     assert said.code == "shell.unreadable"
+
+
+def test_a_command_is_read_before_the_state_is_locked() -> None:
+    read_inside: list[int] = []
+
+    class Watched(MemoryStore):
+        def update(self, keys: Any, step: Any) -> Any:
+            before = _walked.cache_info().misses
+            given = super().update(keys, step)
+            read_inside.append(_walked.cache_info().misses - before)
+            return given
+
+    before = _walked.cache_info().misses
+    with Policy([SHIPPED]).session("s", tools=[BASH], store=Watched()) as session:
+        assert session.call("bash", {"command": "if then # only here"}, lambda *_: "").code == "shell.unreadable"
+        assert session.call("bash", {"command": ["echo", "only here"]}, lambda *_: "").ok
+    assert _walked.cache_info().misses == before + 2
+    assert set(read_inside) == {0}
