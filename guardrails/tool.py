@@ -56,7 +56,10 @@ class Tool:
     paths: tuple[str, ...] = ()
     """Arguments that are paths, as globs of their names (`path`, `*_dir`, `edits.path`); for the guard `workspace`."""
     commands: tuple[str, ...] = ()
-    """Arguments that are shell commands, text or lists of words; for the guard `shell`."""
+    """
+    Arguments that are shell commands, text or lists of words; for the guard `shell`. `command+args`: the words of one
+    command, from several arguments.
+    """
 
     @classmethod
     def of(cls, function: Callable[..., Any], *, hidden: Collection[str] = (), **declarations: Any) -> Self:

@@ -3,6 +3,7 @@ Running a command to its end or to its time limit: its process group with it, it
 """
 
 import os
+import secrets
 import selectors
 import signal
 import subprocess
@@ -17,6 +18,9 @@ from typing import Final
 
 GRACE_S: Final = 1.0
 """Between SIGTERM and SIGKILL."""
+MARK: Final = "GUARDRAILS_COMMAND"
+"""A variable of every command, by which its processes are known wherever they went."""
+MAX_ROUNDS: Final = 5
 _POLL_S: Final = 0.05
 _CHUNK: Final = 1 << 16
 
@@ -77,19 +81,22 @@ def run_to_end(
 ) -> Ended:
     """
     Run *arguments* in *folder*, for at most *timeout* seconds; of its output at most *limit* bytes are kept, however much
-    there is. All processes of its group end with it. Raises OSError where it cannot be started.
+    there is. All processes of its group end with it, on Linux also
+    those that left the group, unless they cleared their environment. Raises OSError where it cannot be started.
     """
     started = time.monotonic()
     output = Bounded(limit)
+    mark = f"{MARK}={secrets.token_hex(16)}"
     process = subprocess.Popen(  # noqa: S603  what is run is for the guards to judge
         list(arguments),
         cwd=folder,
-        env=dict(environment),
+        env={**environment, MARK: mark.partition("=")[2]},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
     )
+    left_behind = False
     try:
         finished = _read_until_exit(process, output, started + timeout)
         if not finished:
@@ -100,6 +107,7 @@ def run_to_end(
         # Its exit is not collected yet, so that no other group can have taken its number.
         _signal(process.pid, signal.SIGKILL)
         code = process.wait()
+        left_behind = _end_strays(mark.encode()) or left_behind
         if process.stdout is not None:
             process.stdout.close()
     seconds = round(time.monotonic() - started, 3)
@@ -163,6 +171,35 @@ def _signal(group: int, number: int, *, others: bool = False) -> bool:
         os.killpg(group, number)
         return True
     return False
+
+
+def _end_strays(mark: bytes) -> bool:
+    """
+    Kill what left the group (`setsid`, a daemon) but still has *mark* in its environment; whether there was any. Linux only.
+    """
+    found = False
+    for _ in range(MAX_ROUNDS):
+        strays = [pid for pid in _pids() if _is_marked(pid, mark)]
+        for pid in strays:
+            with suppress(OSError):
+                handle = os.pidfd_open(pid)
+                try:
+                    # By its handle, so that no other process that got its number since is hit.
+                    if _is_marked(pid, mark):
+                        signal.pidfd_send_signal(handle, signal.SIGKILL)
+                        found = True
+                finally:
+                    os.close(handle)
+        if not strays:
+            break
+    return found
+
+
+def _is_marked(pid: int, mark: bytes) -> bool:
+    try:
+        return mark in Path(f"/proc/{pid}/environ").read_bytes()
+    except OSError:
+        return False
 
 
 def _pids() -> list[int]:

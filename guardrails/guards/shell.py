@@ -2,6 +2,7 @@
 Refuse shell commands by what they would run.
 """
 
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -59,15 +60,15 @@ class Shell(Guard):
     def paths(self, call: ToolCall, tool: Tool) -> tuple[tuple[str, tuple[str, ...]], ...]:
         # It asks for none; but reading a hostile command may take seconds, which must not pass while the state is locked.
         with suppress(UnreadableError, TooManyError, NoParserError):
-            for _, value in named(call.arguments, tool.commands):
+            for value in _values(call, tool):
                 with suppress(UnreadableError):
-                    walk(_command("" if value is None else value))
+                    walk(_command(value))
         return ()
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         try:
-            for _, value in named(call.arguments, facts.tool.commands):
-                denial = None if value is None else self._judged(_command(value))
+            for value in _values(call, facts.tool):
+                denial = self._judged(_command(value))
                 if denial is not None:
                     return denial
         except (UnreadableError, TooManyError) as error:
@@ -126,6 +127,24 @@ class Shell(Guard):
             "Write the program's name out, or put the commands into a script file, read it, and run that.",
             reason=found.doubts[0],
         )
+
+
+def _values(call: ToolCall, tool: Tool) -> Iterator[Any]:
+    """
+    What is a command among the arguments; `command+args` are the words of one, from several arguments.
+    """
+    yield from (value for _, value in named(call.arguments, tool.commands) if value is not None)
+    given = call.arguments
+    for name in tool.commands:
+        if "+" in name and isinstance(given, Mapping):
+            parts = [given[part] for part in name.split("+") if given.get(part) is not None]
+            words = [word for part in parts for word in (part if isinstance(part, (list, tuple)) else [part])]
+            # The first may be a whole command by itself; with what follows it is a program.
+            yield from ([parts[0]] if parts and isinstance(parts[0], str) else [])
+            yield words
+            if any(isinstance(part, str) for part in parts[1:]):
+                # Text behind a program is for a shell to split.
+                yield " ".join(str(word) for word in words)
 
 
 def _command(value: Any) -> str | list[str]:

@@ -182,6 +182,27 @@ def test_a_rule_of_a_tool_declares_commands_and_replaces_settings() -> None:
         assert session.call("run_words", {"argv": ["ls", "-l"]}, lambda *_: "done").ok
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"command": "rm", "args": ["-rf", "/"]}, "shell.deny"),
+        ({"command": "rm", "args": "/ -rf"}, "shell.deny"),
+        ({"command": "echo", "args": ["; rm -rf /"]}, None),
+        ({"command": "ls; rm -rf /", "args": []}, "shell.deny"),
+        ({"command": "bash", "args": ["-c", "rm -rf /"]}, "shell.deny"),
+        ({"command": "ls"}, None),
+        ({"args": ["rm", "-rf", "/"]}, "shell.deny"),
+        ({"command": ["rm"], "args": ["-rf", "/"]}, "shell.deny"),
+        ({"command": "ls", "args": [1]}, "shell.unreadable"),
+        ({}, None),
+    ],
+)
+def test_a_command_may_be_in_several_arguments(arguments: dict[str, Any], expected: str | None) -> None:
+    tool = Tool(name="exec", commands=("command+args",))
+    said = SHIPPED.check(ToolCall("exec", arguments, "1", None, None), SessionState(), Facts(0, tool))
+    assert (said.code if isinstance(said, Denial) else None) == expected
+
+
 def test_a_free_form_input_is_a_command_as_a_whole() -> None:
     with Policy([SHIPPED], tools=[BASH]).session("s") as session:
         assert session.call("bash", "ls; sudo id", lambda *_: "done").code == "shell.deny"
