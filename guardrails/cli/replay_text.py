@@ -96,9 +96,8 @@ def exact_text(found: "Exactness") -> str:
     left = found.differing - len(found.first)
     lines += [f"  and {left:,} more"] if left > 0 else []
     lines += [f"{_plural(found.broken_lines, 'broken line')} skipped."] if found.broken_lines else []
-    lines += list(_not_judged(found.not_judged))
-    lines += list(_notices(found.notices))
-    return printable("\n".join(lines))
+    said = [printable("\n".join(lines)), *_not_judged(found.not_judged), *_notices(found.notices)]
+    return "\n\n".join(said)
 
 
 def _figures(one: Tally, other: Tally) -> Iterator[tuple[str, Callable[[Tally], float]]]:

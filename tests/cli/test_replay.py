@@ -2,6 +2,7 @@
 `guardrails replay`.
 """
 
+import gzip
 import json
 import os
 import signal
@@ -147,6 +148,21 @@ def test_records_of_ours_are_decided_again_exactly(records: Path) -> None:
     assert shown.exit_code == 0
     assert shown.stdout == "4 calls of 1 session decided again by `default`: every decision is the recorded one.\n"
     assert json.loads(replay("default", records, "--exact", "--json").stdout)["exact"] is True
+
+
+def test_guards_that_could_not_be_judged_and_files_that_are_cut_off_are_said(tmp_path: Path, clock: Any) -> None:
+    path, packed = tmp_path / "records.jsonl", tmp_path / "cut.gz"
+    with JsonLines(path, arguments="hash") as sink:
+        session = Policy.load("shell").session("s", records=sink, clock=clock)
+        for n in range(9):
+            session.call("look", {"n": n}, lambda *_: "1")
+    packed.write_bytes(gzip.compress(path.read_bytes())[:-40])
+    shown = " ".join(replay("shell", packed, "--exact").stdout.split())
+    assert "8 calls of 1 session decided again by `shell`: every decision is the recorded one." in shown
+    assert "Not judged" in shown
+    assert "shell: the arguments of 8 calls were not kept" in shown
+    assert "cut off or damaged" in shown
+    assert "\\x1b" not in shown
 
 
 def test_a_decision_that_is_not_the_recorded_one_is_shown(records: Path) -> None:
