@@ -17,6 +17,7 @@ from .guards.budget import Budget
 from .guards.growth import Growth
 from .guards.rate import Rate
 from .policy_check import checked_guards
+from .scopes import GLOBAL
 from .session_id import checked_id
 
 
@@ -24,8 +25,6 @@ SCOPE_GUARDS: Final[tuple[type[Guard], ...]] = (Budget, Growth, Rate)
 """The library's guards that a scope may have: what the others look at is one session's own."""
 SESSION_ONLY: Final = ("max_turns",)
 """Settings of theirs that are about one session."""
-GLOBAL: Final = "global"
-"""The scope that everyone is in: its id need not be said."""
 
 Messages = Mapping[str, Mapping[str, str]]
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")

@@ -7,7 +7,7 @@ scopes in one step: it is admitted in all of them, or in none.
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from .chain import Chain, Plan
 from .complete import Completion, Prepared, complete, correct
@@ -25,6 +25,8 @@ from .state import SessionState, number, pending_key, set_meter, time_of
 from .types import Denial, Nudge, ToolCall
 
 
+GLOBAL: Final = "global"
+"""The scope that everyone is in: its id need not be said."""
 Cause = tuple[str, str]
 """(code, message)"""
 
@@ -60,8 +62,12 @@ class Scope:
         code = f"{self.name}.{said.code}"
         worded = self.chain.worded(said)
         if "message" not in self.chain.messages.get(said.code, {}):
-            message = f"{said.message} The limit is that of the {self.name}, shared by all of its sessions."
-            worded = replace(worded, message=message)
+            whose = (
+                "shared by all sessions"
+                if self.name == GLOBAL
+                else f"that of the {self.name}, shared by all of its sessions"
+            )
+            worded = replace(worded, message=f"{said.message} The limit is {whose}.")
         return replace(worded, code=code, scope=self.name)
 
 
@@ -128,7 +134,11 @@ def _look(scope: Scope, call: ToolCall, session: SessionState, plan: Plan, found
             found.fails(f"{scope.name}.{name}", error, deny=own.deny_on_error and enforced)
     for name, enforced, charge in own.charges:
         try:
-            scope.charges.update(charge(call, scope.state, facts))
+            # Tried first, while nobody is charged yet: a counter that is none fails here and not half-way.
+            made, tried = charge(call, scope.state, facts), SessionState()
+            for key, value in made.items():
+                set_meter(tried, key, value)
+            scope.charges.update(made)
         except Exception as error:  # noqa: BLE001
             found.fails(f"{scope.name}.{name}", error, deny=own.deny_on_error and enforced)
 

@@ -299,6 +299,24 @@ def test_a_guard_of_ones_own_can_be_a_scopes(make: Callable[..., Session]) -> No
     assert codes == [None, None, "user.careful.limit"]
 
 
+@guard
+class Odd(Guard):
+    """
+    Counts what is no number.
+    """
+
+    def charge(self, call: ToolCall, state: SessionState, facts: Facts) -> Any:
+        return {"good": 1, "odd": call.arguments}
+
+
+def test_a_counter_that_is_none_is_a_failing_guard_and_charges_nothing(
+    make: Callable[..., Session], store: Any
+) -> None:
+    session = make(shared(Odd(), Budget(max_calls=5)), "s1")
+    assert session.call("t", {"n": 1}, ok).code == "user.odd.error"
+    assert store.update(["s1", "/user/u1"], lambda states: [(s.calls, s.meters) for s in states]) == [(0, {}), (0, {})]
+
+
 def test_a_failing_guard_of_a_scope_may_be_let_pass(make: Callable[..., Session]) -> None:
     session = make(shared(Careful(), on_error="allow"), "s1")
     decision = session.decide("bad", {})
@@ -370,6 +388,9 @@ def test_the_scope_of_everyone_needs_no_id(clock: Any) -> None:
     policy = Policy(scopes={"global": [Budget(max_calls=1)]})
     codes = [policy.session(name, clock=clock).call("t", {}, ok).code for name in ("a", "b")]
     assert codes == [None, "global.budget.max_calls"]
+    assert policy.session("c", clock=clock).limit_message == (
+        "Tool call limit reached (1). Stopping tool loop. The limit is shared by all sessions."
+    )
 
 
 def test_no_session_can_be_called_like_a_scope(store: Any, clock: Any) -> None:
