@@ -119,13 +119,21 @@ def fit(columns: Columns, terms: Sequence[tuple[str, ...]]) -> Fitted:
 
 def known_tools(cells: Iterable[Cell], most: int = MAX_TOOLS) -> frozenset[str]:
     """
-    The *most* tools with the most labelled failures; ties by name.
+    The *most* tools with the most labelled failures; ties by name. A name that no file can hold is none of them.
     """
     total: dict[str, float] = {}
     for cell in cells:
-        if cell.n > 0:
+        if cell.n > 0 and _writable(cell.tool):
             total[cell.tool] = total.get(cell.tool, 0.0) + cell.n
     return frozenset(sorted(total, key=lambda tool: (-total[tool], tool))[:most])
+
+
+def _writable(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def check_outcomes(n: float, s: float) -> None:

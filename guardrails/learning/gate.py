@@ -47,6 +47,12 @@ class Mean(NamedTuple):
         """
         return self.value > ERRORS * self.error and self.value > 0
 
+    def document(self) -> dict[str, float | None]:
+        """
+        The JSON value of it, which knows no infinity.
+        """
+        return {"value": self.value, "error": self.error if math.isfinite(self.error) else None}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quality:
@@ -85,7 +91,7 @@ class Verdict:
         The same for another program.
         """
         made = asdict(self)
-        return {**made, "gain": self.gain._asdict(), "value_gain": self.value_gain._asdict()}
+        return {**made, "gain": self.gain.document(), "value_gain": self.value_gain.document()}
 
 
 class Judged(NamedTuple):

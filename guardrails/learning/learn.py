@@ -119,8 +119,8 @@ def learn(
             "new": verdict.to_dict()["new"],
             "replaced": verdict.to_dict()["present"],
             "replaced_model": None if present is None else present.name,
-            "gain": list(verdict.gain),
-            "value_gain": list(verdict.value_gain),
+            "gain": verdict.gain.document(),
+            "value_gain": verdict.value_gain.document(),
         }
         new = told(new, {"metrics": metrics})
     return Learned(

@@ -125,6 +125,9 @@ def profile_of(document: Mapping[str, Any]) -> Profile:
     for name in ("retries", "successes", "rate", "low", "high"):
         if type(getattr(made, name)) not in (int, float) or getattr(made, name) < 0:
             raise ValueError(f"`{name}` of a profile is no number from 0 on")
+    for number in (made.wait_ms, made.wait_rate, *made.at_wait, *made.repaired, *made.corrected):
+        if number is not None and (type(number) not in (int, float) or number < 0):
+            raise ValueError("a count, wait or rate of a profile is no number from 0 on")
     if not isinstance(made.tool, str) or made.error not in NAMES:
         raise ValueError("a profile is of a tool and an error type")
     return made

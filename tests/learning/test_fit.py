@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrails.errors import TrainingError
+from guardrails.learning.candidate import candidate
 from guardrails.learning.cells import NO_ACTION, UNDATED, Cell, decayed, merged
 from guardrails.learning.design import columns_of, design, logits
 from guardrails.learning.fit import MAX_TOOLS, RICH, SEED_TERMS, TERMS, fit, known_tools
@@ -128,6 +129,12 @@ def test_tools_beyond_the_most_used_are_scored_like_new_ones() -> None:
     assert {cell.tool for cell in counted if cell.n > 2} <= tools
     columns = columns_of(SPEC, counted, tools=tools)
     assert (columns.levels["tool"] < 0).sum() == 500
+
+
+def test_a_tool_whose_name_no_file_can_hold_is_scored_like_a_new_one() -> None:
+    counted = [Cell(0, 0, name, "timeout", 0, 43, "agent", 4, 2, 0, 0, 0, 0, 0) for name in ("a", "\ud800")]
+    assert known_tools(counted) == {"a"}
+    assert candidate(SPEC, counted).model.probability("\ud800", "timeout", 0, 43) > 0
 
 
 def test_beliefs_have_no_tool_and_no_source() -> None:

@@ -2,6 +2,8 @@
 From daily cells to a judged model: promotion, terms, drift.
 """
 
+import math
+
 from collections.abc import Callable
 from typing import Any
 
@@ -108,6 +110,10 @@ def test_a_changed_world_is_followed_and_told_of(first: Learned) -> None:
 
 def test_a_world_that_stays_raises_no_alarm(cells: list[Cell], first: Learned) -> None:
     assert drifts(first.new.model, world(range(DAY + 6, DAY + 7), seed=4)) == []
+
+
+def test_what_is_not_known_of_a_gain_is_null_for_other_programs() -> None:
+    assert Mean(0.1, math.inf).document() == {"value": 0.1, "error": None}
 
 
 def test_a_gain_must_exceed_its_noise() -> None:

@@ -75,7 +75,20 @@ def test_a_profile_is_read_back_as_it_was_written() -> None:
     assert again.document() == made.document()
 
 
-@pytest.mark.parametrize("broken", [{"retries": -1}, {"rate": "x"}, {"tool": 3}, {"error": "nope"}, {"more": 1}])
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"retries": -1},
+        {"wait_ms": "5"},
+        {"wait_rate": -1},
+        {"repaired": [1]},
+        {"corrected": [1, "x"]},
+        {"rate": "x"},
+        {"tool": 3},
+        {"error": "nope"},
+        {"more": 1},
+    ],
+)
 def test_a_profile_that_is_none_is_refused(broken: dict[str, object]) -> None:
     with pytest.raises((TypeError, ValueError)):
         profile_of({**one().document(), **broken})
