@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ..conversations import Conversation, Conversations
-from ..conversations.repair import Repaired, repair
+from ..conversations.repair import Repaired
 from ..integrations.conversation import WIRES
 from ..integrations.openai import run
 from ..logs import log
@@ -93,6 +93,7 @@ class Agent:
         )
         self._tools = self._tools_of(self.session)
         self._client: OpenAI | None = None
+        self._over = False
         view.status = self.status
         chat.watch = view.kept
 
@@ -130,28 +131,31 @@ class Agent:
 
     def take_up(self, task: str | None, *, extended: bool) -> None:
         """
-        Answer what a killed process left open, and say to the model what is to be done now.
+        Answer what a killed process left open, and say to the model what is to be done now. Where that is nothing, `run`
+        gives the answer that there is.
 
-        Raises AgentError where that is nothing, or the session is exhausted.
+        Raises AgentError where there is more to be done and the session is exhausted.
         """
-        self.repaired = repair(self.chat, self._wire, self.session)
+        self.repaired = self.chat.repair(self.session)
         for call in self.repaired:
             self.view.say(f"   {call.tool} ({call.id}) was interrupted; it is not run again")
         if task is None and not self._answered():
             return
+        if task is None and not extended:
+            self._over = True
+            self.view.say("it has its answer: to go on, give it another task, or raise a limit")
+            return
         cause = self.session.exhausted_by
         if cause is not None:
             raise AgentError(f"the session is exhausted ({cause}): go on with `{how_to_go_on(cause)}`")
-        if task is None and not extended:
-            raise AgentError(
-                f"the conversation `{self.chat.id}` has its answer: give it another task, or raise a limit"
-            )
         self.chat.append({"role": "user", "content": GO_ON if task is None else task})
 
     def run(self) -> LoopResult:
         """
         Let the model work until it answers. Raises AgentError where the endpoint fails; the conversation is kept.
         """
+        if self._over:
+            return self._kept_answer()
         with self.session, client_of(self.settings.base_url) as client:
             self._client = client
             return self._loop(self.session, self.chat, self._tools)
@@ -183,6 +187,19 @@ class Agent:
 
     def _message(self, text: str) -> None:
         self.view.say(f"   message: {text}")
+
+    def _kept_answer(self) -> LoopResult:
+        cause = self.session.exhausted_by
+        return LoopResult(
+            answer=said_in(self.chat[-1]),
+            ended="answered" if cause is None else "forced",
+            code=cause,
+            finish_reason=None,
+            requests=0,
+            iterations=0,
+            messages=self.chat,
+            session=self.session,
+        )
 
     def _answered(self) -> bool:
         """
@@ -216,6 +233,15 @@ def opening(settings: Settings, task: str) -> list[dict[str, Any]]:
         {"role": "system", "content": INSTRUCTIONS.format(workspace=settings.workspace)},
         {"role": "user", "content": task},
     ]
+
+
+def said_in(message: Mapping[str, Any]) -> str:
+    """
+    The text of a message of either wire.
+    """
+    content = message.get("content")
+    parts = content if isinstance(content, list) else [content]
+    return "".join(str(part.get("text") or "") if isinstance(part, dict) else str(part or "") for part in parts)
 
 
 def how_to_go_on(cause: str | None) -> str:

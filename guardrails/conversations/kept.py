@@ -4,12 +4,16 @@ One kept conversation: a list of its messages that only grows, each on the disk 
 
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Literal, NoReturn, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex
 
 from .claims import Claim
 from .file import ConversationError, File
 from .items import parsed, text_of
 
+
+if TYPE_CHECKING:
+    from ..session import Session
+    from .repair import Repaired
 
 Wire = Literal["chat", "responses"]
 
@@ -79,6 +83,17 @@ class Conversation(list[dict[str, Any]]):
     def __iadd__(self, items: Iterable[Any]) -> Self:  # type: ignore[override,misc]
         self.extend(items)
         return self
+
+    def repair(self, session: "Session") -> "list[Repaired]":
+        """
+        Answer the calls of a turn that a killed process left half finished; *session* is the one of this conversation.
+
+        To be called once a conversation was resumed, before it goes on. See `repair.repair`.
+        """
+        from ..integrations.conversation import WIRES
+        from .repair import repair
+
+        return repair(self, WIRES[self.wire], session)
 
     def close(self) -> None:
         """

@@ -98,7 +98,7 @@ class Conversations:
 
     def resume(self, id: str) -> Conversation:
         """
-        The conversation *id*, to go on with. Half a turn may be open in it: see `repair.repaired`.
+        The conversation *id*, to go on with. Half a turn may be open in it: see `Conversation.repair`.
 
         Raises ConversationError where there is none, or another process goes on with it.
         """
