@@ -23,13 +23,13 @@ MOST_PACKED = 1_536
 
 def live(state: SessionState) -> None:
     """
-    A session's calls until its window is full, each of a signature and with a result of its own.
+    A session's calls until its window is full, each of a signature, a sketch and with a result of its own.
     """
     for n in range(WINDOW):
         touch(state, NOW + n * 1_000)
-        call = ToolCall(TOOLS[n % len(TOOLS)], None, f"call_{n}", None, (n - 10) << 59 | n)
+        call = ToolCall(TOOLS[n % len(TOOLS)], None, f"call_{n}", None, (n - 10) << 59 | n, sketch=n - 10 << 50 | 1)
         pending = admit(state, call, 1_000, 0, None, True, True, WINDOW)  # noqa: FBT003
-        settle(state, pending, Outcome("found"), -(n << 58) | n)
+        settle(state, pending, Outcome("found"), -(n << 58) | n, n + 1 << 24)
 
 
 def test_packed_size_of_an_idle_session(benchmark: Any) -> None:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .guards.denials import Denials as Denials
     from .guards.duplicates import Duplicates as Duplicates
     from .guards.growth import Growth as Growth
+    from .guards.loops import Loops as Loops
     from .guards.rate import Rate as Rate
     from .guards.retryable import Retryable as Retryable
     from .guards.shell import Shell as Shell
@@ -82,6 +83,7 @@ _HOME = {
     "Envelope": "envelope",
     "Facts": "guards.base",
     "Growth": "guards.growth",
+    "Loops": "guards.loops",
     "Guard": "guards.base",
     "FailureRule": "outcome",
     "GuardrailsError": "errors",

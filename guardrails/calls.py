@@ -229,7 +229,7 @@ class Calls(Ledger):
                 outcome = result
             else:
                 outcome = outcome_of(result, classifier=plan.tool.result, limit=plan.max_bytes, now_ms=now)
-            prepared = prepare(outcome, plan.max_bytes)
+            prepared = prepare(outcome, plan.max_bytes, closer=decision.call.sketch is not None)
         except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now
             log.error("a result of `%s` could not be read: %r", decision.call.tool, error)
             prepared = prepare(

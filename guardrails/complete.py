@@ -13,6 +13,7 @@ from .exhaustion import first_cause, progress
 from .guards.base import Facts
 from .guards.budget import FINISH
 from .jsonable import exact
+from .repetition.results import HEAD, MAX_EMPTY, emptiness, family_hash, steady_hash
 from .retries.context import Settled
 from .retries.serving import Advised, Judged, Retried
 from .signature import masked_result_hash, result_hash
@@ -33,11 +34,15 @@ class Prepared:
     """Evidence: of a success as it is, of a failure with digits deleted."""
     own: Envelope | None = None
     """The envelope that the tool itself made."""
+    steady: int = 0
+    """Of a success, where asked for, what is not volatile; of a failure its family; 0: not taken."""
+    empty: int = 0
+    """As `emptiness` says."""
 
 
-def prepare(outcome: Outcome, max_bytes: int) -> Prepared:
+def prepare(outcome: Outcome, max_bytes: int, *, closer: bool = False) -> Prepared:
     """
-    Render and hash an outcome; the work is bounded by *max_bytes* and 64 KB.
+    Render and hash an outcome; the work is bounded by *max_bytes* and 64 KB. *closer*: its steady part is hashed too.
     """
     own = _heard(outcome.value) if isinstance(outcome.value, Envelope) else None
     if own is not None:
@@ -46,12 +51,17 @@ def prepare(outcome: Outcome, max_bytes: int) -> Prepared:
         kept = None if outcome.value is None else render(outcome.value, max_bytes)
         if kept is not None:
             kept.payload = exact(kept.payload)
-        return Prepared(outcome, kept, masked_result_hash(evidence(outcome, kept)), own)
+        text = evidence(outcome, kept)
+        family = family_hash(outcome.error_type, text[:HEAD].decode("utf-8", "ignore"))
+        return Prepared(outcome, kept, masked_result_hash(text), own, family)
     rendered = render(outcome.value, max_bytes)
     # A record or a cached result may hold it for long.
     rendered.payload = exact(rendered.payload)
     # A cut result is told apart from another by how long it really was.
-    return Prepared(outcome, rendered, result_hash(rendered.payload, rendered.original_bytes), own)
+    payload = rendered.payload
+    steady = steady_hash(payload) if closer else 0
+    empty = emptiness(payload) if len(payload) <= MAX_EMPTY else 0
+    return Prepared(outcome, rendered, result_hash(payload, rendered.original_bytes), own, steady, empty)
 
 
 def evidence(outcome: Outcome, rendered: Rendered | None) -> bytes:
@@ -154,7 +164,7 @@ def complete(
     errors: list[tuple[str, str]] = []
     state.n = n = state.n + 1
     if pending is not None:
-        settle(state, pending, outcome, prepared.result_hash)
+        settle(state, pending, outcome, prepared.result_hash, prepared.steady, prepared.empty)
         if plan.settles:
             errors += correct(plan, call, outcome, state, facts)
     if prepared.own is not None:

@@ -14,6 +14,7 @@ from .complete import Prepared
 from .decide import Decision
 from .envelope import Envelope
 from .errors import SessionError
+from .repetition.sketch import NO_SKETCH
 from .retries.serving import Advised
 from .scopes import Scope, apply, complete_shared, decide_shared
 from .state import SessionState, number, touch
@@ -209,7 +210,9 @@ def _overdue(state: SessionState, now_ms: int) -> list[object]:
 
 def _call(record: Record) -> ToolCall:
     problems = tuple(Problem(*problem) for problem in record["problems"])
-    places = record.get("places")
+    places, sketch = record.get("places"), record.get("sketch")
+    if sketch is None and any(str(path).startswith("arguments") for path in record.get("erased") or ()):
+        sketch = NO_SKETCH
     return ToolCall(
         record["tool"],
         record.get("arguments"),
@@ -218,6 +221,7 @@ def _call(record: Record) -> ToolCall:
         record["sig"],
         problems,
         places=None if places is None else {guard: tuple(answers) for guard, answers in places.items()},
+        sketch=sketch,
     )
 
 
@@ -236,7 +240,7 @@ def _prepared(record: Record) -> Prepared:
         own = Envelope("success" if outcome.error_type is None else "error")
         own.retryable, own.retry_after_ms, own.max_retries_remaining = record["claims"]
     evidence = record["result_hash" if outcome.error_type is None else "result_hash_masked"]
-    return Prepared(outcome, None, evidence, own)
+    return Prepared(outcome, None, evidence, own, record.get("steady", 0), record.get("empty", 0))
 
 
 def _advised(record: Record) -> Advised | None:

@@ -5,19 +5,18 @@ A session's state as a small block of bytes, so that a store can keep it anywher
 import json
 import struct
 
-from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Any, Final
 
 import orjson
 
 from .errors import SessionError
-from .retries.context import Settled
+from .packing_trail import ERROR_NUMBERS, Memo, packed_trail, unpacked_trail
 from .state import NEVER, Entry, EntryStatus, Pending, SessionState, pending_key
 from .types import ERROR_TYPES
 
 
-VERSION: Final = 2
+VERSION: Final = 3
 STATUSES: Final[tuple[EntryStatus, ...]] = ("running", "ok", "error", "expired")
 TOTALS: Final = (
     "started_ms",
@@ -43,37 +42,23 @@ TOTALS: Final = (
     "changed_seq",
     "behind_ms",
     "shared",
+    "dull_seq",
+    "refused",
 )
 _HEAD = struct.Struct("<BBHI")
 """Version, 1 where the JSON holds what only Python's own module reads, entries, bytes of the name table."""
-_ENTRY = struct.Struct("<IqqqiBBB")
-"""seq, sig, result hash, time, milliseconds until a retry, status, error type + 1, retries left and two flags."""
+_ENTRY = struct.Struct("<IqqqiBBBB")
+"""seq, sig, result hash, time, milliseconds until a retry, status and two flags, error type + 1 and a flag, retries
+left and two flags, turn."""
+_CLOSER = struct.Struct("<qI")
+"""Sketch and steady part of the result; only of calls that were looked at so closely."""
+_LOOKED_AT: Final = 128
 _totals = attrgetter(*TOTALS)
 _STATUS: Final = {status: place for place, status in enumerate(STATUSES)}
-_ERROR: Final[dict[str | None, int]] = {None: 0, **{kind: place for place, kind in enumerate(ERROR_TYPES, 1)}}
-_OVER: Final = frozenset({"ok", "error"})
 _FITS: Final = (-(2**63), 2**64)
 """Counters outside of it are written as text: orjson has no larger numbers."""
 _MAX_WAIT: Final = 2**31 - 1
 _MAX_RETRIES: Final = 63
-
-
-_Like = tuple[int, int | None]
-"""The `seq` of an entry of the window, -1 where none is alike, and milliseconds."""
-
-
-class Memo:
-    """
-    What a state's calls that are over were packed as, from one time to the next: they do not change any more, and
-    writing them anew is most of the work.
-    """
-
-    __slots__ = ("calls", "likes", "trail")
-
-    def __init__(self) -> None:
-        self.calls: dict[int, bytes] = {}
-        self.trail: list[Settled] = []
-        self.likes: list[_Like] = []
 
 
 def pack(state: SessionState, memo: Memo | None = None) -> bytes:
@@ -88,7 +73,7 @@ def pack(state: SessionState, memo: Memo | None = None) -> bytes:
     if len(calls) > 2 * len(tools):
         for seq in calls.keys() - {entry.seq for entry in state.window}:
             del calls[seq]
-    trail = _trail(state, names, memo)
+    trail = packed_trail(state, names, memo)
     rest: dict[str, Any] = {"t": _totals(state), "s": state.streak_tool}
     for key, value in (
         ("m", {key: value if _FITS[0] <= value < _FITS[1] else str(value) for key, value in state.meters.items()}),
@@ -111,16 +96,19 @@ def pack(state: SessionState, memo: Memo | None = None) -> bytes:
 def _entry(entry: Entry) -> bytes:
     wait = int(min(max(0, entry.retry_at_ms - entry.at_ms), _MAX_WAIT)) if entry.retry_at_ms else -1
     retries = int(min(max(0, entry.retries_left), _MAX_RETRIES))
-    return _ENTRY.pack(
+    closer = entry.sketch or entry.steady
+    packed = _ENTRY.pack(
         entry.seq,
         entry.sig or 0,
         entry.result_hash,
         entry.at_ms,
         wait,
-        _STATUS[entry.status] + len(STATUSES) * entry.explored,
-        _ERROR[entry.error_type],
+        _STATUS[entry.status] + len(STATUSES) * (entry.explored + 2 * entry.empty),
+        ERROR_NUMBERS[entry.error_type] | (_LOOKED_AT if closer else 0),
         retries * 4 + entry.changes * 2 + (entry.sig is not None),
+        entry.turn,
     )
+    return packed + _CLOSER.pack(entry.sketch, entry.steady) if closer else packed
 
 
 def _kept(entry: Entry, settled: dict[int, bytes]) -> bytes:
@@ -128,57 +116,6 @@ def _kept(entry: Entry, settled: dict[int, bytes]) -> bytes:
     if entry.status != "running":
         settled[entry.seq] = packed
     return packed
-
-
-def _trail(state: SessionState, names: dict[str, int], memo: Memo) -> list[int | None]:
-    """
-    The calls that are over as numbers: each the `seq` of its like in the window and how long it took, or all of it.
-    """
-    trail, window = state.trail, state.window
-    if trail != memo.trail:
-        memo.likes, memo.trail = _likes(trail, window, memo), trail.copy()
-    first = window[0].seq if window else NEVER
-    made: list[int | None] = []
-    for like, (tool, sig, error, ended_ms) in zip(memo.likes, trail, strict=True):
-        if like[0] >= first:
-            made += like
-        else:
-            made += (-1, names.setdefault(tool, len(names)), sig, _ERROR[error], ended_ms)
-    return made
-
-
-def _likes(trail: list[Settled], window: list[Entry], memo: Memo) -> list[_Like]:
-    older = len(trail) - 1
-    if older > 0 and memo.trail[-older:] == trail[:older]:
-        # One more, as nearly always: the others are what they were.
-        return [*memo.likes[-older:], _like(trail[older], reversed(window))]
-    alike: dict[tuple[str, int | None, str | None], Entry] = {}
-    alike.update(((entry.tool, entry.sig, entry.error_type), entry) for entry in window if entry.status in _OVER)
-    return [_like(settled, filter(None, [alike.get(settled[:3])])) for settled in trail]
-
-
-def _like(settled: Settled, entries: Iterable[Entry]) -> _Like:
-    tool, sig, error, ended_ms = settled
-    for entry in entries:
-        # One that still runs may yet end in another way.
-        if entry.sig == sig and entry.tool == tool and entry.error_type == error and entry.status in _OVER:
-            return entry.seq, None if ended_ms is None else ended_ms - entry.at_ms
-    return -1, None
-
-
-def _settled(packed: Iterable[int | None], window: list[Entry], names: list[str]) -> list[Settled]:
-    numbers: Iterator[Any] = iter(packed)
-    made = []
-    by_seq = {entry.seq: entry for entry in window}
-    for seq in numbers:
-        if seq >= 0:
-            entry, took = by_seq[seq], next(numbers)
-            ended_ms = None if took is None else entry.at_ms + took
-            made.append(Settled(entry.tool, entry.sig, entry.error_type, ended_ms))
-        else:
-            tool, sig, error, ended_ms = (next(numbers) for _ in range(4))
-            made.append(Settled(names[tool], sig, ERROR_TYPES[error - 1] if error else None, ended_ms))
-    return made
 
 
 def _json(names: list[str], rest: dict[str, Any]) -> tuple[bytes, bytes, bool]:
@@ -207,10 +144,16 @@ def unpack(packed: bytes) -> SessionState:
         names = loads(packed[at : at + size])
         at += size
         tools = struct.unpack_from(f"<{entries}H", packed, at)
-        at += 2 * entries
         window = []
-        for index, tool in enumerate(tools):
-            seq, sig, digest, at_ms, wait, status, error, rest = _ENTRY.unpack_from(packed, at + index * _ENTRY.size)
+        at += 2 * entries
+        for tool in tools:
+            seq, sig, digest, at_ms, wait, status, error, rest, turn = _ENTRY.unpack_from(packed, at)
+            at += _ENTRY.size
+            sketch = steady = 0
+            if error & _LOOKED_AT:
+                sketch, steady = _CLOSER.unpack_from(packed, at)
+                at += _CLOSER.size
+                error &= ~_LOOKED_AT
             window.append(
                 Entry(
                     seq,
@@ -223,10 +166,14 @@ def unpack(packed: bytes) -> SessionState:
                     digest,
                     at_ms + wait if wait >= 0 else 0,
                     rest >> 2,
-                    status >= len(STATUSES),
+                    bool(status >> 2 & 1),
+                    turn,
+                    sketch,
+                    steady,
+                    bool(status >> 3),
                 )
             )
-        return _state(window, names, loads(packed[at + entries * _ENTRY.size :]))
+        return _state(window, names, loads(packed[at:]))
     except (struct.error, ValueError, LookupError, TypeError, RuntimeError, StopIteration) as error:
         raise SessionError(f"session state cannot be read: {error}") from None
 
@@ -234,6 +181,7 @@ def unpack(packed: bytes) -> SessionState:
 def _state(window: list[Entry], names: list[str], rest: dict[str, Any]) -> SessionState:
     state = SessionState(**dict(zip(TOTALS, rest["t"], strict=True)), streak_tool=rest["s"], window=window)
     state.latest = {entry.sig: entry.seq for entry in window}
+    state.results = {entry.result_hash: entry.seq for entry in window if entry.status in ("ok", "error")}
     state.meters = {key: int(value) for key, value in rest["m"].items()} if "m" in rest else {}
     state.limits = rest.get("l", {})
     state.reserved = rest.get("r", {})
@@ -241,7 +189,7 @@ def _state(window: list[Entry], names: list[str], rest: dict[str, Any]) -> Sessi
     state.exhausted = tuple(rest["x"]) if "x" in rest else None
     state.closed = rest.get("c", False)
     state.run = rest.get("i", "")
-    state.trail = _settled(rest.get("h", ()), window, names)
+    state.trail = unpacked_trail(rest.get("h", ()), window, names)
     by_seq = {entry.seq: entry for entry in window}
     for packed in rest.get("o", []):
         pending = _open(packed, by_seq)

@@ -46,11 +46,11 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
 
     `retry_source` is who caused it where the same call failed before: `agent` of its own accord, `policy` since it was
     advised, `explore` where that was to learn; `propensity` how likely such advice was given. `args_sim_max` is what a
-    learned guard computed. Null without them.
+    learned guard computed. Null without them. `sketch` is there where like calls were looked for.
     """
     call = decision.call
     said = "deny" if decision.denials else "nudge" if decision.nudges else "allow"
-    return {
+    record = {
         **_head("call", session_id, decision.run, decision.n, decision.at_ms),
         "seq": decision.seq,
         "turn": decision.turn,
@@ -78,6 +78,10 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
         "args_sim_max": None,
         "propensity": _propensity(decision, plan),
     }
+    if call.sketch is not None:
+        # Arguments may be erased, and what they were told by is not.
+        record["sketch"] = call.sketch
+    return record
 
 
 def _declared(plan: Plan) -> dict[str, Any]:
@@ -149,6 +153,10 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
         "limit": completion.limit,
         "guard_errors": [list(error) for error in completion.errors],
     }
+    if prepared.steady:
+        record["steady"] = prepared.steady
+    if prepared.empty:
+        record["empty"] = prepared.empty
     if rendered is not None:
         record["result"] = orjson.Fragment(rendered.payload)
     if call.canonical is not None and (outcome.error_message or completion.errors):

@@ -52,6 +52,10 @@ class Entry:
     retries_left: int = 0
     """After a failure: how many more identical calls are a retry; 0 after a success or a lasting failure."""
     explored: bool = False  # a retry of it is advised only to learn from what comes of it
+    turn: int = 0  # low 8 bits of its turn's number
+    sketch: int = 0  # its arguments, where `Loops` looked at them; see `repetition`
+    steady: int = 0  # 32 bits of its result but for what is volatile, or of the family of its failure; 0: not taken
+    empty: bool = False  # it brought nothing
 
 
 @dataclass(slots=True)
@@ -132,6 +136,12 @@ class SessionState:
     window: list[Entry] = field(default_factory=list)
     trail: list[Settled] = field(default_factory=list)
     """The latest calls that are over, oldest first: what the features of a failure are taken from."""
+    results: dict[int, int] = field(default_factory=dict)
+    """`seq` of the latest call in the window that is over, by result hash."""
+    dull_seq: int = 0
+    """`seq` of the latest call that failed, was empty, or brought what another in the window had brought."""
+    refused: int = 0
+    """Turns in a row (calls, where there are no turns) that were refused since a call was last admitted."""
     latest: dict[int | None, int] = field(default_factory=dict)
     """`seq` of the latest call in the window, by signature: to look here is all that most calls need."""
     pending: dict[tuple[str, int | None], Pending] = field(default_factory=dict)
@@ -269,7 +279,7 @@ def admit(
     state.turn_decided += 1
     state.turns += state.turn_admitted == 0
     state.turn_admitted += 1
-    state.denied_turns = 0
+    state.denied_turns = state.refused = 0
     if tool == state.streak_tool:
         state.streak += 1
     else:
@@ -279,12 +289,17 @@ def admit(
     state.held_cost += cost
     state.held_tokens += tokens
     entry = Entry(seq, tool, sig, now, changes)
+    entry.turn = state.turn & 0xFF
+    if call.sketch is not None:
+        entry.sketch = call.sketch
     state.window.append(entry)
     state.latest[sig] = seq
     if len(state.window) > window:
         oldest = state.window.pop(0)
         if state.latest.get(oldest.sig) == oldest.seq:
             del state.latest[oldest.sig]
+        if state.results.get(oldest.result_hash) == oldest.seq:
+            del state.results[oldest.result_hash]
     expires = now + (ADMISSION_MS if timeout_ms is None else timeout_ms)
     if claimed:
         expires += GRACE_MS
@@ -313,6 +328,7 @@ def deny(state: SessionState, call: ToolCall, denial: Denial) -> int:
         del state.problems[:-REMEMBERED_PROBLEMS]
         strike = False
     if strike:
+        state.refused += state.turn == 0 or state.turn_strikes == 0
         state.turn_strikes += 1
     if denial.ends_session and denial.scope is None:
         exhaust(state, denial)
@@ -327,9 +343,11 @@ def exhaust(state: SessionState, cause: Denial) -> None:
         state.exhausted = (cause.code, cause.message)
 
 
-def settle(state: SessionState, pending: Pending, outcome: Outcome, result_hash: int) -> None:
+def settle(
+    state: SessionState, pending: Pending, outcome: Outcome, result_hash: int, steady: int = 0, empty: int = 0
+) -> None:
     """
-    Replace the estimate of an admission by what it really cost, and note how it ended.
+    Replace the estimate of an admission by what it really cost, and note how it ended; *empty* as `emptiness` says.
     """
     del state.pending[pending_key(pending.id, pending.sig, pending.seq)]
     state.held_cost -= pending.cost
@@ -339,6 +357,11 @@ def settle(state: SessionState, pending: Pending, outcome: Outcome, result_hash:
     entry, pending.entry.result_hash = pending.entry, result_hash
     failed = outcome.error_type is not None
     entry.status, entry.error_type = "error" if failed else "ok", outcome.error_type
+    entry.steady, entry.empty = steady, empty == 2 or (empty == 1 and not entry.changes)
+    if failed or entry.empty or result_hash in state.results:
+        state.dull_seq = entry.seq
+    if state.results.get(result_hash, 0) < entry.seq >= state.window[0].seq:
+        state.results[result_hash] = entry.seq
     # A call from before the streak says nothing of it, though it be of the same tool.
     if pending.seq > state.seq - state.streak:
         state.streak_failures = state.streak_failures + 1 if failed else 0

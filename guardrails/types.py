@@ -92,6 +92,8 @@ class ToolCall:
     places: Mapping[str, tuple[bool, ...]] | None = None
     """Whether each path that a guard asked about really is where it must be, symbolic links followed, by the guard's name;
     None: nobody looked."""
+    sketch: int | None = None
+    """What `repetition` tells calls that are worded alike by; None: nobody looked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

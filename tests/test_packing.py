@@ -37,7 +37,8 @@ NOW = 1_800_000_000_000
 def call(tool: str, argument: object, call_id: str = "call_1") -> ToolCall:
     signature, canonical = sign(tool, argument)
     sig = None if signature is None else low64(signature)
-    return ToolCall(tool, argument, call_id, signature, sig, (), canonical)
+    sketch = argument if type(argument) is int and argument % 2 else None
+    return ToolCall(tool, argument, call_id, signature, sig, (), canonical, sketch=sketch)
 
 
 def admitted(state: SessionState, made: ToolCall, window: int = 20, timeout_ms: int | None = None) -> Any:
@@ -71,7 +72,7 @@ def take(state: SessionState, step: tuple[Any, ...]) -> None:
             admitted(state, call(tool, argument if signed else endless(), f"call_{state.n}"))
         case ("settle", at, kind, wait) if state.pending:
             pending = list(state.pending.values())[at % len(state.pending)]
-            settle(state, pending, Outcome(1, kind, cost=3), result_hash=at - 15)
+            settle(state, pending, Outcome(1, kind, cost=3), at - 15, steady=at % 3, empty=at % 4)
             if kind is not None:
                 pending.entry.retries_left, pending.entry.retry_at_ms = at, pending.entry.at_ms + wait
             pending.hints = (("mine.slow", "narrow it"),)
@@ -136,7 +137,7 @@ def test_an_open_admission_is_still_the_one_of_its_window_entry_after_unpacking(
 
 def test_an_admission_that_outlived_the_window_is_kept() -> None:
     state = SessionState()
-    admitted(state, call("slow", 1, "call_slow"))
+    admitted(state, call("slow", 2, "call_slow"))
     for number in range(3):
         admitted(state, call("quick", number), window=2)
     assert unpack(pack(state)).pending == state.pending

@@ -9,6 +9,7 @@ from .budget import Budget
 from .denials import Denials
 from .duplicates import Duplicates
 from .growth import Growth
+from .loops import Loops
 from .rate import Rate
 from .retryable import Retryable
 from .shell import Shell
@@ -31,6 +32,7 @@ GUARDS: Final[tuple[type[Guard], ...]] = (
     Streak,
     Denials,
     Duplicates,
+    Loops,
     Retryable,
     Summary,
     Truncate,

@@ -7,14 +7,17 @@ from typing import Final, Literal
 
 from ..outcome import outcome_of
 from ..readers.base import RecordedCall
+from ..repetition.results import HEAD, MAX_EMPTY, emptiness, family_hash, steady_hash
 from ..signature import masked_result_hash, result_hash
 from ..tool import Tool
 from ..types import Outcome
-from .step import SUCCESS
+from .passing import SUCCESS, Seen
 
 
 WINDOW: Final = 20
 """Calls back that a repeat is looked for; DESIGN section 6."""
+CUT: Final = 4_000
+"""Characters from which on a transcript may hold only the beginning of a result."""
 BITS: Final = (1 << 63) - 1
 """Of a hash that are compared; a state has no room for more."""
 
@@ -82,3 +85,24 @@ def evidence_of(call: RecordedCall, failed: bool) -> int | None:  # noqa: FBT001
             return None
         known = result_hash(call.result)
     return known & BITS
+
+
+def seen_of(call: RecordedCall, evidence: int, outcome: Outcome) -> Seen:
+    """
+    What guards see of the result of *call* once it is there.
+    """
+    result, kind = call.result, outcome.error_type
+    if result is None:
+        return evidence, 0, 0
+    if kind is not None:
+        return evidence, family_hash(kind, result[:HEAD]), 0
+    return evidence, 0, emptiness(result.encode("utf-8", "ignore")) if len(result) <= MAX_EMPTY else 0
+
+
+def closer(seen: Seen, said: str) -> Seen:
+    """
+    The same with the steady part of a success, of which all is known that it *said*.
+    """
+    if len(said) >= CUT:
+        return seen
+    return seen[0], steady_hash(said.encode("utf-8", "ignore")), seen[2]

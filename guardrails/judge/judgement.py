@@ -16,11 +16,12 @@ from ..tool_call import tool_call
 from ..types import ToolCall, micro_dollars
 from ..usage import Usage, cost_of
 from .counting import ALLOWED, Said, count_denied, count_denied_without_cap, said_of
-from .evidence import Worth, evidence_of, outcome_of_call
+from .evidence import Worth, evidence_of, outcome_of_call, seen_of
 from .lacking import Held, no_scopes, not_judged
 from .lens import Lens, lens
+from .passing import SUCCESS
 from .result import MAX_STOPS, Judgement, Kind, Stop, Tally, TimeLine, add
-from .step import SUCCESS, Side
+from .step import Side
 from .track import Track, Turn
 from .tracks import OpenTracks, Tracks
 
@@ -95,13 +96,14 @@ class Judge:
         if evidence is None:
             # A result of which nothing is known is like no other.
             evidence = -number
+        seen = seen_of(call, evidence, outcome)
         shown = outcome if call.has_result else None
         over = main.state.exhausted is not None
-        decision = main.step(made, now, way, shown, evidence, end)
+        decision = main.step(made, now, way, shown, seen, end, call.result)
         free = track.free
         if free is not None:
             free_over = free.state.exhausted is not None
-            other = free.step(made, now, way, shown, evidence, end)
+            other = free.step(made, now, way, shown, seen, end, call.result)
             if other is not None and other.envelope is not None:
                 count_denied_without_cap(tally, other.denials[0].code, worth, further=free_over and track.free_refused)
                 track.free_refused = free_over

@@ -5,10 +5,18 @@ Most recorded calls are that, and nobody looks at the state while they run. The 
 which a test holds it to; what it spares is the admission between them.
 """
 
+from typing import Final
+
 from ..retries.context import Settled
 from ..retries.spec import MAX_LOOKBACK
 from ..state import Entry, SessionState, touch
-from ..types import ToolCall
+from ..types import Outcome, ToolCall
+
+
+SUCCESS: Final = Outcome()
+
+Seen = tuple[int, int, int]
+"""(result hash, steady part, emptiness) of what came back."""
 
 
 def pass_by(
@@ -18,7 +26,7 @@ def pass_by(
     changes: bool,  # noqa: FBT001  hot path
     window: int,
     ended_ms: int,
-    result_hash: int,
+    seen: Seen,
 ) -> None:
     """
     Charge *call*, which began at the state's time, and settle it at *ended_ms*, a success; *window* is how many executed
@@ -32,7 +40,7 @@ def pass_by(
     if state.turn_admitted == 0:
         state.turns += 1
     state.turn_admitted += 1
-    state.denied_turns = 0
+    state.denied_turns = state.refused = 0
     if tool == state.streak_tool:
         state.streak += 1
     else:
@@ -40,12 +48,24 @@ def pass_by(
     state.streak_failures = 0
     if changes:
         state.changed_seq = seq
-    state.window.append(Entry(seq, tool, sig, state.now_ms, changes, "ok", None, result_hash))
+    result_hash, steady, empty = seen
+    entry = Entry(seq, tool, sig, state.now_ms, changes, "ok", None, result_hash)
+    entry.turn, entry.steady = state.turn & 0xFF, steady
+    if call.sketch is not None:
+        entry.sketch = call.sketch
+    if empty and (empty == 2 or not changes):
+        entry.empty, state.dull_seq = True, seq
+    state.window.append(entry)
     state.latest[sig] = seq
     if len(state.window) > window:
         oldest = state.window.pop(0)
         if state.latest.get(oldest.sig) == oldest.seq:
             del state.latest[oldest.sig]
+        if state.results.get(oldest.result_hash) == oldest.seq:
+            del state.results[oldest.result_hash]
+    if result_hash in state.results:
+        state.dull_seq = seq
+    state.results[result_hash] = seq
     state.cost += cost
     state.trail.append(Settled(tool, sig, None, touch(state, ended_ms)))
     if len(state.trail) > MAX_LOOKBACK:

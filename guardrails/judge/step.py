@@ -8,7 +8,6 @@ states: a test holds them to it.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
 
 from ..chain import Chain, Plan
 from ..complete import Prepared, complete
@@ -31,11 +30,9 @@ from ..state import (
 )
 from ..transitions import charge_response, open_turn
 from ..types import Outcome, ToolCall
-from .passing import pass_by
+from .evidence import closer
+from .passing import SUCCESS, Seen, pass_by
 from .reach import BLOWN, Reach
-
-
-SUCCESS: Final = Outcome()
 
 
 @dataclass(slots=True)
@@ -53,10 +50,10 @@ class Way:
     """A fresh call is checked or counted at all."""
 
 
-Running = tuple[int, Pending, ToolCall, Outcome, int, Way]
+Running = tuple[int, Pending, ToolCall, Outcome, Seen, Way]
 """(end in ms, admission, call, outcome, evidence, way) of a call whose recorded result has not come yet."""
 
-Passing = tuple[int, ToolCall, int, Way]
+Passing = tuple[int, ToolCall, Seen, Way]
 """(end in ms, call, evidence, way) of a call that simply passed and will work."""
 
 
@@ -83,12 +80,20 @@ class Side:
     """The latest call, where it is not in the state yet: it is entered with the next event, mostly when it is over."""
 
     def step(
-        self, call: ToolCall, now: int, way: Way, outcome: Outcome | None, evidence: int, end_ms: int
+        self,
+        call: ToolCall,
+        now: int,
+        way: Way,
+        outcome: Outcome | None,
+        evidence: Seen,
+        end_ms: int,
+        said: str | None = None,
     ) -> Decision | None:
         """
         What is decided of *call*, None where it simply passes.
 
         Its *outcome* (None: not recorded) and *evidence* are seen once *end_ms* is over, and never where it is denied.
+        Of what it *said* the steady part is taken where a guard looked closer at the call.
         """
         state = self.state
         if self.passing is not None or self.running:
@@ -96,6 +101,8 @@ class Side:
         decision: Decision | None = None
         if self._passes(call, state, now, way):
             plan = way.plan
+            if call.sketch is not None and outcome is SUCCESS and said is not None:
+                evidence = closer(evidence, said)
             if outcome is SUCCESS and way.silent and not self.running:
                 if end_ms <= now:
                     pass_by(state, call, plan.cost, plan.changes, self.chain.window, now, evidence)
@@ -107,6 +114,8 @@ class Side:
             decision = decide(self.chain, call, state, now, True, way.plan)  # noqa: FBT003
             if decision.envelope is not None:
                 return decision
+            if call.sketch is not None and outcome is SUCCESS and said is not None:
+                evidence = closer(evidence, said)
             admission = state.pending[pending_key(call.id, call.sig, decision.seq)]
         if outcome is None:
             # Nobody knows how it ended: its admission is given up by the next call.
@@ -216,7 +225,7 @@ class Side:
         return True
 
     def _finish(
-        self, admission: Pending, call: ToolCall, outcome: Outcome, evidence: int, way: Way, now_ms: int
+        self, admission: Pending, call: ToolCall, outcome: Outcome, evidence: Seen, way: Way, now_ms: int
     ) -> None:
         """
         Settle what came back: a success of which nobody has anything to say at once, all else by `complete`.
@@ -232,9 +241,10 @@ class Side:
         ):
             touch(state, now_ms)
             state.n += 1
-            settle(state, admission, SUCCESS, evidence)
+            settle(state, admission, SUCCESS, *evidence)
             return
-        complete(self.chain, decided(call, admission), Prepared(outcome, None, evidence), state, now_ms, way.plan)
+        prepared = Prepared(outcome, None, evidence[0], None, evidence[1], evidence[2])
+        complete(self.chain, decided(call, admission), prepared, state, now_ms, way.plan)
 
 
 def decided(call: ToolCall, admission: Pending) -> Decision:

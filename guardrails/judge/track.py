@@ -17,8 +17,9 @@ from ..state import pending_key
 from ..types import Outcome, ToolCall
 from .evidence import Past
 from .lens import Lens
+from .passing import SUCCESS
 from .result import Cell
-from .step import SUCCESS, Side
+from .step import Side
 
 
 MAX_STOPS: Final = 1_000
@@ -202,5 +203,5 @@ def _opened(packed: list[Any], side: Side, lens: Lens) -> Side:
         outcome = SUCCESS if error_type is None else Outcome(None, error_type, "", http_status, retry_after_ms)
         call = ToolCall(admission.tool, None, admission.id, None, admission.sig)
         way = lens.way(admission.tool, *declared)
-        side.running.append((end_ms, admission, call, outcome, evidence, way))
+        side.running.append((end_ms, admission, call, outcome, tuple(evidence), way))
     return side

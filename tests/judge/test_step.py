@@ -15,6 +15,7 @@ from guardrails import (
     Denials,
     Duplicates,
     Growth,
+    Loops,
     Policy,
     Rate,
     Retryable,
@@ -66,6 +67,7 @@ GUARDS: list[st.SearchStrategy[Guard]] = [
     st.builds(Rate, max_calls_per_second=st.none() | st.integers(1, 3)),
     st.builds(Streak, max_same=st.none() | st.integers(1, 4), max_failures=st.none() | st.integers(1, 3)),
     st.builds(Denials, max_turns_in_a_row=st.integers(1, 3)),
+    st.builds(Loops),
     st.builds(Duplicates, rule=st.sampled_from(["always", "evidence"])),
     st.builds(Retryable, max_retries=st.integers(0, 3), backoff=st.sampled_from([0.5, 2.0])),
     st.just(ToolFilter(deny=("a",))),
@@ -92,7 +94,7 @@ class Called:
     argument: int | None
     wait_ms: int
     outcome: Outcome | None
-    evidence: int
+    evidence: tuple[int, int, int]
     duration_ms: int
     turn: bool
     tokens: int | None
@@ -106,7 +108,7 @@ calls = st.builds(
     argument=st.none() | st.integers(0, 2),
     wait_ms=st.sampled_from([0, 0, 10, 700, 3_000, 700_000]),
     outcome=st.sampled_from([SUCCESS, SUCCESS, None, Outcome(None, "timeout"), Outcome(None, "other", "", None, 5)]),
-    evidence=st.integers(1, 2),
+    evidence=st.tuples(st.integers(1, 2), st.integers(0, 1), st.integers(0, 2)),
     duration_ms=st.sampled_from([0, 0, 5, 800, 4_000, 800_000]),
     turn=st.booleans(),
     tokens=st.none() | st.integers(0, 100),
@@ -123,7 +125,7 @@ class Plain(Side):
 
     open: list[tuple[int, Decision, Outcome, int]] = field(default_factory=list)
 
-    def step(self, call: ToolCall, now: int, way: Any, outcome: Any, evidence: int, end_ms: int) -> Decision:
+    def step(self, call: ToolCall, now: int, way: Any, outcome: Any, evidence: Any, end_ms: int) -> Decision:
         self.settle(now)
         plan = way.plan
         decision = decide(self.chain, call, self.state, now, claim=True, plan=plan)
@@ -133,14 +135,21 @@ class Plain(Side):
             elif end_ms > now:
                 self.open.append((end_ms, decision, outcome, evidence))
             else:
-                complete(self.chain, decision, Prepared(outcome, None, evidence), self.state, now, plan)
+                complete(
+                    self.chain,
+                    decision,
+                    Prepared(outcome, None, evidence[0], None, *evidence[1:]),
+                    self.state,
+                    now,
+                    plan,
+                )
         return decision
 
     def settle(self, now: int) -> None:
         for one in sorted(self.open, key=lambda each: each[0]):
             if one[0] <= now:
                 self.open.remove(one)
-                complete(self.chain, one[1], Prepared(one[2], None, one[3]), self.state, one[0])
+                complete(self.chain, one[1], Prepared(one[2], None, one[3][0], None, *one[3][1:]), self.state, one[0])
 
     def respond(self, now: int, cost: int | None, tokens: int | None, *, turn: bool) -> None:
         self.settle(now)
@@ -183,7 +192,10 @@ def made(policy: Policy) -> Side:
 
 def test_a_call_that_simply_passes_has_no_decision() -> None:
     side = made(Policy([Budget(max_calls=5), Duplicates()]))
-    assert side.step(ToolCall("a", {}, "1", None, 7), 1_000, way_of(side.chain.plan("a")), SUCCESS, 1, 1_000) is None
+    assert (
+        side.step(ToolCall("a", {}, "1", None, 7), 1_000, way_of(side.chain.plan("a")), SUCCESS, (1, 0, 0), 1_000)
+        is None
+    )
     assert side.state.pending == {}
     assert side.state.window[0].status == "ok"
 
@@ -191,8 +203,8 @@ def test_a_call_that_simply_passes_has_no_decision() -> None:
 def test_a_late_result_changes_nothing() -> None:
     policy = Policy([Duplicates()], tools=[Tool(name="a", timeout=1.0)])
     side = made(policy)
-    side.step(ToolCall("a", {}, "1", None, 7), 0, way_of(side.chain.plan("a")), SUCCESS, 1, 5_000)
-    side.step(ToolCall("b", {}, "2", None, 8), 4_000, way_of(side.chain.plan("b")), SUCCESS, 1, 4_000)
+    side.step(ToolCall("a", {}, "1", None, 7), 0, way_of(side.chain.plan("a")), SUCCESS, (1, 0, 0), 5_000)
+    side.step(ToolCall("b", {}, "2", None, 8), 4_000, way_of(side.chain.plan("b")), SUCCESS, (1, 0, 0), 4_000)
     side.settle(9_000)
     assert side.state.window[0].status == "expired"
 
@@ -200,7 +212,7 @@ def test_a_late_result_changes_nothing() -> None:
 @pytest.mark.parametrize("outcome", [SUCCESS, Outcome(None, "timeout")])
 def test_what_is_not_over_is_not_seen(outcome: Outcome) -> None:
     side = made(Policy([Duplicates()]))
-    side.step(ToolCall("a", {}, "1", None, 7), 0, way_of(side.chain.plan("a")), outcome, 1, 5_000)
+    side.step(ToolCall("a", {}, "1", None, 7), 0, way_of(side.chain.plan("a")), outcome, (1, 0, 0), 5_000)
     side.settle(4_999)
     assert side.passing is None
     assert [type(pending) for pending in side.state.pending.values()] == [Pending]

@@ -1,0 +1,218 @@
+"""
+Tell a model that goes round in circles what to do instead, then refuse, then end it.
+"""
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Annotated, ClassVar, Final
+
+from annotated_types import Ge, Le
+
+from ..repetition import patterns
+from ..repetition.sketch import sketch_of
+from ..state import Entry, SessionState
+from ..types import Denial, Nudge, Status, ToolCall
+from .base import Codes, Facts, Guard, Verdict, guard
+from .budget import FINISH
+
+
+Count = Annotated[int, Ge(1), Le(200)]
+RECENT: Final = 6
+"""Executed calls after which a dull result is no concern of a fresh call any more."""
+_WORDS: Final[dict[str, tuple[str, str]]] = {
+    "identical": (
+        "This exact $tool call gave the same result $count times.",
+        "Use the previous result; to learn more, change the arguments or call another tool.",
+    ),
+    "cycle": (
+        "The last $length calls were made $count times over, each time with the same results.",
+        "Leave this cycle: say what is missing, then take a step that none of these calls is.",
+    ),
+    "same_error": (
+        "`$tool` failed $count times in a row with the same error, whatever the arguments.",
+        "Arguments are not the cause. Read the error, look the right values up with another tool, or ask the user.",
+    ),
+    "sibling_errors": (
+        "The last $count calls of several tools failed with one and the same error.",
+        "The cause is common to them: repair it, tell the user, or go on without these tools.",
+    ),
+    "unknown_tool": (
+        "There is no tool `$tool`; it was called $count times.",
+        "Choose one of the tools that are listed, or answer without.",
+    ),
+    "volatile_argument": (
+        "`$tool` gave the same result $count times; only an id, a time or a label of the call was new.",
+        "Use the previous result, or change what is asked for.",
+    ),
+    "reworded": (
+        "$count calls of `$tool` worded like this one brought nothing new.",
+        "Rewording does not help. Try another source or a broader question, or answer with what is there.",
+    ),
+    "empty": (
+        "The last $count calls of `$tool` came back empty.",
+        "Check that what is searched for exists: list or browse first, try another source, or say it was not found.",
+    ),
+    "wait": (
+        "Nothing has changed in $count checks by `$tool`.",
+        "Wait longer before the next check (double the pause each time), or do something else meanwhile.",
+    ),
+}
+
+
+@guard
+class Loops(Guard):
+    """
+    Nudge, then deny calls that go on with a pattern that brings nothing; end the session only where denials are ignored.
+
+    Each pattern has the number of calls (of a cycle: whole laps) from which on the next one is nudged, and denied; none
+    switches it off. A changed result is progress, denied calls never count, calls of one turn are one, retries that the
+    last envelope allowed are let through, and tools that wait for something are nudged only.
+    """
+
+    codes: ClassVar[Codes] = {
+        **{f"loops.{name}": ("tool", "count") for name in _WORDS if name != "cycle"},
+        "loops.cycle": ("tool", "count", "length"),
+    }
+
+    identical_nudge: Count | None = None
+    identical_deny: Count | None = 2
+    cycle_nudge: Count | None = 2
+    """Whole laps, of 2 to 5 calls."""
+    cycle_deny: Count | None = 3
+    same_error_nudge: Count | None = 3
+    same_error_deny: Count | None = 6
+    sibling_errors_nudge: Count | None = 3
+    sibling_errors_deny: Count | None = 6
+    unknown_tool_nudge: Count | None = 2
+    unknown_tool_deny: Count | None = 3
+    volatile_argument_nudge: Count | None = 2
+    volatile_argument_deny: Count | None = 3
+    reworded_nudge: Count | None = 3
+    reworded_deny: Count | None = 6
+    empty_nudge: Count | None = 4
+    empty_deny: Count | None = 10
+    wait_nudge: Count | None = 3
+    final_after: Count | None = 3
+    """Refused turns in a row (calls, where the host tells no turns) after which a further denial ends the session."""
+
+    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
+        repeated = call.sig in state.latest
+        if not repeated and state.seq - state.dull_seq >= RECENT:
+            return None
+        before = patterns.past(state)
+        if not before:
+            return None
+        if repeated:
+            return self._repeated(call, before, state, facts)
+        return self._fresh(call, before, state)
+
+    def _repeated(self, call: ToolCall, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
+        last = next((entry for entry in before if entry.sig == call.sig), None)
+        if last is None or call.sig is None:
+            return None
+        sketch_of(call)
+        if last.retries_left > 0:
+            return None
+        if facts.tool.polling or patterns.waits(call.tool):
+            return self._graded("wait", patterns.same_answer(before, call.sig), self.wait_nudge, None, call, state)
+        said = self._graded(
+            "identical",
+            patterns.identical(before, call.sig),
+            self.identical_nudge,
+            self.identical_deny,
+            call,
+            state,
+            "duplicate_call_blocked",
+        )
+        if isinstance(said, Denial):
+            return said
+        length, count = patterns.laps(before, call.sig)
+        if count and not any(patterns.waits(entry.tool) for entry in before[:length]):
+            said = self._graded("cycle", count, self.cycle_nudge, self.cycle_deny, call, state, length=length) or said
+        return said or self._fresh(call, before, state)
+
+    def _fresh(self, call: ToolCall, before: list[Entry], state: SessionState) -> Verdict:
+        tool = call.tool
+        last = next((entry for entry in before if entry.tool == tool), None)
+        if last is None or last.status == "error":
+            return self._failing(call, before, state, last)
+        if patterns.waits(tool):
+            return None
+        sketch = sketch_of(call)
+        # Another call since may have shown why: only an unbroken run is refused.
+        unbroken = before[0].tool == tool
+        count = patterns.unchanged(before, tool, sketch, call.sig)
+        said = self._graded(
+            "volatile_argument",
+            count,
+            self.volatile_argument_nudge,
+            self.volatile_argument_deny if unbroken else None,
+            call,
+            state,
+        )
+        if said is None:
+            count = patterns.reworded(before, tool, sketch)
+            deny = self.reworded_deny if unbroken else None
+            said = self._graded("reworded", count, self.reworded_nudge, deny, call, state)
+        if said is None:
+            deny = self.empty_deny if unbroken else None
+            said = self._graded("empty", patterns.empty(before, tool), self.empty_nudge, deny, call, state)
+        return said
+
+    def _failing(self, call: ToolCall, before: list[Entry], state: SessionState, last: Entry | None) -> Verdict:
+        tool = call.tool
+        if last is not None and last.error_type == "tool_missing":
+            count = patterns.unknown(before, tool)
+            return self._graded("unknown_tool", count, self.unknown_tool_nudge, self.unknown_tool_deny, call, state)
+        count, tools = patterns.sibling_errors(before, tool)
+        if tools > 1:
+            return self._graded(
+                "sibling_errors", count, self.sibling_errors_nudge, self.sibling_errors_deny, call, state
+            )
+        if last is None:
+            return None
+        deny = self.same_error_deny if before[0].tool == tool else None
+        return self._graded("same_error", patterns.same_error(before, tool), self.same_error_nudge, deny, call, state)
+
+    def _graded(
+        self,
+        pattern: str,
+        count: int,
+        nudge: int | None,
+        deny: int | None,
+        call: ToolCall,
+        state: SessionState,
+        status: Status = "denied",
+        *,
+        length: int = 0,
+    ) -> Verdict:
+        if deny is not None and count >= deny:
+            denial = _denial(pattern, call.tool, count, length, status)
+            if self.final_after is not None and state.refused >= self.final_after:
+                return replace(denial, status="limit_reached", hint=FINISH, ends_session=True)
+            return denial
+        if nudge is not None and count >= nudge:
+            return _nudge(pattern, call.tool, count, length)
+        return None
+
+
+@lru_cache(maxsize=256)
+def _denial(pattern: str, tool: str, count: int, length: int, status: Status) -> Denial:
+    message, hint, values = _said(pattern, tool, count, length)
+    return Denial(code=f"loops.{pattern}", status=status, message=message, hint=hint, values=values)
+
+
+@lru_cache(maxsize=256)
+def _nudge(pattern: str, tool: str, count: int, length: int) -> Nudge:
+    message, hint, values = _said(pattern, tool, count, length)
+    return Nudge(code=f"loops.{pattern}", hint=f"{message} {hint}", values=values)
+
+
+def _said(pattern: str, tool: str, count: int, length: int) -> tuple[str, str, dict[str, object]]:
+    message, hint = _WORDS[pattern]
+    values: dict[str, object] = {"tool": tool, "count": count}
+    if length:
+        values["length"] = length
+    # The tool's name is the model's, and comes last.
+    filled = message.replace("$count", str(count)).replace("$length", str(length)).replace("$tool", tool)
+    return filled, hint, values

@@ -1,0 +1,219 @@
+"""
+How often the calls of a session's window have formed a pattern that the present call would go on with.
+
+Each function counts what came before; how many are too many is for a policy to say. Only calls that are over are looked at,
+none of the present turn (its calls were made without knowing each other's results), and calls of one turn count once.
+"""
+
+import re
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from ..state import Entry, SessionState
+from ..types import ErrorType
+from .sketch import NO_SKETCH, alike
+
+
+MIN_CYCLE: Final = 2
+MAX_CYCLE: Final = 5
+_TURN: Final = 0xFF
+_WAITS: Final = re.compile(
+    r"(?:^|[_./-])(?:wait|poll|sleep|status|state|progress|check|await|tail|watch|ping|health)(?:$|[_./-])"
+    r"|(?:Status|Wait|Poll|Sleep|Progress|Output)(?:$|[A-Z_])"
+    r"|^(?:write_stdin|read_bash|read_output|get_output|read_process)$"
+)
+"""Names of tools that are asked again until something has happened."""
+CHANGEABLE: Final[frozenset[ErrorType | None]] = frozenset({"cancelled"})
+"""Failures that say nothing of the call: a sibling failed, a person said no."""
+
+
+@lru_cache(maxsize=1024)
+def waits(tool: str) -> bool:
+    """
+    Whether *tool*, by its name, is one that is called again until something has happened.
+    """
+    return _WAITS.search(tool) is not None
+
+
+def past(state: SessionState) -> list[Entry]:
+    """
+    The calls that are evidence, newest first: over, and of earlier turns.
+    """
+    turn = state.turn & _TURN
+    return [
+        entry
+        for entry in reversed(state.window)
+        if entry.status in ("ok", "error")
+        and (entry.turn != turn or state.turn == 0)
+        and entry.error_type not in CHANGEABLE
+    ]
+
+
+def same_end(a: Entry, b: Entry) -> bool:
+    """
+    Whether two calls ended alike: equal results, or equal but for what is volatile.
+    """
+    if a.status != b.status:
+        return False
+    return a.result_hash == b.result_hash or (a.steady != 0 and a.steady == b.steady)
+
+
+def identical(before: Sequence[Entry], sig: int | None) -> int:
+    """
+    How many of the latest calls of *sig* ended alike, with no work of another tool around each of them.
+    """
+    own = [at for at, entry in enumerate(before) if entry.sig == sig]
+    if not own:
+        return 0
+    first = before[own[0]]
+    count, turns = 1, {first.turn}
+    worked = _worked(before[: own[0]], first)
+    for newer, older in pairwise(own):
+        entry = before[older]
+        if not same_end(first, entry):
+            break
+        if worked and _worked(before[newer + 1 : older], first):
+            # Work, look, work, look: whoever tests after each change is not in a loop.
+            break
+        if not entry.turn or entry.turn not in turns:
+            count += 1
+            turns.add(entry.turn)
+    return count
+
+
+def _worked(between: Sequence[Entry], of: Entry) -> bool:
+    return any(entry.changes and entry.tool != of.tool for entry in between)
+
+
+def same_answer(before: Sequence[Entry], sig: int | None) -> int:
+    """
+    How many of the latest calls of *sig* ended alike, whatever was done between.
+    """
+    own = [entry for entry in before if entry.sig == sig]
+    return next((at for at, entry in enumerate(own) if not same_end(own[0], entry)), len(own))
+
+
+def laps(before: Sequence[Entry], sig: int | None) -> tuple[int, int]:
+    """
+    (length, whole laps) of the cycle of calls, each with its result, that *sig* would go on with; (0, 0) without one.
+    """
+    for length in range(MIN_CYCLE, MAX_CYCLE + 1):
+        if len(before) < 2 * length:
+            break
+        lap = before[:length]
+        if lap[-1].sig != sig or all(entry.sig == sig for entry in lap):
+            continue
+        matched = length
+        while matched < len(before) and _like(before[matched], before[matched - length]):
+            matched += 1
+        if matched >= 2 * length:
+            return length, matched // length
+    return 0, 0
+
+
+def _like(a: Entry, b: Entry) -> bool:
+    return a.sig == b.sig and a.sig is not None and same_end(a, b)
+
+
+def _run(entries: Sequence[Entry], goes_on: Callable[[Entry], bool]) -> list[Entry]:
+    """
+    The beginning of *entries* while it *goes_on*; one of each turn.
+    """
+    run: list[Entry] = []
+    for entry in entries:
+        if not goes_on(entry):
+            break
+        if not run or not entry.turn or entry.turn != run[-1].turn:
+            run.append(entry)
+    return run
+
+
+def same_error(before: Sequence[Entry], tool: str) -> int:
+    """
+    How often in a row *tool* failed of one kind of error.
+    """
+    own = [entry for entry in before if entry.tool == tool]
+    if not own or own[0].status != "error" or own[0].retries_left > 0:
+        return 0
+    family = own[0].steady
+    return len(_run(own, lambda entry: entry.status == "error" and entry.steady == family != 0))
+
+
+def sibling_errors(before: Sequence[Entry], tool: str) -> tuple[int, int]:
+    """
+    (calls, tools): how often in a row any tool failed of one kind of error, where *tool* is a sibling of theirs.
+    """
+    if not before or before[0].status != "error" or before[0].retries_left > 0:
+        return 0, 0
+    family = before[0].steady
+    run = _run(before, lambda entry: entry.status == "error" and entry.steady == family != 0)
+    tools = {entry.tool for entry in run}
+    if tool not in tools and not any(_server(tool) == _server(other) != "" for other in tools):
+        return 0, 0
+    return (len(run), len(tools)) if len(tools) > 1 else (0, 0)
+
+
+@lru_cache(maxsize=1024)
+def _server(tool: str) -> str:
+    """
+    What the names of the tools of one server begin with.
+    """
+    for mark in ("__", "/", "."):
+        head, found, _ = tool.rpartition(mark)
+        if found:
+            return head
+    return tool.partition("_")[0] if "_" in tool else ""
+
+
+def unknown(before: Sequence[Entry], tool: str) -> int:
+    """
+    How often *tool* was called though there is no such tool; 0 where it ever worked.
+    """
+    own = [entry for entry in before if entry.tool == tool]
+    if any(entry.status == "ok" for entry in own):
+        return 0
+    return len(_run(own, lambda entry: entry.error_type == "tool_missing"))
+
+
+def unchanged(before: Sequence[Entry], tool: str, sketch: int, sig: int | None) -> int:
+    """
+    How often in a row *tool* gave the same result to calls that differ in volatile arguments only.
+    """
+    own = [entry for entry in before if entry.tool == tool]
+    if not own or sketch == NO_SKETCH:
+        return 0
+    run = _run(own, lambda entry: entry.sketch == sketch and same_end(entry, own[0]))
+    # Of exact repeats only, others judge.
+    return len(run) if any(entry.sig != sig for entry in run) else 0
+
+
+def reworded(before: Sequence[Entry], tool: str, sketch: int) -> int:
+    """
+    How often in a row *tool* brought nothing, or the same, to calls that are worded like this one.
+    """
+    own = [entry for entry in before if entry.tool == tool]
+    if not own or sketch == NO_SKETCH or own[0].status == "error":
+        return 0
+    last = own[0]
+
+    def fruitless(entry: Entry) -> bool:
+        if entry.empty:
+            return last.empty
+        # A tool that changes something says the same of all that it did.
+        return not entry.changes and entry.status == "ok" and same_end(entry, last)
+
+    run = _run(own, fruitless)
+    # The first of them is not looked at before it turned out to be fruitless.
+    known = [entry for entry in run if entry.sketch != NO_SKETCH]
+    like = sum(alike(entry.sketch, sketch) for entry in known)
+    return like + len(run) - len(known) if like else 0
+
+
+def empty(before: Sequence[Entry], tool: str) -> int:
+    """
+    How many calls of *tool* in a row brought nothing.
+    """
+    return len(_run([entry for entry in before if entry.tool == tool], lambda entry: entry.empty))

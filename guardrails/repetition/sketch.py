@@ -1,0 +1,150 @@
+"""
+The arguments of a call as one small number that tells whether two calls are worded alike.
+
+A bottom-k min-hash (Broder 1997; Cohen and Kaplan 2007): the three least hashes of its words, 16 bits of each, and
+16 bits of all words in order. Volatile words (clocks, ids, temporary paths) and free-text labels are left out first.
+"""
+
+import re
+
+from typing import Any, Final
+
+from xxhash import xxh3_64_intdigest
+
+from ..signature import canonical
+from ..types import ToolCall
+
+
+NO_SKETCH: Final = 0
+"""Of a call that nobody looked at so closely, or whose arguments are not known."""
+HEAD: Final = 512
+"""Bytes of canonical arguments that are read whole; of longer ones the beginning of each argument is."""
+VALUE: Final = 96
+"""Characters of each."""
+VALUES: Final = 8
+KEPT: Final = 3
+LABELS: Final = frozenset(
+    {
+        "description",
+        "explanation",
+        "reason",
+        "reasoning",
+        "thought",
+        "purpose",
+        "request_id",
+        "requestId",
+        "trace_id",
+        "traceId",
+        "correlation_id",
+        "idempotency_key",
+        "nonce",
+        "timestamp",
+        "_meta",
+    }
+)
+"""Arguments that say why or when a call is made, not what it asks for."""
+
+_WORDS: Final = re.compile(r'\w++(?!":)')
+_ASCII_WORDS: Final = re.compile(rb'\w++(?!":)')
+"""Words of JSON that are no keys."""
+_VOLATILE: Final = re.compile(
+    rb"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:[Zz]|[+-]\d\d:?\d\d)?"
+    rb"|\d\d:\d\d:\d\d(?:\.\d+)?"
+    rb"|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+    rb"|(?<![0-9a-zA-Z])(?:\d{10}|\d{13}|\d{16}|\d{19}|0x[0-9a-fA-F]{6,16})(?![0-9a-zA-Z])"
+    rb"|/tmp/[\w.-]+"
+)
+_DIGITS: Final = b"0123456789"
+_FEW: Final = 6
+"""Digits without which nothing in a text is volatile but a temporary path."""
+_UNSPACED: Final = "\u0e00"
+"""From here on most scripts (Thai, CJK, Hangul) put no space between words, or glue them: pairs of characters tell more."""
+_STEM: Final = 5
+"""Characters of a word in another alphabet than Latin, whose endings change with its role in the sentence."""
+
+
+def sketch_of(call: ToolCall) -> int:
+    """
+    The sketch of *call*, signed 64 bits, noted in it; `NO_SKETCH` where its arguments are not known.
+
+    The work is bounded: `HEAD` bytes, or `VALUES` times `VALUE` characters.
+    """
+    known = call.sketch
+    if known is None:
+        known = call.sketch = _sketch(call)
+    return known
+
+
+def alike(a: int, b: int) -> bool:
+    """
+    Whether two sketches are of calls that share most of their words.
+    """
+    if a == b:
+        return a != NO_SKETCH
+    theirs = (b >> 48 & 0xFFFF, b >> 32 & 0xFFFF, b >> 16 & 0xFFFF)
+    shared = sum(part != 0 and part in theirs for part in (a >> 48 & 0xFFFF, a >> 32 & 0xFFFF, a >> 16 & 0xFFFF))
+    return shared >= KEPT - 1
+
+
+def _sketch(call: ToolCall) -> int:
+    words = _words(call)
+    if words is None:
+        return NO_SKETCH
+    least = sorted(map(xxh3_64_intdigest, set(words)))[:KEPT]
+    number = 0
+    for place in range(KEPT):
+        number = number << 16 | (least[place] & 0xFFFF if place < len(least) else 0)
+    # What is only read in part is no other call's equal.
+    whole = call.sig if _is_cut(call) and call.sig is not None else xxh3_64_intdigest(b" ".join(words))
+    number = number << 16 | whole & 0xFFFF
+    return (number or 1) - ((number >> 63) << 64)
+
+
+def _words(call: ToolCall) -> list[bytes] | None:
+    text = _text(call)
+    if text is None:
+        return None
+    if len(text) - len(text.translate(None, _DIGITS)) >= _FEW or b"/tmp/" in text:
+        text = _VOLATILE.sub(b" ", text)
+    if text.isascii():
+        return _ASCII_WORDS.findall(text.lower())
+    words = _WORDS.findall(text.decode("utf-8", "ignore").lower())
+    return [piece.encode() for word in words for piece in _pieces(word)]
+
+
+def _is_cut(call: ToolCall) -> bool:
+    written = call.canonical if call.canonical is not None else canonical(call.arguments)
+    return written is None or len(written) > HEAD
+
+
+def _pieces(word: str) -> list[str]:
+    if word.isascii():
+        return [word]
+    if max(word) < _UNSPACED:
+        return [word[:_STEM]]
+    return [word[at : at + 2] for at in range(max(1, len(word) - 1))]
+
+
+def _text(call: ToolCall) -> bytes | None:
+    arguments, written = call.arguments, call.canonical
+    if type(arguments) is dict:
+        if not LABELS.isdisjoint(arguments):
+            arguments = {key: value for key, value in arguments.items() if key not in LABELS} or arguments
+            written = None
+        if written is None or len(written) > HEAD:
+            return b" ".join([_beginning(value) for _, value in sorted(arguments.items(), key=_key)[:VALUES]])
+    elif written is None and type(arguments) is str:
+        return _beginning(arguments[:HEAD], HEAD)
+    if written is None:
+        written = None if arguments is None else canonical(arguments)
+    return None if written is None else written[:HEAD]
+
+
+def _key(item: tuple[Any, Any]) -> str:
+    return str(item[0])
+
+
+def _beginning(value: Any, most: int = VALUE) -> bytes:
+    if type(value) is str:
+        return value[:most].encode("utf-8", "ignore")
+    return b"" if (written := canonical(value)) is None else written[:most]
