@@ -210,7 +210,7 @@ def _replace(place: Place, data: bytes, before: os.stat_result | None) -> None:
     Put *data* in the place of what is there, all or nothing: a full disk or a kill leaves the old file.
     """
     mode = 0o666 if before is None else stat.S_IMODE(before.st_mode)
-    name = f".{place.name[:200]}.{secrets.token_hex(4)}.tmp"
+    name = f".{secrets.token_hex(8)}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
     handle = os.open(name, flags, mode, dir_fd=place.folder)
     try:

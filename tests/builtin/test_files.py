@@ -130,6 +130,12 @@ def test_a_file_is_written_whole_with_its_folders(root: Path) -> None:
     assert sorted(p.name for p in (root / "a/b").iterdir()) == ["c.txt"]
 
 
+def test_a_name_as_long_as_the_system_takes_is_written(root: Path) -> None:
+    name = "ö" * 127
+    assert use(root, "write_file", path=name, content="x")["created"]
+    assert failed(root, "write_file", path=name + "ö", content="x") == "invalid_path"
+
+
 def test_a_write_that_fails_leaves_the_old_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "a").write_text("old")
 
