@@ -141,9 +141,9 @@ def test_batches_files_and_formats_make_no_difference(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = many()
-    monkeypatch.setattr(counting, "BATCH_ROWS", 60)
+    monkeypatch.setattr(counting, "BATCH_ROWS", 300)
     whole = extract([write(tmp_path / "calls.jsonl", lines)], folder).cells
-    monkeypatch.setattr(counting, "MOST_SCANS", 3)
+    monkeypatch.setattr(counting, "MOST_SCANS", 2)
     apart = extract([tmp_path / "calls.jsonl"], tmp_path / "apart").cells
     packed = tmp_path / "packed"
     packed.mkdir()
@@ -172,7 +172,7 @@ def test_batches_files_and_formats_make_no_difference(
     assert undivided(whole) == undivided(apart) == undivided(unpacked) == undivided(parquet) == expected(lines)
 
 
-@pytest.mark.parametrize("parts", [2, 7])
+@pytest.mark.parametrize("parts", [2, 5])
 def test_a_log_that_grows_is_read_on_and_counts_as_if_it_had_been_whole(
     tmp_path: Path, folder: Path, parts: int
 ) -> None:
@@ -445,11 +445,11 @@ def test_calls_that_run_at_the_same_time_are_seen_as_they_settle(tmp_path: Path,
 def test_many_runs_become_one_part(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from guardrails.learning import extract as module
 
-    monkeypatch.setattr(module, "MOST_PARTS", 3)
-    for number in range(8):
+    monkeypatch.setattr(module, "MOST_PARTS", 2)
+    for number in range(5):
         made = extract([write(tmp_path / f"{number}.jsonl", failing(f"s-{number}"))], folder)
-    assert totals(made.cells)["n"] == 8
-    assert len(list(folder.glob("part-*"))) <= 3
+    assert totals(made.cells)["n"] == 5
+    assert len(list(folder.glob("part-*"))) <= 2
     assert len(list(folder.glob("carry-*"))) == 1
 
 
