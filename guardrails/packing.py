@@ -75,19 +75,21 @@ def pack(state: SessionState, memo: Memo | None = None) -> bytes:
             del calls[seq]
     trail = packed_trail(state, names, memo)
     rest: dict[str, Any] = {"t": _totals(state), "s": state.streak_tool}
-    for key, value in (
-        ("m", {key: value if _FITS[0] <= value < _FITS[1] else str(value) for key, value in state.meters.items()}),
-        ("l", state.limits),
-        ("r", state.reserved),
-        ("p", state.problems),
-        ("x", state.exhausted),
-        ("c", state.closed),
-        ("i", state.run),
-        ("o", _admissions(state)),
-        ("h", trail),
-    ):
+    # Nine of ten states have few of these: to ask each is quicker than to gather all.
+    if state.meters:
+        lowest, highest = _FITS
+        rest["m"] = {key: value if lowest <= value < highest else str(value) for key, value in state.meters.items()}
+    if state.pending:
+        rest["o"] = _admissions(state)
+    if trail:
+        rest["h"] = trail
+    if state.run:
+        rest["i"] = state.run
+    for key, value in (("l", state.limits), ("r", state.reserved), ("p", state.problems), ("x", state.exhausted)):
         if value:
             rest[key] = value
+    if state.closed:
+        rest["c"] = True
     table, totals, odd = _json([*names], rest)
     head = _HEAD.pack(VERSION, odd, len(tools), len(table))
     return b"".join((head, table, struct.pack(f"<{len(tools)}H", *tools), window, totals))
