@@ -3,6 +3,7 @@ A server on the loopback that says whatever a test wants, byte by byte.
 """
 
 import socket
+import ssl
 import threading
 
 from collections.abc import Callable, Iterator
@@ -26,8 +27,12 @@ class Server:
         self.port: int = self._listening.getsockname()[1]
         self._threads: list[threading.Thread] = []
         self.closing = threading.Event()
+        self._context: ssl.SSLContext | None = None
         self._accepting = threading.Thread(target=self._accept, daemon=True)
         self._accepting.start()
+
+    def secure_by(self, context: ssl.SSLContext) -> None:
+        self._context = context
 
     @staticmethod
     def page(
@@ -62,7 +67,18 @@ class Server:
             thread.start()
 
     def _answer(self, connection: socket.socket) -> None:
-        with connection, suppress(OSError):
+        with suppress(OSError):
+            if self._context is not None:
+                try:
+                    connection = self._context.wrap_socket(connection, server_side=True)
+                finally:
+                    # A handshake that fails leaves it open.
+                    if not isinstance(connection, ssl.SSLSocket):
+                        connection.close()
+            self._talk(connection)
+
+    def _talk(self, connection: socket.socket) -> None:
+        with connection:
             asked = b""
             while b"\r\n\r\n" not in asked:
                 data = connection.recv(65_536)

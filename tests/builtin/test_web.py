@@ -4,10 +4,14 @@ The web tools: against servers that are slow, lie, redirect and flood.
 
 import gzip
 import json
+import shutil
 import socket
+import ssl
+import subprocess
 import time
 import zlib
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -251,3 +255,60 @@ def test_a_key_is_not_sent_to_another_host(server: Any, other_server: Any) -> No
     endpoint = SearchEndpoint(url=server.url("/s?q={query}&n={count}"), headers={"X-Key": "k"})
     assert Web(search=endpoint, timeout=5).tools["web_search"]("two words").value == []
     assert b"X-Key" not in other_server.asked[0]
+
+
+@pytest.fixture
+def certificate(tmp_path: Path) -> Path:
+    """
+    Key and certificate of `name.example`, signed by itself.
+    """
+    program = shutil.which("openssl")
+    if program is None:
+        pytest.skip("openssl is not installed")
+    file = tmp_path / "both.pem"
+    made = [program, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=name.example"]
+    made += [
+        "-addext",
+        "subjectAltName=DNS:name.example",
+        "-keyout",
+        str(file),
+        "-out",
+        str(tmp_path / "certificate.pem"),
+    ]
+    subprocess.run(made, check=True, capture_output=True)  # noqa: S603
+    with file.open("a") as both:
+        both.write((tmp_path / "certificate.pem").read_text())
+    return file
+
+
+@pytest.mark.parametrize(
+    ("host", "trusted", "expected"),
+    [("name.example", True, None), ("name.example", False, "connection"), ("other.example", True, "connection")],
+)
+def test_a_certificate_must_be_valid_for_the_name(
+    server: Any, certificate: Path, host: str, trusted: bool, expected: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    server.secure_by(context)
+    server.pages["/"] = server.page(b"secure")
+    if trusted:
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    network = Network(["127.0.0.1"], resolve=lambda *_: ["127.0.0.1"])
+    said = fetch(f"https://{host}:{server.port}/", network=network)
+    assert said.error_type == expected
+    assert said.ok is (expected is None)
+    if expected:
+        assert "certificate is not valid" in str(said.error_message)
+
+
+def test_a_redirect_to_an_address_without_encryption_is_refused(
+    server: Any, certificate: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    server.secure_by(context)
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    server.pages["/"] = server.page(b"", "Location: http://name.example/", status="302 Found")
+    network = Network(["127.0.0.1"], resolve=lambda *_: ["127.0.0.1"])
+    assert fetch(f"https://name.example:{server.port}/", network=network).error_type == "permission"
