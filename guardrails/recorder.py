@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .sinks import Sink
 
 
-CALL_BYTES: Final = 1_500
+CALL_BYTES: Final = 1_700
 """What a decision that waits takes beside its texts, as tracemalloc counts it."""
 SETTLE_BYTES: Final = 900
 HEAVY_ARGUMENTS: Final = 1_000

@@ -27,9 +27,11 @@ def to_line(record: Record, withheld: frozenset[str] = frozenset(), paths: tuple
     """
     erased: list[Erased] = []
     shown = record
-    if not withheld.isdisjoint(record):
-        erased = [(key, record[key]) for key in record if key in withheld]
-        shown = {key: value for key, value in record.items() if key not in withheld}
+    gone = record.keys() & withheld
+    if gone:
+        # A copy without what goes, and not a new one key by key: most lines have one thing withheld.
+        shown = record.copy()
+        erased = [(key, shown.pop(key)) for key in (gone if len(gone) == 1 else [key for key in record if key in gone])]
 
     if paths or not _READY.issuperset(map(type, shown.values())):
         shown = {key: _opened(key, value) for key, value in shown.items()}
