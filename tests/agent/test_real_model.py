@@ -60,7 +60,14 @@ def test_d10_a_real_model_works_behind_the_guards_until_it_answers_or_a_limit_ma
     )
     (tmp_path / "policy.yaml").write_text("version: 1\nextends: default\nbudget: {max_calls: 2}\n")
     arguments = ["run", "What is the weather in Paris? Look it up.", "--base-url", endpoint, "--model", "smollm2-135m"]
-    arguments += ["--tools", str(tmp_path / "tools.py"), "--policy", str(tmp_path / "policy.yaml"), "--json"]
+    arguments += [
+        "--no-builtins",
+        "--tools",
+        str(tmp_path / "tools.py"),
+        "--policy",
+        str(tmp_path / "policy.yaml"),
+        "--json",
+    ]
     shown = CliRunner().invoke(app, [*arguments, "--conversation", str(tmp_path / "kept.db")])
     assert shown.exit_code in (0, 1), shown.output
     told = json.loads(shown.stdout)
