@@ -27,11 +27,13 @@ def to_line(record: Record, withheld: frozenset[str] = frozenset(), paths: tuple
     """
     erased: list[Erased] = []
     shown = record
-    gone = record.keys() & withheld
-    if gone:
+    hidden = record.keys() & withheld
+    if hidden:
         # A copy without what goes, and not a new one key by key: most lines have one thing withheld.
         shown = record.copy()
-        erased = [(key, shown.pop(key)) for key in (gone if len(gone) == 1 else [key for key in record if key in gone])]
+        erased = [
+            (key, shown.pop(key)) for key in (hidden if len(hidden) == 1 else [key for key in record if key in hidden])
+        ]
 
     if paths or not _READY.issuperset(map(type, shown.values())):
         shown = {key: _opened(key, value) for key, value in shown.items()}
