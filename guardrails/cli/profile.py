@@ -52,7 +52,7 @@ def _text(profiles: "list[Profile]") -> str:
         for one in ones
         if one.retries or one.corrected.n or one.repaired.n
     ]
-    rows = [["tool, error", "retries", "worked", "95 %", "best wait", "then", "repaired", "corrected"]]
+    rows = [["tool, error", "retries", "worked", "95 %", "best wait", "then", "repaired", "changed"]]
     rows += [_row(one) for ones in by_tool.values() for one in ones]
     return "\n".join([*said, "", table(rows)])
 

@@ -175,7 +175,10 @@ def profiles(tallies: Mapping[tuple[str, str], Tally]) -> list[Profile]:
             repaired=tally.repaired,
             corrected=tally.corrected,
         )
-        made.append(profile if prior is None or count.n < ENOUGH else _with_wait(profile, tally.waits, prior))
+        # Where nothing helps, no wait is the best.
+        if prior is not None and count.n >= ENOUGH and high >= HOPELESS:
+            profile = _with_wait(profile, tally.waits, prior)
+        made.append(profile)
     return made
 
 

@@ -55,6 +55,10 @@ def test_a11_how_often_refused_arguments_are_corrected_is_told_without_retries()
     assert made.sentence() == "after refused arguments of `book`, 80 % of the corrected calls worked"
 
 
+def test_where_nothing_helps_no_wait_is_the_best() -> None:
+    assert one(waits={0: Count(100, 0), 5_000: Count(100, 1)}).wait_ms is None
+
+
 def test_records_without_times_still_tell_a_rate() -> None:
     made = one(waits={}, untimed=Count(30, 15))
     assert made.wait_ms is None
