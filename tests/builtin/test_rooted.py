@@ -6,6 +6,7 @@ import os
 import threading
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,7 +79,8 @@ def test_swapping_a_folder_for_a_link_never_leads_out(folder: Path, tmp_path: Pa
     root, seen, stop = Root(folder), set[str](), threading.Event()
 
     def swap() -> None:
-        while not stop.is_set():
+        # As it should be now and then, however the threads take turns.
+        while not stop.wait(0.0002):
             (folder / "a").rename(folder / "kept")
             (folder / "a").symlink_to(tmp_path)
             (folder / "a").unlink()
@@ -87,7 +89,9 @@ def test_swapping_a_folder_for_a_link_never_leads_out(folder: Path, tmp_path: Pa
     thread = threading.Thread(target=swap)
     thread.start()
     try:
-        for _ in range(1_500):
+        reads = 0
+        while reads < 1_000 or ("inside" not in seen and reads < 100_000):
+            reads += 1
             try:
                 seen.add(text(root, "a/b/f"))
             except ToolFailure as failure:
@@ -95,9 +99,33 @@ def test_swapping_a_folder_for_a_link_never_leads_out(folder: Path, tmp_path: Pa
     finally:
         stop.set()
         thread.join()
-    # By path the same loop reads the other file within a few rounds.
     assert "outside" not in seen
     assert "inside" in seen
+
+
+@pytest.mark.parametrize(("at", "expected"), [("a", "invalid_path"), ("b", "inside"), ("f", "inside")])
+def test_a_folder_that_is_swapped_between_two_steps_never_leads_out(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str, expected: str
+) -> None:
+    root, real = Root(folder), os.open
+    swapped = False
+
+    def swapping(path: Any, *args: Any, **kwargs: Any) -> int:
+        nonlocal swapped
+        if path == at and not swapped:
+            # What was looked at a moment ago is now a link to another place, with the same names in it.
+            (folder / "a").rename(folder / "kept")
+            (folder / "a").symlink_to(tmp_path)
+            swapped = True
+        return real(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "open", swapping)
+    try:
+        given: str = text(root, "a/b/f")
+    except ToolFailure as failure:
+        given = failure.error_type
+    assert (given, swapped) == (expected, True)
+    assert (folder / "a/b/f").read_text() == "outside"
 
 
 def test_no_handle_stays_open(folder: Path) -> None:
