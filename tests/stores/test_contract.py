@@ -2,6 +2,7 @@
 What every store must do, run over each of them.
 """
 
+import atexit
 import os
 import signal
 import threading
@@ -9,6 +10,7 @@ import warnings
 
 from collections.abc import Callable
 from pathlib import Path
+from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
 
@@ -25,6 +27,7 @@ from guardrails.stores.sqlite import SqliteStore
 
 
 FOLDER = Path(mkdtemp(prefix="guardrails-stores-"))
+atexit.register(rmtree, FOLDER, ignore_errors=True)
 
 
 def in_a_file(**settings: Any) -> Store:

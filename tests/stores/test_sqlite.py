@@ -211,7 +211,7 @@ def test_a_full_disk_refuses_what_is_new_and_keeps_what_was_there(store: SqliteS
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="no users here")
 def test_a_file_or_folder_that_may_not_be_written_is_refused_in_plain_words() -> None:
     code = """
-import os, sqlite3, sys, tempfile
+import os, shutil, sqlite3, sys, tempfile
 from guardrails import SqliteStore, StoreError
 import guardrails.stores.sqlite
 folder = tempfile.mkdtemp()
@@ -219,12 +219,15 @@ SqliteStore(folder + "/state.db").close()
 os.chmod(folder + "/state.db", 0o444)
 os.chmod(folder, 0o555)
 if os.geteuid() == 0:
-    os.setuid(65534)
+    os.seteuid(65534)
 for name in ("state.db", "new.db"):
     try:
         SqliteStore(os.path.join(folder, name))
     except StoreError as error:
         print(error)
+os.seteuid(os.getuid())
+os.chmod(folder, 0o755)
+shutil.rmtree(folder)
 """
     out, _ = python(code).communicate(timeout=30)
     first, second = out.splitlines()
