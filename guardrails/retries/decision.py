@@ -16,6 +16,8 @@ from .scoring import probability
 
 CACHED: Final = 4_096
 """Decisions that are kept; a model serves about as many contexts, and tools with made-up names must not fill the memory."""
+AHEAD: Final = 8
+"""Further tries that are looked at: by then the levels of a context do not change any more, and what pays goes on so."""
 TRANSIENT: Final[frozenset[ErrorType]] = frozenset(
     {"rate_limit", "timeout", "connection", "unavailable", "server_error"}
 )
@@ -106,15 +108,16 @@ class Decider:
         *declared* is the tool's own `retryable`, *cost* what a call of it costs in micro-dollars.
         """
         code, since, after = context
+        ahead = min(left, AHEAD)
         # A header is an exact wait, so it is part of the key, and moves where levels change.
         place = since if since is None or after is not None else bisect_left(self._turns, since + 1)
-        key = (tool, error, code, place, after, declared, cost, left)
+        key = (tool, error, code, place, after, declared, cost, ahead)
         known = self._kept.get(key)
         if known is None:
             if len(self._kept) >= CACHED:
                 self._kept.clear()
-            known = self._kept[key] = self._decide(tool, error, context, declared, cost, left)
-        return known
+            known = self._kept[key] = self._decide(tool, error, context, declared, cost, ahead)
+        return known if known.retries < AHEAD else known._replace(retries=left)
 
     def _decide(
         self,

@@ -74,6 +74,12 @@ def test_as_many_retries_remain_as_would_pay_if_each_failed_like_this_one(model:
     assert not advise("search", "timeout", after(), left=0).retryable
 
 
+@pytest.mark.parametrize("left", [7, 8, 9, 1_000_000])
+def test_a_retry_that_always_pays_may_be_made_as_often_as_the_policy_lets_it(left: int) -> None:
+    always = parse(text(intercept=3.0, terms=[], golden=[Golden("", "auth", 0, 0, probability(3.0))]))
+    assert decider(always).advise("search", "timeout", after(), left=left).retries == left
+
+
 def test_a11_a_declared_flag_is_a_prior_that_evidence_outweighs(model: RetryModel) -> None:
     def p(tool: str, declared: bool | None) -> float:
         return decider(model, max_wait_ms=0).advise(tool, "timeout", after(), declared=declared).p
@@ -129,7 +135,7 @@ contexts = st.builds(
 )
 
 
-@given(context=contexts, cost=st.integers(0, 1_000_000), left=st.integers(0, 5), declared=st.none() | st.booleans())
+@given(context=contexts, cost=st.integers(0, 1_000_000), left=st.integers(0, 12), declared=st.none() | st.booleans())
 def test_what_is_kept_is_what_would_be_decided_again(
     model: RetryModel, context: Context, cost: int, left: int, declared: bool | None
 ) -> None:
@@ -138,7 +144,7 @@ def test_what_is_kept_is_what_would_be_decided_again(
     assert kept.advise("search", "timeout", context, declared=declared, cost=cost, left=left) == fresh
 
 
-@given(context=contexts, left=st.integers(0, 5), cost=st.integers(0, 1_000_000))
+@given(context=contexts, left=st.integers(0, 12), cost=st.integers(0, 1_000_000))
 def test_advice_keeps_its_promises(model: RetryModel, context: Context, left: int, cost: int) -> None:
     stakes = Stakes()
     made = Decider(model, stakes).advise("search", "timeout", context, cost=cost, left=left)
