@@ -2,7 +2,16 @@
 What was found in a script: the commands that it may run, and what nobody can see before it runs.
 """
 
+import re
+
 from dataclasses import dataclass, field
+from typing import Final
+
+from .scope import UNKNOWN
+
+
+_EXE: Final = re.compile(r"\.exe$", re.IGNORECASE)
+_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 
 
 @dataclass(slots=True)
@@ -19,11 +28,20 @@ class Command:
     """What is piped into it."""
     hint: bool = False
     """Seen only as text inside the code of another language: for what is forbidden, not for what is allowed."""
+    program: str = field(init=False)
+    """The first word as far as it is known."""
+    base: str = field(init=False)
+    """The same without its folder; an assignment as a whole."""
+
+    def __post_init__(self) -> None:
+        self.program = self.words[0].replace(UNKNOWN, "")
+        assignment = _ASSIGNMENT.match(self.program)
+        self.base = self.program if assignment else _EXE.sub("", self.program.rpartition("/")[2])
 
     @property
     def name(self) -> str:
         """
-        The program without its folder, lowercase.
+        The program without its folder, lowercase, with what is not known of it.
         """
         name = self.words[0].rpartition("/")[2].lower()
         return name.removesuffix(".exe") or self.words[0]

@@ -28,9 +28,7 @@ _MERGED: Final = 5
 _PROGRAM_FOLDERS: Final = frozenset({"/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"})
 _LONG: Final = {"-r": "--recursive", "-f": "--force"}
 """What these two mean to every program that has them both."""
-_EXE: Final = re.compile(r"\.exe$", re.IGNORECASE)
 _GLOB: Final = frozenset("*?[")
-_ASSIGNMENT: Final = re.compile(r"([A-Za-z_]\w*)=")
 
 
 class Word(NamedTuple):
@@ -106,9 +104,7 @@ def allows(rule: Rule, command: "Command") -> bool:
 
 def _forbids(stage: Sequence[Word], command: "Command") -> bool:
     program, *words = stage
-    first = command.words[0].replace(UNKNOWN, "")
-    named = first if "/" in program.text or _ASSIGNMENT.match(first) else _EXE.sub("", first.rpartition("/")[2])
-    if not program.loose.fullmatch(named):
+    if not program.loose.fullmatch(command.program if "/" in program.text else command.base):
         return False
     flags, operands = _parts(command.words[1:])
     wanted = [word for word in words if _is_flag(word.options[0])]

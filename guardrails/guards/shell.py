@@ -89,10 +89,11 @@ class Shell(Guard):
 
     def _judged(self, command: str | list[str]) -> Denial | None:
         found = walk(command)
+        rules = [rule(said) for said in self.deny]
         for each in found.commands:
-            for said in self.deny:
-                if forbids(rule(said), each):
-                    return _denied(each, said)
+            for one in rules:
+                if forbids(one, each):
+                    return _denied(each, one.text)
         if found.fork_bomb is not None:
             return _refusal(
                 "shell.fork_bomb",
