@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.errors import SessionError
-from guardrails.packing import Memo, pack, unpack
+from guardrails.packing import pack, unpack
+from guardrails.packing_trail import Memo
 from guardrails.signature import low64, sign
 from guardrails.state import (
     SessionState,

@@ -14,7 +14,8 @@ from os import PathLike
 from typing import Final, Self, TypeVar
 
 from ..errors import SessionError, StoreError
-from ..packing import Memo, pack, unpack
+from ..packing import pack, unpack
+from ..packing_trail import Memo
 from ..session_id import SCOPES
 from ..state import SessionState
 from ..units import duration_ms
