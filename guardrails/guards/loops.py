@@ -10,6 +10,7 @@ from annotated_types import Ge, Le
 
 from ..repetition import patterns
 from ..repetition.sketch import sketch_of
+from ..retries.decision import TRANSIENT
 from ..state import Entry, SessionState
 from ..types import Denial, Nudge, Status, ToolCall
 from .base import Codes, Facts, Guard, Verdict, guard
@@ -17,6 +18,8 @@ from .budget import FINISH
 
 
 Count = Annotated[int, Ge(1), Le(200)]
+RETRIES: Final = 2
+"""Identical failures of a kind that may pass that do not count, where nothing else says how many retries there are."""
 RECENT: Final = 6
 """Executed calls after which a dull result is no concern of a fresh call any more."""
 _WORDS: Final[dict[str, tuple[str, str]]] = {
@@ -117,7 +120,7 @@ class Loops(Guard):
             return self._graded("wait", patterns.same_answer(before, call.sig), self.wait_nudge, None, call, state)
         said = self._graded(
             "identical",
-            patterns.identical(before, call.sig),
+            patterns.identical(before, call.sig) - (RETRIES if last.error_type in TRANSIENT else 0),
             self.identical_nudge,
             self.identical_deny,
             call,
@@ -172,7 +175,9 @@ class Loops(Guard):
         if last is None:
             return None
         deny = self.same_error_deny if before[0].tool == tool else None
-        return self._graded("same_error", patterns.same_error(before, tool), self.same_error_nudge, deny, call, state)
+        return self._graded(
+            "same_error", patterns.same_error(before, tool, call.sig), self.same_error_nudge, deny, call, state
+        )
 
     def _graded(
         self,

@@ -131,22 +131,23 @@ def _run(entries: Sequence[Entry], goes_on: Callable[[Entry], bool]) -> list[Ent
     return run
 
 
-def same_error(before: Sequence[Entry], tool: str) -> int:
+def same_error(before: Sequence[Entry], tool: str, sig: int | None) -> int:
     """
-    How often in a row *tool* failed of one kind of error.
+    How often in a row *tool* failed of one kind of error, though the arguments were not always those of *sig*.
     """
     own = [entry for entry in before if entry.tool == tool]
-    if not own or own[0].status != "error" or own[0].retries_left > 0:
+    if not own or own[0].status != "error":
         return 0
     family = own[0].steady
-    return len(_run(own, lambda entry: entry.status == "error" and entry.steady == family != 0))
+    run = _run(own, lambda entry: entry.status == "error" and entry.steady == family != 0)
+    return len(run) if any(entry.sig != sig for entry in run) else 0
 
 
 def sibling_errors(before: Sequence[Entry], tool: str) -> tuple[int, int]:
     """
     (calls, tools): how often in a row any tool failed of one kind of error, where *tool* is a sibling of theirs.
     """
-    if not before or before[0].status != "error" or before[0].retries_left > 0:
+    if not before or before[0].status != "error":
         return 0, 0
     family = before[0].steady
     run = _run(before, lambda entry: entry.status == "error" and entry.steady == family != 0)

@@ -1,0 +1,213 @@
+"""
+Stories of agents: loops that bring nothing, and honest work that looks like them.
+
+A story is a list of turns, a turn a list of calls, a call (tool, arguments, result); an exception is a failure. They are
+our own, written after what users of other agents complained of (docs/loops.md names the threads), and know no guard.
+"""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+
+Call = tuple[str, dict[str, Any], Any]
+Story = list[list[Call]]
+ROUNDS: Final = 12
+
+
+class Unknown(LookupError):
+    """
+    There is no such tool.
+    """
+
+
+def each(*calls: Call) -> Story:
+    """
+    One call a turn.
+    """
+    return [[call] for call in calls]
+
+
+def again(*calls: Call) -> Story:
+    """
+    The same calls over and over.
+    """
+    return each(*(call for _ in range(ROUNDS) for call in calls))
+
+
+def clock(n: int) -> str:
+    return f"2026-11-22T10:{n:02d}:{7 * n % 60:02d}Z"
+
+
+QUERIES: Final = [
+    "cheap hotel shibuya tokyo may",
+    "cheap hotels shibuya tokyo may",
+    "budget hotel shibuya tokyo may",
+    "cheap hotel in shibuya tokyo may",
+    "hotel shibuya tokyo cheap may 2026",
+    "cheap shibuya tokyo hotel for may",
+    "affordable hotel shibuya tokyo may",
+    "cheap hotel near shibuya tokyo may",
+    "cheap hotel shibuya tokyo in may",
+    "the cheap hotel shibuya tokyo may",
+    "cheap hotel shibuya station tokyo may",
+    "cheap hotel shibuya tokyo may price",
+]
+RUSSIAN: Final = [
+    "дешёвая гостиница москва центр май",
+    "дешёвые гостиницы москва центр май",
+    "дешёвая гостиница в москве центр май",
+    "недорогая гостиница москва центр май",
+    "дешёвая гостиница москва центр в мае",
+    "дешёвая гостиница центр москвы май",
+    "найти дешёвая гостиница москва центр май",
+    "дешёвая гостиница москва центр май 2026",
+    "дешёвая гостиница рядом москва центр май",
+    "дешёвая гостиница москва самый центр май",
+]
+CHINESE: Final = [
+    "东京涩谷便宜酒店五月预订",
+    "东京涩谷便宜的酒店五月预订",
+    "便宜酒店东京涩谷五月预订",
+    "东京涩谷便宜酒店五月份预订",
+    "东京涩谷附近便宜酒店五月预订",
+    "东京涩谷便宜酒店五月预订价格",
+    "请问东京涩谷便宜酒店五月预订",
+    "东京涩谷最便宜酒店五月预订",
+    "东京涩谷便宜酒店五月在线预订",
+    "东京涩谷便宜酒店五月预订推荐",
+]
+NAMES: Final = "ada brno cusco delft essen fargo ghent hilo izmir jena kyoto lima".split()
+
+
+def _renamed(tool: str) -> Iterator[Call]:
+    for name in NAMES:
+        yield tool, {"path": f"src/{name}/{name}.toml"}, FileNotFoundError(f"no such file: src/{name}/{name}.toml")
+
+
+LOOPS: Final[dict[str, Story]] = {
+    "identical call, identical result": again(("search", {"q": "inn"}, ["Fuji Inn"])),
+    "identical call, identical failure": again(("open_page", {"url": "x"}, ValueError("url must be absolute"))),
+    "identical call, result with a clock": each(
+        *(("get_weather", {"city": "Oslo"}, {"now": clock(n), "sky": "grey"}) for n in range(ROUNDS))
+    ),
+    "identical call, result with a request id": each(
+        *(
+            ("find_user", {"name": "Bo"}, {"request": f"{n:08x}-1111-4222-8333-{n * 7919:012x}", "users": [4]})
+            for n in range(ROUNDS)
+        )
+    ),
+    "ping-pong of two reads": again(("read_file", {"path": "a"}, "alpha"), ("read_file", {"path": "b"}, "beta")),
+    "edit, test, edit back, test": again(
+        ("edit", {"file": "a.py", "old": "1", "new": "2"}, "ok"),
+        ("run_tests", {}, "1 failed: test_b"),
+        ("edit", {"file": "a.py", "old": "2", "new": "1"}, "ok"),
+        ("run_tests", {}, "1 failed: test_a"),
+    ),
+    "cycle of five": again(*((f"step_{n}", {"n": n}, f"went to {n}") for n in range(5))),
+    "one error, guessed paths": each(*_renamed("read_config")),
+    "one error that repeats the arguments": each(
+        *(("query", {"sql": f"select {n} from users"}, ValueError(f"no column '{n}' in 'users'")) for n in NAMES)
+    ),
+    "one server down, sibling tools": each(
+        *(
+            (f"crm__{verb}_{noun}", {"id": n}, ConnectionRefusedError("connection refused: crm.internal:443"))
+            for n, (verb, noun) in enumerate(
+                (v, o) for v in ("get", "list", "find", "read") for o in ("user", "deal", "task")
+            )
+        )
+    ),
+    "an unknown tool again and again": each(
+        *(("web_browser", {"q": name}, Unknown("tool not found: web_browser")) for name in NAMES)
+    ),
+    "reworded query, no results": each(*(("search_hotels", {"query": q}, []) for q in QUERIES)),
+    "reworded query, the same results": each(
+        *(("search_docs", {"query": q}, [{"id": 7, "title": "Stay in Shibuya"}]) for q in QUERIES)
+    ),
+    "reworded query in Russian, no results": each(*(("search_hotels", {"query": q}, {"hotels": []}) for q in RUSSIAN)),
+    "reworded query in Chinese, no results": each(*(("search_hotels", {"query": q}, []) for q in CHINESE)),
+    "a clock in the arguments": each(
+        *(("get_rates", {"base": "EUR", "asked_at": clock(n)}, {"USD": 1.08}) for n in range(ROUNDS))
+    ),
+    "a new description each time": each(
+        *(
+            ("bash", {"command": "ls build", "description": f"{word} the build"}, "a.out")
+            for word in "List Show Check Look-at See Inspect View Verify Get Read Print Browse".split()
+        )
+    ),
+    "distinct calls that all come back empty": each(
+        *(("search_code", {"pattern": f"{name}_{n}"}, "No matches found") for n, name in enumerate(NAMES))
+    ),
+}
+
+EDITS: Final = [("edit", {"file": f"src/{name}.py", "old": "foo", "new": "bar"}, "ok") for name in NAMES]
+
+HONEST: Final[dict[str, Story]] = {
+    "polling, progress each time": each(
+        *(("check_job", {"id": 7}, {"done": f"{8 * n} %"}) for n in range(ROUNDS)), ("check_job", {"id": 7}, "done")
+    ),
+    "polling, nothing yet": each(*(("job_status", {"id": 7}, "pending"),) * 8, ("job_status", {"id": 7}, "done")),
+    "polling with sleeps": again(("job_status", {"id": 7}, "running"), ("sleep", {"seconds": 30}, "ok"))[:10]
+    + each(("job_status", {"id": 7}, "done")),
+    "a file in chunks": each(
+        *(("read_file", {"path": "log.txt", "offset": 100 * n}, f"lines from {n}") for n in range(ROUNDS))
+    ),
+    "output of a process, without arguments": each(*(("take_snapshot", {}, f"page {n}") for n in range(ROUNDS))),
+    "edit and test, the same failure": each(
+        *(call for edit in EDITS[:8] for call in (edit, ("run_tests", {}, RuntimeError("1 failed: test_total"))))
+    ),
+    "edit and test, green each time": each(*(call for edit in EDITS for call in (edit, ("run_tests", {}, "5 passed")))),
+    "a sweep of pages": each(
+        *(("list_users", {"page": n}, {"users": [n, n + 1], "next": n + 1}) for n in range(1, 40))
+    ),
+    "many files edited alike": each(*EDITS),
+    "a retry with backoff": each(*(("get_rates", {"base": "EUR"}, TimeoutError("timed out")),) * 2)
+    + each(("get_rates", {"base": "EUR"}, {"USD": 1.08})),
+    "five reads at once": [[("read_file", {"path": f"{name}/__init__.py"}, "") for name in NAMES[:5]]]
+    + [[("read_file", {"path": f"{name}/main.py"}, f"# {name}") for name in NAMES[:5]]],
+    "five searches at once, all in vain": [
+        [("search_code", {"pattern": name}, "No matches found") for name in NAMES[:5]]
+    ]
+    + each(("search_code", {"pattern": "main"}, "src/main.py:1")),
+    "fetch and save, item by item": each(
+        *(
+            call
+            for n, name in enumerate(NAMES)
+            for call in (("fetch_item", {"id": n}, {"name": name}), ("save_item", {"id": n, "name": name}, "saved"))
+        )
+    ),
+    "similar searches that bring news": each(
+        *(("search_docs", {"query": q}, [{"id": n, "title": NAMES[n]}]) for n, q in enumerate(QUERIES))
+    ),
+    "a file read again after each edit": each(
+        *(
+            call
+            for n, edit in enumerate(EDITS)
+            for call in (edit, ("read_file", {"path": "src/main.py"}, f"version {n}"))
+        )
+    ),
+    "build, repair, the next error": each(
+        *(
+            call
+            for n, edit in enumerate(EDITS)
+            for call in (edit, ("build", {}, RuntimeError(f"undefined name {NAMES[n]}")))
+        )
+    ),
+    "a log written line by line": each(
+        *(("append_log", {"at": clock(n), "line": f"took {name}"}, "ok") for n, name in enumerate(NAMES))
+    ),
+    "two empty searches, then a hit": each(
+        ("search_code", {"pattern": "getUserName"}, "No matches found"),
+        ("search_code", {"pattern": "get_user_name"}, "No matches found"),
+        ("search_code", {"pattern": "user_name"}, "src/user.py:4"),
+        ("read_file", {"path": "src/user.py"}, "def user_name(): ..."),
+    ),
+    "a to-do list kept": each(
+        *(
+            ("todo_write", {"todos": [{"text": name, "done": at < n} for at, name in enumerate(NAMES)]}, "ok")
+            for n in range(12)
+        )
+    ),
+    "one form, many records": each(
+        *(("create_user", {"name": name, "role": "guest", "active": True}, {"ok": True}) for name in NAMES)
+    ),
+}

@@ -1,0 +1,132 @@
+"""
+Loops caught and honest work left alone, ours and others' in one table: python -m benchmarks.loops.table [FOLDER]
+
+FOLDER holds the recorded data sets (`../shared/data` where none is named; without it that half of the table is left out);
+docs/loops.md says what the figures mean.
+"""
+
+import sys
+
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.judge.shipped_policies import CODING, DATA, WEAK, together
+from benchmarks.loops.baselines import GeminiCli, HermesAgent, OpenHands, StepLimit, TwoIdenticalResults
+from benchmarks.loops.stories import HONEST, LOOPS, Story
+from guardrails import Denials, Duplicates, Loops, Policy
+from guardrails.judge.inputs import inputs
+from guardrails.judge.result import Judgement
+from guardrails.judge.run import Work, judge_files
+
+
+OFF: Final = Duplicates(window=30, mode="off")
+"""Makes sessions remember as many calls as the others look back at."""
+
+HEADS: Final = (
+    *("rule", "loops caught", "of them refused", "honest work not refused", "and not nudged"),
+    *("wrong denials per 1,000 coding", "later repeats refused, all", "weak", "coding", "second repeats refused"),
+    *("wrong share of denials", "wrong nudges per 1,000 coding"),
+)
+
+
+def policies() -> dict[str, Policy]:
+    """
+    The rules by name.
+    """
+    made = {
+        "same arguments, window of 5": Policy([Duplicates(window=5)]),
+        "two identical results": Policy([OFF, TwoIdenticalResults()]),
+        "OpenHands": Policy([OFF, OpenHands()]),
+        "gemini-cli": Policy([OFF, GeminiCli()]),
+        "hermes-agent": Policy([OFF, HermesAgent()]),
+        "100 calls": Policy([OFF, StepLimit()]),
+        "our `duplicates` alone": Policy([Duplicates(rule="evidence", window=20)]),
+        "our `loops` alone": Policy([Loops()]),
+    }
+    for name in ("default", "strict"):
+        base = Policy.load(name)
+        kept = [
+            guard for guard in base.chain.guards if guard.name not in ("denials", "budget", "growth", "streak", "rate")
+        ]
+        made[f"policy `{name}`, no limits"] = Policy(kept, tools=base.chain.tools.values(), rules=base.chain.rules)
+    return made
+
+
+def said(policy: Policy, name: str, story: Story) -> tuple[bool, bool]:
+    """
+    Whether it said anything to an agent that goes through *story* whatever it is told, and whether it refused a call.
+    """
+    now = [1_800_000_000.0]
+    nudged = denied = False
+    session = policy.session(name.replace("`", ""), clock=lambda: now[0])
+    for turn in story:
+        session.begin_turn()
+        now[0] += 60
+        for tool, arguments, result in turn:
+            decision = session.decide(tool, arguments)
+            nudged |= bool(decision.nudges)
+            denied |= not decision.allowed
+            if decision.allowed:
+                session.complete(decision, result)
+    return nudged or denied, denied
+
+
+def row(name: str, policy: Policy, judged: Judgement | None) -> list[str]:
+    """
+    One line of the table.
+    """
+    caught = [said(policy, f"{name} {at}", story) for at, story in enumerate(LOOPS.values())]
+    spared = [said(policy, f"{name} honest {at}", story) for at, story in enumerate(HONEST.values())]
+    cells = [
+        name,
+        f"{sum(any_ for any_, _ in caught)}/{len(caught)}",
+        f"{sum(denied for _, denied in caught)}",
+        f"{sum(not denied for _, denied in spared)}/{len(spared)}",
+        f"{sum(not any_ for any_, _ in spared)}",
+    ]
+    if judged is None:
+        return cells
+    coding, weak, total = together(judged, CODING), together(judged, WEAK), judged.total
+    denials, wrong = sum(total.denied.values()), sum(total.wrong.values())
+    nudges = 1_000 * sum(coding.wrong_nudges.values()) / coding.calls
+    return [
+        *cells,
+        f"{coding.wrong_per_1000:.2f}",
+        *(_share(tally) for tally in (total, weak, coding)),
+        f"{total.stopped_second} of {total.pointless_second}",
+        f"{100 * wrong / denials:.1f} %" if denials else "none",
+        f"{nudges:.2f}",
+    ]
+
+
+def _share(tally: Any) -> str:
+    part = 100 * tally.stopped_later / tally.pointless_later if tally.pointless_later else 0
+    return f"{tally.stopped_later} of {tally.pointless_later} ({part:.1f} %)"
+
+
+def main(folder: Path = DATA) -> int:
+    """
+    Print the table, and what of the stories our default policy misses.
+    """
+    rules = policies()
+    files = inputs(sorted(map(str, folder.glob("*.jsonl*"))))
+    judged: list[Judgement | None] = [*judge_files(Work(list(rules.values()), files))] if files else [None] * len(rules)
+    rows = [row(name, policy, found) for (name, policy), found in zip(rules.items(), judged, strict=True)]
+    heads = list(HEADS[: len(rows[0])])
+    print("\n".join(f"| {' | '.join(cells)} |" for cells in [heads, ["---"] * len(heads), *rows]))
+    ours = rules["policy `default`, no limits"]
+    for name, story in LOOPS.items():
+        heard, refused = said(ours, name, story)
+        if not refused:
+            print(f"not refused by default: {name}{'' if heard else ' (nor nudged)'}")
+    for name, story in HONEST.items():
+        heard, refused = said(ours, name, story)
+        if heard:
+            print(f"{'refused' if refused else 'nudged'} by default: {name}")
+    if not files:
+        print(f"no recorded data sets in `{folder}`: only stories were judged", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(Path, sys.argv[1:2])))
