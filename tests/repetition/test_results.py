@@ -1,0 +1,102 @@
+"""
+What a result brings, by its text.
+"""
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails.repetition import results
+from guardrails.repetition.results import MAX_STEADY, emptiness, family_hash, steady_hash
+
+
+@pytest.mark.parametrize(
+    ("payload", "expected"),
+    [
+        (b"[]", 2),
+        (b"{}", 2),
+        (b'{"results":[],"total":0}', 2),
+        (b'{"count":0}', 2),
+        (b'"No files found"', 2),
+        (b"No matches found for `x`", 2),
+        (b'"Found 0 results"', 0),
+        (b'""', 1),
+        (b"null", 1),
+        (b'"ok"', 1),
+        (b"(Bash completed with no output)", 1),
+        (b'{"ok":true}', 0),
+        (b'{"id":1}', 0),
+        (b'"no results of the election yet, but 3 exit polls"', 0),
+        (b'"' + b"x" * 300 + b'"', 0),
+    ],
+)
+def test_an_empty_result_is_told_from_a_silent_one_and_from_news(payload: bytes, expected: int) -> None:
+    assert emptiness(payload) == expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (b"at 2026-11-22T10:00:00Z up", b"at 2026-11-22T10:07:31Z up", True),
+        (b"done in 1.2s", b"done in 3.4s", True),
+        (b"object at 0x7f12ab34cd", b"object at 0x7f99ab34cd", True),
+        (b"wrote /tmp/abc1", b"wrote /tmp/zz9", True),
+        (b"3 failed", b"2 failed", False),
+        (b"price 12", b"price 13", False),
+        (b"page 1 of 9", b"page 2 of 9", False),
+    ],
+)
+def test_clocks_and_ids_are_no_news_and_numbers_are(one: bytes, other: bytes, *, same: bool) -> None:
+    assert (steady_hash(one) == steady_hash(other)) is same
+
+
+def test_a_long_result_is_not_compared_in_part() -> None:
+    assert steady_hash(b"x" * (MAX_STEADY + 1)) == 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("no such file: src/a.py", "no such file: lib/b/c.py", True),
+        ("no column 'a' in 'users'", "no column 'b' in 'users'", True),
+        ("order #W12 not found", "order #W13 not found", True),
+        ("permission denied", "no such file", False),
+    ],
+)
+def test_a_failure_is_of_a_family_whatever_arguments_it_repeats(one: str, other: str, *, same: bool) -> None:
+    assert (family_hash("other", one) == family_hash("other", other)) is same
+    assert family_hash("timeout", one) != family_hash("auth", one)
+
+
+PARTS = st.sampled_from(
+    [
+        *("2026-01-02T03:04:05Z", "2026-01-02 03:04", "03:04:05.123", "1.5 s", "20ms", "3 seconds", "7 us", "1789"),
+        *("12345678-9abc-def0-1234-56789abcdef0", "0x7ffe12345678", "1712345678.5", "1712345678901", "/tmp/a.b-c"),  # noqa: S108
+        *(
+            "pid=12",
+            "pid: 7",
+            "pids",
+            "a-b-c-d-e",
+            "-",
+            ":",
+            " ",
+            "x",
+            "5",
+            "12",
+            "s",
+            "ms",
+            "\n",
+            "T",
+            "0x",
+            "deadbeef",
+        ),
+    ]
+)
+
+
+@given(st.lists(PARTS, max_size=12).map("".join))
+def test_what_is_not_looked_at_closer_holds_nothing_volatile(text: str) -> None:
+    payload = text.encode()
+    if not results._may_be_unsteady(payload):
+        assert results._UNSTEADY.search(payload) is None
