@@ -96,7 +96,7 @@ class Judge:
         if evidence is None:
             # A result of which nothing is known is like no other.
             evidence = -number
-        seen = seen_of(call, evidence, outcome)
+        seen = seen_of(call, evidence, outcome) if lens.looks else (evidence, 0, 0)
         shown = outcome if call.has_result else None
         over = main.state.exhausted is not None
         decision = main.step(made, now, way, shown, seen, end, call.result)

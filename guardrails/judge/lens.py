@@ -16,6 +16,7 @@ from ..guards.growth import Growth
 from ..guards.rate import Rate
 from ..guards.summary import Summary
 from ..guards.truncate import Truncate
+from .lacking import ARGUMENTLESS
 from .reach import Reach, reach_of
 from .step import Way, way_of
 
@@ -42,6 +43,8 @@ class Lens:
     """Calls say which model response made them."""
     reach: Reach | None
     uncapped_reach: Reach | None
+    looks: bool
+    """A guard asks what results brought beyond their evidence."""
     ways: dict[str, Way] = field(default_factory=dict)
     """Of tools of which a transcript declares nothing."""
     declared: dict[tuple[str, bool | None, bool], Way] = field(default_factory=dict)
@@ -71,7 +74,11 @@ def lens(chain: Chain, *, timed: bool, turned: bool) -> Lens:
     rules = [_seen_rule(rule, timed) for rule in chain.rules]
     capped = _chain(chain, seen, rules)
     uncapped = capped if cap is None else _chain(chain, [guard for guard in seen if guard is not cap], rules)
-    return Lens(capped, uncapped, cap, timed, turned, reach_of(capped), reach_of(uncapped))
+    plain = {guard.name for guard in ARGUMENTLESS}
+    looks = any(not isinstance(guard, ARGUMENTLESS) and guard.mode != "off" for guard in seen) or any(
+        rule.guards.keys() - plain for rule in rules
+    )
+    return Lens(capped, uncapped, cap, timed, turned, reach_of(capped), reach_of(uncapped), looks)
 
 
 def _chain(chain: Chain, guards: list[Guard], rules: list[Rule]) -> Chain:
