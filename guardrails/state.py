@@ -357,7 +357,7 @@ def settle(
     entry, pending.entry.result_hash = pending.entry, result_hash
     failed = outcome.error_type is not None
     entry.status, entry.error_type = "error" if failed else "ok", outcome.error_type
-    entry.steady, entry.empty = steady, empty == 2 or (empty == 1 and not entry.changes)
+    entry.steady, entry.empty = steady, empty == 2
     if failed or entry.empty or result_hash in state.results:
         state.dull_seq = entry.seq
     if state.results.get(result_hash, 0) < entry.seq >= state.window[0].seq:

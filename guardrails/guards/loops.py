@@ -172,7 +172,8 @@ class Loops(Guard):
             return self._graded(
                 "sibling_errors", count, self.sibling_errors_nudge, self.sibling_errors_deny, call, state
             )
-        if last is None:
+        if last is None or last.error_type in TRANSIENT:
+            # What passes by waiting is for `retryable` to judge.
             return None
         deny = self.same_error_deny if before[0].tool == tool else None
         return self._graded(

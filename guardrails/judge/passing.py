@@ -53,7 +53,7 @@ def pass_by(
     entry.turn, entry.steady = state.turn & 0xFF, steady
     if call.sketch is not None:
         entry.sketch = call.sketch
-    if empty and (empty == 2 or not changes):
+    if empty == 2:
         entry.empty, state.dull_seq = True, seq
     state.window.append(entry)
     state.latest[sig] = seq

@@ -127,24 +127,26 @@ def _pieces(word: str) -> list[str]:
 
 def _text(call: ToolCall) -> bytes | None:
     arguments, written = call.arguments, call.canonical
-    if type(arguments) is dict:
-        if not LABELS.isdisjoint(arguments):
-            arguments = {key: value for key, value in arguments.items() if key not in LABELS} or arguments
-            written = None
-        if written is None or len(written) > HEAD:
-            return b" ".join([_beginning(value) for _, value in sorted(arguments.items(), key=_key)[:VALUES]])
-    elif written is None and type(arguments) is str:
-        return _beginning(arguments[:HEAD], HEAD)
+    if type(arguments) is not dict:
+        if written is None and arguments is not None:
+            written = canonical(arguments[:HEAD] if type(arguments) is str else arguments)
+        return None if written is None else written[:HEAD]
+    if not LABELS.isdisjoint(arguments):
+        arguments = {key: value for key, value in arguments.items() if key not in LABELS} or arguments
+        if written is not None and len(written) <= HEAD:
+            written = canonical(arguments)
     if written is None:
-        written = None if arguments is None else canonical(arguments)
-    return None if written is None else written[:HEAD]
+        written = canonical(arguments)
+    if written is not None and len(written) <= HEAD:
+        return written
+    return b" ".join([_beginning(value) for _, value in sorted(arguments.items(), key=_key)[:VALUES]])
 
 
 def _key(item: tuple[Any, Any]) -> str:
     return str(item[0])
 
 
-def _beginning(value: Any, most: int = VALUE) -> bytes:
+def _beginning(value: Any) -> bytes:
     if type(value) is str:
-        return value[:most].encode("utf-8", "ignore")
-    return b"" if (written := canonical(value)) is None else written[:most]
+        return value[:VALUE].encode("utf-8", "ignore")
+    return b"" if (written := canonical(value)) is None else written[:VALUE]

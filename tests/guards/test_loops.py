@@ -1,0 +1,246 @@
+"""
+Patterns that bring nothing, and the honest work beside them (MISSION A12).
+"""
+
+from typing import Any
+
+import pytest
+
+from guardrails import Duplicates, Loops, Policy, Retryable, Tool
+from guardrails.chain import Rule
+from guardrails.replay import replay
+from guardrails.sinks import MemorySink
+
+
+Call = tuple[str, dict[str, Any], Any]
+
+
+def gives(value: Any) -> Any:
+    def execute(tool: str, arguments: Any) -> Any:
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    return execute
+
+
+def said(session: Any, *calls: Call) -> list[str | None]:
+    """
+    The code of what is said of each call, made in a turn of its own: of a nudge with a mark.
+    """
+    heard = []
+    for tool, arguments, value in calls:
+        session.begin_turn()
+        decision = session.decide(tool, arguments)
+        nudge = f"nudge {decision.nudges[0][0]}" if decision.nudges else None
+        heard.append(decision.code or nudge)
+        if decision.allowed:
+            session.complete(decision, value)
+    return heard
+
+
+def session(clock: Any, *guards: Any, **settings: Any) -> Any:
+    return Policy(guards or (Loops(),), **settings).session("s", clock=clock)
+
+
+def missing(path: str) -> Exception:
+    return FileNotFoundError(f"no such file: {path}")
+
+
+QUERIES = [f"cheap hotel in shibuya tokyo {word}" for word in ("now", "may", "please", "price", "near", "best", "hot")]
+
+LOOPS: list[tuple[str, list[Call], str, int | None, int]] = [
+    ("identical", [("search", {"q": "inn"}, ["a"])] * 3, "identical", None, 3),
+    ("cycle", [("edit", {"to": n % 2}, "ok") for n in range(8)], "identical", None, 5),
+    (
+        "cycle with changes",
+        [("edit", {"to": 1}, "ok"), ("test", {}, "1 failed"), ("edit", {"to": 2}, "ok"), ("test", {}, "2 failed")] * 4,
+        "cycle",
+        9,
+        13,
+    ),
+    ("same error", [("open", {"path": f"p{n}"}, missing(f"p{n}")) for n in range(7)], "same_error", 4, 7),
+    (
+        "sibling errors",
+        [(f"crm__get_{name}", {}, ConnectionRefusedError("refused: crm:443")) for name in "abcdefg"],
+        "sibling_errors",
+        4,
+        7,
+    ),
+    (
+        "unknown tool",
+        [("browse", {"n": n}, RuntimeError("Unknown tool: browse")) for n in range(4)],
+        "unknown_tool",
+        3,
+        4,
+    ),
+    (
+        "volatile argument",
+        [("rates", {"base": "EUR", "at": f"2026-11-22T10:{n:02d}:00Z"}, {"USD": 1.08}) for n in range(6)],
+        "volatile_argument",
+        None,
+        0,
+    ),
+    ("reworded", [("search_hotels", {"query": query}, []) for query in QUERIES], "reworded", 4, 7),
+    ("empty", [("grep", {"pattern": word * 3}, "No matches found") for word in "abcdefghijk"], "empty", 5, 11),
+]
+
+
+@pytest.mark.parametrize(
+    ("calls", "pattern", "nudged", "denied"), [row[1:] for row in LOOPS], ids=[row[0] for row in LOOPS]
+)
+def test_a12_a_pattern_is_nudged_first_and_denied_later(
+    calls: list[Call], pattern: str, nudged: int | None, denied: int, clock: Any
+) -> None:
+    heard = said(session(clock, Loops(), tools=[Tool(name="search_hotels", read_only=True)]), *calls)
+    code = f"loops.{pattern}"
+    assert code in heard
+    if denied:
+        assert heard.index(code) + 1 == denied
+    if nudged:
+        assert heard.index(f"nudge {code}") + 1 == nudged
+    first = next(at for at, one in enumerate(heard) if one)
+    assert first >= 2, "nothing is said of a single repeat"
+
+
+HONEST: dict[str, list[Call]] = {
+    "a result that changes": [("snapshot", {}, f"page {n}") for n in range(12)],
+    "chunks": [("read", {"offset": n * 100}, f"lines {n}") for n in range(12)],
+    "edits and the same failure": [
+        call
+        for n in range(8)
+        for call in (("edit", {"file": f"f{n}"}, "ok"), ("test", {}, RuntimeError("1 failed: test_total")))
+    ],
+    "edits and green": [
+        call for n in range(8) for call in (("edit", {"file": f"f{n}"}, "ok"), ("test", {}, "5 passed"))
+    ],
+    "batch edits": [("edit", {"file": f"f{n}", "old": "foo", "new": "bar"}, "ok") for n in range(15)],
+    "a retry that works": [*[("rates", {}, TimeoutError("timed out"))] * 2, ("rates", {}, {"USD": 1.08})],
+    "similar searches with news": [("search_hotels", {"query": query}, [query]) for query in QUERIES],
+    "records of one form": [("create", {"name": f"n{n}", "role": "guest"}, {"ok": True}) for n in range(12)],
+}
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_a12_honest_work_is_left_alone(name: str, clock: Any) -> None:
+    assert not any(said(session(clock), *HONEST[name]))
+
+
+def test_calls_of_one_turn_are_no_loop(clock: Any) -> None:
+    one = session(clock)
+    one.begin_turn(calls=8)
+    for n in range(8):
+        assert one.call("open", {"path": f"p{n}"}, gives(missing("x"))).code is None
+        assert one.call("grep", {"pattern": f"p{n}"}, gives([])).code is None
+    assert said(one, ("open", {"path": "q"}, "text")) == [None]
+
+
+def test_a_tool_that_waits_is_hinted_at_and_never_blocked(clock: Any) -> None:
+    heard = said(session(clock), *[("job_status", {"id": 7}, "pending")] * 9)
+    assert heard == [None] * 3 + ["nudge loops.wait"] * 6
+
+
+def test_a_declared_polling_tool_is_hinted_at_too(clock: Any) -> None:
+    made = session(clock, Loops(wait_nudge=1), tools=[Tool(name="ask", polling=True)])
+    assert said(made, *[("ask", {}, "no")] * 3) == [None, "nudge loops.wait", "nudge loops.wait"]
+
+
+def test_our_own_denials_do_not_count(clock: Any) -> None:
+    one = session(clock, Loops(final_after=None))
+    assert said(one, *[("search", {"q": "a"}, [1])] * 6) == [None, None] + ["loops.identical"] * 4
+    assert said(one, ("search", {"q": "b"}, [2])) == [None]
+
+
+def test_a_session_ends_only_after_refusals_were_ignored(clock: Any) -> None:
+    one = session(clock, Loops(final_after=3))
+    said(one, *[("search", {"q": "a"}, [1])] * 5)
+    assert not one.exhausted
+    envelope = [one.begin_turn(), one.call("search", {"q": "a"}, gives([1]))][1]
+    assert one.exhausted
+    assert (envelope.status, envelope.code) == ("limit_reached", "loops.identical")
+
+
+def test_a_call_that_runs_between_refusals_keeps_the_session(clock: Any) -> None:
+    one = session(clock, Loops(final_after=1))
+    for n in range(6):
+        said(one, ("search", {"q": "a"}, [1]), ("look", {"n": n}, n))
+    assert not one.exhausted
+
+
+def test_five_refusals_of_one_turn_are_one(clock: Any) -> None:
+    one = session(clock, Loops(final_after=2))
+    said(one, *[("search", {"q": "a"}, [1])] * 2)
+    one.begin_turn(calls=5)
+    for _ in range(5):
+        one.call("search", {"q": "a"}, gives([1]))
+    assert not one.exhausted
+
+
+def test_the_earlier_result_comes_with_the_refusal(clock: Any) -> None:
+    one = session(clock)
+    said(one, *[("search", {"q": "a"}, [1])] * 2)
+    one.begin_turn()
+    assert b"previous_result" in one.call("search", {"q": "a"}, gives([1])).to_json().encode()
+
+
+def test_a_nudge_is_read_in_the_envelope_of_the_call(clock: Any) -> None:
+    one = session(clock, Loops(identical_nudge=1))
+    said(one, ("search", {"q": "a"}, [1]))
+    one.begin_turn()
+    envelope = one.call("search", {"q": "a"}, gives([1]))
+    assert envelope.ok
+    assert "gave the same result" in (envelope.next_action_hint or "")
+
+
+def test_volatile_parts_of_a_result_are_no_news_but_other_digits_are(clock: Any) -> None:
+    clocks = [("look", {}, f"at 10:00:{n:02d} nothing") for n in range(10, 16)]
+    assert said(session(clock), *clocks)[-1] == "loops.identical"
+    counts = [("look", {}, f"{n} failed") for n in range(10, 16)]
+    assert not any(said(session(clock), *counts))
+
+
+def test_another_tool_in_between_gives_an_error_one_more_chance(clock: Any) -> None:
+    one = session(clock)
+    said(one, *[("open", {"path": f"p{n}"}, missing(f"p{n}")) for n in range(6)])
+    assert said(one, ("list_files", {}, ["q"]), ("open", {"path": "q"}, "text")) == [None, "nudge loops.same_error"]
+
+
+def test_thresholds_are_set_for_single_tools(clock: Any) -> None:
+    policy = Policy([Loops()], rules=[Rule(match="search", guards={"loops": {"identical_deny": 4}})])
+    one = policy.session("s", clock=clock)
+    assert said(one, *[("search", {}, [1])] * 5)[-2:] == [None, "loops.identical"]
+    assert said(one, *[("other", {}, [1])] * 3)[-1] == "loops.identical"
+
+
+def test_retries_that_the_last_envelope_allowed_are_let_through(clock: Any) -> None:
+    one = session(clock, Retryable(max_retries=3, backoff=0.001), Loops())
+    heard = []
+    for _ in range(7):
+        clock.advance(60)
+        heard += said(one, ("rates", {}, TimeoutError("timed out")))
+    assert heard[:4] == [None] * 4
+    assert "loops.identical" in heard
+
+
+@pytest.mark.parametrize("story", [row[1] for row in LOOPS], ids=[row[0] for row in LOOPS])
+def test_records_decide_every_loop_again(story: list[Call], clock: Any) -> None:
+    policy, sink = Policy([Duplicates(rule="evidence"), Loops()]), MemorySink()
+    with policy.session("s", clock=clock, records=sink) as one:
+        said(one, *story)
+    replayed = list(replay(policy.chain, sink.records))
+    assert len(replayed) == len(story)
+    assert all(call.same for call in replayed)
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {"a": None}, {"a": "\ud800"}, {"a": b"\x00\xff"}, {"a": object()}, {"a": "x" * 10**6}]
+)
+@pytest.mark.parametrize("value", [None, "", b"\x00\xff" * 10, "\ud800", {"a": object()}, "y" * 10**6])
+def test_no_arguments_and_no_result_make_it_fail(arguments: Any, value: Any, clock: Any) -> None:
+    one = session(clock)
+    for _ in range(4):
+        one.begin_turn()
+        decision = one.decide("tool", arguments)
+        assert decision.errors == ()
+        if decision.allowed:
+            one.complete(decision, value)

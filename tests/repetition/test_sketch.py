@@ -1,0 +1,62 @@
+"""
+Calls that are worded alike.
+"""
+
+from typing import Any
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails.repetition.sketch import NO_SKETCH, alike, sketch_of
+from guardrails.tool_call import tool_call
+from guardrails.types import ToolCall
+
+
+def sketch(arguments: Any) -> int:
+    return sketch_of(tool_call("tool", arguments, "1", None))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("cheap hotel shibuya tokyo", "cheap hotels shibuya tokyo", True),
+        ("погода в москве сегодня", "погоду москва сегодня узнать", True),
+        ("东京涩谷便宜酒店五月预订", "东京涩谷便宜的酒店五月预订", True),
+        ("الطقس في القاهرة اليوم", "الطقس القاهرة اليوم", True),
+        ("read the news of today", "open an issue for billing", False),
+        ("北京天气预报", "东京酒店预订", False),
+    ],
+)
+def test_a_rewording_is_alike_in_any_alphabet(one: str, other: str, *, expected: bool) -> None:
+    assert alike(sketch({"q": one}), sketch({"q": other})) is expected
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        ({"q": "a", "at": "2026-11-22T10:00:00Z"}, {"q": "a", "at": "2026-11-22T11:30:10Z"}, True),
+        ({"q": "a", "description": "look"}, {"q": "a", "description": "look again"}, True),
+        ({"q": "a", "at": 1800000000}, {"q": "a", "at": 1800000007}, True),
+        ({"out": "/tmp/a1b2/x"}, {"out": "/tmp/zz/x"}, True),  # noqa: S108
+        ({"page": 1}, {"page": 2}, False),
+        ({"offset": 100}, {"offset": 200}, False),
+        ({"text": "x" * 5000 + "a"}, {"text": "x" * 5000 + "b"}, False),
+    ],
+)
+def test_only_volatile_arguments_are_left_out(one: Any, other: Any, *, equal: bool) -> None:
+    assert (sketch(one) == sketch(other)) is equal
+
+
+@given(st.dictionaries(st.text(max_size=5), st.text(max_size=30) | st.integers() | st.none(), max_size=5))
+def test_a_sketch_has_64_bits_and_is_the_same_with_and_without_the_canonical_form(arguments: dict[str, Any]) -> None:
+    call = tool_call("tool", dict(arguments), "1", None)
+    number = sketch_of(call)
+    assert -(2**63) <= number < 2**63
+    if len(call.canonical or b"") <= 512:
+        assert sketch_of(ToolCall("tool", call.arguments, "1", None, call.sig)) == number
+
+
+def test_what_nobody_looked_at_is_like_nothing() -> None:
+    assert not alike(NO_SKETCH, NO_SKETCH)
