@@ -78,8 +78,8 @@ def judge_files(work: Work) -> list[Judgement]:
         run.take_over()
         if work.decisions is not None:
             run.decisions = stack.enter_context(Decisions(work.decisions, run.position.written))
-        interrupted = stack.enter_context(_interruptible())
-        stack.enter_context(_seldom_collected())
+        interrupted = stack.enter_context(interruptible())
+        stack.enter_context(seldom_collected())
         return run.judge_all(interrupted)
 
 
@@ -152,7 +152,7 @@ class _Run:
         position.done += 1
         position.calls = 0
         position.broken += report.broken_count
-        position.notices = [*position.notices, *report.notices, *_broken(report)][:MAX_NOTICES]
+        position.notices = [*position.notices, *report.notices, *broken_lines(report)][:MAX_NOTICES]
         self.report = Report()
         self._tell(file)
         return True
@@ -198,7 +198,7 @@ class _Run:
         made = []
         for judge in self.judges:
             judgement = judge.judgement()
-            judgement.notices = [*position.notices, *report.notices, *_broken(report)]
+            judgement.notices = [*position.notices, *report.notices, *broken_lines(report)]
             if judgement.spilled_sessions:
                 said = f"{judgement.spilled_sessions:,} sessions were put out of memory while others went on"
                 judgement.notices.append(said)
@@ -217,7 +217,7 @@ def _decides(policy: Policy) -> str:
     return "\n".join([str(chain), chain.mode, chain.on_error, repr(chain.rules), repr(policy.prices)])
 
 
-def _broken(report: Report) -> list[str]:
+def broken_lines(report: Report) -> list[str]:
     """
     The broken lines of one file, named as far as there is room.
     """
@@ -230,7 +230,7 @@ def _broken(report: Report) -> list[str]:
 
 
 @contextmanager
-def _interruptible() -> Iterator[list[bool]]:
+def interruptible() -> Iterator[list[bool]]:
     """
     A list that Ctrl-C fills, so that the work ends between two calls; a second Ctrl-C is as ever.
     """
@@ -253,7 +253,7 @@ def _interruptible() -> Iterator[list[bool]]:
 
 
 @contextmanager
-def _seldom_collected() -> Iterator[None]:
+def seldom_collected() -> Iterator[None]:
     """
     Let the collector of cycles look seldom: open sessions are many objects, and there are no cycles among them.
     """

@@ -56,6 +56,16 @@ class RecordedCall:
     polling: bool = False
     sig: int | None = None
     """The call's signature, where the arguments were not kept; None: to be taken from *tool* and *arguments*."""
+    decision: str | None = None
+    """What a chain said of it (`allow`, `nudge` or `deny`), in records of this library; so are the next four."""
+    code: str | None = None
+    """Of the denial."""
+    nudges: tuple[str, ...] = ()
+    """Codes of the nudges."""
+    is_complete: bool | None = None
+    """What the envelope said of the result."""
+    tool_cost_usd: float | None = None
+    """Of running the tool itself."""
     run: str = ""
     """Which life of its session: a name that is used again without its state is another session. `""`: the only one."""
 

@@ -161,6 +161,10 @@ class _Session:
         call.read_only = not changes if type(changes) is bool else None
         call.polling = record.get("polling") is True
         call.sig = sig if type(sig) is int else None
+        call.decision, call.code = text(record.get("decision")), text(record.get("code"))
+        nudges = record.get("nudges")
+        if type(nudges) is list and nudges:
+            call.nudges = tuple(code for code in nudges if type(code) is str)
         charged = self.charged
         if charged is not None:
             self.charged = None
@@ -178,6 +182,9 @@ def _settle(call: RecordedCall, record: Line) -> None:
     plain, masked = record.get("result_hash"), record.get("result_hash_masked")
     call.plain_hash = plain if type(plain) is int else None
     call.masked_hash = masked if type(masked) is int else None
+    complete, cost = record.get("is_complete"), count(record.get("cost"))
+    call.is_complete = complete if type(complete) is bool else None
+    call.tool_cost_usd = None if cost is None else cost / MICRO
     if call.is_error:
         kind = record.get("error_type")
         call.error_type = _ERROR_TYPES.get(kind, "other") if type(kind) is str else "other"
