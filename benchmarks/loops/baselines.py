@@ -96,9 +96,9 @@ class HermesAgent(Guard):
             return _denied("streak")
         for length in range(2, 5):
             lap = last[: 3 * length]
-            if len(lap) == 3 * length and lap[length - 1].sig == call.sig:
-                if all(_same(lap[at], lap[at + length]) for at in range(2 * length)):
-                    return _denied("laps")
+            whole = len(lap) == 3 * length and lap[length - 1].sig == call.sig
+            if whole and all(_same(lap[at], lap[at + length]) for at in range(2 * length)):
+                return _denied("laps")
         return None
 
 

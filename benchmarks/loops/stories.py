@@ -14,12 +14,6 @@ Story = list[list[Call]]
 ROUNDS: Final = 12
 
 
-class Unknown(LookupError):
-    """
-    There is no such tool.
-    """
-
-
 def each(*calls: Call) -> Story:
     """
     One call a turn.
@@ -32,6 +26,13 @@ def again(*calls: Call) -> Story:
     The same calls over and over.
     """
     return each(*(call for _ in range(ROUNDS) for call in calls))
+
+
+def pairs(*of: tuple[Call, Call]) -> Story:
+    """
+    Two calls each, one after the other.
+    """
+    return each(*(call for pair in of for call in pair))
 
 
 def clock(n: int) -> str:
@@ -76,7 +77,7 @@ CHINESE: Final = [
     "东京涩谷便宜酒店五月在线预订",
     "东京涩谷便宜酒店五月预订推荐",
 ]
-NAMES: Final = "ada brno cusco delft essen fargo ghent hilo izmir jena kyoto lima".split()
+NAMES: Final = ["ada", "brno", "cusco", "delft", "essen", "fargo", "ghent", "hilo", "izmir", "jena", "kyoto", "lima"]
 
 
 def _renamed(tool: str) -> Iterator[Call]:
@@ -106,7 +107,7 @@ LOOPS: Final[dict[str, Story]] = {
     "cycle of five": again(*((f"step_{n}", {"n": n}, f"went to {n}") for n in range(5))),
     "one error, guessed paths": each(*_renamed("read_config")),
     "one error that repeats the arguments": each(
-        *(("query", {"sql": f"select {n} from users"}, ValueError(f"no column '{n}' in 'users'")) for n in NAMES)
+        *(("query", {"sql": f"{n} of users"}, ValueError(f"no column '{n}' in 'users'")) for n in NAMES)
     ),
     "one server down, sibling tools": each(
         *(
@@ -117,7 +118,7 @@ LOOPS: Final[dict[str, Story]] = {
         )
     ),
     "an unknown tool again and again": each(
-        *(("web_browser", {"q": name}, Unknown("tool not found: web_browser")) for name in NAMES)
+        *(("web_browser", {"q": name}, RuntimeError("Unknown tool: web_browser")) for name in NAMES)
     ),
     "reworded query, no results": each(*(("search_hotels", {"query": q}, []) for q in QUERIES)),
     "reworded query, the same results": each(
@@ -131,7 +132,20 @@ LOOPS: Final[dict[str, Story]] = {
     "a new description each time": each(
         *(
             ("bash", {"command": "ls build", "description": f"{word} the build"}, "a.out")
-            for word in "List Show Check Look-at See Inspect View Verify Get Read Print Browse".split()
+            for word in [
+                "List",
+                "Show",
+                "Check",
+                "Look-at",
+                "See",
+                "Inspect",
+                "View",
+                "Verify",
+                "Get",
+                "Read",
+                "Print",
+                "Browse",
+            ]
         )
     ),
     "distinct calls that all come back empty": each(
@@ -152,44 +166,40 @@ HONEST: Final[dict[str, Story]] = {
         *(("read_file", {"path": "log.txt", "offset": 100 * n}, f"lines from {n}") for n in range(ROUNDS))
     ),
     "output of a process, without arguments": each(*(("take_snapshot", {}, f"page {n}") for n in range(ROUNDS))),
-    "edit and test, the same failure": each(
-        *(call for edit in EDITS[:8] for call in (edit, ("run_tests", {}, RuntimeError("1 failed: test_total"))))
+    "edit and test, the same failure": pairs(
+        *((edit, ("run_tests", {}, RuntimeError("1 failed: test_total"))) for edit in EDITS[:8])
     ),
-    "edit and test, green each time": each(*(call for edit in EDITS for call in (edit, ("run_tests", {}, "5 passed")))),
+    "edit and test, green each time": pairs(*((edit, ("run_tests", {}, "5 passed")) for edit in EDITS)),
     "a sweep of pages": each(
         *(("list_users", {"page": n}, {"users": [n, n + 1], "next": n + 1}) for n in range(1, 40))
     ),
     "many files edited alike": each(*EDITS),
     "a retry with backoff": each(*(("get_rates", {"base": "EUR"}, TimeoutError("timed out")),) * 2)
     + each(("get_rates", {"base": "EUR"}, {"USD": 1.08})),
-    "five reads at once": [[("read_file", {"path": f"{name}/__init__.py"}, "") for name in NAMES[:5]]]
-    + [[("read_file", {"path": f"{name}/main.py"}, f"# {name}") for name in NAMES[:5]]],
+    "five reads at once": [
+        [("read_file", {"path": f"{name}/__init__.py"}, "") for name in NAMES[:5]],
+        [("read_file", {"path": f"{name}/main.py"}, f"# {name}") for name in NAMES[:5]],
+    ],
     "five searches at once, all in vain": [
-        [("search_code", {"pattern": name}, "No matches found") for name in NAMES[:5]]
-    ]
-    + each(("search_code", {"pattern": "main"}, "src/main.py:1")),
-    "fetch and save, item by item": each(
+        [("search_code", {"pattern": name}, "No matches found") for name in NAMES[:5]],
+        *each(("search_code", {"pattern": "main"}, "src/main.py:1")),
+    ],
+    "fetch and save, item by item": pairs(
         *(
-            call
+            (("fetch_item", {"id": n}, {"name": name}), ("save_item", {"id": n, "name": name}, "saved"))
             for n, name in enumerate(NAMES)
-            for call in (("fetch_item", {"id": n}, {"name": name}), ("save_item", {"id": n, "name": name}, "saved"))
         )
     ),
     "similar searches that bring news": each(
         *(("search_docs", {"query": q}, [{"id": n, "title": NAMES[n]}]) for n, q in enumerate(QUERIES))
     ),
-    "a file read again after each edit": each(
-        *(
-            call
-            for n, edit in enumerate(EDITS)
-            for call in (edit, ("read_file", {"path": "src/main.py"}, f"version {n}"))
-        )
+    "a file read again after each edit": pairs(
+        *((edit, ("read_file", {"path": "src/main.py"}, f"version {n}")) for n, edit in enumerate(EDITS))
     ),
-    "build, repair, the next error": each(
+    "build, repair, the next error": pairs(
         *(
-            call
-            for n, edit in enumerate(EDITS)
-            for call in (edit, ("build", {}, RuntimeError(f"undefined name {NAMES[n]}")))
+            (edit, ("build", {}, RuntimeError(f"undefined name {name}")))
+            for edit, name in zip(EDITS, NAMES, strict=True)
         )
     ),
     "a log written line by line": each(

@@ -13,7 +13,7 @@ from typing import Any, Final
 from benchmarks.judge.shipped_policies import CODING, DATA, WEAK, together
 from benchmarks.loops.baselines import GeminiCli, HermesAgent, OpenHands, StepLimit, TwoIdenticalResults
 from benchmarks.loops.stories import HONEST, LOOPS, Story
-from guardrails import Denials, Duplicates, Loops, Policy
+from guardrails import Duplicates, Loops, Policy
 from guardrails.judge.inputs import inputs
 from guardrails.judge.result import Judgement
 from guardrails.judge.run import Work, judge_files

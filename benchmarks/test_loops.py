@@ -1,0 +1,89 @@
+"""
+What it takes to tell whether a call goes on with a loop, with a window of 20 calls.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from guardrails import Facts, Loops, SessionState, Tool
+from guardrails.repetition.results import emptiness, steady_hash
+from guardrails.repetition.sketch import alike, sketch_of
+from guardrails.state import admit, settle, touch
+from guardrails.tool_call import tool_call
+from guardrails.types import Outcome, ToolCall
+
+
+WINDOW = 20
+NOW = 1_800_000_000_000
+GUARD = Loops()
+FACTS = Facts(NOW, Tool(name="search", read_only=True))
+
+
+def called(n: int, size: int = 0) -> ToolCall:
+    query = f"cheap hotel in shibuya tokyo number {n}"
+    return tool_call("search", {"limit": 10, "notes": "x" * size, "query": query}, f"call_{n}", None)
+
+
+def state(calls: int, *, empty: bool, size: int = 0, same: bool = False) -> SessionState:
+    """
+    A session of *calls* searches of which each was looked at, and brought nothing or something new.
+    """
+    made = SessionState()
+    touch(made, NOW)
+    for n in range(calls):
+        call = called(0 if same else n, size)
+        sketch_of(call)
+        pending = admit(made, call, 0, 0, None, False, True, WINDOW)  # noqa: FBT003
+        settle(made, pending, Outcome("x"), 7 if empty else n, 0, 2 if empty else 0)
+    return made
+
+
+def fresh(made: SessionState, size: int) -> Callable[[], object]:
+    call = called(-1, size)
+
+    def judge() -> object:
+        call.sketch = None
+        return GUARD.check(call, made, FACTS)
+
+    return judge
+
+
+@pytest.mark.parametrize(
+    ("calls", "empty", "size"),
+    [(20, False, 0), (20, True, 0), (5_000, True, 0), (20, True, 1_000_000)],
+    ids=["nothing dull", "all empty", "all empty, 5,000 calls before", "all empty, arguments of 1 MB"],
+)
+def test_judging_a_fresh_call(benchmark: Any, calls: int, *, empty: bool, size: int) -> None:
+    made = state(calls, empty=empty, size=size)
+    judge = fresh(made, size)
+    assert (judge() is not None) is empty
+    benchmark(judge)
+
+
+def test_judging_an_exact_repeat(benchmark: Any) -> None:
+    made = state(2, empty=False, same=True)
+    call = called(0)
+    benchmark(lambda: GUARD.check(call, made, FACTS))
+
+
+def test_the_sketch_of_a_call(benchmark: Any) -> None:
+    call = called(3)
+
+    def sketch() -> int:
+        call.sketch = None
+        return sketch_of(call)
+
+    benchmark(sketch)
+
+
+def test_comparing_two_sketches(benchmark: Any) -> None:
+    a, b = sketch_of(called(1)), sketch_of(called(2))
+    assert benchmark(alike, a, b)
+
+
+@pytest.mark.parametrize("size", [400, 4_000, 1_000_000])
+def test_the_steady_part_of_a_result(benchmark: Any, size: int) -> None:
+    result = (b'{"id":"h_1234","name":"Fuji Inn","price":120,"rooms":3}' * (size // 50 + 1))[:size]
+    benchmark(lambda: (steady_hash(result), emptiness(result)))
