@@ -4,7 +4,7 @@ After a tool ran: settle the call and make the envelope of its outcome.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from .chain import Chain, Plan
 from .decide import Decision
@@ -14,12 +14,18 @@ from .guards.base import Facts
 from .guards.budget import FINISH
 from .jsonable import exact
 from .repetition.results import HEAD, MAX_EMPTY, emptiness, family_hash, steady_hash
-from .retries.context import Settled
+from .retries.context import Settled, due_of, time_left
 from .retries.serving import Advised, Judged, Retried
 from .signature import masked_result_hash, result_hash
 from .state import Entry, SessionState, exhaust, pending_key, set_meter, settle, touch
 from .truncation import Rendered, render
 from .types import ERROR_TYPES, STATUSES, Outcome, ToolCall
+
+
+DUE: Final = "due."
+"""Counter of a tool: until when, in milliseconds since 1970, one of its answers has asked to be left alone."""
+DUE_TOOLS: Final = 16
+"""Tools of a session that may have one; counters are for guards."""
 
 
 @dataclass(slots=True)
@@ -161,6 +167,8 @@ def complete(
     decision.facts = None
     if failed and (chain.models.loaded or advised is not None):
         facts.retried = _retried(chain, call, outcome, state, advised)
+    if outcome.retry_after_ms is not None and failed:
+        _note_due(state, call.tool, outcome.retry_after_ms)
     errors: list[tuple[str, str]] = []
     state.n = n = state.n + 1
     if pending is not None:
@@ -227,7 +235,15 @@ def _limit(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str] | 
 
 def _retried(chain: Chain, call: ToolCall, outcome: Outcome, state: SessionState, advised: Advised | None) -> Retried:
     failure = Settled(call.tool, call.sig, outcome.error_type, state.now_ms)
-    return Retried(chain.models.loaded, tuple(state.trail), failure, state.elapsed_ms, advised)
+    left = time_left(state.meters.get(DUE + call.tool), state.now_ms, outcome.retry_after_ms)
+    return Retried(chain.models.loaded, tuple(state.trail), failure, state.elapsed_ms, left, advised)
+
+
+def _note_due(state: SessionState, tool: str, retry_after_ms: int) -> None:
+    key = DUE + tool
+    due = due_of(state.meters.get(key), state.now_ms, retry_after_ms)
+    if due is not None and (key in state.meters or sum(one.startswith(DUE) for one in state.meters) < DUE_TOOLS):
+        set_meter(state, key, due)
 
 
 def _note_retry(entry: Entry, envelope: Envelope, now_ms: int) -> None:

@@ -123,7 +123,8 @@ class Retryable(Guard):
         prior = _claim(envelope)
         if prior is None:
             prior = facts.tool.retryable
-        attempts, run, named = _failed_attempts(call, state), _same_error_run(call, kind, state), outcome.retry_after_ms
+        attempts, run = _failed_attempts(call, state), _same_error_run(call, kind, state)
+        named = outcome.retry_after_ms if facts.retried is None else facts.retried.retry_after_ms
         left = max(0, self.max_retries + 1 - attempts)
         if envelope.max_retries_remaining is not None:
             left = min(left, envelope.max_retries_remaining)

@@ -5,6 +5,7 @@ The expressions of the extraction: factors, codes and the numbers that stand for
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from ..retries.context import OUTAGE, SHARED
 from ..retries.factors import Factor
 from ..retries.spec import FeatureSpec
 from ..types import ERROR_TYPES
@@ -62,12 +63,20 @@ def _within(spec: FeatureSpec, position: str) -> str:
     return f"{position} >= pos - {spec.lookback}"
 
 
+def family(number: str) -> str:
+    """
+    The number of an error type, the same for those by which one outage shows.
+    """
+    shared = ", ".join(str(ERROR_TYPES.index(name) + 1) for name in sorted(OUTAGE))
+    return f"CASE WHEN {number} IN ({shared}) THEN {ERROR_TYPES.index(SHARED) + 1} ELSE {number} END"
+
+
 def run_length(spec: FeatureSpec) -> str:
     """
     How many of the failures just before by the same tool are of the same kind, as far as is looked back.
     """
     steps = [
-        f"WHEN pos_{back} IS NULL OR NOT ({_within(spec, f'pos_{back}')}) OR err_{back} <> err THEN {back - 1}"
+        f"WHEN pos_{back} IS NULL OR NOT ({_within(spec, f'pos_{back}')}) OR {family(f'err_{back}')} <> {family('err')} THEN {back - 1}"
         for back in range(1, spec.run + 1)
     ]
     return f"CASE {' '.join(steps)} ELSE {spec.run} END"
@@ -116,11 +125,10 @@ def _value(spec: FeatureSpec, name: str) -> str:
             f"CASE WHEN share >= {SHARE} THEN CAST({100 * SHARE} * (share % {SHARE}) AS DOUBLE)"
             f" / (share - share % {SHARE}) END"
         ),
-        "ra": "retry_after_ms",
         "elapsed": "elapsed_ms",
         # greatest() of an unknown value is no unknown value in either engine.
         "since": "CASE WHEN ended_ms < first_ended THEN 0 ELSE ended_ms - first_ended END",
-        "waited": "(delay - retry_after_ms)",
+        "waited": "(delay - ra)",
         "between": "CASE WHEN again_worked > worked THEN 1 ELSE 0 END",
         "reach": "(delay + since)",
     }.get(name, name)

@@ -71,7 +71,7 @@ def extraction(spec: FeatureSpec) -> str:
         {numbered("source", SOURCES, 0)} AS src,
         {numbered("error_type", ERROR_TYPES, OTHER)} AS err,
         CASE WHEN error_type IS NULL AND changes THEN 1 ELSE 0 END AS worked_now,
-        CASE WHEN error_type IS NULL THEN 0 ELSE {code(spec, ("ra", "elapsed"))} END AS own_code
+        CASE WHEN error_type IS NULL THEN 0 ELSE {code(spec, ("elapsed",))} END AS own_code
       FROM calls
       WHERE error_type IS NULL OR error_type <> '{INVALID}'
     ) AS numbered
@@ -91,13 +91,16 @@ def extraction(spec: FeatureSpec) -> str:
       THEN CASE WHEN next_err = 0 THEN 2 ELSE 1 END ELSE 0 END AS changed
   FROM of_tool
 ), since_then AS (
-  SELECT *, {first_ended(spec)} AS first_ended
+  SELECT *, {first_ended(spec)} AS first_ended,
+    CASE WHEN due IS NULL OR ended_ms IS NULL THEN retry_after_ms
+      WHEN due > ended_ms OR retry_after_ms IS NOT NULL THEN due - ended_ms END AS ra
   FROM of_run
 ), packed AS (
-  SELECT session, day, fold, tool, sig, err, started_ms, ended_ms, retry_after_ms, ctx_logged, src,
+  SELECT session, day, fold, tool, sig, err, started_ms, ended_ms, ra, ctx_logged, src,
     worked - worked_now AS worked_before, worked, pos, mark, changed,
     CASE WHEN ended_ms < first_ended THEN 0 ELSE ended_ms - first_ended END AS since,
-    CASE WHEN err > 0 THEN own_code + {code(spec, ("err_run", "fail_share", "tool_run", "since"))} ELSE 0 END AS tool_code
+    CASE WHEN err > 0 THEN own_code + {code(spec, ("err_run", "fail_share", "ra", "tool_run", "since"))} ELSE 0 END
+      AS tool_code
   FROM since_then
 ), by_signature AS (
   SELECT *,
@@ -178,8 +181,10 @@ def _tool_columns(spec: FeatureSpec) -> list[str]:
         frame = f"ORDER BY pos RANGE BETWEEN {spec.lookback} PRECEDING AND CURRENT ROW"
         one = f"{SHARE} + CASE WHEN err > 0 THEN 1 ELSE 0 END"
         columns.append(f"CAST(sum({one}) OVER (PARTITION BY session, tool {frame}) - ({one}) AS INTEGER) AS share")
+    so_far = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
     return [
         *columns,
+        f"max(CASE WHEN err > 0 THEN ended_ms + retry_after_ms END) {window[:-1]} {so_far}) AS due",
         f"lead(mark) {window} AS next_mark",
         f"lead(sig) {window} AS next_sig",
         f"lead(started_ms) {window} AS next_started",

@@ -9,9 +9,14 @@ from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from .spec import FeatureSpec
+
+
+SHARED: Final = "unavailable"
+"""Stands for the kinds of failure by which one and the same outage shows."""
+OUTAGE: Final = frozenset({"unavailable", "server_error", "timeout", "connection"})
 
 
 class Settled(NamedTuple):
@@ -58,10 +63,11 @@ def context_of(
     """
     The context of *failure* after *trail*, the calls of its session that settled before it, oldest first.
 
-    *elapsed_ms* is the session's age when it settled. Only the last `spec.lookback` of the trail are looked at.
+    *elapsed_ms* is the session's age when it settled, *retry_after_ms* as `time_left` says. Only the last `spec.lookback`
+    of the trail are looked at.
     """
     tool, sig, error, ended = failure
-    most = spec.run
+    most, outage = spec.run, error in OUTAGE
     attempt = run = same = failed = tool_run = 0
     running = in_tool_run = True
     first = ended
@@ -76,7 +82,7 @@ def context_of(
         if other is not None:
             failed += 1
         if running:
-            if other == error and run < most:
+            if (other == error or (outage and other in OUTAGE)) and run < most:
                 run += 1
                 first = earlier[3]
             else:
@@ -100,6 +106,29 @@ def context_of(
         if value is not None:
             code += (bisect_left(edges, value) + nullable) * stride
     return Context(code, since, retry_after_ms)
+
+
+def due_of(due_ms: int | None, ended_ms: int | None, retry_after_ms: int | None) -> int | None:
+    """
+    Until when the tool has asked to be left alone, after a call that ended at *ended_ms* with that Retry-After: the latest
+    time that any of its answers in the session has named. None: no answer has.
+    """
+    if retry_after_ms is None or ended_ms is None:
+        return due_ms
+    named = ended_ms + retry_after_ms
+    return named if due_ms is None else max(due_ms, named)
+
+
+def time_left(due_ms: int | None, ended_ms: int | None, retry_after_ms: int | None) -> int | None:
+    """
+    How long the tool has asked to be left alone from *ended_ms* on, where *due_ms* is what earlier answers named: an answer
+    without a Retry-After does not take back the one before.
+    """
+    due = due_of(due_ms, ended_ms, retry_after_ms)
+    if due is None or ended_ms is None:
+        return retry_after_ms
+    left = due - ended_ms
+    return left if left > 0 or retry_after_ms is not None else None
 
 
 def action_of(spec: FeatureSpec, context: Context, delay_ms: int | None, between: bool) -> int:  # noqa: FBT001
@@ -144,11 +173,12 @@ class SessionFeatures:
     The features of one session, call by call, in the order in which its calls settle.
     """
 
-    __slots__ = ("_trail", "spec")
+    __slots__ = ("_due", "_trail", "spec")
 
     def __init__(self, spec: FeatureSpec) -> None:
         self.spec = spec
         self._trail: deque[Settled] = deque(maxlen=spec.lookback)
+        self._due: dict[str, int] = {}
 
     def settle(self, call: Settled, elapsed_ms: int | None = None, retry_after_ms: int | None = None) -> Context | None:
         """
@@ -156,6 +186,11 @@ class SessionFeatures:
         """
         made = None
         if call.error_type is not None:
-            made = context_of(self.spec, tuple(self._trail), call, elapsed_ms, retry_after_ms)
+            due = self._due.get(call.tool)
+            left = time_left(due, call.ended_ms, retry_after_ms)
+            made = context_of(self.spec, tuple(self._trail), call, elapsed_ms, left)
+            due = due_of(due, call.ended_ms, retry_after_ms)
+            if due is not None:
+                self._due[call.tool] = due
         self._trail.append(call)
         return made

@@ -60,4 +60,6 @@ class Retried(NamedTuple):
     """Calls that were over before it, oldest first."""
     failure: Settled
     elapsed_ms: int
+    retry_after_ms: int | None
+    """See `context.time_left`."""
     advised: Advised | None = None

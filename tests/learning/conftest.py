@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from guardrails.feature_file import shipped_spec
 from guardrails.learning.cells import FOLDS, UNDATED, Cell, merged
 from guardrails.retries.context import Settled, action_of, context_of
+from tests.retries.pinned import SPEC as SPEC
 
 
 DAY = 20_000
-SPEC = shipped_spec()
 TRUTH: dict[tuple[str, str], tuple[float, ...]] = {
     ("search", "timeout"): (0.15, 0.3, 0.7, 0.75, 0.8, 0.8),
     ("search", "rate_limit"): (0.05, 0.1, 0.2, 0.6, 0.9, 0.9),

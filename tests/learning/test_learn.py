@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from guardrails.errors import TrainingError
+from guardrails.feature_file import shipped_spec
 from guardrails.learning.candidate import candidate, cold_model, told
 from guardrails.learning.cells import NO_ACTION, UNDATED, Cell, decayed
 from guardrails.learning.drift import drifts
@@ -41,8 +42,8 @@ def trained_on(cells: list[Cell]) -> RetryModel:
 
 
 def test_the_shipped_model_is_what_the_beliefs_give() -> None:
-    made, shipped = cold_model(SPEC).model, shipped_model()
-    assert shipped.spec == SPEC
+    made, shipped = cold_model(shipped_spec()).model, shipped_model()
+    assert shipped.spec == shipped_spec()
     assert made.intercept == pytest.approx(shipped.intercept, abs=1e-4)
     for one, other in zip(made.terms, shipped.terms, strict=True):
         assert one.on == other.on

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from guardrails.feature_file import shipped_spec
 from guardrails.retries.model import Declared, Golden, RetryModel
 from guardrails.retries.model_format import body_of, parse, text_of
 from guardrails.retries.scoring import Term, probability
+from tests.retries.pinned import SPEC
 
 
 TERMS = (
@@ -33,7 +33,7 @@ def body(**changes: Any) -> dict[str, Any]:
         "training": {},
         **changes,
     }
-    return body_of(shipped_spec(), said.pop("intercept"), said.pop("terms"), **said)
+    return body_of(SPEC, said.pop("intercept"), said.pop("terms"), **said)
 
 
 def text(**changes: Any) -> bytes:

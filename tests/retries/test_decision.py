@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.feature_file import shipped_spec
 from guardrails.guards.retryable import NEXT
 from guardrails.retries.context import Context, Settled, candidates, context_of
 from guardrails.retries.decision import CACHED, INSTEAD, TRANSIENT, Decider, Stakes, decider_of
@@ -21,9 +20,7 @@ from guardrails.retries.model_format import parse
 from guardrails.retries.scoring import Term, probability
 from guardrails.types import ERROR_TYPES
 from tests.retries.conftest import text
-
-
-SPEC = shipped_spec()
+from tests.retries.pinned import SPEC
 
 
 def after(failures: int = 0, *, error: Any = "timeout", header: int | None = None, since: int = 0) -> Context:
