@@ -11,9 +11,10 @@ import pytest
 
 from guardrails.learning.cells import FOLDS, UNDATED, Cell, merged
 from guardrails.retries.context import Settled, action_of, context_of
-from tests.retries.pinned import SPEC as SPEC
+from tests.retries import pinned
 
 
+SPEC = pinned.SPEC
 DAY = 20_000
 TRUTH: dict[tuple[str, str], tuple[float, ...]] = {
     ("search", "timeout"): (0.15, 0.3, 0.7, 0.75, 0.8, 0.8),
