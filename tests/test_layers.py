@@ -33,7 +33,7 @@ LAYERS: list[set[str]] = [
     {"ledger"},
     {"calls"},
     {"session"},
-    {"mcp", "wrapping", "testing", "integrations", "judge", "policy_cases", "learning", "builtin"},
+    {"mcp", "wrapping", "testing", "integrations", "judge", "quality", "policy_cases", "learning", "builtin"},
     {"demo", "conversations", "agent"},
     {"cli"},
     {"__main__"},

@@ -1,0 +1,213 @@
+"""
+Count recorded calls by tool: a pure step for each call, in bounded memory.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from ..judge.evidence import Worth, evidence_of, outcome_of_call
+from ..judge.judgement import MAX_TOOLS, OTHER_TOOLS
+from ..judge.passing import SUCCESS
+from ..readers.base import RecordedCall
+from ..retries.decision import TRANSIENT
+from ..signature import low64, sign
+from ..tool import Tool
+from ..types import micro_dollars
+from .signals import signal_of
+from .tally import MAX_ATTEMPT, NEWS, REFUSED, Odds, Tally
+from .trail import Done, Trail
+
+
+MAX_SESSIONS: Final = 20_000
+"""Sessions that are open at once; the one that was idle for longest begins anew, should it go on."""
+MAX_DURATION_MS: Final = 1 << 53
+MAX_COST_USD: Final = 1e9
+WRONG: Final = frozenset({"validation", "invalid_path", REFUSED})
+"""Errors that the model can correct by other arguments."""
+REPEATS: Final = ("duplicates.", "loops.")
+_MAX_NAMES: Final = 1_000
+
+Declared = Callable[[str], Tool]
+"""What is declared of a tool, by its name."""
+
+
+@dataclass(slots=True)
+class Quality:
+    """
+    The figures of all tools, and what they are counted with. *declared* says which tools poll or change nothing.
+    """
+
+    declared: Declared
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    calls: int = 0
+    sessions: int = 0
+    forgotten: int = 0
+    """Sessions that were put out of memory."""
+    model_cost: int = 0
+    """Of the model responses, micro-dollars."""
+    sources: set[str] = field(default_factory=set)
+    trails: dict[tuple[str, str, str], Trail] = field(default_factory=dict)
+
+    def count(self, call: RecordedCall) -> None:
+        """
+        Add the next call of its session.
+        """
+        trail = self._trail(call)
+        tally = self._tally(call.tool)
+        tool = self.declared(call.tool)
+        trail.number += 1
+        self.calls += 1
+        tally.calls += 1
+        if call.tool not in trail.tools and len(trail.tools) < _MAX_NAMES:
+            trail.tools.add(call.tool)
+            tally.sessions += 1
+        if call.cost_usd is not None and 0 < call.cost_usd < MAX_COST_USD:
+            self.model_cost += micro_dollars(call.cost_usd)
+        sig = _sig(call)
+        if call.decision == "deny":
+            _count_denied(tally, trail, call, sig)
+        else:
+            _count_run(self.tallies, tally, trail, call, sig, tool)
+
+    def _trail(self, call: RecordedCall) -> Trail:
+        key = (call.source, call.session_id, call.run)
+        trail = self.trails.pop(key, None)
+        if trail is None:
+            self.sessions += 1
+            if len(self.sources) < _MAX_NAMES:
+                self.sources.add(call.source)
+            if len(self.trails) >= MAX_SESSIONS:
+                del self.trails[next(iter(self.trails))]
+                self.forgotten += 1
+            trail = Trail()
+        # Put last: the first is then the one that was idle for longest.
+        self.trails[key] = trail
+        return trail
+
+    def _tally(self, tool: str) -> Tally:
+        tally = self.tallies.get(tool)
+        if tally is None:
+            if len(self.tallies) >= MAX_TOOLS:
+                tool = OTHER_TOOLS
+            tally = self.tallies.setdefault(tool, Tally(tool))
+        return tally
+
+
+def _count_denied(tally: Tally, trail: Trail, call: RecordedCall, sig: int | None) -> None:
+    """
+    A call that did not run: it is no evidence for what follows.
+    """
+    code = call.code or "unknown"
+    tally.denied[code] += 1
+    if code.startswith(REPEATS):
+        tally.refused_repeats += 1
+        tally.wasted += 1
+    elif code.startswith("validation."):
+        tally.errors[REFUSED] += 1
+        tally.corrections.n += 1
+        tally.wasted += 1
+        trail.went_wrong(call.tool, sig)
+
+
+def _count_run(
+    tallies: dict[str, Tally], tally: Tally, trail: Trail, call: RecordedCall, sig: int | None, tool: Tool
+) -> None:
+    outcome = outcome_of_call(call, tool) if call.has_result else SUCCESS
+    error = outcome.error_type
+    worked = call.has_result and error is None
+    evidence = evidence_of(call, error is not None)
+    polling = tool.polling or call.polling
+    place = trail.latest(sig)
+    since = [] if place is None else trail.done[place + 1 :]
+    latest = None if place is None else trail.done[place]
+    worth = trail.past.add(sig, evidence)
+    if latest is not None:
+        _count_repeat(tallies, tally, trail, worth, latest, since, Now(call.tool, sig, worked, polling))
+    if trail.wrong and trail.correction(call.tool, sig) and worked:
+        # It is counted for the tool that went wrong, which is this one.
+        tally.corrections.s += 1
+    if error is not None:
+        tally.errors[error] += 1
+        if error in WRONG:
+            tally.corrections.n += 1
+            trail.went_wrong(call.tool, sig)
+    elif worked:
+        tally.results += 1
+        signal = signal_of(call)
+        tally.unsignalled += signal == "absent"
+        tally.dead_ends += signal == "dead end"
+    if call.duration_ms is not None and 0 <= call.duration_ms < MAX_DURATION_MS:
+        tally.durations.add(call.duration_ms)
+    if call.tool_cost_usd is not None and 0 < call.tool_cost_usd < MAX_COST_USD:
+        tally.cost += micro_dollars(call.tool_cost_usd)
+    tally.nudged_repeats += any(code.startswith("loops.") for code in call.nudges)
+    tally.said_read_only += call.read_only is True
+    pointless = worth in ("second", "later") and not polling
+    tally.wasted += pointless or (error is not None and error not in NEWS)
+    attempt = 0 if error is None else 1 + (latest.attempt if latest is not None else 0)
+    changes = not (tool.read_only or tool.stable or (tool.read_only is None and call.read_only))
+    trail.ran(Done(call.tool, sig, evidence, error, attempt, changes))
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """
+    The call that repeats an earlier one.
+    """
+
+    tool: str
+    sig: int | None
+    worked: bool
+    polling: bool
+
+
+def _count_repeat(
+    tallies: dict[str, Tally], tally: Tally, trail: Trail, worth: Worth, latest: Done, since: list[Done], now: Now
+) -> None:
+    tally.repeats += 1
+    tally.pointless_second += worth == "second"
+    tally.pointless_later += worth == "later"
+    same = worth in ("second", "later")
+    tally.waits += same and now.polling
+    known = worth != "unknown" and latest.evidence is not None
+    undisturbed = not any(done.changes for done in since)
+    if latest.error is not None:
+        tally.retries.add(now.worked)
+        if latest.error in TRANSIENT and undisturbed:
+            tally.by_attempt.setdefault(min(latest.attempt, MAX_ATTEMPT), Odds()).add(now.worked)
+    elif known:
+        tally.by_distance.setdefault(len(since) + 1, Odds()).add(same)
+        _count_harmless(tallies, since, now.tool, unchanged=same)
+    if known and undisturbed and _was_steady(trail, latest, since):
+        tally.polls.add(not same)
+        if not same and now.tool not in trail.polled:
+            trail.polled.add(now.tool)
+            tally.poll_sessions += 1
+
+
+def _was_steady(trail: Trail, latest: Done, since: list[Done]) -> bool:
+    """
+    Whether the call before *latest* of the same signature had the same evidence, and nothing was changed between them.
+    """
+    for done in reversed(trail.done[: len(trail.done) - len(since) - 1]):
+        if done.sig == latest.sig:
+            return done.evidence == latest.evidence
+        if done.changes:
+            return False
+    return False
+
+
+def _count_harmless(tallies: dict[str, Tally], since: list[Done], tool: str, *, unchanged: bool) -> None:
+    between = {done.tool for done in since}
+    if len(between) == 1 and tool not in between:
+        other = tallies.get(next(iter(between)))
+        if other is not None:
+            other.harmless.add(unchanged)
+
+
+def _sig(call: RecordedCall) -> int | None:
+    if call.sig is not None:
+        return call.sig
+    digest, _ = sign(call.tool, call.arguments)
+    return None if digest is None else low64(digest)

@@ -1,0 +1,86 @@
+"""
+The last calls of one session, as far as the next one is compared with them.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from ..judge.evidence import WINDOW, Past
+
+
+CORRECTED_WITHIN: Final = 5
+"""Calls after a validation error among which its correction is looked for."""
+
+
+class Done(NamedTuple):
+    """
+    A call that ran.
+    """
+
+    tool: str
+    sig: int | None
+    evidence: int | None
+    error: str | None
+    attempt: int
+    """Failures of this very call in a row, this one included; 0: it worked, or nobody knows."""
+    changes: bool
+    """It is not known to change nothing."""
+
+
+class Wrong(NamedTuple):
+    """
+    A call whose arguments were wrong.
+    """
+
+    number: int
+    sig: int | None
+
+
+@dataclass(slots=True)
+class Trail:
+    """
+    One session: at most 20 calls, and open corrections for at most as many tools.
+    """
+
+    number: int = 0
+    """Calls so far, denied ones included."""
+    past: Past = field(default_factory=Past)
+    done: list[Done] = field(default_factory=list)
+    wrong: dict[str, Wrong] = field(default_factory=dict)
+    """The validation error of each tool that is not corrected yet."""
+    tools: set[str] = field(default_factory=set)
+    """That the session was counted for."""
+    polled: set[str] = field(default_factory=set)
+
+    def latest(self, sig: int | None) -> int | None:
+        """
+        The place of the latest call of *sig*; None: there is none.
+        """
+        if sig is not None:
+            for place in range(len(self.done) - 1, -1, -1):
+                if self.done[place].sig == sig:
+                    return place
+        return None
+
+    def ran(self, done: Done) -> None:
+        """
+        Note a call that ran.
+        """
+        self.done.append(done)
+        if len(self.done) > WINDOW:
+            del self.done[0]
+
+    def went_wrong(self, tool: str, sig: int | None) -> None:
+        """
+        Note a call with wrong arguments.
+        """
+        if len(self.wrong) >= WINDOW and tool not in self.wrong:
+            del self.wrong[next(iter(self.wrong))]
+        self.wrong[tool] = Wrong(self.number, sig)
+
+    def correction(self, tool: str, sig: int | None) -> bool:
+        """
+        Whether a call of *tool* corrects the one that went wrong; that one is done with.
+        """
+        wrong = self.wrong.pop(tool, None)
+        return wrong is not None and self.number - wrong.number <= CORRECTED_WITHIN and wrong.sig != sig
