@@ -1,0 +1,105 @@
+"""
+Simulated sessions as records of the library: real guarded calls whose tools fail as the world says, on its clock.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from guardrails import Envelope, Policy, Retryable, Tool
+from guardrails.retries.model import RetryModel
+
+from .dataset import Failure, ms
+from .metrics import Array
+from .models import Model, action
+from .sessions import MOST_RETRIES, Call
+from .world import TOOLS
+
+
+STATUS: Final = {
+    "auth": 401,
+    "not_found": 404,
+    "precondition": 412,
+    "rate_limit": 429,
+    "server_error": 500,
+    "unavailable": 503,
+    "validation": 422,
+}
+"""How a tool tells of a fault, where the exception's class does not."""
+
+
+class Refused(Exception):  # noqa: N818
+    """
+    What the client of a web service raises: a status, and headers.
+    """
+
+    def __init__(self, error: str, header: float | None) -> None:
+        super().__init__(error.replace("_", " "))
+        self.status_code = STATUS[error]
+        self.headers = {} if header is None else {"retry-after": f"{header:.0f}"}
+
+
+class Clock:
+    """
+    Seconds since 1970; it moves only when told.
+    """
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def recording(model: str | None = None) -> Policy:
+    """
+    The simulated tools behind the retryable guard alone, asking the *model* in that file. Its waits have no length: it is the
+    simulated agent who decides when to try again.
+    """
+    guard = Retryable(max_retries=MOST_RETRIES, max_same_error=99, backoff=0.001, max_wait=0.001, model=model)
+    return Policy([guard], tools=[Tool(name=tool.name, read_only=not tool.changes_state) for tool in TOOLS])
+
+
+def play(sessions: Iterable[Sequence[Call]], policy: Policy, records: Path | None = None) -> Iterator[Envelope]:
+    """
+    Make the calls of *sessions* under *policy*, lines about them going to the file *records*; what the agent is told.
+    """
+    clock = Clock()
+    for calls in sessions:
+        clock.now = ms(calls[0].start) / 1000
+        name = f"session-{calls[0].signature}"
+        with policy.session(name, clock=clock, records=records) as session:
+            for call in calls:
+                clock.now = ms(call.start) / 1000
+                yield session.call(call.tool.name, {"task": call.signature}, lambda *_, call=call: _end(clock, call))
+
+
+def _end(clock: Clock, call: Call) -> Any:
+    clock.now = ms(call.end) / 1000
+    match call.error:
+        case None:
+            return {"done": True}
+        case "timeout":
+            raise TimeoutError("no answer in time")
+        case "connection":
+            raise ConnectionResetError("connection reset by peer")
+        case error:
+            raise Refused(error, call.header)
+
+
+def served(model: RetryModel) -> Model:
+    """
+    A model as it is served: what its file says of retries that were made, or of any other delay.
+    """
+
+    def score(given: Sequence[Failure], delay_ms: int | None = None) -> Array:
+        return np.array(
+            [
+                model.probability(row.tool, row.error, row.context.code, action(model.spec, row, delay_ms))
+                for row in given
+            ]
+        )
+
+    return score
