@@ -100,7 +100,7 @@ class Loops(Guard):
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         repeated = call.sig in state.latest
-        if not repeated and state.seq - state.dull_seq >= RECENT:
+        if not repeated and (state.seq - state.dull_seq >= RECENT or patterns.lively(state, call.tool)):
             return None
         before = patterns.past(state)
         if not before:
@@ -136,15 +136,15 @@ class Loops(Guard):
 
     def _fresh(self, call: ToolCall, before: list[Entry], state: SessionState) -> Verdict:
         tool = call.tool
-        last = next((entry for entry in before if entry.tool == tool), None)
-        if last is None or last.status == "error":
-            return self._failing(call, before, state, last)
+        own = [entry for entry in before if entry.tool == tool]
+        if not own or own[0].status == "error":
+            return self._failing(call, before, state, own[0] if own else None)
         if patterns.waits(tool):
             return None
         sketch = sketch_of(call)
         # Another call since may have shown why: only an unbroken run is refused.
         unbroken = before[0].tool == tool
-        count = patterns.unchanged(before, tool, sketch, call.sig)
+        count = patterns.unchanged(own, sketch, call.sig)
         said = self._graded(
             "volatile_argument",
             count,
@@ -154,12 +154,12 @@ class Loops(Guard):
             state,
         )
         if said is None:
-            count = patterns.reworded(before, tool, sketch)
+            count = patterns.reworded(own, sketch)
             deny = self.reworded_deny if unbroken else None
             said = self._graded("reworded", count, self.reworded_nudge, deny, call, state)
         if said is None:
             deny = self.empty_deny if unbroken else None
-            said = self._graded("empty", patterns.empty(before, tool), self.empty_nudge, deny, call, state)
+            said = self._graded("empty", patterns.empty(own), self.empty_nudge, deny, call, state)
         return said
 
     def _failing(self, call: ToolCall, before: list[Entry], state: SessionState, last: Entry | None) -> Verdict:

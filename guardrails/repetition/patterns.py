@@ -14,12 +14,13 @@ from typing import Final
 
 from ..state import Entry, SessionState
 from ..types import ErrorType
-from .sketch import NO_SKETCH, alike
+from .sketch import NO_SKETCH, likes
 
 
 MIN_CYCLE: Final = 2
 MAX_CYCLE: Final = 5
 _TURN: Final = 0xFF
+_OVER: Final = ("ok", "error")
 _WAITS: Final = re.compile(
     r"(?:^|[_./-])(?:wait|poll|sleep|status|state|progress|check|await|tail|watch|ping|health)(?:$|[_./-])"
     r"|(?:Status|Wait|Poll|Sleep|Progress|Output)(?:$|[A-Z_])"
@@ -46,9 +47,7 @@ def past(state: SessionState) -> list[Entry]:
     return [
         entry
         for entry in reversed(state.window)
-        if entry.status in ("ok", "error")
-        and (entry.turn != turn or state.turn == 0)
-        and entry.error_type not in CHANGEABLE
+        if entry.status in _OVER and (entry.turn != turn or state.turn == 0) and entry.error_type not in CHANGEABLE
     ]
 
 
@@ -179,42 +178,54 @@ def unknown(before: Sequence[Entry], tool: str) -> int:
     return len(_run(own, lambda entry: entry.error_type == "tool_missing"))
 
 
-def unchanged(before: Sequence[Entry], tool: str, sketch: int, sig: int | None) -> int:
+def lively(state: SessionState, tool: str) -> bool:
     """
-    How often in a row *tool* gave the same result to calls that differ in volatile arguments only.
+    Whether the latest call of *tool* brought news, so that a fresh call goes on with nothing.
     """
-    own = [entry for entry in before if entry.tool == tool]
-    if not own or sketch == NO_SKETCH:
+    last: Entry | None = None
+    failing: bool | None = None
+    for entry in reversed(state.window):
+        if last is not None:
+            if entry.result_hash == last.result_hash and entry.tool == tool:
+                return False
+        elif entry.status in _OVER:
+            if entry.tool == tool:
+                if entry.empty or entry.status == "error":
+                    return False
+                last = entry
+            elif failing is None:
+                failing = entry.status == "error"
+    return last is not None or not failing
+
+
+def unchanged(own: Sequence[Entry], sketch: int, sig: int | None) -> int:
+    """
+    How often in a row a tool gave the same result to calls that differ in volatile arguments only; *own* are its calls.
+    """
+    if sketch == NO_SKETCH or own[0].sketch != sketch:
         return 0
     run = _run(own, lambda entry: entry.sketch == sketch and same_end(entry, own[0]))
     # Of exact repeats only, others judge.
     return len(run) if any(entry.sig != sig for entry in run) else 0
 
 
-def reworded(before: Sequence[Entry], tool: str, sketch: int) -> int:
+def reworded(own: Sequence[Entry], sketch: int) -> int:
     """
-    How often in a row *tool* brought nothing, or the same, to calls that are worded like this one.
+    How often in a row a tool brought nothing, or the same, to calls that are worded like this one; *own* are its calls.
     """
-    own = [entry for entry in before if entry.tool == tool]
-    if not own or sketch == NO_SKETCH or own[0].status == "error":
-        return 0
     last = own[0]
-
-    def fruitless(entry: Entry) -> bool:
-        if entry.empty:
-            return last.empty
-        # A tool that changes something says the same of all that it did.
-        return not entry.changes and entry.status == "ok" and same_end(entry, last)
-
-    run = _run(own, fruitless)
+    # A tool that changes something says the same of all that it did.
+    if sketch == NO_SKETCH or last.status == "error" or (last.changes and not last.empty):
+        return 0
+    run = _run(own, lambda entry: entry.empty == last.empty and (last.empty or same_end(entry, last)))
+    known = [entry.sketch for entry in run if entry.sketch != NO_SKETCH]
+    like = likes(sketch, known)
     # The first of them is not looked at before it turned out to be fruitless.
-    known = [entry for entry in run if entry.sketch != NO_SKETCH]
-    like = sum(alike(entry.sketch, sketch) for entry in known)
     return like + len(run) - len(known) if like else 0
 
 
-def empty(before: Sequence[Entry], tool: str) -> int:
+def empty(own: Sequence[Entry]) -> int:
     """
-    How many calls of *tool* in a row brought nothing.
+    How many calls of a tool in a row brought nothing; *own* are its calls.
     """
-    return len(_run([entry for entry in before if entry.tool == tool], lambda entry: entry.empty))
+    return len(_run(own, lambda entry: entry.empty)) if own[0].empty else 0

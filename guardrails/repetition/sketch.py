@@ -7,6 +7,7 @@ A bottom-k min-hash (Broder 1997; Cohen and Kaplan 2007): the three least hashes
 
 import re
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from xxhash import xxh3_64_intdigest
@@ -23,6 +24,8 @@ VALUE: Final = 96
 """Characters of each."""
 VALUES: Final = 8
 KEPT: Final = 3
+ENOUGH: Final = 2
+"""Of those kept, shared by two calls that are worded alike."""
 LABELS: Final = frozenset(
     {
         "description",
@@ -79,11 +82,25 @@ def alike(a: int, b: int) -> bool:
     """
     Whether two sketches are of calls that share most of their words.
     """
-    if a == b:
-        return a != NO_SKETCH
-    theirs = (b >> 48 & 0xFFFF, b >> 32 & 0xFFFF, b >> 16 & 0xFFFF)
-    shared = sum(part != 0 and part in theirs for part in (a >> 48 & 0xFFFF, a >> 32 & 0xFFFF, a >> 16 & 0xFFFF))
-    return shared >= KEPT - 1
+    return bool(likes(a, [b]))
+
+
+def likes(sketch: int, others: Iterable[int]) -> int:
+    """
+    How many of *others* are alike to *sketch*.
+    """
+    if sketch == NO_SKETCH:
+        return 0
+    # Two of three least hashes; 0 stands for none.
+    parts = {sketch >> 48 & 0xFFFF, sketch >> 32 & 0xFFFF, sketch >> 16 & 0xFFFF} - {0}
+    count = 0
+    for other in others:
+        if other == sketch or (
+            (other >> 48 & 0xFFFF in parts) + (other >> 32 & 0xFFFF in parts) + (other >> 16 & 0xFFFF in parts)
+            >= ENOUGH
+        ):
+            count += 1
+    return count
 
 
 def _sketch(call: ToolCall) -> int:
