@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from . import demo, policy, policy_test, profile, replay, run, train
+from . import demo, policy, policy_test, profile, replay, report, run, train
 
 
 __all__ = ["app"]
@@ -25,6 +25,7 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("run")(run.run)
 app.command("replay")(replay.replay)
+app.command("report")(report.report)
 app.command("train")(train.train)
 app.command("profile")(profile.profile)
 policy.app.command("test")(policy_test.policy_test)

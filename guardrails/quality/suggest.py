@@ -27,11 +27,11 @@ HARMLESS: Final = 0.8
 SLOWEST: Final = 0.05
 """A timeout stands where fewer calls take longer than this, surely."""
 TIMEOUT_FACTOR: Final = 3
-"""Times the 99th percentile of the durations."""
+"""Times the 99th percentile of the durations; 10 seconds at least, since a call that is given up may still act."""
 COVERED: Final = 0.95
 """A window reaches as far as that share of the pointless repeats."""
 NAME_LENGTH: Final = 200
-_STEPS_S: Final = (1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600)
+_STEPS_S: Final = (10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600)
 _READS: Final = (
     *("get", "list", "find", "search", "read", "look", "lookup", "view", "show", "fetch", "query", "describe"),
     *("grep", "glob", "ls", "cat", "count", "check"),
@@ -90,7 +90,7 @@ def _polling(tally: Tally, plan: Plan) -> Made:
         return None
     return True, (
         f"{_of(tally.polls)} third equal calls brought something after two equal results with nothing done in between,"
-        f" in {tally.poll_sessions:,} sessions ({_bound('>', low)}, needed {POLLS:.0%}): it waits for something"
+        f" in {tally.poll_sessions:,} sessions ({_bound('>', low)}, needed {_percent(POLLS)}): it waits for something"
     )
 
 
@@ -102,7 +102,7 @@ def _read_only(tally: Tally, plan: Plan) -> Made:
     why = "recorded as read-only" if said else "named as one that reads"
     return True, (
         f"{why}, and {_of(tally.harmless)} results of other tools were the same after it alone ran in between"
-        f" ({_bound('>', low)}, needed {HARMLESS:.0%}); confirm it: no figure proves that a tool changes nothing"
+        f" ({_bound('>', low)}, needed {_percent(HARMLESS)}); confirm it: no figure proves that a tool changes nothing"
     )
 
 
@@ -123,7 +123,7 @@ def _duplicates(tally: Tally, plan: Plan) -> Made:
             return None
         return {"rule": "evidence", "window": 20}, (
             f"{seen.n - seen.s:,} of {seen.n:,} repeats within {guard.window} calls brought something"
-            f" ({_bound('>', low)}, allowed {1 - POINTLESS:.0%}): `always` would refuse them wrongly"
+            f" ({_bound('>', low)}, allowed {_percent(1 - POINTLESS)}): `always` would refuse them wrongly"
         )
     window = _window(tally)
     seen = _within(tally, window)
@@ -132,7 +132,7 @@ def _duplicates(tally: Tally, plan: Plan) -> Made:
         return None
     return {"rule": "always", "window": window}, (
         f"{_of(seen)} repeats of a success within {window} calls brought nothing new ({_bound('>', low)}, needed"
-        f" {POINTLESS:.0%}): the second is refused, not only the third"
+        f" {_percent(POINTLESS)}): the second is refused, not only the third"
     )
 
 
@@ -187,8 +187,8 @@ def _timeout(tally: Tally, plan: Plan) -> Made:
     if high >= SLOWEST:
         return None
     return f"{seconds}s", (
-        f"{_of(slow)} calls took longer ({_bound('<', high)}, allowed {SLOWEST:.0%}; p99 {p99 / 1000:.3g} s);"
-        " waiting for a person's permission is in the durations of some transcripts"
+        f"{_of(slow)} calls took longer ({_bound('<', high)}, allowed {_percent(SLOWEST)}; p99 {p99 / 1000:.3g} s);"
+        " some transcripts count the wait for a person's permission"
     )
 
 
@@ -200,3 +200,7 @@ def _bound(sign: str, share: float) -> str:
     # Rounded to the side that promises less.
     per_mille = math.floor(share * 1000) if sign == ">" else math.ceil(share * 1000)
     return f"95 % sure {sign} {per_mille / 10:g} %"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"

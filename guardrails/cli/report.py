@@ -1,0 +1,149 @@
+"""
+The command `report`.
+"""
+
+import os
+import shlex
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .policies import load_policy
+from .printing import fail, print_json
+from .replay import INTERRUPTED
+
+
+if TYPE_CHECKING:
+    from guardrails.judge.inputs import Input
+    from guardrails.policy import Policy
+    from guardrails.quality.run import Found
+
+
+def report(
+    records: Annotated[
+        list[str],
+        typer.Argument(metavar="RECORDS...", help="Records, transcripts, folders of them; - is standard input."),
+    ],
+    policy: Annotated[
+        str, typer.Option(metavar="POLICY", help="Says which tools poll or change nothing; what `--suggest` extends.")
+    ] = "default",
+    html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write there a page to look at.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002
+    suggest: Annotated[  # noqa: FBT002
+        bool,
+        typer.Option("--suggest", help="Write the policy overrides that the figures support, in place of the table."),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Where `--suggest` writes; printed without it."),
+    ] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,  # noqa: FBT002
+) -> None:
+    """
+    Say how good each tool is: errors, retries, self-corrections, pointless repeats, durations, cost; which to redesign first.
+
+    Reads what `replay` reads. Exit code 130: interrupted, the figures are of what was read until then.
+    """
+    from guardrails.judge.inputs import inputs
+
+    if output is not None and not suggest:
+        fail("`--output` goes with `--suggest`")
+    known = load_policy(policy)
+    try:
+        files = inputs(records)
+    except OSError as error:
+        fail(str(error))
+    found = _counted(known, files, quiet=quiet or as_json)
+    _show(found, known, policy, records, html, output, suggest=suggest, as_json=as_json)
+    if not found.finished:
+        raise typer.Exit(INTERRUPTED)
+
+
+def _counted(policy: "Policy", files: "list[Input]", *, quiet: bool) -> "Found":
+    from guardrails.errors import GuardrailsError
+    from guardrails.quality.run import count_files
+
+    from .replay_progress import telling
+
+    try:
+        with telling(quiet=quiet) as tell:
+            return count_files(policy, files, tell)
+    except GuardrailsError as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"cannot use `{error.filename}`: {error.strerror}" if error.filename else str(error))
+
+
+def _show(
+    found: "Found",
+    known: "Policy",
+    policy: str,
+    records: list[str],
+    html: Path | None,
+    output: Path | None,
+    *,
+    suggest: bool,
+    as_json: bool,
+) -> None:
+    from guardrails.quality.overrides import overrides
+    from guardrails.quality.result import suggestions, to_dict
+
+    from .report_text import report_text, suggested_text
+
+    made = suggestions(found.quality, known)
+    if html is not None:
+        from guardrails.quality.page import page
+
+        _write(html, page(found, made))
+    if suggest:
+        seen = f"{found.quality.calls:,} calls of {found.quality.sessions:,} sessions"
+        base, rules = _base(policy, output)
+        named = "overrides.yaml" if output is None else str(output)
+        replay = shlex.join(["guardrails", "replay", policy, *records, "--compare", named])
+        text = overrides(made, base, rules, seen, replay)
+        if output is not None:
+            _write(output, text)
+            if not as_json:
+                typer.echo(suggested_text(made, output, replay))
+        elif not as_json:
+            typer.echo(text, nl=False)
+    if as_json:
+        print_json(to_dict(found, made))
+    elif not suggest:
+        typer.echo(report_text(found))
+
+
+def _base(policy: str, output: Path | None) -> tuple[str, list[dict[str, Any]]]:
+    """
+    What the written file extends, as seen from where it stands, and the `tools:` of that.
+    """
+    from guardrails.policy_file import read
+    from guardrails.policy_file.document import other_names
+    from guardrails.policy_file.folder import is_name
+
+    rules = read(policy, other_names=other_names()).data.get("tools") or []
+    if is_name(policy):
+        return policy, rules
+    path = Path(policy).resolve()
+    for rule in rules:
+        model = (rule.get("retryable") or {}).get("model")
+        if isinstance(model, str):
+            rule["retryable"]["model"] = str(path.parent / model)
+    if output is None:
+        return str(path), rules
+    return os.path.relpath(path, output.resolve().parent), rules
+
+
+def _write(path: Path, text: str) -> None:
+    """
+    Write a file whole or not at all.
+    """
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.replace(path)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        fail(f"cannot write `{path}`: {error.strerror}")

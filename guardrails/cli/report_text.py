@@ -1,0 +1,89 @@
+"""
+What `guardrails report` prints for a person.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from .printing import heading, paragraph, printable, table
+
+
+if TYPE_CHECKING:
+    from guardrails.quality.run import Found
+    from guardrails.quality.suggest import Suggestion
+    from guardrails.quality.tally import Tally
+
+SHOWN: Final = 20
+"""Tools in the table; the page and the JSON have them all."""
+FIRST: Final = 5
+"""Tools that are told why to redesign."""
+NAME: Final = 24
+NOTICES: Final = 10
+
+
+def report_text(found: "Found") -> str:
+    """
+    The table of tools, those to redesign first and why.
+    """
+    from guardrails.quality.reasons import FORMULA, ranked, reasons
+
+    quality = found.quality
+    tools = ranked(quality.tallies.values())
+    calls = f"{quality.calls:,} recorded call{'' if quality.calls == 1 else 's'}"
+    lines = [heading(f"{calls} of {quality.sessions:,} sessions, {len(tools):,} tools")]
+    if not found.finished:
+        lines.append("Interrupted: the figures are of what was read until then.")
+    if tools:
+        rows = [["tool", "calls", "score", "failed", "retry ok", "fixed", "repeat", "loop", "no sign", "p50", "p99"]]
+        lines.append(table([*rows, *(_row(tally) for tally in tools[:SHOWN])]))
+        if len(tools) > SHOWN:
+            lines.append(f"and {len(tools) - SHOWN:,} more with smaller scores; `--json` has them all")
+    first = [tally for tally in tools if tally.wasted][:FIRST]
+    if first:
+        lines += ["", heading("Redesign first"), f"{FORMULA}"]
+        for place, tally in enumerate(first, 1):
+            share = f"{tally.wasted:,} of {tally.calls:,} calls wasted ({100 * tally.wasted / tally.calls:.0f} %)"
+            said = f"{place}. {tally.tool}: {share}. {'; '.join(reasons(tally))}"
+            lines.append(paragraph(said, hanging="   "))
+    cost = sum(tally.cost for tally in tools)
+    if cost or quality.model_cost:
+        lines += ["", f"Cost: ${cost / 1e6:,.4f} of tools, ${quality.model_cost / 1e6:,.4f} of model responses."]
+    lines += ["", *(paragraph(notice, hanging="  ") for notice in found.notices[:NOTICES])] if found.notices else []
+    if len(found.notices) > NOTICES:
+        lines.append(f"and {len(found.notices) - NOTICES:,} more notices")
+    return "\n".join(lines)
+
+
+def _row(tally: "Tally") -> list[str]:
+    from guardrails.quality.durations import duration
+
+    name = printable(tally.tool)
+    return [
+        name if len(name) <= NAME else f"{name[: NAME - 1]}…",
+        f"{tally.calls:,}",
+        f"{tally.score:,}",
+        _share(tally.failed, tally.calls),
+        _share(tally.retries.s, tally.retries.n),
+        _share(tally.corrections.s, tally.corrections.n),
+        _share(tally.repeats + tally.refused_repeats, tally.calls),
+        _share(tally.pointless - tally.waits + tally.refused_repeats, tally.calls),
+        _share(tally.unsignalled + tally.dead_ends, tally.results),
+        duration(tally.durations.at(0.5)).replace("\N{EN DASH}", "-"),
+        duration(tally.durations.at(0.99)).replace("\N{EN DASH}", "-"),
+    ]
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.0f} %" if whole else "-"
+
+
+def suggested_text(suggestions: "Sequence[Suggestion]", path: Path, replay: str) -> str:
+    """
+    What was written where, and how to judge it.
+    """
+    settings = sum(len(one.settings) for one in suggestions)
+    if not settings:
+        return f"`{path}` suggests nothing: there are too few calls, or the policy says it already."
+    said = f"{settings:,} setting{'' if settings == 1 else 's'} for {len(suggestions):,} tools written to `{path}`."
+    return f"{printable(said)} Judge them before you use them:\n  {printable(replay)}"

@@ -1,0 +1,70 @@
+"""
+The picture of how long tools take: for each a bar from the median to the 99th percentile, on a scale of powers of ten.
+"""
+
+import math
+
+from collections.abc import Sequence
+from typing import Final
+
+from ..judge.page.markup import Markup, join, named, tag
+from ..judge.page.numbers import NONE
+from .tally import Tally
+
+
+_LEAST_MS: Final = 1.0
+_MINUTE_S: Final = 60
+
+
+def durations(tools: Sequence[Tally]) -> Markup:
+    """
+    The bars of *tools* that have durations.
+    """
+    timed = [(tally, tally.durations.at(0.5) or 0.0, tally.durations.at(0.99) or 0.0) for tally in tools]
+    timed = [each for each in timed if each[0].durations.n]
+    if not timed:
+        return tag("p", "The records hold no durations.")
+    decades = max(1, math.ceil(math.log10(max(_LEAST_MS * 10, *(p99 for _, _, p99 in timed)))))
+    scale = " | ".join(duration(10**n) for n in range(decades + 1))
+    note = tag("p", f"Each tenth power of a millisecond is as wide: {scale}", class_="note")
+    return join([note, tag("ul", *(_bar(*each, decades) for each in timed), class_="bars", aria_label="durations")])
+
+
+def _bar(tally: Tally, p50: float, p99: float, decades: int) -> Markup:
+    left, right = _place(p50, decades), _place(p99, decades)
+    box = tag("rect", class_="right", x=f"{left:.2f}", y=15, width=f"{max(right - left, 0.8):.2f}", height=70)
+    lines = [
+        tag("rect", class_="limit", x=f"{100 * n / decades - 0.1:.2f}", y=0, width=0.2, height=100)
+        for n in range(1, decades)
+    ]
+    said = f"p50 {duration(p50)}, p99 {duration(p99)} of {tally.durations.n:,} calls"
+    picture = tag(
+        "svg",
+        tag("title", said),
+        *lines,
+        box,
+        viewBox="0 0 100 100",
+        preserveAspectRatio="none",
+        width="100%",
+        height="100%",
+        role="img",
+        aria_label=said,
+    )
+    drawn = tag("div", tag("div", picture, class_="bar"), tag("div", said, class_="said"), class_="line")
+    return tag("li", tag("div", named(tally.tool), class_="name"), drawn)
+
+
+def _place(ms: float, decades: int) -> float:
+    return 100 * math.log10(max(ms, _LEAST_MS)) / decades
+
+
+def duration(ms: float | None) -> str:
+    """
+    Milliseconds as a person reads them.
+    """
+    if ms is None:
+        return NONE
+    if ms < 1000:
+        return f"{ms:.0f} ms"
+    seconds = ms / 1000
+    return f"{seconds:.3g} s" if seconds < _MINUTE_S * 10 else f"{seconds / _MINUTE_S:,.0f} min"

@@ -1,0 +1,42 @@
+"""
+What was found, for another program.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..policy import Policy
+from .counting import Quality
+from .reasons import FORMULA, ranked, reasons
+from .run import Found
+from .suggest import Suggestion, suggestion
+
+
+def suggestions(quality: Quality, policy: Policy) -> list[Suggestion]:
+    """
+    What the figures support beyond what *policy* says, the busiest tools first.
+    """
+    busiest = sorted(quality.tallies.values(), key=lambda tally: (-tally.calls, tally.tool))
+    made = (suggestion(tally, policy.chain.plan(tally.tool)) for tally in busiest)
+    return [one for one in made if one is not None]
+
+
+def to_dict(found: Found, suggested: Sequence[Suggestion]) -> dict[str, Any]:
+    """
+    All figures: shares of 1, milliseconds, dollars; the tools to redesign first stand first.
+    """
+    quality = found.quality
+    return {
+        "policy": found.policy,
+        "calls": quality.calls,
+        "sessions": quality.sessions,
+        "sources": sorted(quality.sources),
+        "model_cost_usd": quality.model_cost / 1_000_000,
+        "broken_lines": found.broken_lines,
+        "finished": found.finished,
+        "seconds": round(found.seconds, 3),
+        "notices": found.notices,
+        "formula": FORMULA,
+        "tools": [{**tally.to_dict(), "reasons": reasons(tally)} for tally in ranked(quality.tallies.values())],
+        "suggestions": [one.to_dict() for one in suggested],
+    }
