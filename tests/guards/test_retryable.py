@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Duplicates, Envelope, Policy, Retryable, Tool
-from guardrails.guards.retryable import NEVER, NEXT, TRANSIENT
+from guardrails.guards.retryable import NEVER, NEXT
+from guardrails.retries.decision import TRANSIENT
 from guardrails.types import ERROR_TYPES
 
 

@@ -29,8 +29,9 @@ from guardrails.chain import Chain, Rule
 from guardrails.complete import Prepared, complete
 from guardrails.decide import Decision, decide
 from guardrails.guards.base import Guard, guard
+from guardrails.judge.passing import SUCCESS
 from guardrails.judge.reach import reach_of
-from guardrails.judge.step import SUCCESS, Side, way_of
+from guardrails.judge.step import Side, way_of
 from guardrails.state import Pending, pending_key
 from guardrails.transitions import charge_response, open_turn
 from guardrails.types import Mode, Nudge, Outcome, Problem, ToolCall
@@ -123,9 +124,11 @@ class Plain(Side):
     The same by nothing but `decide` and `complete`.
     """
 
-    open: list[tuple[int, Decision, Outcome, int]] = field(default_factory=list)
+    open: list[tuple[int, Decision, Outcome, tuple[int, int, int]]] = field(default_factory=list)
 
-    def step(self, call: ToolCall, now: int, way: Any, outcome: Any, evidence: Any, end_ms: int) -> Decision:
+    def step(
+        self, call: ToolCall, now: int, way: Any, outcome: Any, evidence: Any, end_ms: int, said: str | None = None
+    ) -> Decision:
         self.settle(now)
         plan = way.plan
         decision = decide(self.chain, call, self.state, now, claim=True, plan=plan)
