@@ -90,7 +90,8 @@ def test_the_cap_on_refused_turns_is_told_apart(transcript: Path, tmp_path: Path
 
 def test_a_policy_that_observes_says_what_it_would_have_denied(transcript: Path) -> None:
     said = " ".join(replay("observe", transcript).stdout.split())
-    assert "Guards in observe mode would have denied: duplicates.evidence 2; pointless repeats" in said
+    assert "Guards in observe mode would have denied: duplicates.evidence 2" in said
+    assert "pointless repeats" in said
     assert "0 of 1 second, 2 of 2 later" in said
 
 
