@@ -141,7 +141,7 @@ class SessionState:
     dull_seq: int = 0
     """`seq` of the latest call that failed, was empty, or brought what another in the window had brought."""
     refused: int = 0
-    """Turns in a row (calls, where there are no turns) that were refused since a call was last admitted."""
+    """Turns with a refusal since a call was last admitted; 0 where nobody tells turns."""
     latest: dict[int | None, int] = field(default_factory=dict)
     """`seq` of the latest call in the window, by signature: to look here is all that most calls need."""
     pending: dict[tuple[str, int | None], Pending] = field(default_factory=dict)
@@ -328,7 +328,7 @@ def deny(state: SessionState, call: ToolCall, denial: Denial) -> int:
         del state.problems[:-REMEMBERED_PROBLEMS]
         strike = False
     if strike:
-        state.refused += state.turn == 0 or state.turn_strikes == 0
+        state.refused += state.turn > 0 and state.turn_strikes == 0
         state.turn_strikes += 1
     if denial.ends_session and denial.scope is None:
         exhaust(state, denial)

@@ -96,7 +96,7 @@ class Loops(Guard):
     empty_deny: Count | None = 10
     wait_nudge: Count | None = 3
     final_after: Count | None = 3
-    """Refused turns in a row (calls, where the host tells no turns) after which a further denial ends the session."""
+    """Refused turns in a row after which a further denial ends the session; never where the host tells no turns."""
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         repeated = call.sig in state.latest

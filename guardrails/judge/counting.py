@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple
 
 from ..decide import Decision
+from ..types import Denial
 from .evidence import Worth
 from .result import LIMITS, REPEATS, Tally
 
@@ -29,7 +30,7 @@ def said_of(decision: Decision, tally: Tally, worth: Worth) -> Said:
     """
     The same in short; nudges and objections in observe mode are counted.
     """
-    observed = tuple(dict.fromkeys(denial.code for denial in decision.observed))
+    observed = tuple(dict.fromkeys(one.code for one in decision.observed if isinstance(one, Denial)))
     if observed:
         count_observed(tally, observed, worth)
     if decision.envelope is not None:

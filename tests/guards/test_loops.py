@@ -176,6 +176,16 @@ def test_five_refusals_of_one_turn_are_one(clock: Any) -> None:
     assert not one.exhausted
 
 
+def test_where_no_turns_are_told_no_session_ends(clock: Any) -> None:
+    """
+    Refused calls of one model response cannot be told from a model that ignores refusals.
+    """
+    one = session(clock, Loops(final_after=1))
+    for _ in range(9):
+        one.call("search", {"q": "a"}, gives([1]))
+    assert not one.exhausted
+
+
 def test_the_earlier_result_comes_with_the_refusal(clock: Any) -> None:
     one = session(clock)
     said(one, *[("search", {"q": "a"}, [1])] * 2)

@@ -4,9 +4,11 @@ How one decision adds to the figures.
 
 import pytest
 
-from guardrails.judge.counting import count_denied, count_denied_without_cap, count_observed
+from guardrails.decide import Decision
+from guardrails.judge.counting import ALLOWED, count_denied, count_denied_without_cap, count_observed, said_of
 from guardrails.judge.evidence import Worth
 from guardrails.judge.result import Tally
+from guardrails.types import Nudge, ToolCall
 
 
 @pytest.mark.parametrize(
@@ -59,3 +61,11 @@ def test_a_call_that_two_guards_only_observe_is_one_call_of_each() -> None:
     count_observed(tally, ["duplicates.window"], "later")
     assert tally.observed == {"budget.max_calls": 1, "duplicates.window": 2}
     assert (tally.wrong_observed, tally.observed_later) == ({"duplicates.window": 1}, 1)
+
+
+def test_what_a_guard_in_observe_mode_would_only_have_hinted_is_no_denial() -> None:
+    tally = Tally("s")
+    hint = Nudge(code="loops.empty", hint="look elsewhere")
+    decision = Decision(ToolCall("t", {}, "1", None, 1), 1, 0, 0, observed=(hint,))
+    assert said_of(decision, tally, "new") is ALLOWED
+    assert not tally.observed
