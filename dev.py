@@ -18,7 +18,7 @@ Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
     spark       the tests that start a real Spark cluster of this machine (Java 17; pyspark goes into .venv-spark)
     beliefs     fit the shipped retry model again, after a change of its beliefs or of the features
     records     extract ten million records, and say what it takes (--help for more)
-    others      the tests on every other Python from 3.11 to 3.13 that is here
+    others      all tests but the slow ones on every other Python from 3.11 to 3.13 that is here
     tests-all   test, then others
     ci          all of these
 
@@ -32,6 +32,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 
 from pathlib import Path
 
@@ -55,9 +56,10 @@ def run(*command, quiet=False):
         done = subprocess.run([str(part) for part in command], cwd=ROOT, capture_output=quiet, text=True, check=False)
     except OSError as error:
         return 1, str(error)
+    code = abs(done.returncode)  # negative for a signal, which is no success
     if not quiet:
-        return done.returncode, ""
-    return done.returncode, (done.stdout + (done.stderr if done.returncode else "")).strip()
+        return code, ""
+    return code, (done.stdout + (done.stderr if done.returncode else "")).strip()
 
 
 def fail(message):
@@ -106,16 +108,26 @@ def ready(extra, folder=".venv", version=HERE, base=None):
 
 
 def others(*arguments):
-    """The tests on every other Python that is here; the worst exit code."""
-    worst = 0
-    for version in ("3.11", "3.12", "3.13"):
-        base = interpreter(version) if version != HERE else None
-        if base:
-            print(f"--- tests on Python {version}", flush=True)
-            python = ready("test", f".venv-{version}", version, base)
-            worst = max(worst, run(python, "-m", "pytest", "-q", *arguments)[0])
-        elif version != HERE:
-            print(f"--- no Python {version} here", flush=True)
+    """All tests but the slow ones on every other Python that is here, at once; the worst exit code."""
+    worst, running = 0, []
+    try:
+        for version in ("3.11", "3.12", "3.13"):
+            base = interpreter(version) if version != HERE else None
+            if base:
+                python, output = ready("test", f".venv-{version}", version, base), tempfile.TemporaryFile()  # noqa: SIM115
+                command = (python, "-m", "pytest", "-q", "-m", "not slow", *arguments)
+                process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
+                running.append((version, process, output))
+            elif version != HERE:
+                print(f"--- no Python {version} here", flush=True)
+        for version, process, output in running:
+            worst = max(worst, abs(process.wait()))
+            output.seek(0)
+            print(f"--- tests on Python {version}\n{output.read().decode(errors='replace')}", flush=True)
+    finally:
+        for _, process, output in running:
+            process.kill()
+            output.close()
     return worst
 
 

@@ -260,7 +260,23 @@ def test_the_other_pythons_have_environments_of_their_own(dev: Any, scripted: An
     scripted(f"pyenv/versions/{other}.0/bin/python", version=other)
     assert dev.others("-k", "x") == 0
     assert asked("-m venv") == [f"-m venv {dev.ROOT / f'.venv-{other}'}"]
-    assert asked("-m pytest") == ["-m pytest -q -k x"]
+    assert asked("-m pytest") == ["-m pytest -q -m not slow -k x"]
+
+
+def test_what_other_pythons_print_is_printed_and_their_worst_code_counts(
+    dev: Any, scripted: Any, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dev, "HERE", "3.11")
+    for version, end in (("3.12", "kill -9 $$"), ("3.13", "exit 1")):
+        venv = scripted(f"a repository/.venv-{version}/bin/python", version=version)
+        scripted(f"pyenv/versions/{version}.0/bin/python", version=version)
+        venv.write_text(venv.read_text().replace("esac", f'  "-m pytest "*) echo on {version}; {end} ;;\nesac'))
+    assert dev.others() == 9
+    assert capsys.readouterr().out == ("--- tests on Python 3.12\non 3.12\n\n--- tests on Python 3.13\non 3.13\n\n")
+
+
+def test_a_step_that_is_killed_is_no_success(dev: Any) -> None:
+    assert dev.run("/bin/sh", "-c", "kill -9 $$")[0] == 9
 
 
 def test_all_steps_are_run_and_the_worst_code_counts(dev: Any, scripted: Any, asked: Any, capsys: Any) -> None:
