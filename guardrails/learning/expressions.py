@@ -71,27 +71,6 @@ def family(number: str) -> str:
     return f"CASE WHEN {number} IN ({shared}) THEN {ERROR_TYPES.index(SHARED) + 1} ELSE {number} END"
 
 
-def run_length(spec: FeatureSpec) -> str:
-    """
-    How many of the failures just before by the same tool are of the same kind, as far as is looked back.
-    """
-    steps = [
-        f"WHEN pos_{back} IS NULL OR NOT ({_within(spec, f'pos_{back}')}) OR {family(f'err_{back}')} <> {family('err')} THEN {back - 1}"
-        for back in range(1, spec.run + 1)
-    ]
-    return f"CASE {' '.join(steps)} ELSE {spec.run} END"
-
-
-def first_ended(spec: FeatureSpec) -> str:
-    """
-    When the first failure of the run ended.
-    """
-    if not spec.uses_times:
-        return "ended_ms"
-    steps = [f"WHEN {back} THEN ended_{back}" for back in range(1, spec.run + 1)]
-    return f"CASE err_run {' '.join(steps)} ELSE ended_ms END"
-
-
 def in_time(spec: FeatureSpec, which: str) -> str:
     """
     Whether the `next` or `again` call came within the limits of a label.
@@ -126,8 +105,6 @@ def _value(spec: FeatureSpec, name: str) -> str:
             f" / (share - share % {SHARE}) END"
         ),
         "elapsed": "elapsed_ms",
-        # greatest() of an unknown value is no unknown value in either engine.
-        "since": "CASE WHEN ended_ms < first_ended THEN 0 ELSE ended_ms - first_ended END",
         "waited": "(delay - ra)",
         "between": "CASE WHEN again_worked > worked THEN 1 ELSE 0 END",
         "reach": "(delay + since)",

@@ -17,14 +17,13 @@ from .expressions import (
     KINDS,
     SHARE,
     code,
-    first_ended,
+    family,
     in_time,
     kind,
     last_edge,
     named,
     numbered,
     position,
-    run_length,
 )
 
 
@@ -82,41 +81,40 @@ def extraction(spec: FeatureSpec) -> str:
   FROM settled
 ), of_tool AS (
   SELECT *, {position("next")} AS next_pos, {kind("next")} AS next_err,
-{_indented(_run_columns(spec))}
-  FROM by_tool
-), of_run AS (
-  SELECT *,
-    CASE WHEN err > 0 THEN {run_length(spec)} ELSE 0 END AS err_run,
-    CASE WHEN err > 0 AND {in_time(spec, "next")} AND (sig IS NULL OR next_sig IS NULL OR next_sig <> sig)
-      THEN CASE WHEN next_err = 0 THEN 2 ELSE 1 END ELSE 0 END AS changed
-  FROM of_tool
-), since_then AS (
-  SELECT *, {first_ended(spec)} AS first_ended,
     CASE WHEN due IS NULL OR ended_ms IS NULL THEN retry_after_ms
-      WHEN due > ended_ms OR retry_after_ms IS NOT NULL THEN due - ended_ms END AS ra
-  FROM of_run
+      WHEN due > ended_ms OR retry_after_ms IS NOT NULL THEN due - ended_ms END AS ra{_run_columns(spec)}
+  FROM by_tool
 ), packed AS (
   SELECT session, day, fold, tool, sig, err, started_ms, ended_ms, ra, ctx_logged, src,
-    worked - worked_now AS worked_before, worked, pos, mark, changed,
-    CASE WHEN ended_ms < first_ended THEN 0 ELSE ended_ms - first_ended END AS since,
-    CASE WHEN err > 0 THEN own_code + {code(spec, ("err_run", "fail_share", "ra", "tool_run", "since"))} ELSE 0 END
-      AS tool_code
-  FROM since_then
+    worked - worked_now AS worked_before, worked, pos, mark, tool_row,
+    CASE WHEN err > 0 AND {in_time(spec, "next")} AND (sig IS NULL OR next_sig IS NULL OR next_sig <> sig)
+      THEN CASE WHEN next_err = 0 THEN 2 ELSE 1 END ELSE 0 END AS changed,
+    CASE WHEN err > 0 THEN own_code + {code(spec, ("fail_share", "ra", "tool_run"))} ELSE 0 END AS tool_code
+  FROM of_tool
 ), by_signature AS (
   SELECT *,
 {_indented(_signature_columns(spec))}
   FROM packed
   WHERE err > 0 OR sig IN (SELECT sig FROM calls WHERE error_type IS NOT NULL AND sig IS NOT NULL)
 ), unpacked AS (
-  SELECT *, {position("again")} AS again_pos, {kind("again")} AS again_err
+  SELECT *, {position("again")} AS again_pos, {kind("again")} AS again_err, {family("err")} AS kin
   FROM by_signature
   WHERE err > 0
-), failures AS (
-  SELECT *, {in_time(spec, "again")} AS repeated, again_started - ended_ms AS delay
+), of_family AS (
+  SELECT *, tool_row - row_number() OVER (PARTITION BY session, tool, kin ORDER BY pos) AS run
   FROM unpacked
+), of_run AS (
+  SELECT *,
+    CAST(count(*) OVER ({_run(spec)}) AS INTEGER) - 1 AS err_run,
+    first_value(ended_ms) OVER ({_run(spec)}) AS first_ended
+  FROM of_family
+), failures AS (
+  SELECT *, {in_time(spec, "again")} AS repeated, again_started - ended_ms AS delay,
+    CASE WHEN ended_ms < first_ended THEN 0 ELSE ended_ms - first_ended END AS since
+  FROM of_run
 ), coded AS (
   SELECT day, fold, tool, err, ctx_logged, repeated, changed,
-    tool_code + {code(spec, ("attempt",))} AS context,
+    tool_code + {code(spec, ("attempt", "err_run", "since"))} AS context,
     CASE WHEN repeated THEN {code(spec, ACTION)} ELSE {NO_ACTION} END AS action,
     CASE WHEN repeated THEN again_src ELSE -1 END AS src,
     CASE WHEN repeated AND again_err = 0 THEN 1 ELSE 0 END AS worked_again
@@ -170,12 +168,18 @@ def _refused(spec: FeatureSpec) -> str:
 )"""  # noqa: S608
 
 
+def _run(spec: FeatureSpec) -> str:
+    """
+    The failures of a run: what a tool's calls and those of one kind are numbered apart by is the same for all of them.
+    """
+    # Numbered among the failures only, of which there are fewer than calls.
+    return f"PARTITION BY session, tool, kin, run ORDER BY pos RANGE BETWEEN {spec.lookback} PRECEDING AND CURRENT ROW"
+
+
 def _tool_columns(spec: FeatureSpec) -> list[str]:
     window = "OVER (PARTITION BY session, tool ORDER BY pos)"
-    backs = max(spec.run, last_edge(spec, "tool_run"))
-    columns = [f"lag(mark, {back}) {window} AS mark_{back}" for back in range(1, backs + 1)]
-    if spec.uses_times:
-        columns += [f"lag(ended_ms, {back}) {window} AS ended_{back}" for back in range(1, spec.run + 1)]
+    columns = [f"lag(mark, {back}) {window} AS mark_{back}" for back in range(1, last_edge(spec, "tool_run") + 1)]
+    columns.append(f"row_number() {window} AS tool_row")
     if "fail_share" in spec.by_name:
         # Calls and failures in one sum; the frame holds the call itself, since an empty one would have no sum.
         frame = f"ORDER BY pos RANGE BETWEEN {spec.lookback} PRECEDING AND CURRENT ROW"
@@ -203,9 +207,8 @@ def _signature_columns(spec: FeatureSpec) -> list[str]:
     ]
 
 
-def _run_columns(spec: FeatureSpec) -> list[str]:
-    backs = max(spec.run, last_edge(spec, "tool_run"))
-    return [f"{position(str(back))} AS pos_{back}, {kind(str(back))} AS err_{back}" for back in range(1, backs + 1)]
+def _run_columns(spec: FeatureSpec) -> str:
+    return "".join(f", {position(str(back))} AS pos_{back}" for back in range(1, last_edge(spec, "tool_run") + 1))
 
 
 def _indented(columns: Iterable[str]) -> str:

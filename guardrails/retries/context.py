@@ -67,7 +67,7 @@ def context_of(
     of the trail are looked at.
     """
     tool, sig, error, ended = failure
-    most, outage = spec.run, error in OUTAGE
+    outage = error in OUTAGE
     attempt = run = same = failed = tool_run = 0
     running = in_tool_run = True
     first = ended
@@ -82,7 +82,7 @@ def context_of(
         if other is not None:
             failed += 1
         if running:
-            if (other == error or (outage and other in OUTAGE)) and run < most:
+            if other == error or (outage and other in OUTAGE):
                 run += 1
                 first = earlier[3]
             else:

@@ -34,7 +34,7 @@ Factors that are known when a call has failed, and whether one may be unknown (w
 
 attempt: earlier calls of the same signature. err_run: failures of the same tool with the same error type immediately
 before this one, among the tool's calls, where `unavailable`, `server_error`, `timeout` and `connection` count as one,
-since one outage shows as any of them; at most one more than its last edge. fail_share: percent of failures among the tool's earlier calls, unknown without
+since one outage shows as any of them. fail_share: percent of failures among the tool's earlier calls, unknown without
 any. ra: ms until the latest time that a Retry-After of the tool has named in the session, unknown where none is left. tool_run: calls of the same tool immediately before this one. elapsed: ms
 since the session began. prev: 0 the call before (of any tool) worked, 1 it failed, unknown where this is the first.
 since: ms since the first failure of the present `err_run`, 0 where this is it.

@@ -125,13 +125,6 @@ class FeatureSpec:
         """
         return self.action[-1].stride * self.action[-1].radix
 
-    @cached_property
-    def run(self) -> int:
-        """
-        How many failures `err_run` and `since` look back over.
-        """
-        return self.by_name["err_run"].edges[-1] + 1 if "err_run" in self.by_name else 1
-
     @property
     def uses_times(self) -> bool:
         """
