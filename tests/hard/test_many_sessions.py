@@ -40,6 +40,7 @@ def resident() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
+@pytest.mark.slow
 def test_100_000_idle_sessions_and_1_000_active_ones(clock: Any, long: bool) -> None:
     """
     All have called before; the idle ones are kept packed.
@@ -70,6 +71,7 @@ def test_100_000_idle_sessions_and_1_000_active_ones(clock: Any, long: bool) -> 
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc here")
+@pytest.mark.slow
 def test_a_day_of_traffic_leaves_no_trace_in_memory(clock: Any, tmp_path: Path, long: bool) -> None:
     """
     Sessions come and go, calls repeat, fail and are refused, records are written, from midnight to midnight.

@@ -303,6 +303,7 @@ def test_the_newest_two_days_are_kept_apart_by_sessions(tmp_path: Path, folder: 
     assert {cell.fold for cell in cells if cell.day < DAY + 5} == {UNDATED}
 
 
+@pytest.mark.slow
 def test_a_hundred_thousand_tools_are_no_fault(tmp_path: Path, folder: Path) -> None:
     rows = 100_000
     table = pa.table(

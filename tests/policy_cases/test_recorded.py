@@ -217,7 +217,10 @@ def test_the_decisions_of_a_run_are_taken_as_they_are() -> None:
     [first, second, third] = calls_in(case_of(calls, judged(POLICIES["strict"].chain, calls)))
     assert (first.expected.said, second.expected.code, third.expected.code) == ("allow", *["duplicates.window"] * 2)
     [*_, last] = calls_in(case_of(calls, judged(POLICIES["observe"].chain, calls)))
-    assert (last.expected.said, last.expected.observed) == ("allow", frozenset({"duplicates.evidence", "loops.identical"}))
+    assert (last.expected.said, last.expected.observed) == (
+        "allow",
+        frozenset({"duplicates.evidence", "loops.identical"}),
+    )
 
 
 def test_no_calls_or_as_many_decisions_as_calls_are_needed() -> None:
@@ -228,6 +231,7 @@ def test_no_calls_or_as_many_decisions_as_calls_are_needed() -> None:
             case_of([recorded(n, "a", {}) for n in range(2)], [Decided("allow")] * number)
 
 
+@pytest.mark.slow
 def test_what_does_not_fit_is_left_out_from_the_end_and_said() -> None:
     calls = [recorded(n, "a", {f"k{i}": [n, i] for i in range(40)}, f"{n}") for n in range(1_500)]
     text = allowed(calls)

@@ -227,6 +227,7 @@ def test_a_line_that_is_too_long_is_skipped_as_broken(tmp_path: Path, monkeypatc
         assert sum("more than 0 MB is skipped" in notice for notice in report.notices) == 1
 
 
+@pytest.mark.slow
 def test_a_large_file_is_read_in_little_memory(tmp_path: Path) -> None:
     line = json.dumps({"session_id": "s", "tool": "t", "arguments": {}, "result": "x" * 2000, "is_error": False})
     path = write(tmp_path, (line + "\n") * 100_000)
