@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
 
 from .chain import Chain, Rule
 from .envelope import OPTIONAL, optional_fields
-from .errors import PolicyError
+from .errors import ModelError, PolicyError
 from .guards import GUARDS
 from .guards.base import Guard
+from .guards.loops import Loops
 from .guards.retryable import Retryable
 from .prices import price_of
 from .results import Results
@@ -114,6 +115,7 @@ class Policy:
             shared, mistakes, rules=known_rules, messages=shared_messages, mode=mode, on_error=on_error
         )
         """The guards of each scope, by its name."""
+        mistakes += _wrong_repeat_models([*given, *(guard for own in shared.values() for guard in own)], known_rules)
         if mistakes:
             raise PolicyError(mistakes)
         self.model_files = _model_files(given, known_rules)
@@ -242,6 +244,23 @@ def _model_files(guards: Iterable[Guard], rules: Iterable[Rule]) -> "ModelFiles 
     from .model_files import ModelFiles
 
     return ModelFiles(paths)
+
+
+def _wrong_repeat_models(guards: Iterable[Guard], rules: Iterable[Rule]) -> list[str]:
+    """
+    What is wrong with the repeat models that are named; each is read here, so that no decision has to.
+    """
+    named = [guard.model for guard in guards if isinstance(guard, Loops)]
+    named += [rule.guards.get("loops", {}).get("model") for rule in rules]
+    mistakes = []
+    for path in dict.fromkeys(path for path in named if path is not None):
+        from .repeats.model_format import repeat_model
+
+        try:
+            repeat_model(path)
+        except ModelError as error:
+            mistakes.append(f"loops: {error}")
+    return mistakes
 
 
 def _place(guard: Guard) -> float:

@@ -6,8 +6,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, ClassVar, Final
 
-from annotated_types import Ge, Le
+from annotated_types import Ge, Gt, Le, MinLen
 
+from ..repeats.features import KIND, RECENT, SAME, WAITS, Levels, levels
 from ..repetition import patterns
 from ..repetition.sketch import sketch_of
 from ..retries.decision import TRANSIENT
@@ -20,8 +21,6 @@ from .budget import FINISH
 Count = Annotated[int, Ge(1), Le(200)]
 RETRIES: Final = 2
 """Identical failures of a kind that may pass that do not count, where nothing else says how many retries there are."""
-RECENT: Final = 6
-"""Executed calls after which a dull result is no concern of a fresh call any more."""
 _WORDS: Final[dict[str, tuple[str, str]]] = {
     "identical": (
         "This exact $tool call gave the same result $count times.",
@@ -60,6 +59,10 @@ _WORDS: Final[dict[str, tuple[str, str]]] = {
         "Wait longer before the next check (double the pause each time), or do something else meanwhile.",
     ),
 }
+_LEARNED: Final = (
+    "By what this session did before, this `$tool` call will bring nothing new ($percent % sure).",
+    "Use the result that is there; to learn more, change what is asked for or call another tool.",
+)
 
 
 @guard
@@ -75,6 +78,7 @@ class Loops(Guard):
     codes: ClassVar[Codes] = {
         **{f"loops.{name}": ("tool", "count") for name in _WORDS if name != "cycle"},
         "loops.cycle": ("tool", "count", "length"),
+        "loops.learned": ("tool", "percent"),
     }
 
     identical_nudge: Count | None = None
@@ -97,17 +101,44 @@ class Loops(Guard):
     wait_nudge: Count | None = 3
     final_after: Count | None = 3
     """Refused turns in a row after which a further denial ends the session; never where the host tells no turns."""
+    model: Annotated[str, MinLen(1)] | None = None
+    """A repeat model: `default`, the shipped one, or a file, relative to the policy file. None: plain rules only."""
+    model_nudge: Annotated[float, Gt(0), Le(1)] | None = 0.5
+    """Probability that a call brings nothing new from which on it is nudged; none: never."""
+    model_deny: Annotated[float, Gt(0), Le(2)] | None = None
+    """The same from which on the second of two identical calls is refused; none: as the model says, 2: never."""
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         repeated = call.sig in state.latest
-        if not repeated and (state.seq - state.dull_seq >= RECENT or patterns.lively(state, call.tool)):
+        if not repeated and state.seq - state.dull_seq >= RECENT:
+            return None
+        if not repeated and self.model is None and patterns.lively(state, call.tool):
             return None
         before = patterns.past(state)
         if not before:
             return None
-        if repeated:
-            return self._repeated(call, before, state, facts)
-        return self._fresh(call, before, state)
+        if self.model is None:
+            return self._repeated(call, before, state, facts) if repeated else self._fresh(call, before, state)
+        # Taken first: its sketch is to be in the state whatever else is said.
+        tool = facts.tool
+        known = levels(call, before, state, read_only=tool.read_only or tool.stable, polling=tool.polling)
+        said = self._repeated(call, before, state, facts) if repeated else self._fresh(call, before, state)
+        if said is not None or known is None:
+            return said
+        last = next((entry for entry in before if entry.sig == call.sig), None) if repeated else None
+        # A retry that the last envelope allowed is none of its business.
+        return None if last is not None and last.retries_left > 0 else self._learned(call.tool, known)
+
+    def _learned(self, tool: str, known: Levels) -> Verdict:
+        from ..repeats.model_format import repeat_model
+
+        model = repeat_model(self.model or "")
+        p = model.probability(known)
+        if known[KIND] == WAITS:
+            return None
+        if known[SAME] == 1 and p >= (model.deny_at if self.model_deny is None else self.model_deny):
+            return _learned_denial(tool, int(100 * p))
+        return _learned_nudge(tool, int(100 * p)) if self.model_nudge is not None and p >= self.model_nudge else None
 
     def _repeated(self, call: ToolCall, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
         last = next((entry for entry in before if entry.sig == call.sig), None)
@@ -212,6 +243,20 @@ def _denial(pattern: str, tool: str, count: int, length: int, status: Status) ->
 def _nudge(pattern: str, tool: str, count: int, length: int) -> Nudge:
     message, hint, values = _said(pattern, tool, count, length)
     return Nudge(code=f"loops.{pattern}", hint=f"{message} {hint}", values=values)
+
+
+@lru_cache(maxsize=256)
+def _learned_denial(tool: str, percent: int) -> Denial:
+    message, hint = _LEARNED
+    values = {"tool": tool, "percent": percent}
+    said = message.replace("$percent", str(percent)).replace("$tool", tool)
+    return Denial(code="loops.learned", status="duplicate_call_blocked", message=said, hint=hint, values=values)
+
+
+@lru_cache(maxsize=256)
+def _learned_nudge(tool: str, percent: int) -> Nudge:
+    denial = _learned_denial(tool, percent)
+    return Nudge(code=denial.code, hint=f"{denial.message} {denial.hint}", values=dict(denial.values))
 
 
 def _said(pattern: str, tool: str, count: int, length: int) -> tuple[str, str, dict[str, object]]:

@@ -1,0 +1,144 @@
+"""
+Trains the repeat model: `python -m guardrails.learning.repeats RECORDS... -o model.json [--base SOURCE]... [--from MODEL]`.
+
+With `--from`, only the intercept is fitted, on a person's own records; that is what a deployment needs.
+"""
+
+import argparse
+import sys
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from ..errors import GuardrailsError, ModelError, TrainingError
+from ..judge.inputs import inputs
+from ..repeats.model import RepeatModel
+from ..repeats.model_format import body_of, parse, repeat_model, text_of
+from ..retries.scoring import Term
+from .repeat_fit import NEVER, Scored, counted, deny_at, figures, fit_slopes, intercept_of, leave_one_out, score, summed
+from .repeat_rows import Row, rows_in
+from .train import write
+
+
+GOLDEN: Final = 24
+
+
+def trained(rows: Sequence[Row], base: Collection[str] = ()) -> tuple[dict[str, Any], dict[str, list[Scored]]]:
+    """
+    The JSON value of a model fitted on *rows*, and what models that had not seen a source say of it, by source.
+
+    The intercept is that of the sources *base* (all where none are named). Raises TrainingError where there is nothing to
+    learn.
+    """
+    sources = sorted({row.source for row in rows})
+    if unknown := sorted(set(base) - set(sources)):
+        raise TrainingError(f"there is no source `{unknown[0]}`: there are {', '.join(sources)}")
+    if len(sources) < 2:
+        raise TrainingError("one source cannot be left out of itself: give records of two or more, or use `--from`")
+    base = set(base) or set(sources)
+    counts = counted(rows)
+    folds = leave_one_out(rows, base)
+    scored = {source: score(model, _of(rows, source)) for source, (model, _) in folds.items()}
+    based = [one for source in sources if source in base for one in scored[source]]
+    at = deny_at(based)
+    slopes = fit_slopes(counts)
+    intercept = slopes.model({key: pair for key, pair in counts.items() if key[0] in base}).intercept
+    training: dict[str, Any] = {"base": sorted(base), "left_out": {}}
+    for source, (_, own) in folds.items():
+        others = [one for name in base - {source} for one in scored[name]] or based
+        without = deny_at(others)
+        training["left_out"][source] = {
+            **figures(scored[source]),
+            "own_intercept": {
+                name: figures(score(own, _of(rows, source)))[name] for name in ("nudged", "nudged_right")
+            },
+            "deny_at_of_others": without,
+            "denied_by_it": summed(scored[source], without)._asdict(),
+        }
+    training["second_occurrences"] = {
+        "base": summed(based, at)._asdict(),
+        "all": summed([one for found in scored.values() for one in found], at)._asdict(),
+    }
+    often = Counter({levels: 0 for _, levels in counts})
+    for (_, levels), (n, _) in counts.items():
+        often[levels] += n
+    golden = sorted(often, key=lambda levels: (-often[levels], levels))[:GOLDEN]
+    return body_of(intercept, slopes.terms, at, golden=golden, training=training), scored
+
+
+def adapted(model: RepeatModel, rows: Sequence[Row]) -> dict[str, Any]:
+    """
+    *model* with the intercept that fits *rows*, a person's own records. Raises TrainingError where none can be labelled.
+    """
+    counts = counted(rows)
+    intercept = intercept_of(model, counts)
+    labelled, dull = (sum(pair[at] for pair in counts.values()) for at in (0, 1))
+    training = {
+        **model.body["training"],
+        "adapted": {"from": model.name, "labelled": labelled, "nothing_new": dull, "intercept_before": model.intercept},
+    }
+    terms = [Term(tuple(term["on"]), term["w"]) for term in model.body["terms"]]
+    golden = [tuple(levels) for levels, _ in model.body["golden"]]
+    return body_of(intercept, terms, model.deny_at, golden=golden, training=training)
+
+
+def _of(rows: Sequence[Row], source: str) -> list[Row]:
+    return [row for row in rows if row.source == source]
+
+
+def _shown(body: dict[str, Any]) -> str:
+    lines = ["| left out | calls | nothing new | AUC | AP | nudged | right | denied by others' threshold | wrong |"]
+    lines.append("|" + "---|" * 9)
+    for source, found in body["training"]["left_out"].items():
+        by = found["denied_by_it"]
+        cells = [source, *(found[key] for key in ("calls", "nothing_new", "auc", "ap", "nudged", "nudged_right"))]
+        lines.append(f"| {' | '.join(map(str, [*cells, by['caught'] + by['wrong'], by['wrong']]))} |")
+    said = "never" if body["deny_at"] == NEVER else f"from p = {body['deny_at']:g} on"
+    lines.append(f"second occurrences are refused {said}: {body['training']['second_occurrences']}")
+    return "\n".join(lines)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """
+    The command; 0 done, 2 usage or nothing to learn from.
+    """
+    parser = argparse.ArgumentParser(prog="python -m guardrails.learning.repeats", description=__doc__)
+    parser.add_argument("records", nargs="+", metavar="RECORDS", help="files and folders of records")
+    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FILE", help="the model file")
+    parser.add_argument("--base", action="append", default=[], metavar="SOURCE", help="whose base rate is shipped")
+    parser.add_argument(
+        "--from", dest="model", metavar="MODEL", help="fit only the intercept of MODEL (`default`, a file)"
+    )
+    given = parser.parse_args(arguments)
+    try:
+        rows = list(rows_in(inputs(given.records)))
+        _say(f"{len(rows):,} calls read")
+        if given.model is not None:
+            body = adapted(repeat_model(given.model), rows)
+            _say(f"intercept {body['intercept']:g} (before {body['training']['adapted']['intercept_before']:g})")
+        else:
+            body, _ = trained(rows, given.base)
+            _say(_shown(body))
+        text = text_of(body)
+        parse(text)
+        write(given.output, text)
+    except (GuardrailsError, ModelError) as error:
+        _say(f"error: {error}")
+        return 2
+    except ImportError as error:
+        _say(f"error: training needs `{error.name}`: pip install 'toolcall-guardrails[train]'")
+        return 2
+    except OSError as error:
+        _say(f"error: `{error.filename}`: {error.strerror}" if error.filename else f"error: {error}")
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
