@@ -49,7 +49,7 @@ def write(tmp_path: Path) -> Any:
 def test_a_shipped_policy_has_no_mistakes_by_file_and_by_name(name: str) -> None:
     file = str(POLICIES / f"{name}.yaml")
     checked = guardrails("policy", "check", file, name)
-    guards = {"default": 9, "strict": 10, "observe": 11}[name]
+    guards = {"default": 10, "strict": 11, "observe": 12}[name]
     assert checked.exit_code == 0
     assert checked.stdout.splitlines() == [f"{file}: ok, {guards} guards", f"{name}: ok, {guards} guards"]
 
@@ -89,7 +89,7 @@ def test_mistakes_are_data_for_another_program(write: Any) -> None:
     said = json.loads(checked.stdout)
     assert checked.exit_code == 1
     assert said["ok"] is False
-    assert [(f["file"], f["ok"], f["guards"]) for f in said["files"]] == [(file, False, None), ("default", True, 9)]
+    assert [(f["file"], f["ok"], f["guards"]) for f in said["files"]] == [(file, False, None), ("default", True, 10)]
     assert [(m["file"], m["line"], m["column"]) for m in said["files"][0]["mistakes"]] == [
         (file, 3, 3),
         (file, 4, 16),
@@ -129,10 +129,10 @@ def test_a_schema_that_cannot_be_written_is_said_in_one_line(tmp_path: Path) -> 
 def test_a_chain_is_shown_in_order_with_what_is_said_of_single_tools(write: Any) -> None:
     shown = guardrails("policy", "show", write("own.yaml", OWN)).stdout.splitlines()
     assert shown[0].endswith("own.yaml: observe, deny on a guard's error, nested envelopes")
-    assert [line.split(".")[0].strip() for line in shown[1:10]] == [str(n) for n in range(1, 10)]
-    assert shown[3] == "  3. Budget(max_calls=1000, max_elapsed=604800.0)"
-    assert shown[10] == "  tools search_*, find_*: cost_usd=0.01, budget={'max_calls': 3}"
-    assert shown[11] == "  price of small: $0.5 / $2 per Mtok"
+    assert [line.split(".")[0].strip() for line in shown[1:11]] == [str(n) for n in range(1, 11)]
+    assert shown[3] == "   3. Budget(max_calls=1000, max_elapsed=604800.0)"
+    assert shown[11] == "  tools search_*, find_*: cost_usd=0.01, budget={'max_calls': 3}"
+    assert shown[12] == "  price of small: $0.5 / $2 per Mtok"
 
 
 def test_a_chain_is_data_for_another_program(write: Any) -> None:
