@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from guardrails import Budget, Duplicates, Envelope, MemorySink, Policy, Retryable, Tool
 from guardrails.chain import Chain, Rule
+from guardrails.feature_file import shipped_spec
 from guardrails.guards.retryable import NEVER
 from guardrails.replay import replay
 from guardrails.retries.model import Golden
@@ -148,7 +149,9 @@ def test_records_say_who_caused_a_retry_and_what_the_model_saw(clock: Any) -> No
     assert [record["retry_source"] for record in calls] == [None, "policy", "agent", "agent"]
     assert [record["propensity"] for record in calls] == [None, 1.0, None, None]
     assert [record["retry_source"] for record in settled] == [None, "policy", "agent", "agent"]
-    assert all(type(record["ctx_logged"]) is int and record["spec_version"] == 1 for record in settled[:3])
+    assert all(
+        type(record["ctx_logged"]) is int and record["spec_version"] == shipped_spec().version for record in settled[:3]
+    )
     assert len({record["ctx_logged"] for record in settled[:3]}) == 3
     assert all(0 < record["p_logged"] < 1 and len(record["model_version"]) == 12 for record in settled[:3])
     assert settled[3]["ctx_logged"] is None
