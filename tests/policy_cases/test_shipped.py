@@ -24,8 +24,10 @@ SHAPES = {"retryable": "retryable", "summary": "query_summary", "truncate": "is_
 """Guards that say something in the envelope only, and the field they say it in."""
 SILENT = ("denials", *SHAPES)
 """Guards that have nothing to record in `observe`: they end sessions or shape envelopes."""
-STAKES = ("retry_cost", "wait_cost_per_s", "fix_cost", "success_usd")
+STAKES = ("retry_cost", "wait_cost_per_s", "fix_cost", "success_usd", "model_nudge")
 """Settings that only a policy with a model uses."""
+SHADOWED = ("identical_deny", "final_after")
+"""Of `loops`: `duplicates` refuses an identical call first, and `denials` ends a session first; tests of the guard hold them."""
 POLICIES = Path(__file__).parents[2] / "policies"
 
 
@@ -49,10 +51,11 @@ def again(chain: Chain, guards: list[Guard], mode: Literal["enforce", "observe"]
 
 def own_guards(name: str) -> list[Guard]:
     """
-    The guards of a policy but those that `agent` takes over from `default` as they are: the cases of that hold them.
+    The guards of a policy but those that it takes over from `default` as they are, of `agent` all and else `loops`: the
+    cases of `default` hold them.
     """
-    taken = policy("default").chain.guards if name == "agent" else ()
-    return [guard for guard in policy(name).chain.guards if guard not in taken]
+    taken = [guard for guard in policy("default").chain.guards if name == "agent" or guard.name == "loops"]
+    return [guard for guard in policy(name).chain.guards if name == "default" or guard not in taken]
 
 
 def guards(*, silent: bool) -> Iterator[Any]:
@@ -74,6 +77,8 @@ def loosened() -> Iterator[Any]:
             value: Any = getattr(guard, field.name)
             others: list[Any] = []
             if field.name in STAKES and getattr(guard, "model", None) is None:
+                continue
+            if guard.name == "loops" and field.name in SHADOWED:
                 continue
             if isinstance(value, bool):
                 others = [not value] if field.name != "per_tool" else []
