@@ -23,7 +23,7 @@ class RepeatModel:
     A model that was read. `probability(levels)` is what it is for.
     """
 
-    __slots__ = ("_tables", "body", "deny_at", "intercept", "name")
+    __slots__ = ("_tables", "body", "deny_at", "intercept", "name", "terms")
 
     def __init__(
         self, intercept: float, terms: Iterable[Term], deny_at: float, *, name: str = "", body: Mapping[str, Any] = {}
@@ -34,7 +34,8 @@ class RepeatModel:
         self.name = name
         """The first digits of its hash."""
         self.body = body
-        self._tables = _tables(terms)
+        self.terms = tuple(terms)
+        self._tables = _tables(self.terms)
 
     def logit(self, levels: Levels) -> float:
         """

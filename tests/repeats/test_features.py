@@ -26,7 +26,7 @@ def call_of(tool: str, arguments: Any) -> ToolCall:
     return ToolCall(tool, arguments, "c", signature, sig, canonical=canonical)
 
 
-def known(history: list[tuple[str, Any, int, str | None]], tool: str, arguments: Any, **more: Any) -> dict[str, int]:
+def known(history: list[tuple[str, Any, int, Any]], tool: str, arguments: Any, **more: Any) -> dict[str, int]:
     """
     The levels of a call after *history*: (tool, arguments, result hash, error type), each a minute after the other.
     """
@@ -46,7 +46,7 @@ def known(history: list[tuple[str, Any, int, str | None]], tool: str, arguments:
 
 
 A = {"q": "inn"}
-ROWS: list[tuple[str, list[tuple[str, Any, int, str | None]], dict[str, int]]] = [
+ROWS: list[tuple[str, list[tuple[str, Any, int, Any]], dict[str, int]]] = [
     ("a second call", [("find", A, 1, None)], {"same": 1, "alike": 5, "two": 0, "brought": 1, "last": 1, "ago": 3}),
     ("equal twice", [("find", A, 1, None)] * 2, {"same": 2, "two": 1, "brought": 2, "period": 1, "run": 2}),
     ("news twice", [("find", A, 1, None), ("find", A, 2, None)], {"same": 2, "two": 2, "brought": 1, "dull": 0}),
@@ -62,7 +62,7 @@ ROWS: list[tuple[str, list[tuple[str, Any, int, str | None]], dict[str, int]]] =
 
 
 @pytest.mark.parametrize(("history", "expected"), [row[1:] for row in ROWS], ids=[row[0] for row in ROWS])
-def test_levels_say_what_came_before(history: list[tuple[str, Any, int, str | None]], expected: dict[str, int]) -> None:
+def test_levels_say_what_came_before(history: list[tuple[str, Any, int, Any]], expected: dict[str, int]) -> None:
     found = known(history, "find", A)
     assert {name: found[name] for name in expected} == expected
 
