@@ -3,6 +3,7 @@ What the tests share: a clock that only moves when told, and the settings of the
 """
 
 import os
+import signal
 
 from collections.abc import Iterator
 
@@ -43,6 +44,10 @@ def quick_switches() -> Iterator[None]:
     yield
     sys.setswitchinterval(before)
 
+
+# A shell that starts the tests in the background has them ignore SIGINT, and with them each process that they start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("ci", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("long", deadline=None, max_examples=5_000, suppress_health_check=[HealthCheck.too_slow])

@@ -36,9 +36,9 @@ def rule(match: str, guards: dict[str, Any] | None = None, /, **declared: Any) -
 
 def test_a_printed_chain_reads_as_a_list_in_order() -> None:
     assert str(Policy.load("default").chain).splitlines()[:3] == [
-        "1. ToolFilter()",
-        "2. Validation()",
-        "3. Budget(max_calls=1000, max_elapsed=604800.0)",
+        " 1. ToolFilter()",
+        " 2. Validation()",
+        " 3. Budget(max_calls=1000, max_elapsed=604800.0)",
     ]
     everything = [Truncate(), Summary(), Retryable(), Duplicates(), Denials(), Streak(), Rate(), Growth(), Budget()]
     names = [guard.name for guard in Policy([*everything, Validation(), ToolFilter()]).chain]
