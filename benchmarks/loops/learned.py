@@ -32,7 +32,7 @@ Point = tuple[str, float, int]
 """(name, wrong denials per 10,000 coding calls, second occurrences caught in coding sources)"""
 
 
-def svg(curves: dict[str, Sequence[Point]], points: Sequence[Point], most: float, top: int) -> str:
+def svg(curves: Mapping[str, Sequence[Point]], points: Sequence[Point], most: float, top: int) -> str:
     """
     The curves and the points of others; whoever is beyond *most* wrong denials stands at the right edge.
     """
@@ -46,8 +46,7 @@ def svg(curves: dict[str, Sequence[Point]], points: Sequence[Point], most: float
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
         f'<path d="M{EDGE},{EDGE}V{HEIGHT - EDGE}H{WIDTH - EDGE}" fill="none" stroke="black"/>',
         f'<text x="{WIDTH / 2}" y="{HEIGHT - 20}" text-anchor="middle">wrong denials per 10,000 coding calls</text>',
-        f'<text x="18" y="{HEIGHT / 2}" text-anchor="middle" transform="rotate(-90 18 {HEIGHT / 2})">'
-        f"of {top} pointless second occurrences caught</text>",
+        f'<text x="18" y="{HEIGHT / 2}" text-anchor="middle" transform="rotate(-90 18 {HEIGHT / 2})">of {top} caught</text>',
     ]
     for step in range(6):
         x, y = place(most * step / 5, top * step / 5)
