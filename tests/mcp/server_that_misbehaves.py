@@ -69,4 +69,7 @@ async def learn(ctx: Context) -> str:
     return "learnt"
 
 
-server.run()
+if "http" in sys.argv:
+    server.run("streamable-http", port=int(sys.argv[-1]))
+else:
+    server.run()

@@ -4,10 +4,13 @@ Tools of real MCP servers, well-behaved and not, through a session and a registr
 
 import asyncio
 import json
+import socket
+import subprocess
 import sys
 import time
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -184,6 +187,47 @@ def test_a_repeat_is_refused_before_it_reaches_the_server() -> None:
             assert (await said(tools, session, "s__search", query="a"))["status"] == "duplicate_call_blocked"
 
     asyncio.run(whole())
+
+
+def listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextmanager
+def over_http() -> Iterator[tuple[McpServer, "subprocess.Popen[bytes]"]]:
+    """
+    The same server listening on a free port of loopback.
+    """
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    process = subprocess.Popen([sys.executable, SCRIPT, "http", str(port)])  # noqa: S603
+    try:
+        deadline = time.monotonic() + 60
+        while not listens(port):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        yield McpServer(name="h", url=f"http://127.0.0.1:{port}/mcp", timeout=20.0), process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_d5_a_server_over_http_is_called_as_one_over_stdio_and_may_go_away() -> None:
+    with over_http() as (listening, process):
+
+        async def work(tools: McpTools, session: Session) -> None:
+            assert (await said(tools, session, "h__search", query="a"))["result"] == "found a"
+            assert (await said(tools, session, "h__add", a=1, b=2))["result"] == 3
+            assert (await said(tools, session, "h__search", query="big"))["is_complete"] is False
+            assert (await said(tools, session, "h__search", query="fail"))["status"] == "error"
+            process.kill()
+            process.wait()
+            for query in ("b", "c"):
+                assert (await said(tools, session, "h__search", query=query))["error_type"] == "connection"
+
+        run([listening], work)
 
 
 def test_calls_at_once_get_each_their_own_answer() -> None:
