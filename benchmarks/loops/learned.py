@@ -60,12 +60,15 @@ def svg(curves: Mapping[str, Sequence[Point]], points: Sequence[Point], most: fl
         parts.append(
             f'<text x="{EDGE + 12}" y="{EDGE + (14 if colour == "#0060c0" else 30)}" fill="{colour}">{name}</text>'
         )
-    for at, (name, wrong, caught) in enumerate(points):
-        x, y = place(wrong, caught)
-        anchor, shift = ("end", -6) if wrong > most / 2 else ("start", 6)
+    labels: dict[tuple[float, float], list[str]] = {}
+    for name, wrong, caught in points:
         beyond = f" ({wrong:.0f})" if wrong > most else ""
+        labels.setdefault(place(wrong, caught), []).append(f"{name}{beyond}".replace("`", ""))
+    for (x, y), names in labels.items():
+        anchor, shift = ("end", -6) if x > WIDTH / 2 else ("start", 6)
         parts.append(f'<circle cx="{x}" cy="{y}" r="3"/>')
-        parts.append(f'<text x="{x + shift}" y="{y - 3 - 9 * (at % 4)}" text-anchor="{anchor}">{name}{beyond}</text>')
+        for line_at, name in enumerate(names):
+            parts.append(f'<text x="{x + shift}" y="{y - 4 - 12 * line_at}" text-anchor="{anchor}">{name}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
