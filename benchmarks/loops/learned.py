@@ -61,14 +61,15 @@ def svg(curves: Mapping[str, Sequence[Point]], points: Sequence[Point], most: fl
             f'<text x="{EDGE + 12}" y="{EDGE + (14 if colour == "#0060c0" else 30)}" fill="{colour}">{name}</text>'
         )
     labels: dict[tuple[float, float], list[str]] = {}
-    for name, wrong, caught in points:
+    for at, (name, wrong, caught) in enumerate(points, 1):
         beyond = f" ({wrong:.0f})" if wrong > most else ""
-        labels.setdefault(place(wrong, caught), []).append(f"{name}{beyond}".replace("`", ""))
-    for (x, y), names in labels.items():
-        anchor, shift = ("end", -6) if x > WIDTH / 2 else ("start", 6)
+        said = f"{at} {name}{beyond}".replace("`", "")
+        parts.append(f'<text x="{WIDTH / 2}" y="{EDGE + 14 * at}">{said}</text>')
+        labels.setdefault(place(wrong, caught), []).append(str(at))
+    for place_at, ((x, y), numbers) in enumerate(labels.items()):
+        above = y - 6 - 11 * (place_at % 2)
         parts.append(f'<circle cx="{x}" cy="{y}" r="3"/>')
-        for line_at, name in enumerate(names):
-            parts.append(f'<text x="{x + shift}" y="{y - 4 - 12 * line_at}" text-anchor="{anchor}">{name}</text>')
+        parts.append(f'<text x="{x + 4}" y="{above}">{", ".join(numbers)}</text>')
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
