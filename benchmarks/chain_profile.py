@@ -101,8 +101,7 @@ def awaited(session: Session) -> Case:
             (await session.acall(TOOL, arguments, asearch)).to_json()
         return time.perf_counter() - start
 
-    loop = asyncio.new_event_loop()
-    return Case(lambda: loop.run_until_complete(run()))
+    return Case(lambda: asyncio.run(run()))
 
 
 def denied(session: Session) -> Case:
