@@ -1,0 +1,77 @@
+"""
+The notebook from records to a served model: it runs, and what it showed when it last ran is kept in it.
+"""
+
+from pathlib import Path
+from typing import Any, Final
+
+import nbformat
+import pytest
+
+from nbclient import NotebookClient
+
+
+ROOT: Final = Path(__file__).parents[2]
+NOTEBOOK: Final = ROOT / "notebooks" / "retries.ipynb"
+MOST_BYTES: Final = 400_000
+FIGURES: Final = 4
+
+
+def stored() -> Any:
+    return nbformat.read(NOTEBOOK, as_version=4)  # type: ignore[no-untyped-call]
+
+
+def code(notebook: Any) -> list[Any]:
+    return [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+
+def figures(notebook: Any) -> int:
+    return sum("image/png" in output.get("data", {}) for cell in code(notebook) for output in cell.outputs)
+
+
+def text(notebook: Any) -> str:
+    return "".join(output.get("text", "") for cell in code(notebook) for output in cell.outputs)
+
+
+def test_the_outputs_of_every_step_are_kept_and_small() -> None:
+    notebook = stored()
+    nbformat.validate(notebook)
+    assert [cell.execution_count for cell in code(notebook)] == list(range(1, len(code(notebook)) + 1))
+    assert figures(notebook) == FIGURES
+    assert not any(output.output_type == "error" for cell in code(notebook) for output in cell.outputs)
+    assert NOTEBOOK.stat().st_size < MOST_BYTES
+
+
+def test_it_names_no_place_of_the_machine_that_ran_it() -> None:
+    assert not [part for part in ("/tmp", "/home/", "/root", str(ROOT)) if part in NOTEBOOK.read_text("utf-8")]  # noqa: S108
+
+
+def test_it_is_plain_steps_that_define_next_to_nothing() -> None:
+    defined = [
+        line for cell in code(stored()) for line in cell.source.splitlines() if line.startswith(("def ", "class "))
+    ]
+    assert len(defined) <= 1
+
+
+@pytest.mark.slow
+def test_it_runs_from_records_to_a_served_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("MPLCONFIGDIR", str(tmp_path / "matplotlib"))
+    notebook = stored()
+    kept = text(notebook)
+    for cell in code(notebook):
+        cell.outputs, cell.execution_count = [], None
+    (tmp_path / "work").mkdir()
+    # A cell that raises makes this raise.
+    NotebookClient(
+        notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": tmp_path / "work"}}
+    ).execute()
+    said = text(notebook)
+    assert figures(notebook) == FIGURES
+    assert "is now the model" in said
+    assert "in 0 of" in said, "serving and training saw different features"
+    assert "the model that was written" in said
+    # The same seed makes the same records.
+    assert said.splitlines()[0] == kept.splitlines()[0]
+    assert not list((tmp_path / "work").iterdir()), "it leaves nothing behind"
