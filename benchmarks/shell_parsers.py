@@ -78,7 +78,7 @@ def main() -> None:
     sets = {"evil": fixture("denied"), "honest": fixture("allowed"), "recorded": list(recorded())}
     readers: dict[str, Callable[[str], object]] = {"tree-sitter-bash": parse}
     try:
-        import bashlex  # type: ignore[import-untyped]
+        import bashlex
     except ImportError:
         print("bashlex is not installed")
     else:
