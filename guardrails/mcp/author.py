@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Annotated, Any, Final, Literal, TypeVar
 
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolResult, InputRequiredResult, TextContent
 from mcp_types import ToolAnnotations as Annotations
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..envelope import Envelope
 from ..errors import SessionError
 from ..policy import Policy
+from ..running import is_async
 from ..session import Session
 from ..stores.base import Store
 from ..stores.memory import MemoryStore
@@ -139,8 +140,24 @@ class AnsweringTools:
                 session = self.session(run if isinstance(run, str) else "", continuing=continuing)
             except SessionError as error:
                 return self._told(Envelope("denied", message=f"`_meta` names no run: {error}", retryable=False))
-            envelope = await session.acall(tool.name, given, lambda _, arguments: function(**arguments, **passed))
-            return self._told(envelope)
+            asked: list[InputRequiredResult] = []
+
+            def heard(made: Any) -> Any:
+                if isinstance(made, InputRequiredResult):
+                    asked.append(made)
+                    return "asked the client for input"
+                return made
+
+            async def awaited(_: str, arguments: Any) -> Any:
+                return heard(await function(**arguments, **passed))
+
+            def called(_: str, arguments: Any) -> Any:
+                return heard(function(**arguments, **passed))
+
+            # One that is synchronous runs in a thread where it has a timeout.
+            envelope = await session.acall(tool.name, given, awaited if is_async(function) else called)
+            # A question to the client is no answer: it goes out as it is, and the same call comes again with what was said.
+            return asked[0] if asked else self._told(envelope)
 
         parameters = [
             one.replace(annotation=_resolved(function, one)) for one in inspect.signature(function).parameters.values()

@@ -16,7 +16,7 @@ pytest.importorskip("mcp")
 from mcp import Client
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
-from mcp_types import CallToolResult
+from mcp_types import CallToolResult, ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
 
 from guardrails import Budget, Duplicates, Policy, Retryable, Summary, Truncate
 from guardrails.mcp import AnsweringTools
@@ -172,3 +172,34 @@ def test_a_function_may_ask_for_the_context() -> None:
             return await client.call_tool("where", {})
 
     assert asyncio.run(whole()).structured_content["result"] == "True"
+
+
+def test_a_tool_that_asks_its_client_is_called_again_and_that_is_no_duplicate() -> None:
+    questions: list[str] = []
+
+    async def elicited(context: Any, params: Any) -> ElicitResult:
+        questions.append(params.message)
+        return ElicitResult(action="accept", content={"nights": 3})
+
+    async def whole() -> tuple[CallToolResult, CallToolResult]:
+        server = of_mcp()
+        tool = AnsweringTools(server, POLICY)
+
+        @tool
+        async def book(city: str, ctx: Context) -> Any:
+            if ctx.input_responses is None:
+                schema: Any = {"type": "object", "properties": {"nights": {"type": "integer"}}}
+                params = ElicitRequestFormParams(message="How many nights?", requested_schema=schema)
+                return InputRequiredResult(input_requests={"n": ElicitRequest(params=params)}, request_state="s")
+            return f"booked in {city}: {getattr(ctx.input_responses['n'], 'content', None)}"
+
+        async with Client(server, elicitation_callback=elicited) as client:
+            first = await client.call_tool("book", {"city": "Bern"})
+            return first, await client.call_tool("book", {"city": "Bern"})
+
+    first, again = asyncio.run(whole())
+    assert questions == ["How many nights?"]
+    assert first.structured_content is not None
+    assert first.structured_content["result"] == "booked in Bern: {'nights': 3}"
+    # The same call from the start is a repeat.
+    assert again.is_error
