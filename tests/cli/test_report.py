@@ -1,0 +1,90 @@
+"""
+`guardrails report` over records that the library itself wrote.
+"""
+
+import json
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from typer.testing import CliRunner
+
+from guardrails import Budget, Policy, Retryable, Summary, Tool, Truncate, Validation
+from guardrails.cli import app
+
+
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+
+@pytest.fixture
+def records(tmp_path: Path, clock: Any) -> Path:
+    """
+    A search that is repeated for nothing, a tool that times out once and then works, one that is called wrongly first.
+    """
+    path = tmp_path / "calls.jsonl"
+    tools = [Tool(name="search"), Tool(name="rates"), Tool(name="book", parameters=SCHEMA)]
+    policy = Policy([Budget(max_calls=1000), Validation(), Retryable(), Summary(), Truncate()], tools=tools)
+    for number in range(30):
+        failed = False
+
+        def execute(tool: str, arguments: Any) -> Any:
+            nonlocal failed
+            clock.advance(0.5)
+            if tool == "rates" and not failed:
+                failed = True
+                raise TimeoutError("no answer")
+            return {"found": tool}
+
+        with policy.session(f"s{number}", records=path, clock=clock) as session:
+            for _ in range(4):
+                session.call("search", {"q": "x"}, execute)
+            for _ in range(2):
+                session.call("rates", {"of": "USD"}, execute)
+                clock.advance(60)
+            session.call("book", {"n": "three"}, execute)
+            session.call("book", {"n": 3}, execute)
+    return path
+
+
+def report(*arguments: object) -> Any:
+    done = CliRunner().invoke(app, ["report", *map(str, arguments)])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_a13_each_tool_has_its_figures_and_the_worst_goes_first(records: Path) -> None:
+    found = json.loads(report(records, "--json"))
+    tools = {tool["tool"]: tool for tool in found["tools"]}
+    assert found["calls"] == 240
+    assert found["tools"][0]["tool"] == "search"
+    search, rates, book = tools["search"], tools["rates"], tools["book"]
+    assert (search["calls"], search["pointless_second"], search["pointless_later"]) == (120, 30, 60)
+    assert search["duplicate_rate"] == 0.75
+    assert rates["errors"] == {"timeout": 30}
+    assert (rates["retries"], rates["retry_success"]) == (30, 1.0)
+    assert book["validation_errors"] == 30
+    assert book["self_correction_rate"] == 1.0
+
+
+def test_the_table_names_what_to_redesign_first_and_why(records: Path) -> None:
+    shown = report(records, "-q")
+    assert "Redesign first" in shown
+    assert "1. search: " in shown
+
+
+def test_what_is_suggested_is_a_valid_policy_with_its_evidence(records: Path, tmp_path: Path) -> None:
+    path = tmp_path / "overrides.yaml"
+    report(records, "--suggest", "-o", path, "-q")
+    Policy.load(path)
+    assert "# " in path.read_text()
+
+
+def test_the_page_is_one_file_that_asks_nobody(records: Path, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    report(records, "--html", path, "-q")
+    page = path.read_text()
+    assert "search" in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+    assert "<script src" not in page
