@@ -3,7 +3,6 @@ Tell a model that goes round in circles what to do instead, then refuse, then en
 """
 
 from dataclasses import replace
-from functools import lru_cache
 from typing import Annotated, ClassVar, Final
 
 from annotated_types import Ge, Gt, Le, MinLen
@@ -13,56 +12,15 @@ from ..repetition import patterns
 from ..repetition.sketch import sketch_of
 from ..retries.decision import TRANSIENT
 from ..state import Entry, SessionState
-from ..types import Denial, Nudge, Status, ToolCall
+from ..types import Denial, Status, ToolCall
 from .base import Codes, Facts, Guard, Verdict, guard
 from .budget import FINISH
+from .loop_words import WORDS, denial_of, learned_denial, learned_nudge, nudge_of
 
 
 Count = Annotated[int, Ge(1), Le(200)]
 RETRIES: Final = 2
 """Identical failures of a kind that may pass that do not count, where nothing else says how many retries there are."""
-_WORDS: Final[dict[str, tuple[str, str]]] = {
-    "identical": (
-        "This exact $tool call gave the same result $count times.",
-        "Use the previous result; to learn more, change the arguments or call another tool.",
-    ),
-    "cycle": (
-        "The last $length calls were made $count times over, each time with the same results.",
-        "Leave this cycle: say what is missing, then take a step that none of these calls is.",
-    ),
-    "same_error": (
-        "`$tool` failed $count times in a row with the same error, whatever the arguments.",
-        "Arguments are not the cause. Read the error, look the right values up with another tool, or ask the user.",
-    ),
-    "sibling_errors": (
-        "The last $count calls of several tools failed with one and the same error.",
-        "The cause is common to them: repair it, tell the user, or go on without these tools.",
-    ),
-    "unknown_tool": (
-        "There is no tool `$tool`; it was called $count times.",
-        "Choose one of the tools that are listed, or answer without.",
-    ),
-    "volatile_argument": (
-        "`$tool` gave the same result $count times; only an id, a time or a label of the call was new.",
-        "Use the previous result, or change what is asked for.",
-    ),
-    "reworded": (
-        "$count calls of `$tool` worded like this one brought nothing new.",
-        "Rewording does not help. Try another source or a broader question, or answer with what is there.",
-    ),
-    "empty": (
-        "The last $count calls of `$tool` came back empty.",
-        "Check that what is searched for exists: list or browse first, try another source, or say it was not found.",
-    ),
-    "wait": (
-        "Nothing has changed in $count checks by `$tool`.",
-        "Wait longer before the next check (double the pause each time), or do something else meanwhile.",
-    ),
-}
-_LEARNED: Final = (
-    "By what this session did before, this `$tool` call will bring nothing new ($percent % sure).",
-    "Use the result that is there; to learn more, change what is asked for or call another tool.",
-)
 
 
 @guard
@@ -76,7 +34,7 @@ class Loops(Guard):
     """
 
     codes: ClassVar[Codes] = {
-        **{f"loops.{name}": ("tool", "count") for name in _WORDS if name != "cycle"},
+        **{f"loops.{name}": ("tool", "count") for name in WORDS if name != "cycle"},
         "loops.cycle": ("tool", "count", "length"),
         "loops.learned": ("tool", "percent"),
     }
@@ -137,8 +95,8 @@ class Loops(Guard):
         if known[KIND] == WAITS:
             return None
         if known[SAME] == 1 and p >= (model.deny_at if self.model_deny is None else self.model_deny):
-            return _learned_denial(tool, int(100 * p))
-        return _learned_nudge(tool, int(100 * p)) if self.model_nudge is not None and p >= self.model_nudge else None
+            return learned_denial(tool, int(100 * p))
+        return learned_nudge(tool, int(100 * p)) if self.model_nudge is not None and p >= self.model_nudge else None
 
     def _repeated(self, call: ToolCall, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
         last = next((entry for entry in before if entry.sig == call.sig), None)
@@ -224,46 +182,10 @@ class Loops(Guard):
         length: int = 0,
     ) -> Verdict:
         if deny is not None and count >= deny:
-            denial = _denial(pattern, call.tool, count, length, status)
+            denial = denial_of(pattern, call.tool, count, length, status)
             if self.final_after is not None and state.refused >= self.final_after:
                 return replace(denial, status="limit_reached", hint=FINISH, ends_session=True)
             return denial
         if nudge is not None and count >= nudge:
-            return _nudge(pattern, call.tool, count, length)
+            return nudge_of(pattern, call.tool, count, length)
         return None
-
-
-@lru_cache(maxsize=256)
-def _denial(pattern: str, tool: str, count: int, length: int, status: Status) -> Denial:
-    message, hint, values = _said(pattern, tool, count, length)
-    return Denial(code=f"loops.{pattern}", status=status, message=message, hint=hint, values=values)
-
-
-@lru_cache(maxsize=256)
-def _nudge(pattern: str, tool: str, count: int, length: int) -> Nudge:
-    message, hint, values = _said(pattern, tool, count, length)
-    return Nudge(code=f"loops.{pattern}", hint=f"{message} {hint}", values=values)
-
-
-@lru_cache(maxsize=256)
-def _learned_denial(tool: str, percent: int) -> Denial:
-    message, hint = _LEARNED
-    values = {"tool": tool, "percent": percent}
-    said = message.replace("$percent", str(percent)).replace("$tool", tool)
-    return Denial(code="loops.learned", status="duplicate_call_blocked", message=said, hint=hint, values=values)
-
-
-@lru_cache(maxsize=256)
-def _learned_nudge(tool: str, percent: int) -> Nudge:
-    denial = _learned_denial(tool, percent)
-    return Nudge(code=denial.code, hint=f"{denial.message} {denial.hint}", values=dict(denial.values))
-
-
-def _said(pattern: str, tool: str, count: int, length: int) -> tuple[str, str, dict[str, object]]:
-    message, hint = _WORDS[pattern]
-    values: dict[str, object] = {"tool": tool, "count": count}
-    if length:
-        values["length"] = length
-    # The tool's name is the model's, and comes last.
-    filled = message.replace("$count", str(count)).replace("$length", str(length)).replace("$tool", tool)
-    return filled, hint, values
