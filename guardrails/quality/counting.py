@@ -10,12 +10,12 @@ from ..judge.evidence import Worth, evidence_of, outcome_of_call
 from ..judge.judgement import MAX_TOOLS, OTHER_TOOLS
 from ..judge.passing import SUCCESS
 from ..readers.base import RecordedCall
-from ..retries.decision import TRANSIENT
 from ..signature import low64, sign
 from ..tool import Tool
 from ..types import micro_dollars
+from .rules import changed, count_retry, count_rules, refused_by_evidence
 from .signals import signal_of
-from .tally import MAX_ATTEMPT, NEWS, REFUSED, Odds, Tally
+from .tally import NEWS, REFUSED, Tally
 from .trail import Done, Trail
 
 
@@ -26,7 +26,8 @@ MAX_COST_USD: Final = 1e9
 WRONG: Final = frozenset({"validation", "invalid_path", REFUSED})
 """Errors that the model can correct by other arguments."""
 REPEATS: Final = ("duplicates.", "loops.")
-_MAX_NAMES: Final = 1_000
+MAX_NAMES: Final = 1_000
+"""Sources that are named; tools and calls that one session remembers."""
 
 Declared = Callable[[str], Tool]
 """What is declared of a tool, by its name."""
@@ -59,7 +60,7 @@ class Quality:
         trail.number += 1
         self.calls += 1
         tally.calls += 1
-        if call.tool not in trail.tools and len(trail.tools) < _MAX_NAMES:
+        if call.tool not in trail.tools and len(trail.tools) < MAX_NAMES:
             trail.tools.add(call.tool)
             tally.sessions += 1
         if call.cost_usd is not None and 0 < call.cost_usd < MAX_COST_USD:
@@ -75,7 +76,7 @@ class Quality:
         trail = self.trails.pop(key, None)
         if trail is None:
             self.sessions += 1
-            if len(self.sources) < _MAX_NAMES:
+            if len(self.sources) < MAX_NAMES:
                 self.sources.add(call.source)
             if len(self.trails) >= MAX_SESSIONS:
                 del self.trails[next(iter(self.trails))]
@@ -103,6 +104,10 @@ def _count_denied(tally: Tally, trail: Trail, call: RecordedCall, sig: int | Non
     if code.startswith(REPEATS):
         tally.refused_repeats += 1
         tally.wasted += 1
+        if sig in trail.steady:
+            # Nobody knows what it would have brought.
+            trail.steady.discard(sig)
+            tally.polls.n -= 1
     elif code.startswith("validation."):
         tally.errors[REFUSED] += 1
         tally.corrections.n += 1
@@ -139,6 +144,9 @@ def _count_run(
         tally.dead_ends += signal == "dead end"
     if call.duration_ms is not None and 0 <= call.duration_ms < MAX_DURATION_MS:
         tally.durations.add(call.duration_ms)
+        if call.decision is not None:
+            # Of other transcripts nobody knows whether it includes a person's thinking.
+            (tally.worked_ms if worked else tally.failed_ms).add(call.duration_ms)
     if call.tool_cost_usd is not None and 0 < call.tool_cost_usd < MAX_COST_USD:
         tally.cost += micro_dollars(call.tool_cost_usd)
     tally.nudged_repeats += any(code.startswith("loops.") for code in call.nudges)
@@ -146,8 +154,10 @@ def _count_run(
     pointless = worth in ("second", "later") and not polling
     tally.wasted += pointless or (error is not None and error not in NEWS)
     attempt = 0 if error is None else 1 + (latest.attempt if latest is not None else 0)
-    changes = not (tool.read_only or tool.stable or (tool.read_only is None and call.read_only))
-    trail.ran(Done(call.tool, sig, evidence, error, attempt, changes))
+    undeclared = tool.read_only is None and not tool.stable
+    changes = not (tool.read_only or tool.stable or (undeclared and call.read_only))
+    kept = polling or not refused_by_evidence(tally, trail.kept, sig, worth)
+    trail.ran(Done(call.tool, sig, evidence, error, attempt, changes, undeclared), kept=kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,36 +180,36 @@ def _count_repeat(
     tally.pointless_later += worth == "later"
     same = worth in ("second", "later")
     tally.waits += same and now.polling
-    known = worth != "unknown" and latest.evidence is not None
-    undisturbed = not any(done.changes for done in since)
     if latest.error is not None:
-        tally.retries.add(now.worked)
-        if latest.error in TRANSIENT and undisturbed:
-            tally.by_attempt.setdefault(min(latest.attempt, MAX_ATTEMPT), Odds()).add(now.worked)
-    elif known:
-        tally.by_distance.setdefault(len(since) + 1, Odds()).add(same)
+        count_retry(tally, latest, since, worked=now.worked)
+    count_rules(tally, latest, since, worth)
+    if worth == "unknown" or latest.evidence is None:
+        return
+    if latest.error is None:
         _count_harmless(tallies, since, now.tool, unchanged=same)
-    if known and undisturbed and _was_steady(trail, latest, since):
-        tally.polls.add(not same)
-        if not same and now.tool not in trail.polled:
+    _count_polling(tally, trail, now, same=same, disturbed=changed(since))
+
+
+def _count_polling(tally: Tally, trail: Trail, now: Now, *, same: bool, disturbed: bool) -> None:
+    """
+    A run of equal calls begins with the second equal result, and ends with another one or with work in between.
+    """
+    if disturbed:
+        trail.steady.discard(now.sig)
+    elif same and now.sig not in trail.steady:
+        if len(trail.steady) < MAX_NAMES:
+            trail.steady.add(now.sig)
+            tally.polls.n += 1
+    elif not same and now.sig in trail.steady:
+        trail.steady.discard(now.sig)
+        tally.polls.s += 1
+        if now.tool not in trail.polled and len(trail.polled) < MAX_NAMES:
             trail.polled.add(now.tool)
             tally.poll_sessions += 1
 
 
-def _was_steady(trail: Trail, latest: Done, since: list[Done]) -> bool:
-    """
-    Whether the call before *latest* of the same signature had the same evidence, and nothing was changed between them.
-    """
-    for done in reversed(trail.done[: len(trail.done) - len(since) - 1]):
-        if done.sig == latest.sig:
-            return done.evidence == latest.evidence
-        if done.changes:
-            return False
-    return False
-
-
 def _count_harmless(tallies: dict[str, Tally], since: list[Done], tool: str, *, unchanged: bool) -> None:
-    between = {done.tool for done in since}
+    between = {done.tool for done in since if done.changes or done.undeclared}
     if len(between) == 1 and tool not in between:
         other = tallies.get(next(iter(between)))
         if other is not None:

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..policy import Policy
+from .bounds import summed
 from .counting import Quality
 from .reasons import FORMULA, ranked, reasons
 from .run import Found
 from .suggest import Suggestion, suggestion
+from .tally import Odds
 
 
 def suggestions(quality: Quality, policy: Policy) -> list[Suggestion]:
@@ -17,8 +19,16 @@ def suggestions(quality: Quality, policy: Policy) -> list[Suggestion]:
     What the figures support beyond what *policy* says, the busiest tools first.
     """
     busiest = sorted(quality.tallies.values(), key=lambda tally: (-tally.calls, tally.tool))
-    made = (suggestion(tally, policy.chain.plan(tally.tool)) for tally in busiest)
-    return [one for one in made if one is not None]
+    plans = {tally.tool: policy.chain.plan(tally.tool) for tally in busiest}
+    pool = summed(tally.stable for tally in busiest if plans[tally.tool].tool.read_only)
+    made = []
+    for tally in busiest:
+        plan = plans[tally.tool]
+        own = tally.stable if plan.tool.read_only else Odds()
+        one = suggestion(tally, plan, Odds(pool.n - own.n, pool.s - own.s))
+        if one is not None:
+            made.append(one)
+    return made
 
 
 def to_dict(found: Found, suggested: Sequence[Suggestion]) -> dict[str, Any]:

@@ -89,16 +89,24 @@ class Tally:
     """Milliseconds."""
     cost: int = 0
     """Of the tool itself, micro-dollars."""
+    worked_ms: Quantiles = field(default_factory=Quantiles)
+    """Milliseconds of successes, measured around the tool itself: of own records only."""
+    failed_ms: Quantiles = field(default_factory=Quantiles)
+    """The same of failures."""
     polls: Odds = field(default_factory=Odds)
-    """Third equal calls with nothing else done in between, after two equal results; those that brought something."""
+    """Runs of equal calls with one result and nothing changed in between; those that ended in another result."""
     poll_sessions: int = 0
     """Sessions in which one did."""
     harmless: Odds = field(default_factory=Odds)
-    """Equal calls of another tool with only this tool in between; those whose result did not change."""
+    """Equal calls of another tool, where only this tool may have changed something in between; those with one result."""
     said_read_only: int = 0
     """Calls that were recorded as read-only."""
-    by_distance: dict[int, Odds] = field(default_factory=dict)
-    """Repeats of a success by the calls since; those that were pointless."""
+    always: dict[int, Odds] = field(default_factory=dict)
+    """Repeats that the rule `always` refuses, by how many calls back the latest is; those that were pointless."""
+    evidence: dict[int, Odds] = field(default_factory=dict)
+    """Repeats that the rule `evidence` refuses, by how many calls back the second latest is; those that were pointless."""
+    stable: Odds = field(default_factory=Odds)
+    """Repeats that a declaration as stable refuses; those that were pointless."""
     by_attempt: dict[int, Odds] = field(default_factory=dict)
     """Retries of a transient failure with nothing changed in between, by their number; those that worked."""
 

@@ -25,6 +25,8 @@ class Done(NamedTuple):
     """Failures of this very call in a row, this one included; 0: it worked, or nobody knows."""
     changes: bool
     """It is not known to change nothing."""
+    undeclared: bool = False
+    """The policy does not say whether it changes anything."""
 
 
 class Wrong(NamedTuple):
@@ -46,11 +48,16 @@ class Trail:
     """Calls so far, denied ones included."""
     past: Past = field(default_factory=Past)
     done: list[Done] = field(default_factory=list)
+    kept: list[Done] = field(default_factory=list)
+    """Those that the rule `evidence` would have let run."""
     wrong: dict[str, Wrong] = field(default_factory=dict)
     """The validation error of each tool that is not corrected yet."""
     tools: set[str] = field(default_factory=set)
     """That the session was counted for."""
     polled: set[str] = field(default_factory=set)
+    """Those that brought something after equal results."""
+    steady: set[int | None] = field(default_factory=set)
+    """Calls whose latest results were equal, with nothing changed in between."""
 
     def latest(self, sig: int | None) -> int | None:
         """
@@ -62,13 +69,17 @@ class Trail:
                     return place
         return None
 
-    def ran(self, done: Done) -> None:
+    def ran(self, done: Done, *, kept: bool) -> None:
         """
-        Note a call that ran.
+        Note a call that ran; *kept*: also under the rule `evidence`.
         """
         self.done.append(done)
         if len(self.done) > WINDOW:
             del self.done[0]
+        if kept:
+            self.kept.append(done)
+            if len(self.kept) > WINDOW:
+                del self.kept[0]
 
     def went_wrong(self, tool: str, sig: int | None) -> None:
         """

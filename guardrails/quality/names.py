@@ -1,0 +1,47 @@
+"""
+What the name of a tool says of it: that it reads, or that it asks a person.
+"""
+
+from typing import Final
+
+
+READS: Final = frozenset(
+    {
+        *("get", "list", "find", "search", "read", "look", "lookup", "view", "show", "fetch", "query", "describe"),
+        *("grep", "glob", "ls", "cat", "count", "check"),
+    }
+)
+"""First words of a name that say that nothing is changed."""
+ASKS: Final = frozenset(
+    {
+        *("ask", "asks", "question", "questions", "confirm", "confirmation", "approve", "approval", "permission"),
+        *("human", "user_input", "elicit", "elicitation", "feedback", "review", "prompt"),
+    }
+)
+"""Words of a name that say that a person answers, whose time is no figure of the tool."""
+
+
+def named_to_read(tool: str) -> bool:
+    """
+    Whether the first word is one of `READS`; what stands before the name of a tool on its server does not count.
+    """
+    return words(tool)[:1] != [] and words(tool)[0] in READS
+
+
+def waits_for_a_person(tool: str) -> bool:
+    """
+    Whether any word is one of `ASKS`.
+    """
+    return not ASKS.isdisjoint(words(tool))
+
+
+def words(tool: str) -> list[str]:
+    """
+    The words of a name in lower case: `fs__readFile` is `read`, `file`.
+    """
+    name = tool.rsplit("/", 1)[-1].rsplit("__", 1)[-1]
+    spaced = "".join(
+        f" {c}" if c.isupper() and not name[at - 1 : at].isupper() else " " if c in "_-. " else c
+        for at, c in enumerate(name)
+    )
+    return spaced.lower().split()
