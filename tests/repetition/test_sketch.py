@@ -2,6 +2,8 @@
 Calls that are worded alike.
 """
 
+import re
+
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guardrails.repetition import sketch as sketching
 from guardrails.repetition.sketch import NO_SKETCH, alike, sketch_of
 from guardrails.tool_call import tool_call
 from guardrails.types import ToolCall
@@ -56,6 +59,50 @@ def test_a_sketch_has_64_bits_and_is_the_same_with_and_without_the_canonical_for
     assert -(2**63) <= number < 2**63
     if len(call.canonical or b"") <= 512:
         assert sketch_of(ToolCall("tool", call.arguments, "1", None, call.sig)) == number
+
+
+KEYS = st.sampled_from(["q", "file_path", "a-b", "é", 'a"', "x y", "Limit"])
+TEXTS = st.sampled_from(
+    [
+        *(
+            "",
+            "Read",
+            "the_NEWS",
+            'say "q": now',
+            "a\\b",
+            'q":',
+            "2026-11-22T10:00:00Z",
+            "12:30:00.5",
+            "/tmp/a.b-c",  # noqa: S108
+            "x1800000000",
+        ),
+        *(
+            "1800000000",
+            "1800000000123",
+            "18000000001",
+            "0x123456ab",
+            "00x123456",
+            "12345678-9abc-def0-1234-56789abcdef0",
+        ),
+        *("a\tb", "a: b", "page 3", "a,b", "{}"),
+    ]
+)
+VOLATILE = re.compile(
+    rb"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:[Zz]|[+-]\d\d:?\d\d)?"
+    rb"|\d\d:\d\d:\d\d(?:\.\d+)?"
+    rb"|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+    rb"|(?<![0-9a-zA-Z])(?:\d{10}|\d{13}|\d{16}|\d{19}|0x[0-9a-fA-F]{6,16})(?![0-9a-zA-Z])"
+    rb"|/tmp/[\w.-]+"
+)
+"""All that is volatile in one pattern, which takes three times as long."""
+
+
+@given(st.dictionaries(KEYS, TEXTS | st.lists(TEXTS, max_size=2) | st.integers(), max_size=4))
+def test_words_are_what_one_pattern_finds_but_keys_and_what_is_volatile(arguments: dict[str, Any]) -> None:
+    call = tool_call("tool", arguments, "1", None)
+    text = VOLATILE.sub(b" ", call.canonical or b"").lower()
+    if text.isascii() and len(text) <= sketching.HEAD:
+        assert sketching._words(call) == re.findall(rb'\w++(?!":)', text)
 
 
 def test_what_nobody_looked_at_is_like_nothing() -> None:
