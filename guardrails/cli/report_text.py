@@ -44,8 +44,8 @@ def report_text(found: "Found") -> str:
         lines += ["", heading("Redesign first"), f"{FORMULA}"]
         for place, tally in enumerate(first, 1):
             share = f"{tally.wasted:,} of {tally.calls:,} calls wasted ({100 * tally.wasted / tally.calls:.0f} %)"
-            said = f"{place}. {tally.tool}: {share}. {'; '.join(reasons(tally))}"
-            lines.append(paragraph(said, hanging="   "))
+            lines.append(paragraph(f"{place}. {tally.tool}: {share}", hanging="   "))
+            lines += [paragraph(f"   - {reason}", hanging="     ") for reason in reasons(tally)]
     cost = sum(tally.cost for tally in tools)
     if cost or quality.model_cost:
         lines += ["", f"Cost: ${cost / 1e6:,.4f} of tools, ${quality.model_cost / 1e6:,.4f} of model responses."]
@@ -67,8 +67,8 @@ def _row(tally: "Tally") -> list[str]:
         _share(tally.retries.s, tally.retries.n),
         _share(tally.corrections.s, tally.corrections.n),
         _share(tally.repeats + tally.refused_repeats, tally.calls),
-        _share(tally.pointless - tally.waits + tally.refused_repeats, tally.calls),
-        _share(tally.unsignalled + tally.dead_ends, tally.results),
+        _share(tally.idle, tally.calls),
+        _share(tally.unsaid, tally.results),
         duration(tally.durations.at(0.5)).replace("\N{EN DASH}", "-"),
         duration(tally.durations.at(0.99)).replace("\N{EN DASH}", "-"),
     ]

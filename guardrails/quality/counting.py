@@ -180,6 +180,7 @@ def _count_repeat(
     tally.pointless_later += worth == "later"
     same = worth in ("second", "later")
     tally.waits += same and now.polling
+    tally.idle_failures += same and not now.polling and not now.worked
     if latest.error is not None:
         count_retry(tally, latest, since, worked=now.worked)
     count_rules(tally, latest, since, worth)

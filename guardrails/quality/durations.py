@@ -7,11 +7,18 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from ..judge.page.markup import Markup, join, named, tag
+from ..judge.page.markup import Markup, named, tag
 from ..judge.page.numbers import NONE
 from .tally import Tally
 
 
+CSS: Final = """
+.grid{fill:var(--line)}
+.ticks{position:relative;height:1.2rem;font-size:.78rem;color:var(--dim)}
+.tick{position:absolute;transform:translateX(-50%);white-space:nowrap}
+.tick:first-child{transform:none}.tick.last{transform:translateX(-100%)}
+@media (max-width:44rem){.tick:nth-child(even){display:none}}
+"""
 _LEAST_MS: Final = 1.0
 _MINUTE_S: Final = 60
 
@@ -25,16 +32,32 @@ def durations(tools: Sequence[Tally]) -> Markup:
     if not timed:
         return tag("p", "The records hold no durations.")
     decades = max(1, math.ceil(math.log10(max(_LEAST_MS * 10, *(p99 for _, _, p99 in timed)))))
-    scale = " | ".join(duration(10**n) for n in range(decades + 1))
-    note = tag("p", f"Each tenth power of a millisecond is as wide: {scale}", class_="note")
-    return join([note, tag("ul", *(_bar(*each, decades) for each in timed), class_="bars", aria_label="durations")])
+    bars = (_bar(*each, decades) for each in timed)
+    return tag("ul", _axis(decades), *bars, class_="bars", aria_label="durations")
+
+
+def _axis(decades: int) -> Markup:
+    """
+    The names of the powers of ten, each where its line is.
+    """
+    names = (
+        tag(
+            "span",
+            duration(10**n),
+            style=f"left:{100 * n / decades:.2f}%",
+            class_="tick" if n < decades else "tick last",
+        )
+        for n in range(decades + 1)
+    )
+    line = tag("div", tag("div", *names, class_="ticks"), tag("div", "", class_="said"), class_="line")
+    return tag("li", tag("div", "", class_="name"), line, class_="scale", aria_hidden="true")
 
 
 def _bar(tally: Tally, p50: float, p99: float, decades: int) -> Markup:
     left, right = _place(p50, decades), _place(p99, decades)
     box = tag("rect", class_="right", x=f"{left:.2f}", y=15, width=f"{max(right - left, 0.8):.2f}", height=70)
     lines = [
-        tag("rect", class_="limit", x=f"{100 * n / decades - 0.1:.2f}", y=0, width=0.2, height=100)
+        tag("rect", class_="grid", x=f"{100 * n / decades - 0.1:.2f}", y=0, width=0.2, height=100)
         for n in range(1, decades)
     ]
     said = f"p50 {duration(p50)}, p99 {duration(p99)} of {tally.durations.n:,} calls"

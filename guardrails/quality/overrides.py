@@ -39,7 +39,7 @@ def overrides(
     for one in suggestions:
         lines.append(f"  - match: {_text(glob.escape(one.tool))}")
         for key, value in one.settings.items():
-            lines += [f"    # {visible(one.evidence[key])}", f"    {key}: {_value(value)}"]
+            lines += [f"    # {visible(one.evidence[key])}", f"    {key}: {written(value)}"]
     if rules:
         lines.append("  # The rules of the policy that this extends, which the list above would replace.")
         dumped = yaml.safe_dump([dict(rule) for rule in rules], sort_keys=False, allow_unicode=True)
@@ -47,9 +47,12 @@ def overrides(
     return "\n".join(lines) + "\n"
 
 
-def _value(value: Any) -> str:
+def written(value: Any) -> str:
+    """
+    A setting in YAML.
+    """
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{key}: {_value(inner)}" for key, inner in value.items()) + "}"
+        return "{" + ", ".join(f"{key}: {written(inner)}" for key, inner in value.items()) + "}"
     return json.dumps(value) if not isinstance(value, str) else value
 
 

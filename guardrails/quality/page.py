@@ -11,22 +11,24 @@ from typing import Final
 from ..judge.html import MAX_NOTICES, POLICY
 from ..judge.page.bars import Bar, Part, bar_rows
 from ..judge.page.markup import Markup, join, named, said, tag
-from ..judge.page.numbers import NONE, count, plural, share, usd
+from ..judge.page.numbers import plural, share, usd
 from ..judge.page.palette import Palette, css, legend, palette
 from ..judge.page.script import SCRIPT
 from ..judge.page.style import STYLE
-from ..judge.page.tables import Heading, row, table
-from .durations import duration, durations
-from .reasons import FORMULA, ranked, reasons
+from .durations import CSS as TIMES
+from .durations import durations
+from .first import CSS as FIRST
+from .first import redesign_first
+from .listed import CSS as LISTED
+from .listed import all_tools, errors_told, suggested
+from .reasons import FORMULA, ranked
 from .run import Found
 from .suggest import Suggestion
-from .tally import REFUSED, Tally, ratio
+from .tally import Tally
 
 
 MOST: Final = 25
 """Tools drawn in a figure."""
-MOST_ROWS: Final = 500
-"""Tools in the table."""
 _WORDS: Final = (
     (
         "wasted",
@@ -36,23 +38,30 @@ _WORDS: Final = (
             " Each call counts once."
         ),
     ),
-    ("score", f"{FORMULA}: what a redesign would save."),
+    ("score", f"{FORMULA}: what a redesign would save at most."),
     ("repeat", "The same tool and arguments as one of the last 20 calls of the session, run or refused."),
     ("pointless", "A repeat with the same result as the latest, or the same error but for digits."),
     ("loop rate", "Share of calls that repeated pointlessly or were refused for repeating."),
-    ("retry", "The same call again after one of the last 20 calls that had failed; its success is that it worked."),
+    ("retried", "Failures after which the same call was made again within 20 calls; retry ok: that worked."),
     (
-        "self-correction",
-        "After a validation error, the next call of the tool within 5 calls had other arguments and worked.",
+        "fixed",
+        "Validation errors after which the next call of the tool, within 5 calls, had other arguments and worked.",
     ),
     (
         "no signal",
         "Successes that did not say whether they were complete, or said they were not without a way to go on.",
     ),
+    ("untyped", "Failures that no type says what to do about: `other`."),
+    ("unchecked", "Calls with wrong arguments that ran, since nobody had checked them before."),
+    ("p50, p99", "Half and 99 of 100 calls took no longer; off by at most 1 % (DDSketch)."),
 )
-_COLUMNS: Final = (
-    *("calls", "score", "wasted", "failed", "retries", "retry success", "self-corrected", "repeats", "loop rate"),
-    *("no signal", "p50", "p99", "cost"),
+_TIMES: Final = (
+    "From the median to the 99th percentile, within 1 %. In transcripts of other programs they may hold the wait for a"
+    " person's permission."
+)
+_SUGGESTED: Final = (
+    "`guardrails report --suggest -o overrides.yaml` writes them as a policy. Judge it first: `guardrails replay POLICY"
+    " RECORDS --compare overrides.yaml`."
 )
 
 
@@ -73,7 +82,7 @@ def page(found: Found, suggestions: Sequence[Suggestion] = ()) -> str:
         tag("meta", name="referrer", content="no-referrer"),
         tag("title", "Quality of tools"),
         tag("link", rel="icon", href="data:,"),
-        tag("style", Markup(STYLE + css())),
+        tag("style", Markup(STYLE + css() + FIRST + TIMES + LISTED)),
     )
     parts = _parts(found, tools, errors, colours, suggestions)
     links = tag("ul", *(tag("li", tag("a", name, href=f"#{anchor}")) for anchor, name, _, _ in parts))
@@ -106,14 +115,15 @@ def _tiles(found: Found, tools: Sequence[Tally]) -> Markup:
     calls = found.quality.calls
     wasted = sum(tally.wasted for tally in tools)
     failed = sum(tally.failed for tally in tools)
-    idle = sum(tally.pointless - tally.waits + tally.refused_repeats for tally in tools)
-    cost = sum(tally.cost for tally in tools)
+    idle = sum(tally.idle for tally in tools)
+    unsaid, results = sum(tally.unsaid for tally in tools), sum(tally.results for tally in tools)
+    cost, model = sum(tally.cost for tally in tools), found.quality.model_cost
     tiles = [
         ("Wasted", share(wasted, calls), plural(wasted, "call")),
         ("Failed", share(failed, calls), plural(failed, "call")),
         ("Repeated for nothing", share(idle, calls), plural(idle, "call")),
-        ("Cost of tools", usd(cost), "as the records have it"),
-        ("Cost of the model", usd(found.quality.model_cost), "of all responses"),
+        ("No completion signal", share(unsaid, results), f"{unsaid:,} of {plural(results, 'success', 'successes')}"),
+        ("Cost", usd(cost + model), f"{usd(model)} of model responses, {usd(cost)} of tools"),
     ]
     return tag(
         "ul",
@@ -129,22 +139,21 @@ def _parts(
     (anchor, heading, note, body) of each section.
     """
     words = tag("dl", *(join([tag("dt", word), tag("dd", meaning)]) for word, meaning in _WORDS))
-    first = [tally for tally in tools if tally.wasted][:MOST]
+    first = [tally for tally in tools if tally.wasted]
     failing = sorted((tally for tally in tools if tally.failed), key=lambda tally: (-tally.failed, tally.tool))[:MOST]
     busy = sorted(tools, key=lambda tally: (-tally.calls, tally.tool))[:MOST]
-    note = "Calls wasted: red failed or was refused for its arguments, grey repeated for nothing."
     mix = join([legend(colours, [errors]), bar_rows([_errors(tally, colours) for tally in failing], "errors by tool")])
     return [
         (
             "first",
             "Redesign first",
-            f"{note} {FORMULA}.",
-            bar_rows([_first(each) for each in first], "wasted calls") if first else "No call was wasted.",
+            f"The tools by calls wasted; {FORMULA}.",
+            redesign_first(first) if first else "No call was wasted.",
         ),
         ("errors", "Errors", "Failures and refused arguments by type.", mix if failing else "No call failed."),
-        ("durations", "Durations", "From the median to the 99th percentile, within 1 %.", durations(busy)),
-        ("tools", "All tools", "", _table(tools)),
-        ("suggestions", "What a policy should know", "", _suggestions(suggestions)),
+        ("durations", "Durations", _TIMES, durations(busy)),
+        ("tools", "All tools", "", all_tools(tools)),
+        ("suggestions", "What a policy should know", _SUGGESTED, suggested(suggestions)),
         ("limits", "What was met on the way", "", _notices(found)),
         ("words", "Words", "", words),
     ]
@@ -160,66 +169,9 @@ def _section(anchor: str, name: str, note: str, body: str) -> Markup:
     )
 
 
-def _first(tally: Tally) -> tuple[Markup, list[Bar]]:
-    idle = min(tally.wasted, tally.pointless - tally.waits + tally.refused_repeats)
-    parts = [
-        Part("wrongbar", tally.wasted - idle, plural(tally.wasted - idle, "failed call")),
-        Part("limit", idle, plural(idle, "repeat")),
-    ]
-    text = f"{tally.wasted:,} of {tally.calls:,} ({share(tally.wasted, tally.calls)}). {'; '.join(reasons(tally))}"
-    return named(tally.tool), [Bar("", parts, text)]
-
-
 def _errors(tally: Tally, colours: Palette) -> tuple[Markup, list[Bar]]:
     parts = [Part(colours.css(kind), n, f"{kind}: {n:,}") for _, kind, n in colours.by_slot(tally.errors)]
-    told = ", ".join(f"{n:,} {kind}" for kind, n in tally.errors.most_common(4))
-    return named(tally.tool), [Bar("", parts, f"{share(tally.failed, tally.calls)} of calls: {told}")]
-
-
-def _table(tools: Sequence[Tally]) -> Markup:
-    lines = [_row(tally) for tally in tools[:MOST_ROWS]]
-    more = len(tools) - MOST_ROWS
-    caption = f"{plural(len(tools), 'tool')}" + (f", {more:,} with the smallest scores left out" if more > 0 else "")
-    headings = [Heading("tool", number=False), *(Heading(name) for name in _COLUMNS)]
-    return table(caption, headings, lines, filtered=True)
-
-
-def _row(tally: Tally) -> Markup:
-    p50, p99 = tally.durations.at(0.5), tally.durations.at(0.99)
-    return row(
-        named(tally.tool),
-        count(tally.calls),
-        count(tally.score),
-        share(tally.wasted, tally.calls),
-        share(tally.failed, tally.calls),
-        percent(ratio(tally.retries.n, tally.failed - tally.errors[REFUSED])),
-        percent(tally.retries.share),
-        percent(tally.corrections.share),
-        share(tally.repeats + tally.refused_repeats, tally.calls),
-        share(tally.pointless - tally.waits + tally.refused_repeats, tally.calls),
-        share(tally.unsignalled + tally.dead_ends, tally.results),
-        duration(p50),
-        duration(p99),
-        usd(tally.cost) if tally.cost else NONE,
-    )
-
-
-def percent(part: float | None) -> str:
-    """
-    A share of 1 in per cent.
-    """
-    return NONE if part is None else f"{100 * part:.0f} %"
-
-
-def _suggestions(suggestions: Sequence[Suggestion]) -> Markup:
-    if not suggestions:
-        return tag("p", "Nothing: there are too few calls, or the policy says it already.")
-    items = [
-        tag("li", named(one.tool), ": ", tag("b", f"{key}: {value}"), " ", tag("small", one.evidence[key]))
-        for one in suggestions[:MOST_ROWS]
-        for key, value in one.settings.items()
-    ]
-    return tag("ul", *items, class_="plain")
+    return named(tally.tool), [Bar("", parts, f"{share(tally.failed, tally.calls)} of calls: {errors_told(tally, 4)}")]
 
 
 def _notices(found: Found) -> Markup:

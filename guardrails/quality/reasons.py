@@ -3,7 +3,7 @@ Which tool to redesign first, and why.
 """
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from .tally import NEWS, REFUSED, Tally
 
@@ -16,8 +16,11 @@ fails (but for non-zero exits, code errors and cancellations, which are news of 
 ENOUGH: Final = 0.1
 """Share of a tool's wasted calls from which on a cause is told."""
 SHOWN: Final = 4
+CORRECTED: Final = 0.5
+"""Share of validation errors that the next call should correct at least."""
+_FEW: Final = 5
 _CURES: Final = {
-    "validation": "say in the schema and description what is accepted, with an example",
+    "validation": "declare the parameters, so that a wrong call never runs, and describe them with an example",
     REFUSED: "say in the schema and description what is accepted, with an example",
     "invalid_path": "say which paths are accepted and name the nearest one in the error",
     "not_found": "offer a way to search or list first, and name near matches in the error",
@@ -43,25 +46,53 @@ def ranked(tallies: Iterable[Tally]) -> list[Tally]:
     return sorted(tallies, key=lambda each: (-each.score, each.calls, each.tool))
 
 
-def reasons(tally: Tally) -> list[str]:
+class Reason(NamedTuple):
+    """
+    What wasted calls of a tool, and what would help.
+    """
+
+    what: str
+    cure: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.cure}"
+
+
+def reasons(tally: Tally) -> list[Reason]:
     """
     What the wasted calls of a tool were, the most frequent first, and what would help.
     """
-    found: list[tuple[int, str]] = []
-    idle = tally.pointless - tally.waits + tally.refused_repeats
+    found = [(n, _failures(kind, n)) for kind, n in tally.errors.items() if kind not in NEWS]
+    if tally.idle_failures:
+        again = Reason(
+            f"{tally.idle_failures:,} repeated an error",
+            "say in it that the same call fails again, and what to do instead",
+        )
+        found.append((tally.idle_failures, again))
+    idle = tally.idle - tally.idle_failures
     if idle:
-        refused = f", {tally.refused_repeats:,} of them refused" if tally.refused_repeats else ""
-        cure = "say in the result that it is complete and the same call brings the same"
-        if tally.dead_ends:
-            cure = "say in incomplete results how to go on"
-        found.append((idle, f"{idle:,} repeated for nothing{refused}: {cure}"))
-    for kind, n in tally.errors.items():
-        if kind not in NEWS:
-            found.append((n, f"{n:,} failed with {kind}: {_CURES.get(kind, _CURES['other'])}"))
-    told = [said for n, said in sorted(found, reverse=True) if n >= ENOUGH * tally.wasted][:SHOWN]
-    if told and tally.corrections.n >= 5 and (tally.corrections.share or 0) < 0.5:
-        share = tally.corrections
-        told.append(f"only {share.s:,} of {share.n:,} validation errors were corrected by the next call")
-    if told and tally.results and tally.unsignalled == tally.results:
-        told.append("no result says whether it is complete")
+        refused = f" ({tally.refused_repeats:,} of them were refused)" if tally.refused_repeats else ""
+        found.append((idle, Reason(f"{idle:,} repeated a result{refused}", _signal(tally))))
+    found.sort(key=lambda one: (-one[0], one[1]))
+    told = [reason for n, reason in found if n >= ENOUGH * tally.wasted][:SHOWN]
+    fixed = tally.corrections
+    if told and fixed.n >= _FEW and (fixed.share or 0.0) < CORRECTED:
+        what = f"{fixed.s:,} of {fixed.n:,} validation errors were corrected by the next call"
+        told.append(Reason(what, "name in the error the field, what is wrong with it and what is accepted"))
     return told
+
+
+def _failures(kind: str, n: int) -> Reason:
+    return Reason(f"{n:,} failed with {kind}", _CURES.get(kind, _CURES["other"]))
+
+
+def _signal(tally: Tally) -> str:
+    """
+    What would keep a model from asking for a result again.
+    """
+    if tally.dead_ends >= ENOUGH * tally.results > 0:
+        return f"say in incomplete results how to go on; {tally.dead_ends:,} of {tally.results:,} do not"
+    if tally.results and tally.unsignalled < ENOUGH * tally.results:
+        return "its results say already that they are complete: let the policy refuse the repeat (`duplicates`)"
+    missing = f"; {tally.unsignalled:,} of {tally.results:,} results do not" if tally.results else ""
+    return f"say in the result that it is complete and the same call brings the same{missing}"

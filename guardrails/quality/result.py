@@ -47,6 +47,9 @@ def to_dict(found: Found, suggested: Sequence[Suggestion]) -> dict[str, Any]:
         "seconds": round(found.seconds, 3),
         "notices": found.notices,
         "formula": FORMULA,
-        "tools": [{**tally.to_dict(), "reasons": reasons(tally)} for tally in ranked(quality.tallies.values())],
+        "tools": [
+            {**tally.to_dict(), "reasons": [str(one) for one in reasons(tally)]}
+            for tally in ranked(quality.tallies.values())
+        ],
         "suggestions": [one.to_dict() for one in suggested],
     }

@@ -73,6 +73,8 @@ class Tally:
     pointless_later: int = 0
     waits: int = 0
     """Pointless repeats of a tool that is declared as polling: not wasted."""
+    idle_failures: int = 0
+    """Pointless repeats of a failure, polling tools left out."""
     refused_repeats: int = 0
     """Denied by `duplicates` or `loops`."""
     nudged_repeats: int = 0
@@ -118,6 +120,27 @@ class Tally:
         return self.pointless_second + self.pointless_later
 
     @property
+    def idle(self) -> int:
+        """
+        Repeats that brought nothing or were refused as such, but for those of a tool that polls.
+        """
+        return self.pointless - self.waits + self.refused_repeats
+
+    @property
+    def unsaid(self) -> int:
+        """
+        Successes that did not say whether they were complete, or that they were not and no way to go on.
+        """
+        return self.unsignalled + self.dead_ends
+
+    @property
+    def unchecked(self) -> int:
+        """
+        Calls with wrong arguments that ran: nobody had checked them before.
+        """
+        return self.errors["validation"] + self.errors["invalid_path"]
+
+    @property
     def failed(self) -> int:
         """
         Failures of calls that ran, and calls that were refused for their arguments.
@@ -157,7 +180,10 @@ class Tally:
             "polling_waits": self.waits,
             "refused_repeats": self.refused_repeats,
             "nudged_repeats": self.nudged_repeats,
-            "loop_rate": ratio(self.pointless - self.waits + self.refused_repeats, self.calls),
+            "loop_rate": ratio(self.idle, self.calls),
+            "repeated_errors": self.idle_failures,
+            "untyped_errors": self.errors["other"],
+            "wrong_arguments_that_ran": self.unchecked,
             "results": self.results,
             "without_completion_signal": self.unsignalled,
             "incomplete_without_next_step": self.dead_ends,
