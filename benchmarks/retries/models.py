@@ -13,7 +13,7 @@ import numpy as np
 
 from guardrails.learning.cells import UNDATED, Cell
 from guardrails.learning.design import columns_of
-from guardrails.learning.fit import RICH, SEED_TERMS, TERMS, fit
+from guardrails.learning.fit import RICH, SEED_TERMS, SPREADS, TERMS, fit
 from guardrails.retries.context import action_of
 from guardrails.retries.model import action_levels, levels_of
 from guardrails.retries.scoring import Scorer, probability
@@ -124,7 +124,7 @@ def regression(terms: Sequence[tuple[str, ...]], *, leave_out: str | None = None
                 count[0] += 1
                 count[1] += row.worked
         cells = [Cell(UNDATED, UNDATED, *key, "agent", n, s, 0, 0, 0, 0, 0) for key, (n, s) in counts.items()]
-        fitted = fit(columns_of(spec, cells), terms)
+        fitted = fit(columns_of(spec, cells), terms, SPREADS)
         scorer = Scorer(fitted.intercept, fitted.terms, frozenset(factor.name for factor in spec.action))
         cache: dict[tuple[str, str, int, int], float] = {}
 

@@ -15,7 +15,7 @@ from ..retries.shrinkage import NONE, Count
 from ..retries.spec import FeatureSpec
 from .cells import NO_ACTION, Cell
 from .design import Columns, columns_of, logits
-from .fit import INVERSE_PENALTY, TERMS, Fitted, fit, known_tools
+from .fit import INVERSE_PENALTY, SPREADS, TERMS, Fitted, fit, known_tools
 
 
 GOLDEN: Final = 12
@@ -47,14 +47,19 @@ def candidate(
     kept = [cell for cell in cells if cell.tool in tools]
     beliefs = prior_cells(spec) if kept else prior_cells(spec, ALONE)
     columns = columns_of(spec, cells, tools=tools, beliefs=beliefs)
-    fitted = fit(columns, terms)
+    fitted = fit(columns, terms, SPREADS)
     tallies = tallies_of(spec, kept)
     evidence = {key: _plain(tally) for key, tally in tallies.items() if tally.plain.n or tally.repaired.n}
     told = {
         **(training or {}),
         "labelled": round(sum(evidence.values()), DECIMALS),
         "coefficients": fitted.coefficients,
-        "solver": {"name": fitted.solver, "iterations": fitted.iterations, "C": INVERSE_PENALTY},
+        "solver": {
+            "name": fitted.solver,
+            "iterations": fitted.iterations,
+            "C": INVERSE_PENALTY,
+            "spreads": list(SPREADS),
+        },
         "versions": versions(),
     }
     body = body_of(

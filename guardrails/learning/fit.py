@@ -27,6 +27,9 @@ FEW: Final = 1_000
 """Up to so many coefficients the Hessian is small enough to be factorised (newton-cholesky)."""
 INVERSE_PENALTY: Final = 1.0
 """`C`; between 0.1 and 10 the held-out log loss changes by less than a thousandth."""
+SPREADS: Final = (1.0, 0.7, 0.5, 0.35)
+"""Standard deviation that weights are believed to have, in log odds, for terms of one, two, ... factors: each further factor
+halves the variance, so that fine terms say little until there is much evidence, and cost nothing before."""
 MAX_TOOLS: Final = 2_000
 """Tools with weights of their own, those with the most retries; all others are scored like tools never seen."""
 TERMS: Final[tuple[tuple[str, ...], ...]] = (
@@ -58,13 +61,12 @@ RICH: Final[tuple[tuple[str, ...], ...]] = (
     ("tool", "error", "err_run"),
     ("tool", "error", "fail_share"),
     ("tool", "error", "waited"),
-    ("tool", "error", "err_run", "reach"),
+    ("tool", "error", "waited", "reach"),
     ("error", "attempt", "err_run"),
     ("error", "err_run", "delay"),
-    ("error", "attempt", "fail_share"),
     ("tool", "error", "source"),
 )
-"""What pays from about 50,000 labelled errors on."""
+"""What pays from a few thousand labelled errors on."""
 
 
 class Fitted(NamedTuple):
@@ -85,13 +87,17 @@ class Fitted(NamedTuple):
         return sum(len(term.weights) for term in self.terms)
 
 
-def fit(columns: Columns, terms: Sequence[tuple[str, ...]]) -> Fitted:
+def fit(columns: Columns, terms: Sequence[tuple[str, ...]], spreads: Sequence[float] = (1.0,)) -> Fitted:
     """
-    Fit *terms* on the cells of *columns*; L2 penalty, C = 1, the intercept unpenalised. Terms of factors that the
-    specification does not have are left out.
+    Fit *terms* on the cells of *columns*; L2 penalty, C = 1, the intercept unpenalised. A term of k factors is penalised by
+    1 / *spreads*[k - 1]^2, the last holding for all finer ones. Terms of factors that the specification does not have are
+    left out.
 
     Raises TrainingError where there is nothing to tell apart: no labelled retry, or one outcome only.
     """
+    import numpy as np
+
+    from scipy.sparse import diags_array
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits
 
@@ -99,7 +105,9 @@ def fit(columns: Columns, terms: Sequence[tuple[str, ...]]) -> Fitted:
     on = [term for term in terms if all(name in columns.levels for name in term)]
     merged = collapsed(columns, {name for term in on for name in term})
     places, matrix = design(merged, on)
-    rows, outcomes, weights = _rows(matrix, merged.n, merged.s)
+    scale = np.array([spreads[min(len(on[term]), len(spreads)) - 1] for term, _ in places])
+    # A column of smaller numbers needs a larger coefficient for the same weight, and so is penalised more.
+    rows, outcomes, weights = _rows(matrix @ diags_array(scale), merged.n, merged.s)
     solver, tolerance = ("newton-cholesky", 1e-8) if len(places) <= FEW else ("newton-cg", 1e-6)
     regression = LogisticRegression(C=INVERSE_PENALTY, solver=solver, tol=tolerance, max_iter=200)
     # Threads add in no fixed order.
@@ -107,7 +115,7 @@ def fit(columns: Columns, terms: Sequence[tuple[str, ...]]) -> Fitted:
         warnings.simplefilter("error")
         regression.fit(rows, outcomes, sample_weight=weights)
     found: list[dict[str, float]] = [{} for _ in on]
-    for (term, key), value in zip(places, regression.coef_[0].tolist(), strict=True):
+    for (term, key), value in zip(places, (regression.coef_[0] * scale).tolist(), strict=True):
         rounded = round(value, DECIMALS)
         if abs(rounded) >= MAX_WEIGHT:
             raise TrainingError(f"the weight of `{key}` is {rounded:g}, beyond {MAX_WEIGHT:g}: the cells are no good")

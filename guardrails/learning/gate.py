@@ -211,7 +211,8 @@ def _waits(columns: Columns) -> "Numbers":
     delay = columns.spec.by_name.get("delay")
     if delay is None:
         return np.zeros(len(columns))
-    seconds = [0.0] * delay.radix
+    # A wait that is never advised costs what the least of its kind costs.
+    seconds = [0.0, 0.0, *(edge / 1000 for edge in delay.edges)][-delay.radix :]
     for wait in reversed(columns.spec.delays_ms):
         seconds[delay.level(wait)] = wait / 1000
     return np.array(seconds)[columns.levels["delay"]]

@@ -4,6 +4,7 @@ From daily cells to a judged model: what is held out, which terms pay, whether t
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final, NamedTuple
 
 from ..errors import TrainingError
@@ -14,11 +15,11 @@ from .candidate import Candidate, candidate, cold_model, told
 from .cells import FOLDS, HALF_LIFE_DAYS, UNDATED, Cell, decayed
 from .drift import Drift, drifts
 from .fit import RICH, SEED_TERMS, TERMS, check_outcomes
-from .gate import MIN_FOLDS, MIN_RETRIES, Verdict, compare
+from .gate import MIN_FOLDS, MIN_RETRIES, Mean, Verdict, compare
 
 
-RICH_FROM: Final = 50_000
-"""Labelled failures from which on the larger set of terms is tried."""
+RICH_FROM: Final = 2_000
+"""Labelled failures from which on the larger set of terms is usual."""
 HELD_FOLDS: Final = max(MIN_FOLDS, FOLDS // 3)
 """Groups of sessions that are held out where there is one day only."""
 Terms = tuple[tuple[str, ...], ...]
@@ -58,7 +59,7 @@ class Learned:
     logged: float
     skewed: float
     chosen: dict[str, float]
-    """Sets of terms beside the usual one that pay, with the log loss that each saves."""
+    """Sets of terms that are in beside the basic one, with the log loss that each saves on the day before the held-out one."""
     drifts: list[Drift] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -96,6 +97,8 @@ def learn(
         raise TrainingError("there are no failed calls in these records, so there is nothing to learn from yet")
     check_outcomes(labelled, worked)
     notes: list[str] = []
+    # Decayed counts are no whole numbers: added in another order they differ, and so would the file.
+    cells = sorted(cells)
     split = split_of(cells, notes)
     terms, chosen = _terms(spec, split.fitted, half_life_days)
     window = sorted({cell.day for cell in split.fitted if cell.day != UNDATED})
@@ -181,24 +184,35 @@ def shown(day: int) -> str:
 
 def _terms(spec: FeatureSpec, cells: list[Cell], half_life_days: float) -> tuple[Terms, dict[str, float]]:
     """
-    The terms that pay, judged on the newest day of *cells* by a model of those before it.
+    The terms to fit, and the log loss that sets of them save on the newest day of *cells*, by models of those before it.
+
+    Interactions of what is in already are usual, and go where they lose; other factors come in where they save.
     """
-    sets = {"seed": SEED_TERMS}
-    if sum(cell.n for cell in cells) >= RICH_FROM:
-        sets = {"rich": RICH, **sets}
+    rich = sum(cell.n for cell in cells) >= RICH_FROM
+    terms = (*TERMS, *RICH) if rich else TERMS
     split = split_of(cells)
     if not split.whole or sum(cell.n for cell in split.held) < MIN_RETRIES:
-        return TERMS, {}
-    today = max(cell.day for cell in split.fitted)
-    train = decayed(split.fitted, today, half_life_days)
-    terms, chosen = TERMS, {}
-    best = candidate(spec, train, terms).model
-    for name, more in sets.items():
-        richer = candidate(spec, train, (*terms, *more)).model
-        verdict = compare(richer, best, split.held)
-        if verdict.gain.sure:
-            terms, best = (*terms, *more), richer
-            chosen[name] = round(verdict.gain.value, 6)
+        return terms, {}
+    train = decayed(split.fitted, max(cell.day for cell in split.fitted), half_life_days)
+
+    def gain(more: Terms, less: Terms) -> Mean:
+        return compare(model_of(more), model_of(less), split.held).gain
+
+    @cache
+    def model_of(on: Terms) -> RetryModel:
+        return candidate(spec, train, on).model
+
+    chosen = {}
+    if rich:
+        saved = gain(terms, TERMS)
+        if Mean(-saved.value, saved.error).sure:
+            terms = TERMS
+        else:
+            chosen["rich"] = round(saved.value, 6)
+    saved = gain((*terms, *SEED_TERMS), terms)
+    if saved.sure:
+        terms = (*terms, *SEED_TERMS)
+        chosen["seed"] = round(saved.value, 6)
     return terms, chosen
 
 

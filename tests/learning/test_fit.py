@@ -17,7 +17,7 @@ from guardrails.errors import TrainingError
 from guardrails.learning.candidate import candidate
 from guardrails.learning.cells import NO_ACTION, UNDATED, Cell, decayed, merged
 from guardrails.learning.design import columns_of, design, logits
-from guardrails.learning.fit import MAX_TOOLS, RICH, SEED_TERMS, TERMS, fit, known_tools
+from guardrails.learning.fit import MAX_TOOLS, RICH, SEED_TERMS, SPREADS, TERMS, fit, known_tools
 from guardrails.retries.model import action_levels, levels_of
 from guardrails.retries.prior import prior_cells
 from guardrails.retries.scoring import Scorer, probability
@@ -88,6 +88,18 @@ def test_the_optimum_is_found_whichever_solver_the_size_calls_for() -> None:
         places, matrix = design(columns, [term.on for term in fitted.terms])
         weights = np.array([fitted.terms[term].weights.get(key, 0.0) for term, key in places])
         assert np.abs(matrix.T @ residual - weights).max() < 0.05
+
+
+def test_finer_terms_are_believed_to_weigh_less() -> None:
+    columns = columns_of(SPEC, world(retries=1_000))
+    fitted = fit(columns, (*TERMS, *RICH), SPREADS)
+    logit = logits(columns, fitted.intercept, fitted.terms)
+    residual = columns.s - columns.n / (1 + np.exp(-logit))
+    places, matrix = design(columns, [term.on for term in fitted.terms])
+    weights = np.array([fitted.terms[term].weights.get(key, 0.0) for term, key in places])
+    spread = np.array([SPREADS[len(fitted.terms[term].on) - 1] for term, _ in places])
+    # At the optimum each weight is its residual times the variance that it is believed to have.
+    assert np.abs(matrix.T @ residual * spread**2 - weights).max() < 0.05
 
 
 @settings(max_examples=15)

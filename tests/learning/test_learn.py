@@ -14,10 +14,11 @@ from guardrails.feature_file import shipped_spec
 from guardrails.learning.candidate import candidate, cold_model, told
 from guardrails.learning.cells import NO_ACTION, UNDATED, Cell, decayed
 from guardrails.learning.drift import drifts
-from guardrails.learning.fit import SEED_TERMS, TERMS
+from guardrails.learning.fit import RICH, SEED_TERMS, TERMS
 from guardrails.learning.gate import Mean, compare, held_out, judge, quality
 from guardrails.learning.learn import Learned, learn, split_of
 from guardrails.model_files import cold_model as shipped_model
+from guardrails.retries.context import Settled, action_of, context_of
 from guardrails.retries.decision import Stakes
 from guardrails.retries.model import RetryModel
 from guardrails.retries.model_format import parse
@@ -151,9 +152,26 @@ def test_a_model_of_other_features_is_compared_with_the_shipped_one(cells: list[
     assert "has other features" in made.notes[0]
 
 
-def test_terms_are_admitted_only_where_they_pay(first: Learned) -> None:
-    assert first.chosen == {}
-    assert first.new.model.body["training"]["chosen_terms"] == {}
+def test_other_factors_are_admitted_only_where_they_pay(first: Learned) -> None:
+    assert "seed" not in first.chosen
+    assert first.new.model.body["training"]["chosen_terms"] == first.chosen
+
+
+def test_interactions_are_usual_and_go_where_they_lose(first: Learned, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert first.chosen.keys() == {"rich"}
+    assert set(RICH) & {term.on for term in first.new.model.terms}
+    # Each context of each tool by itself knows the past by heart and says nothing of a day whose contexts mean otherwise.
+    every = ("tool", "error", "attempt", "err_run", "fail_share", "ra", "delay")
+    monkeypatch.setattr("guardrails.learning.learn.RICH", ((*every, "elapsed"), (*every, "prev"), every))
+    monkeypatch.setattr("guardrails.learning.candidate.SPREADS", (1.0, 1.0, 20.0))
+    made = learn(SPEC, world(retries=1_500))
+    assert made.chosen == {}
+    assert every not in {term.on for term in made.new.model.terms}
+
+
+def test_few_retries_know_no_interactions() -> None:
+    made = learn(SPEC, world(retries=100))
+    assert not set(RICH) & {term.on for term in made.new.model.terms}
 
 
 def test_a10_the_seeds_features_get_in_where_they_tell_something() -> None:
@@ -229,3 +247,30 @@ def test_ten_thousand_tools_make_a_file_that_can_be_read() -> None:
     made = candidate(SPEC, decayed(many, DAY), TERMS)
     assert len(made.text) < 4_000_000
     assert made.model.probability("tool 0 \"'\n|", "timeout", 0, 0) > 0
+
+
+def test_a_longer_wait_than_any_advised_is_not_free() -> None:
+    spec = shipped_spec()
+    context = context_of(spec, [], Settled("a", 1, "timeout", 0), 0, None)
+    cells = [
+        Cell(
+            0,
+            0,
+            "a",
+            "timeout",
+            context.code,
+            action_of(spec, context, delay, between=False),
+            "agent",
+            9,
+            9,
+            0,
+            0,
+            0,
+            0,
+            0,
+        )
+        for delay in (200, 700, 10_000, 120_000, 290_000)
+    ]
+    sure = candidate(spec, [*cells, cells[0]._replace(tool="b", s=0)]).model
+    held = held_out(sure, cells)
+    assert (judge(sure, held, Stakes()).value / held.n).tolist() == pytest.approx([0.9, 0.899, 0.88, 0.66, 0.6])

@@ -109,3 +109,15 @@ def test_what_is_wrong_with_a_specification_is_said(change: dict[str, Any], mess
 def test_a_text_that_is_no_specification_is_refused(text: str | bytes) -> None:
     with pytest.raises(FeatureSpecError):
         FeatureSpec.parse(text)
+
+
+@pytest.mark.parametrize("wait_ms", shipped_spec().delays_ms)
+def test_an_advised_wait_is_judged_by_retries_that_waited_as_long_and_none_that_came_sooner(wait_ms: int) -> None:
+    spec = shipped_spec()
+    delay, reach = spec.by_name["delay"], spec.by_name["reach"]
+    # Limits last for round times, and a call that was told to wait comes a little after them, never before.
+    for factor in (delay, reach):
+        assert factor.level(wait_ms) == factor.level(wait_ms + 200)
+    if wait_ms:
+        assert reach.level(wait_ms) > reach.level(wait_ms - 200)
+    assert all(delay.level(wait_ms) != delay.level(other) for other in spec.delays_ms if other != wait_ms)
