@@ -59,7 +59,7 @@ class Lens:
             if len(self.declared) >= MAX_PLANS:
                 self.declared.clear()
                 self.ways.clear()
-            way = self.declared[key] = way_of(_declared(self.chain.plan(tool), read_only, polling))
+            way = self.declared[key] = way_of(_declared(self.chain.plan(tool), read_only, polling), self.chain.known)
             if read_only is None and not polling:
                 self.ways[tool] = way
         return way

@@ -1,16 +1,21 @@
 """
-A call that was admitted and worked, entered into the state in one step.
+What happens far from every limit, entered into the state in one step: a call that was admitted and worked, a turn, a response.
 
-Most recorded calls are that, and nobody looks at the state while they run. The step is the sum of `admit` and `settle`,
-which a test holds it to; what it spares is the admission between them.
+Most recorded calls are that, and nobody looks at the state while they run. Each step is the sum of transitions, which a test
+holds it to: that of a call is `admit` and `settle`, without the admission between them.
 """
 
 from typing import Final
 
+from ..chain import Chain
+from ..exhaustion import spent
+from ..guards.growth import Growth
 from ..retries.context import Settled
 from ..retries.spec import MAX_LOOKBACK
-from ..state import Entry, SessionState, touch
+from ..state import Entry, SessionState, charge, exhaust, set_meter, touch
 from ..types import Outcome, ToolCall
+from .fuse import lets_tokens
+from .reach import BLOWN
 
 
 SUCCESS: Final = Outcome()
@@ -70,3 +75,31 @@ def pass_by(
     state.trail.append(Settled(tool, sig, None, touch(state, ended_ms)))
     if len(state.trail) > MAX_LOOKBACK:
         del state.trail[0]
+
+
+def open_by(state: SessionState, now_ms: int) -> None:
+    """
+    Open the next turn, after one that was no strike.
+    """
+    touch(state, now_ms)
+    state.turn += 1
+    state.turn_expects = state.turn_decided = state.turn_admitted = state.turn_strikes = 0
+    state.n += 1
+
+
+def answer(chain: Chain, fuse: Growth | None, state: SessionState, now_ms: int, cost: int | None, tokens: int) -> None:
+    """
+    Charge a model response, and end the session where that blows a fuse. *fuse* is the only one of *chain*, if there is one.
+    """
+    now = touch(state, now_ms)
+    charge(state, cost, tokens)
+    state.n += 1
+    if fuse is not None and lets_tokens(fuse, state, tokens, now):
+        return
+    for usage in chain.usages:
+        for key, value in usage(state, tokens, now).items():
+            set_meter(state, key, value)
+    if BLOWN in state.meters.values():
+        cause = spent(chain, state, now)
+        if cause is not None:
+            exhaust(state, cause)

@@ -11,6 +11,7 @@ from ..guards.denials import Denials
 from ..guards.growth import Growth
 from ..state import NEVER, SessionState
 from ..types import micro_dollars
+from .fuse import token_fuse
 
 
 KNOWN: Final = (Budget, Growth, Denials)
@@ -31,6 +32,10 @@ class Reach:
     """What is held back for the final answer left out."""
     tokens: int
     elapsed_ms: int
+    fuse: Growth | None
+    """What alone counts the tokens of responses, where that is a fuse."""
+    plain: bool
+    """Only calls and time are limited."""
 
     def is_far(self, state: SessionState, now_ms: int, cost: int, tokens: int) -> bool:
         """
@@ -38,6 +43,13 @@ class Reach:
 
         Of states whose limits nobody raised or shared, as they are in a transcript.
         """
+        if self.plain:
+            return (
+                state.calls + 1 < self.calls
+                and (now_ms - state.started_ms < self.elapsed_ms or state.started_ms < 0)
+                and state.exhausted is None
+                and BLOWN not in state.meters.values()
+            )
         return (
             state.calls + 1 < self.calls
             and (now_ms - state.started_ms < self.elapsed_ms or state.started_ms < 0)
@@ -60,12 +72,15 @@ def reach_of(chain: Chain) -> Reach | None:
     cost = None
     if budget.max_cost_usd is not None:
         cost = micro_dollars(budget.max_cost_usd) - micro_dollars(budget.final_answer_reserve_usd)
+    limits = budget.max_turns, cost, budget.max_tokens
     return Reach(
         _or_never(budget.max_calls),
         _or_never(budget.max_turns),
         _or_never(cost),
         _or_never(budget.max_tokens),
         NEVER if budget.max_elapsed is None else round(budget.max_elapsed * 1000),
+        token_fuse(chain),
+        limits == (None, None, None),
     )
 
 

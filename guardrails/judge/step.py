@@ -6,23 +6,20 @@ made without a `Decision` and an envelope; every other call goes through the two
 states: a test holds them to it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..chain import Chain, Plan
 from ..complete import Prepared, complete
 from ..decide import Decision, decide
-from ..exhaustion import spent
 from ..guards.base import Facts
 from ..guards.budget import Budget
+from ..guards.growth import Growth
 from ..state import (
     Pending,
     SessionState,
     admit,
-    begin_turn,
-    charge,
-    end_turn,
-    exhaust,
     pending_key,
     set_meter,
     settle,
@@ -31,8 +28,9 @@ from ..state import (
 from ..transitions import charge_response, open_turn
 from ..types import Outcome, ToolCall
 from .evidence import closer
-from .passing import SUCCESS, Seen, pass_by
-from .reach import BLOWN, Reach
+from .fuse import call_fuse, lets_call
+from .passing import SUCCESS, Seen, answer, open_by, pass_by
+from .reach import Reach
 
 
 @dataclass(slots=True)
@@ -44,10 +42,14 @@ class Way:
     plan: Plan
     checks: tuple[Callable[..., object], ...]
     """Those that may say something of a fresh call while no limit of `budget` is within reach."""
+    repeat_checks: tuple[Callable[..., object], ...]
+    """The same for a call that is like one in the window."""
+    fuse: Growth | None
+    """The guard that alone counts the calls; it is none of the checks."""
     silent: bool
     """Nothing is said or counted of a success."""
-    looked_at: bool
-    """A fresh call is checked or counted at all."""
+    facts: Facts
+    """What the checks know beside the call; its times are those of the latest."""
 
 
 Running = tuple[int, Pending, ToolCall, Outcome, Seen, Way]
@@ -57,12 +59,19 @@ Passing = tuple[int, ToolCall, Seen, Way]
 """(end in ms, call, evidence, way) of a call that simply passed and will work."""
 
 
-def way_of(plan: Plan) -> Way:
+def way_of(plan: Plan, known: frozenset[str] | None = None) -> Way:
     """
-    The way of a tool's calls through a chain.
+    The way of a tool's calls through a chain whose *known* tools are these.
     """
-    checks = tuple(check for _, _, check in plan.fresh_checks if type(check.__self__) is not Budget)  # type: ignore[attr-defined]
-    return Way(plan, checks, not (plan.settles or plan.success_shapes), bool(checks or plan.charges))
+    fuse = call_fuse(plan)
+    silent = not (plan.settles or plan.success_shapes)
+    facts = Facts(0, plan.tool, plan.cost, known=known)
+    return Way(plan, _asked(plan.fresh_checks, fuse), _asked(plan.checks, fuse), fuse, silent, facts)
+
+
+def _asked(checks: Iterable[tuple[str, bool, Callable[..., object]]], fuse: Growth | None) -> tuple[Any, ...]:
+    owners = [(check, check.__self__) for _, _, check in checks]  # type: ignore[attr-defined]
+    return tuple(check for check, owner in owners if type(owner) is not Budget and owner is not fuse)
 
 
 @dataclass(slots=True)
@@ -166,29 +175,19 @@ class Side:
         if self.passing is not None or self.running:
             self.settle(now)
         state, reach = self.state, self.reach
-        far = reach is not None and reach.is_far(state, now, cost or 0, tokens or 0)
-        if turn:
-            if far and not (state.turn_strikes or state.denied_turns):
-                touch(state, now)
-                end_turn(state)
-                begin_turn(state, 0)
-                state.n += 1
-            else:
-                open_turn(self.chain, state, now, 0)
-        if tokens is None:
+        if (
+            reach is not None
+            and not (turn and (state.turn_strikes or state.denied_turns))
+            and reach.is_far(state, now, cost or 0, tokens or 0)
+        ):
+            if turn:
+                open_by(state, now)
+            if tokens is not None:
+                answer(self.chain, reach.fuse, state, now, cost, tokens)
             return
-        if far:
-            now = touch(state, now)
-            charge(state, cost, tokens)
-            for usage in self.chain.usages:
-                for key, value in usage(state, tokens, now).items():
-                    set_meter(state, key, value)
-            if BLOWN in state.meters.values():
-                cause = spent(self.chain, state, now)
-                if cause is not None:
-                    exhaust(state, cause)
-            state.n += 1
-        else:
+        if turn:
+            open_turn(self.chain, state, now, 0)
+        if tokens is not None:
             charge_response(self.chain, state, now, cost, tokens)
 
     def _admitted(self, call: ToolCall, plan: Plan) -> Pending:
@@ -196,33 +195,39 @@ class Side:
 
     def _passes(self, call: ToolCall, state: SessionState, now_ms: int, way: Way) -> bool:
         """
-        Whether no guard has anything to say of a fresh call; then it is counted as `decide` does, and to be admitted.
+        Whether no guard has anything to say of a call; then it is counted as `decide` does, and to be admitted.
 
         Where it is not that plain nothing is changed, and `decide` is to be asked.
         """
-        if state.pending or call.sig in state.latest or call.problems:
+        if state.pending or call.problems:
             return False
-        plan, reach, chain = way.plan, self.reach, self.chain
+        plan, reach = way.plan, self.reach
         if reach is None or not reach.is_far(state, now_ms, plan.cost, 0):
             return False
         started, before, meters = state.started_ms, state.now_ms, state.meters
         now = touch(state, now_ms)
+        facts, fuse = way.facts, way.fuse
+        facts.now_ms, facts.turn = now, state.turn
+        passes = True
         try:
-            if way.looked_at:
-                facts = Facts(now, plan.tool, plan.cost, 0, state.turn, 0, chain.known)
-                for check in way.checks:
-                    if check(call, state, facts) is not None:
-                        state.started_ms, state.now_ms = started, before
-                        return False
-                if plan.charges:
+            for check in way.repeat_checks if call.sig in state.latest else way.checks:
+                if check(call, state, facts) is not None:
+                    passes = False
+                    break
+            else:
+                if fuse is not None:
+                    passes = lets_call(fuse, state, now)
+                elif plan.charges:
                     state.meters = meters.copy()
                     for _, _, charged in plan.charges:
                         for key, value in charged(call, state, facts).items():
                             set_meter(state, key, value)
         except Exception:  # noqa: BLE001  a guard that fails is for `decide` to judge
-            state.started_ms, state.now_ms, state.meters = started, before, meters
-            return False
-        return True
+            passes = False
+            state.meters = meters
+        if not passes:
+            state.started_ms, state.now_ms = started, before
+        return passes
 
     def _finish(
         self, admission: Pending, call: ToolCall, outcome: Outcome, evidence: Seen, way: Way, now_ms: int
