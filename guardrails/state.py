@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 from .retries.context import Settled
 from .retries.spec import MAX_LOOKBACK
-from .types import NO_TIME, Denial, ErrorType, Outcome, ToolCall
+from .types import NO_TIME, WITHOUT_EFFECT, Denial, ErrorType, Outcome, ToolCall
 
 
 METERS: Final = 64
@@ -56,6 +56,13 @@ class Entry:
     sketch: int = 0  # its arguments, where `Loops` looked at them; see `repetition`
     steady: int = 0  # 32 bits of its result but for what is volatile, or of the family of its failure; 0: not taken
     empty: bool = False  # it brought nothing
+
+    @property
+    def worked(self) -> bool:
+        """
+        Whether it may have changed something, as far as its end tells.
+        """
+        return self.changes and self.error_type not in WITHOUT_EFFECT
 
 
 @dataclass(slots=True)

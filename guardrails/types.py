@@ -36,6 +36,13 @@ ErrorType = Literal[
     "other",
 ]
 ERROR_TYPES: Final[tuple[ErrorType, ...]] = get_args(ErrorType)
+WITHOUT_EFFECT: Final[frozenset[ErrorType | None]] = frozenset(
+    {
+        *("auth", "permission", "rate_limit", "validation", "not_found", "conflict", "precondition"),
+        *("tool_missing", "invalid_path", "too_large"),
+    }
+)
+"""Failures by which a call was refused before it did anything; what others did before they failed, nobody knows."""
 
 NextAction = Literal["retry", "fix_arguments", "fix_precondition", "ask_user", "give_up"]
 RetrySource = Literal["agent", "policy", "explore"]

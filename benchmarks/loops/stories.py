@@ -217,6 +217,22 @@ HONEST: Final[dict[str, Story]] = {
             for n in range(12)
         )
     ),
+    "not found, made, found": each(
+        ("get_order", {"id": 7}, FileNotFoundError("no order 7")),
+        ("create_order", {"id": 7}, "ok"),
+        ("get_order", {"id": 7}, {"id": 7, "state": "new"}),
+    ),
+    "an import that fails until the module is there": each(
+        ("run_python", {"code": "import model"}, ModuleNotFoundError("No module named 'model'")),
+        ("shell", {"command": "pip install model"}, "installed"),
+        ("run_python", {"code": "import model"}, "ok"),
+    ),
+    "not found, waited for a person, found": each(
+        ("read_file", {"path": "key.pem"}, FileNotFoundError("no such file: key.pem")),
+        ("ask_user", {"text": "Please put key.pem here."}, "done"),
+        ("read_file", {"path": "key.pem"}, "-----BEGIN"),
+    ),
+    "the next of a queue, without arguments": each(*(("get_next_mail", {}, f"mail {name}") for name in NAMES)),
     "one form, many records": each(
         *(("create_user", {"name": name, "role": "guest", "active": True}, {"ok": True}) for name in NAMES)
     ),

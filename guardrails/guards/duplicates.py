@@ -78,7 +78,7 @@ def _worked_on(state: SessionState, entry: Entry, until: int | None = None) -> b
     Whether another tool may have changed something after *entry* (and before call number *until*).
     """
     return any(
-        between.changes and between.tool != entry.tool and between.seq > entry.seq
+        between.worked and between.tool != entry.tool and between.seq > entry.seq
         for between in state.window
         if until is None or between.seq < until
     )

@@ -13,6 +13,14 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
         "This exact $tool call gave the same result $count times.",
         "Use the previous result; to learn more, change the arguments or call another tool.",
     ),
+    "unrepaired": (
+        "This exact $tool call has just failed, and nothing was done since that could help it.",
+        "Correct the arguments, or remove the cause and call again. Where neither can be done, say so.",
+    ),
+    "reread": (
+        "This exact $tool call was just answered, and nothing was done since that could change the answer.",
+        "Use the previous result. Where it may change by itself, wait before you look again.",
+    ),
     "cycle": (
         "The last $length calls were made $count times over, each time with the same results.",
         "Leave this cycle: say what is missing, then take a step that none of these calls is.",

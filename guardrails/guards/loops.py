@@ -13,6 +13,7 @@ from ..repetition.sketch import sketch_of
 from ..retries.decision import TRANSIENT
 from ..state import Entry, SessionState
 from ..types import Denial, Status, ToolCall
+from ..units import Duration
 from .base import Codes, Facts, Guard, Verdict, guard
 from .budget import FINISH
 from .loop_words import WORDS, denial_of, learned_denial, learned_nudge, nudge_of
@@ -41,6 +42,15 @@ class Loops(Guard):
 
     identical_nudge: Count | None = None
     identical_deny: Count | None = 2
+    unrepaired_nudge: Count | None = None
+    unrepaired_deny: Count | None = 1
+    """Identical failures whose cause lies in the call, while nothing is done that could remove it."""
+    reread_nudge: Count | None = 1
+    reread_deny: Count | None = None
+    """Equal answers of a read-only tool to the exact call, while nothing is done that could change them; to refuse the
+    second asks for tools of which none hands out the next of something, or the time."""
+    settled_for: Annotated[Duration, Gt(0)] | None = 60.0
+    """Seconds after a call in which `unrepaired` and `reread` take it that nobody else changes anything; none: for ever."""
     cycle_nudge: Count | None = 2
     """Whole laps, of 2 to 5 calls."""
     cycle_deny: Count | None = 3
@@ -107,6 +117,9 @@ class Loops(Guard):
             return None
         if facts.tool.polling or patterns.waits(call.tool):
             return self._graded("wait", patterns.same_answer(before, call.sig), self.wait_nudge, None, call, state)
+        settled = self._settled(call, last, before, state, facts)
+        if isinstance(settled, Denial):
+            return settled
         said = self._graded(
             "identical",
             patterns.identical(before, call.sig) - (RETRIES if last.error_type in TRANSIENT else 0),
@@ -121,7 +134,19 @@ class Loops(Guard):
         length, count = patterns.laps(before, call.sig)
         if count and not any(patterns.waits(entry.tool) for entry in before[:length]):
             said = self._graded("cycle", count, self.cycle_nudge, self.cycle_deny, call, state, length=length) or said
-        return said or self._fresh(call, before, state)
+        return said or settled or self._fresh(call, before, state)
+
+    def _settled(self, call: ToolCall, last: Entry, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
+        if last.error_type in patterns.DETERMINED:
+            pattern, nudge, deny = "unrepaired", self.unrepaired_nudge, self.unrepaired_deny
+        elif last.status == "ok" and (facts.tool.read_only or facts.tool.stable):
+            pattern, nudge, deny = "reread", self.reread_nudge, self.reread_deny
+        else:
+            return None
+        if not patterns.settled(state, last, self.settled_for):
+            return None
+        count = patterns.same_answer(before, call.sig)
+        return self._graded(pattern, count, nudge, deny, call, state, "duplicate_call_blocked")
 
     def _fresh(self, call: ToolCall, before: list[Entry], state: SessionState) -> Verdict:
         tool = call.tool

@@ -12,6 +12,7 @@ from ..guards.budget import Budget
 from ..guards.denials import Denials
 from ..guards.duplicates import Duplicates
 from ..guards.growth import Growth
+from ..guards.loops import Loops
 from ..guards.rate import Rate
 from ..guards.retryable import Retryable
 from ..guards.streak import Streak
@@ -97,6 +98,8 @@ def not_judged(chain: Chain, held: Mapping[str, Held], *, specified: bool, stabl
                     lacks["growth.max_tokens_per_minute"] = no_tokens
             case Rate():
                 lacks["rate"] = no_times
+            case Loops(settled_for=float()):
+                lacks["loops.settled_for"] = None if no_times is None else f"{no_times}: every repeat counts as soon"
             case Denials():
                 lacks["denials"] = no_turns
             case Retryable():

@@ -13,6 +13,7 @@ from ..guards.base import Guard
 from ..guards.budget import Budget
 from ..guards.denials import Denials
 from ..guards.growth import Growth
+from ..guards.loops import Loops
 from ..guards.rate import Rate
 from ..guards.summary import Summary
 from ..guards.truncate import Truncate
@@ -103,6 +104,9 @@ def _seen(guard: Guard, timed: bool, turned: bool) -> Guard | None:  # noqa: FBT
             max_elapsed=guard.max_elapsed if timed else None,
             max_turns=guard.max_turns if turned else None,
         )
+    if isinstance(guard, Loops) and not timed:
+        # Agents repeat themselves within seconds; that is said beside the figures.
+        return replace(guard, settled_for=None)
     if isinstance(guard, Growth):
         # No transcript says when a model request starts.
         return replace(guard, max_requests_per_second=None)
@@ -114,6 +118,7 @@ def _seen_rule(rule: Rule, timed: bool) -> Rule:  # noqa: FBT001
     guards = {name: dict(settings) for name, settings in rule.guards.items() if name not in hidden}
     if not timed:
         guards.get(Budget.name, {}).pop("max_elapsed", None)
+        guards.get(Loops.name, {}).pop("settled_for", None)
     return replace(rule, guards=guards)
 
 

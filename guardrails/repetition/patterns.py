@@ -27,6 +27,10 @@ _WAITS: Final = re.compile(
     r"|^(?:write_stdin|read_bash|read_output|get_output|read_process)$"
 )
 """Names of tools that are asked again until something has happened."""
+DETERMINED: Final[frozenset[ErrorType | None]] = frozenset(
+    {"validation", "not_found", "tool_missing", "invalid_path", "too_large", "code_error"}
+)
+"""Failures that the same call meets again unless something is done in between."""
 CHANGEABLE: Final[frozenset[ErrorType | None]] = frozenset({"cancelled"})
 """Failures that say nothing of the call: a sibling failed, a person said no."""
 
@@ -84,7 +88,17 @@ def identical(before: Sequence[Entry], sig: int | None) -> int:
 
 
 def _worked(between: Sequence[Entry], of: Entry) -> bool:
-    return any(entry.changes and entry.tool != of.tool for entry in between)
+    return any(entry.worked and entry.tool != of.tool for entry in between)
+
+
+def settled(state: SessionState, last: Entry, limit_s: float | None) -> bool:
+    """
+    Whether nothing that is known of can have changed since the call *last*: the session has done no work that may have,
+    and it was made at most *limit_s* seconds ago; None: whenever.
+    """
+    if limit_s is not None and state.now_ms - last.at_ms > 1_000 * limit_s:
+        return False
+    return not any(entry.worked for entry in state.window if entry.seq > last.seq)
 
 
 def same_answer(before: Sequence[Entry], sig: int | None) -> int:

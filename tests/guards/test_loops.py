@@ -253,3 +253,101 @@ def test_no_arguments_and_no_result_make_it_fail(arguments: Any, value: Any, clo
         assert decision.errors == ()
         if decision.allowed:
             one.complete(decision, value)
+
+
+NOT_FOUND = missing("a.toml")
+ORDER = Tool(name="order", read_only=True)
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [NOT_FOUND, TypeError("not a number: `x`"), ValueError("url must be absolute"), RuntimeError("Unknown tool: open")],
+    ids=["not found", "exception", "invalid", "unknown tool"],
+)
+def test_a_call_that_cannot_work_is_refused_at_once(failure: Exception, clock: Any) -> None:
+    one = session(clock)
+    assert said(one, *[("open", {"path": "a"}, failure)] * 3) == [None, *["loops.unrepaired"] * 2]
+
+
+@pytest.mark.parametrize(
+    "failure",
+    [TimeoutError("timed out"), ConnectionRefusedError("refused"), PermissionError("no"), RuntimeError("exit code 1")],
+)
+def test_a_call_that_may_work_the_next_time_is_not(failure: Exception, clock: Any) -> None:
+    assert said(session(clock), *[("open", {"path": "a"}, failure)] * 2) == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("between", "code"),
+    [
+        (("write", {"path": "a"}, "ok"), None),
+        (("write", {"path": "a"}, TimeoutError("timed out")), None),
+        (("write", {"path": "/"}, NOT_FOUND), "loops.unrepaired"),
+        (("order", {"id": 1}, "sent"), "loops.unrepaired"),
+    ],
+    ids=["work", "work that may have been done", "work that was refused", "a look"],
+)
+def test_work_that_may_have_helped_lets_a_failed_call_run_again(between: Call, code: str | None, clock: Any) -> None:
+    one = session(clock, tools=[ORDER])
+    heard = said(one, ("open", {"path": "a"}, NOT_FOUND), between, ("open", {"path": "a"}, "text"))
+    assert (heard[0], heard[2]) == (None, code)
+
+
+def test_somebody_else_has_a_minute_to_remove_the_cause_of_a_failure(clock: Any) -> None:
+    one = session(clock)
+    assert said(one, ("open", {"path": "a"}, NOT_FOUND)) == [None]
+    clock.advance(60)
+    assert said(one, ("open", {"path": "a"}, "text")) == ["loops.unrepaired"]
+    clock.advance(0.001)
+    assert said(one, ("open", {"path": "a"}, "text")) == [None]
+
+
+def test_without_a_limit_nobody_else_does(clock: Any) -> None:
+    one = session(clock, Loops(settled_for=None))
+    said(one, ("open", {"path": "a"}, NOT_FOUND))
+    clock.advance(10**6)
+    assert said(one, ("open", {"path": "a"}, "text")) == ["loops.unrepaired"]
+
+
+def test_a_clock_that_goes_back_does_not_make_a_failure_older(clock: Any) -> None:
+    one = session(clock)
+    said(one, ("open", {"path": "a"}, NOT_FOUND))
+    clock.advance(-3_600)
+    assert said(one, ("open", {"path": "a"}, "text")) == ["loops.unrepaired"]
+
+
+def test_a_retry_that_was_allowed_is_no_repeat_of_a_failure(clock: Any) -> None:
+    one = session(clock, Retryable(), Loops(), tools=[Tool(name="open", retryable=True)])
+    said(one, ("open", {"path": "a"}, IndexError("no such row")))
+    clock.advance(59)
+    assert said(one, ("open", {"path": "a"}, "text")) == [None]
+
+
+def test_the_same_call_in_one_turn_is_no_repeat_of_its_failure(clock: Any) -> None:
+    one = session(clock)
+    one.begin_turn()
+    for _ in range(3):
+        decision = one.decide("open", {"path": "a"})
+        assert decision.allowed
+        one.complete(decision, NOT_FOUND)
+
+
+def test_who_looks_again_at_once_is_told_so(clock: Any) -> None:
+    one = session(clock, tools=[ORDER])
+    packed, shipped = (("order", {"id": 1}, state) for state in ("packed", "shipped"))
+    heard = said(one, packed, ("ship", {"id": 1}, "ok"), shipped, shipped)
+    assert heard == [None, None, None, "nudge loops.reread"]
+
+
+def test_who_looks_again_may_be_refused(clock: Any) -> None:
+    one = session(clock, Loops(reread_deny=1), tools=[ORDER])
+    look = ("order", {"id": 1}, "sent")
+    assert said(one, look, look) == [None, "loops.reread"]
+    clock.advance(61)
+    assert said(one, look) == [None]
+
+
+@pytest.mark.parametrize("declared", [{}, {"read_only": True, "polling": True}], ids=["may work", "polls"])
+def test_only_who_merely_looks_is_told(declared: dict[str, Any], clock: Any) -> None:
+    one = session(clock, tools=[Tool(name="order", **declared)])
+    assert said(one, *[("order", {"id": 1}, "sent")] * 2) == [None, None]

@@ -15,6 +15,7 @@ from guardrails import (
     Denials,
     Duplicates,
     Growth,
+    Loops,
     Policy,
     Rate,
     Retryable,
@@ -107,6 +108,13 @@ def test_without_times_rates_growth_and_elapsed_time_are_not_judged(calls: Calls
     judgement = judge.judgement()
     assert set(judgement.not_judged) == {"budget.max_elapsed", "growth", "rate"}
     assert judgement.not_judged["rate"] == "no times in data"
+
+
+def test_without_times_every_repeat_of_a_failure_counts_as_soon_and_that_is_said(calls: Calls) -> None:
+    made = calls(*[{"call": "a!no such file", "error_type": "not_found"}] * 2, timed=False)
+    judge = Judge(Policy([Loops()]))
+    assert [judge.judge(call).code for call in made] == [None, "loops.unrepaired"]
+    assert judge.judgement().not_judged == {"loops.settled_for": "no times in data: every repeat counts as soon"}
 
 
 def test_with_times_they_are(calls: Calls) -> None:

@@ -4,7 +4,7 @@ What of a chain a transcript can judge.
 
 import pytest
 
-from guardrails import Budget, Denials, Duplicates, Growth, Policy, Rate, Retryable, Summary, Truncate
+from guardrails import Budget, Denials, Duplicates, Growth, Loops, Policy, Rate, Retryable, Summary, Truncate
 from guardrails.chain import Chain, Rule
 from guardrails.judge.lens import MAX_PLANS, lens
 
@@ -92,3 +92,12 @@ def test_made_up_tools_do_not_fill_the_memory() -> None:
         seen.way(f"t{n}", True if n % 2 else None, False)
     assert len(seen.declared) <= MAX_PLANS
     assert len(seen.ways) <= MAX_PLANS
+
+
+def test_without_times_every_repeat_counts_as_soon() -> None:
+    rule = Rule(match=("a",), guards={"loops": {"settled_for": 5.0, "empty_deny": 7}})
+    chain = Policy([Loops()], rules=[rule]).chain
+    for timed, seconds in ((True, (60.0, 5.0)), (False, (None, None))):
+        seen = lens(chain, timed=timed, turned=True).chain
+        limits = [next(g for g in seen.plan(tool).guards if isinstance(g, Loops)).settled_for for tool in "ba"]
+        assert tuple(limits) == seconds
