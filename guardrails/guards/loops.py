@@ -139,7 +139,8 @@ class Loops(Guard):
     def _settled(self, call: ToolCall, last: Entry, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
         if last.error_type in patterns.DETERMINED:
             pattern, nudge, deny = "unrepaired", self.unrepaired_nudge, self.unrepaired_deny
-        elif last.status == "ok" and (facts.tool.read_only or facts.tool.stable):
+        elif last.status == "ok" and (facts.tool.read_only or facts.tool.stable) and call.arguments:
+            # Without arguments one asks for the next, or for what is there now.
             pattern, nudge, deny = "reread", self.reread_nudge, self.reread_deny
         else:
             return None

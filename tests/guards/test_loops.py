@@ -347,6 +347,10 @@ def test_who_looks_again_may_be_refused(clock: Any) -> None:
     assert said(one, look) == [None]
 
 
+def test_who_asks_for_the_next_is_not(clock: Any) -> None:
+    assert said(session(clock, tools=[ORDER]), *[("order", {}, n) for n in range(3)]) == [None] * 3
+
+
 @pytest.mark.parametrize("declared", [{}, {"read_only": True, "polling": True}], ids=["may work", "polls"])
 def test_only_who_merely_looks_is_told(declared: dict[str, Any], clock: Any) -> None:
     one = session(clock, tools=[Tool(name="order", **declared)])
