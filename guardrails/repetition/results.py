@@ -41,6 +41,8 @@ _IDS: Final = re.compile(rb"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-f
 _MIDDLE: Final = re.compile(rb"-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-")
 """What each of these ids has in it, and hardly anything else."""
 _TEMPORARY: Final = re.compile(rb"/tmp/[\w.-]+")
+_PROMPTS: Final = re.compile(rb"\b(?:In|Out) ?\[\d+\]")
+"""Counters of an interactive interpreter."""
 _PROCESSES: Final = re.compile(rb"\bpid[ =:]{1,2}\d+")
 
 _QUOTED: Final = re.compile(r'"[^"\n]{1,200}"|\'[^\'\n]{1,200}\'|`[^`\n]{1,200}`')
@@ -95,6 +97,8 @@ def _steady(payload: bytes) -> bytes:
         payload = _TEMPORARY.sub(b"~", payload)
     if b"pid" in payload:
         payload = _PROCESSES.sub(b"~", payload)
+    if b"Out[" in payload or b"In [" in payload:
+        payload = _PROMPTS.sub(b"~", payload)
     if payload.count(b"-") > 3 and _MIDDLE.search(payload) is not None:
         payload = _IDS.sub(b"~", payload)
     return _CLOCKS.sub(b"~", payload)

@@ -44,6 +44,9 @@ def test_an_empty_result_is_told_from_a_silent_one_and_from_news(payload: bytes,
         (b"done in 1.2s", b"done in 3.4s", True),
         (b"object at 0x7f12ab34cd", b"object at 0x7f99ab34cd", True),
         (b"wrote /tmp/abc1", b"wrote /tmp/zz9", True),
+        (b"Out[2]: 7", b"Out[3]: 7", True),
+        (b"Out[2]: 7", b"Out[3]: 8", False),
+        (b"row[2]: 7", b"row[3]: 7", False),
         (b"3 failed", b"2 failed", False),
         (b"price 12", b"price 13", False),
         (b"page 1 of 9", b"page 2 of 9", False),
@@ -84,6 +87,8 @@ PARTS = st.sampled_from(
             "v1.2 s",
             "1.",
             "/tmp/12345678-9abc-def0-1234-56789abcdef0",  # noqa: S108
+            "Out[3]:",
+            "In [12]",
         ),
     ]
 )
@@ -96,6 +101,7 @@ VOLATILE = re.compile(
     rb"|\b1[4-9]\d{8}(?:\.\d+|\d{3})?\b"
     rb"|/tmp/[\w.-]+"
     rb"|\bpid[ =:]{1,2}\d+"
+    rb"|\b(?:In|Out) ?\[\d+\]"
 )
 """All that is volatile in one pattern, which takes three times as long."""
 
