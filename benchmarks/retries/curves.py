@@ -73,7 +73,6 @@ def learning(trial: Trial, cells: Sequence[Cell], days: Sequence[int]) -> Iterat
 
 def values(trial: Trial, predicted: Array, retry_costs: Sequence[float]) -> list[float]:
     """
-    Mean value of the decisions that *predicted*, of shape (failures, delays), leads to, at each cost of a retry.
+    Mean value of the decisions that *predicted*, of shape (failures, waits), leads to, at each cost of a retry.
     """
-    seconds = [delay / 1000 for delay in trial.spec.delays_ms]
-    return [decision_value(predicted, trial.truth, seconds, cost, WAIT_COST_PER_S) for cost in retry_costs]
+    return [decision_value(predicted, trial.truth, trial.waits_s, cost, WAIT_COST_PER_S) for cost in retry_costs]

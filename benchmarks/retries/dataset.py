@@ -27,8 +27,15 @@ class Failure(NamedTuple):
     worked: bool
     bound: float
     """The best probability that anyone in the session could give; nan where it was not asked for."""
-    at_delays: tuple[float, ...]
-    """The same for each of the delays that a decision may choose, nothing done in between."""
+    after: tuple[float, ...]
+    """The same for each wait of `waits_ms`, nothing done in between."""
+
+
+def waits_ms(spec: FeatureSpec, context: Context) -> tuple[int, ...]:
+    """
+    The waits that may be advised, one for each of `spec.delays_ms`: none is below a Retry-After.
+    """
+    return tuple(max(delay, context.retry_after_ms or 0) for delay in spec.delays_ms)
 
 
 WITHOUT: Final = float("nan")
@@ -47,7 +54,7 @@ class _Open(NamedTuple):
     changes: int
     elapsed_ms: int
     belief: Belief | None
-    at_delays: tuple[float, ...]
+    after: tuple[float, ...]
 
 
 def failures(spec: FeatureSpec, sessions: Iterable[Sequence[Call]], *, bound: bool = False) -> Iterator[Failure]:
@@ -70,12 +77,12 @@ def failures(spec: FeatureSpec, sessions: Iterable[Sequence[Call]], *, bound: bo
             belief = None if thought is None else thought.observe(call)
             changes += call.error is None and call.tool.changes_state
             if context is not None:
-                chances = () if belief is None else _chances(spec, belief, call)
+                chances = () if belief is None else _chances(spec, belief, call, context)
                 waiting[call.signature] = _Open(call, context, changes, ended - began, belief, chances)
 
 
-def _chances(spec: FeatureSpec, belief: Belief, call: Call) -> tuple[float, ...]:
-    return tuple(belief.success(call.end + delay / 1000) for delay in spec.delays_ms)
+def _chances(spec: FeatureSpec, belief: Belief, call: Call, context: Context) -> tuple[float, ...]:
+    return tuple(belief.success(call.end + wait / 1000) for wait in waits_ms(spec, context))
 
 
 def _told(spec: FeatureSpec, before: _Open, call: Call, changes: int) -> Failure:
@@ -93,5 +100,5 @@ def _told(spec: FeatureSpec, before: _Open, call: Call, changes: int) -> Failure
         call.error is None,
         # What other tools did since has changed the belief already.
         WITHOUT if before.belief is None else before.belief.success(call.start),
-        before.at_delays,
+        before.after,
     )

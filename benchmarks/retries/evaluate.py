@@ -22,9 +22,10 @@ import numpy as np
 
 from guardrails.feature_file import shipped_spec
 from guardrails.learning.fit import RICH, TERMS
+from guardrails.retries.decision import Stakes
 from guardrails.retries.spec import FeatureSpec
 
-from .dataset import Failure, failures
+from .dataset import Failure, failures, waits_ms
 from .metrics import Array, decision_value, log_loss, quality
 from .models import LINEUP, TRANSIENT, Maker, Model, regression
 from .sessions import Call, World
@@ -36,6 +37,8 @@ TEST_DAYS: Final = range(48, 60)
 STAKES: Final = ((0.05, 0.001), (0.1, 0.002), (0.25, 0.002), (0.5, 0.002))
 """Cost of a retry and of a second's waiting, where a success is worth 1."""
 CURVE: Final = (400, 1_500, 6_500, 25_000, 125_000)
+SERVED: Final = "logistic regression, rich"
+"""What `guardrails train` makes of so many failures."""
 BATCH: Final = 40
 """Sessions of a day that are drawn before the next day's turn, so that any length of the stream covers all days."""
 
@@ -61,7 +64,8 @@ class Trial:
         self.test = list(itertools.islice(failures(spec, stream(world, TEST_DAYS), bound=True), tested))
         self.worked = np.array([float(row.worked) for row in self.test])
         self.bound = np.array([row.bound for row in self.test])
-        self.truth = np.array([row.at_delays for row in self.test])
+        self.truth = np.array([row.after for row in self.test])
+        self.waits_s = np.array([waits_ms(spec, row.context) for row in self.test]) / 1000
         self.floor = log_loss(np.full(len(self.test), sum(row.worked for row in self.training) / labelled), self.worked)
         self.best = log_loss(self.bound, self.worked)
 
@@ -72,32 +76,30 @@ class Trial:
         p = model(self.test)
         return {"skill": self.skill(p), **quality(p, self.worked)._asdict(), "fit_cpu_s": seconds}
 
-    def values(self, model: Model) -> list[float]:
+    def predicted(self, model: Model) -> Array:
+        """
+        Success after each wait that may be advised, of shape (failures, waits).
+        """
+        return np.stack([model(self.test, delay) for delay in self.spec.delays_ms], axis=1)
+
+    def shares(self, predicted: Array, within: float | None = None) -> list[float]:
         """
         Per cent of the value of the bound's decisions, for each of `STAKES`.
         """
-        predicted = np.stack([model(self.test, delay) for delay in self.spec.delays_ms], axis=1)
-        return self.shares(predicted)
-
-    def shares(self, predicted: Array) -> list[float]:
-        seconds = [delay / 1000 for delay in self.spec.delays_ms]
         return [
             100
-            * decision_value(predicted, self.truth, seconds, retry, wait)
-            / decision_value(self.truth, self.truth, seconds, retry, wait)
-            for retry, wait in STAKES
+            * decision_value(predicted, self.truth, self.waits_s, *stakes, within)
+            / decision_value(self.truth, self.truth, self.waits_s, *stakes)
+            for stakes in STAKES
         ]
 
     def flags(self) -> Array:
         """
         What static flags decide, as probabilities: a transient error after Retry-After or a second, others never.
         """
-        made = np.zeros_like(self.truth)
-        for at, row in enumerate(self.test):
-            if row.error in TRANSIENT:
-                asked = max(row.context.retry_after_ms or 0, 1_000)
-                made[at, next((i for i, delay in enumerate(self.spec.delays_ms) if delay >= asked), -1)] = 1.0
-        return made
+        transient = np.array([row.error in TRANSIENT for row in self.test])
+        first = np.minimum((self.waits_s < 1.0).sum(axis=1), self.truth.shape[1] - 1)
+        return np.where(transient[:, None] & (np.arange(self.truth.shape[1]) == first[:, None]), 1.0, 0.0)
 
 
 def made(trial: Trial, maker: Maker, rows: Sequence[Failure]) -> tuple[Model, float]:
@@ -116,7 +118,10 @@ def evaluate(trial: Trial, *, quick: bool) -> dict[str, Any]:
         say(f"{name} ...")
         models[name], seconds = made(trial, LINEUP[name], trial.training)
         table[name] = trial.judged(models[name], seconds)
-        values[name] = trial.values(models[name])
+        predicted = trial.predicted(models[name])
+        values[name] = trial.shares(predicted)
+        if name == SERVED:
+            values[f"{name}, as served"] = trial.shares(predicted, Stakes().within)
     values["static flags, backoff, header"] = trial.shares(trial.flags())
     table["bound"] = {"skill": 1.0, **quality(trial.bound, trial.worked)._asdict(), "fit_cpu_s": 0.0}
     found = {

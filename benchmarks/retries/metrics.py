@@ -2,7 +2,6 @@
 How good probabilities are, and what decisions made from them are worth.
 """
 
-from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -60,15 +59,26 @@ def quality(p: Array, worked: Array) -> Quality:
 
 
 def decision_value(
-    predicted: Array, truth: Array, delays_s: Sequence[float], retry_cost: float, wait_cost_per_s: float
+    predicted: Array,
+    truth: Array,
+    waits_s: Array,
+    retry_cost: float,
+    wait_cost_per_s: float,
+    within: float | None = None,
 ) -> float:
     """
-    Mean value of the best action by *predicted*, judged by *truth*; both of shape (failures, delays).
+    Mean value of the best action by *predicted*, judged by *truth*; these and the ascending *waits_s* are of shape
+    (failures, waits).
 
-    A success is worth 1; a retry costs *retry_cost* and its wait; not to retry is worth 0.
+    A success is worth 1; a retry costs *retry_cost* and its wait; not to retry is worth 0. With *within*, the action is what
+    is served: the smallest wait, of those that pay, whose success is at most that share below the best.
     """
-    costs = retry_cost + wait_cost_per_s * np.asarray(delays_s)
-    chosen = (predicted - costs).argmax(axis=1)
+    costs = retry_cost + wait_cost_per_s * waits_s
+    value = predicted - costs
+    chosen = value.argmax(axis=1)
+    if within is not None:
+        paying = np.where(value > 0, predicted, 0.0)
+        chosen = (paying >= (1 - within) * paying.max(axis=1, keepdims=True)).argmax(axis=1)
     rows = np.arange(len(chosen))
-    pays = (predicted - costs)[rows, chosen] > 0
+    pays = value.max(axis=1) > 0
     return float(np.where(pays, (truth - costs)[rows, chosen], 0.0).mean())

@@ -16,6 +16,7 @@ from guardrails.learning.design import columns_of
 from guardrails.learning.fit import RICH, SEED_TERMS, SPREADS, TERMS, fit
 from guardrails.retries.context import action_of
 from guardrails.retries.model import action_levels, levels_of
+from guardrails.retries.prior import prior_cells
 from guardrails.retries.scoring import Scorer, probability
 from guardrails.retries.spec import FeatureSpec
 
@@ -32,7 +33,8 @@ Key = Callable[[Failure, int], tuple[object, ...]]
 
 class Model(Protocol):
     """
-    Gives a probability for each failure, after *delay_ms* or after the wait that was really made.
+    Gives a probability for each failure, after *delay_ms* (or Retry-After, where that is longer) or after the wait that was
+    really made.
     """
 
     def __call__(self, given: Sequence[Failure], delay_ms: int | None = None) -> Array: ...
@@ -41,11 +43,18 @@ class Model(Protocol):
 Maker = Callable[[FeatureSpec, Sequence[Failure]], Model]
 
 
+def wait_of(row: Failure, delay_ms: int | None) -> int:
+    """
+    The wait of a retry after *delay_ms* or Retry-After, or of the one that was made.
+    """
+    return row.delay_ms if delay_ms is None else max(delay_ms, row.context.retry_after_ms or 0)
+
+
 def action(spec: FeatureSpec, row: Failure, delay_ms: int | None) -> int:
     """
-    The action code of a retry after *delay_ms*, nothing done in between, or of the one that was made.
+    The action code of a retry after that wait, nothing done in between, or of the one that was made.
     """
-    return row.action if delay_ms is None else action_of(spec, row.context, delay_ms, between=False)
+    return row.action if delay_ms is None else action_of(spec, row.context, wait_of(row, delay_ms), between=False)
 
 
 def base_rate(spec: FeatureSpec, rows: Sequence[Failure]) -> Model:
@@ -104,7 +113,7 @@ def _table(rows: Sequence[Failure], keys: Sequence[Key]) -> Model:
         made = np.full(len(given), overall)
         for at, row in enumerate(given):
             for key, count in zip(keys, counts, strict=True):
-                n, s = count.get(key(row, row.delay_ms if delay_ms is None else delay_ms), (0, 0))
+                n, s = count.get(key(row, wait_of(row, delay_ms)), (0, 0))
                 made[at] = (s + STRENGTH * made[at]) / (n + STRENGTH)
         return made
 
@@ -113,7 +122,7 @@ def _table(rows: Sequence[Failure], keys: Sequence[Key]) -> Model:
 
 def regression(terms: Sequence[tuple[str, ...]], *, leave_out: str | None = None) -> Maker:
     """
-    The library's own: fitted on cells, scored by looking weights up. *leave_out* names a tool it has never seen.
+    The library's own: fitted on cells and the shipped beliefs, scored by looking weights up. *leave_out* names a tool it has never seen.
     """
 
     def make(spec: FeatureSpec, rows: Sequence[Failure]) -> Model:
@@ -124,7 +133,7 @@ def regression(terms: Sequence[tuple[str, ...]], *, leave_out: str | None = None
                 count[0] += 1
                 count[1] += row.worked
         cells = [Cell(UNDATED, UNDATED, *key, "agent", n, s, 0, 0, 0, 0, 0) for key, (n, s) in counts.items()]
-        fitted = fit(columns_of(spec, cells), terms, SPREADS)
+        fitted = fit(columns_of(spec, cells, beliefs=prior_cells(spec)), terms, SPREADS)
         scorer = Scorer(fitted.intercept, fitted.terms, frozenset(factor.name for factor in spec.action))
         cache: dict[tuple[str, str, int, int], float] = {}
 
@@ -184,7 +193,7 @@ def _features(
     made: list[float] = [tools.get(row.tool, np.nan), errors.get(row.error, np.nan), *context.values()]
     made += spec.decode_action(action(spec, row, delay_ms)).values()
     if raw:
-        delay = row.delay_ms if delay_ms is None else delay_ms
+        delay = wait_of(row, delay_ms)
         since, after = row.context.since_ms or 0, row.context.retry_after_ms
         made += [
             row.elapsed_ms,

@@ -95,7 +95,7 @@ def retries_of(cells: Sequence[Cell]) -> Iterator[Failure]:
                     action=cell.action,
                     worked=at < cell.s,
                     bound=WITHOUT,
-                    at_delays=(),
+                    after=(),
                 )
 
 

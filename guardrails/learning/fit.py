@@ -27,9 +27,9 @@ FEW: Final = 1_000
 """Up to so many coefficients the Hessian is small enough to be factorised (newton-cholesky)."""
 INVERSE_PENALTY: Final = 1.0
 """`C`; between 0.1 and 10 the held-out log loss changes by less than a thousandth."""
-SPREADS: Final = (1.0, 0.7, 0.5, 0.35)
-"""Standard deviation that weights are believed to have, in log odds, for terms of one, two, ... factors: each further factor
-halves the variance, so that fine terms say little until there is much evidence, and cost nothing before."""
+SPREADS: Final = (1.0, 1.0, 0.5, 0.35)
+"""Standard deviation that weights are believed to have, in log odds, for terms of one, two, three factors, and more: fine
+terms say little until there is much evidence, and so cost nothing before."""
 MAX_TOOLS: Final = 2_000
 """Tools with weights of their own, those with the most retries; all others are scored like tools never seen."""
 TERMS: Final[tuple[tuple[str, ...], ...]] = (
