@@ -176,6 +176,9 @@ def _count_repeat(
     tallies: dict[str, Tally], tally: Tally, trail: Trail, worth: Worth, latest: Done, since: list[Done], now: Now
 ) -> None:
     tally.repeats += 1
+    if now.tool not in trail.repeated and len(trail.repeated) < MAX_NAMES:
+        trail.repeated.add(now.tool)
+        tally.repeat_sessions += 1
     tally.pointless_second += worth == "second"
     tally.pointless_later += worth == "later"
     same = worth in ("second", "later")
@@ -193,20 +196,23 @@ def _count_repeat(
 
 def _count_polling(tally: Tally, trail: Trail, now: Now, *, same: bool, disturbed: bool) -> None:
     """
-    A run of equal calls begins with the second equal result, and ends with another one or with work in between.
+    A run of equal calls begins with the second equal success, and ends with another one or with work in between.
+
+    One that ends in a failure is none: what comes back after failures is a retry.
     """
-    if disturbed:
+    running = now.sig in trail.steady
+    if running and (disturbed or not same):
         trail.steady.discard(now.sig)
-    elif same and now.sig not in trail.steady:
-        if len(trail.steady) < MAX_NAMES:
-            trail.steady.add(now.sig)
-            tally.polls.n += 1
-    elif not same and now.sig in trail.steady:
-        trail.steady.discard(now.sig)
-        tally.polls.s += 1
-        if now.tool not in trail.polled and len(trail.polled) < MAX_NAMES:
-            trail.polled.add(now.tool)
-            tally.poll_sessions += 1
+        if not disturbed and not now.worked:
+            tally.polls.n -= 1
+        elif not disturbed:
+            tally.polls.s += 1
+            if now.tool not in trail.polled and len(trail.polled) < MAX_NAMES:
+                trail.polled.add(now.tool)
+                tally.poll_sessions += 1
+    elif not running and not disturbed and same and now.worked and len(trail.steady) < MAX_NAMES:
+        trail.steady.add(now.sig)
+        tally.polls.n += 1
 
 
 def _count_harmless(tallies: dict[str, Tally], since: list[Done], tool: str, *, unchanged: bool) -> None:

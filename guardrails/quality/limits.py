@@ -13,6 +13,8 @@ from .quantiles import Quantiles
 from .tally import MAX_ATTEMPT, Odds, Tally
 
 
+RETRIED: Final = 5
+"""Retries of one number before more of them are allowed."""
 TIMED: Final = 100
 """Successes of which the duration has to be known."""
 TIMEOUT_FACTOR: Final = 3
@@ -55,7 +57,7 @@ def _beyond(by_attempt: Mapping[int, Odds], enough: int) -> Odds:
 
 
 def _pays(odds: Odds | None, guard: Retryable) -> bool:
-    return odds is not None and least(odds) > guard.retry_cost
+    return odds is not None and odds.n >= RETRIED and least(odds) > guard.retry_cost
 
 
 def timeout(tally: Tally, plan: Plan) -> Made:

@@ -18,7 +18,8 @@ from .windows import duplicates, loops, stable, value
 
 POLLS: Final = 0.5
 """A tool polls where more of its runs of equal results end in another one than this, surely."""
-POLL_SESSIONS: Final = 3
+SESSIONS: Final = 3
+"""In which a tool has to repeat, or to poll, before anything is concluded: calls of one session are too much alike."""
 HARMLESS: Final = 0.8
 """A tool that is said or named to read is taken to where it left more results of others unchanged than this, surely."""
 NAME_LENGTH: Final = 200
@@ -54,11 +55,12 @@ def suggestion(tally: Tally, plan: Plan, peers: Odds = NO_PEERS) -> Suggestion |
         return None
     polling, read_only = _polling(tally, plan), _read_only(tally, plan)
     made: dict[str, Made] = {"polling": polling, "read_only": read_only}
-    if polling is None:
+    often = tally.repeat_sessions >= SESSIONS
+    if often and polling is None:
         # Repeats of a tool that waits are its nature.
         reads = bool(plan.tool.read_only) or read_only is not None
         made |= _repeats(tally, plan, stable(tally, plan, peers, read_only=reads))
-    made |= {"retryable": retries(tally, plan), "timeout": timeout(tally, plan)}
+    made |= {"retryable": retries(tally, plan) if often else None, "timeout": timeout(tally, plan)}
     found = {key: one for key, one in made.items() if one is not None}
     if not found:
         return None
@@ -78,7 +80,7 @@ def _repeats(tally: Tally, plan: Plan, steady: Made) -> dict[str, Made]:
 
 
 def _polling(tally: Tally, plan: Plan) -> Made:
-    if plan.tool.polling or least(tally.polls) <= POLLS or tally.poll_sessions < POLL_SESSIONS:
+    if plan.tool.polling or least(tally.polls) <= POLLS or tally.poll_sessions < SESSIONS:
         return None
     return True, (
         f"{of(tally.polls)} times the same call brought something after equal results with nothing changed in between,"

@@ -68,6 +68,8 @@ class Tally:
     """Validation errors; those after which the next call of the tool, with other arguments, worked."""
     repeats: int = 0
     """Same call as one of the last 20, whatever came of them."""
+    repeat_sessions: int = 0
+    """Sessions in which there is one."""
     pointless_second: int = 0
     """Repeats with the same evidence as the latest, by the judge's rule."""
     pointless_later: int = 0
@@ -96,7 +98,7 @@ class Tally:
     failed_ms: Quantiles = field(default_factory=Quantiles)
     """The same of failures."""
     polls: Odds = field(default_factory=Odds)
-    """Runs of equal calls with one result and nothing changed in between; those that ended in another result."""
+    """Runs of equal successes of one call with nothing changed in between; those that ended in another success."""
     poll_sessions: int = 0
     """Sessions in which one did."""
     harmless: Odds = field(default_factory=Odds)

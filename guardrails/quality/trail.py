@@ -54,6 +54,7 @@ class Trail:
     """The validation error of each tool that is not corrected yet."""
     tools: set[str] = field(default_factory=set)
     """That the session was counted for."""
+    repeated: set[str] = field(default_factory=set)
     polled: set[str] = field(default_factory=set)
     """Those that brought something after equal results."""
     steady: set[int | None] = field(default_factory=set)
