@@ -2,11 +2,14 @@
 The shipped policies over the recorded data sets; `docs/shipped-policies.md` tells the figures.
 """
 
+import re
+
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
 
+from benchmarks.judge.shipped_policies import row
 from guardrails import Policy
 from guardrails.judge.inputs import inputs
 from guardrails.judge.result import Judgement, Tally, add
@@ -64,3 +67,13 @@ def test_observe_denies_nothing_and_sees_what_default_would_deny(judged: dict[st
     assert not total.denied
     assert not total.after_exhaustion
     assert total.observed["duplicates.evidence"] > 700
+
+
+def test_the_table_of_the_readme_is_what_is_judged(judged: dict[str, Judgement]) -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    table = readme.partition("| policy | wrong denials")[2].partition("\n\n")[0]
+    told = {name: next(line for line in table.splitlines() if line.startswith(f"| `{name}`")) for name in judged}
+    for name, judgement in judged.items():
+        # Which calls a share is of is told elsewhere.
+        figures = [re.sub(r" \(\d+ of \d+\)", "", cell) for cell in row(judgement)[1:]]
+        assert [cell.strip() for cell in told[name].split("|")[2:5]] == figures
