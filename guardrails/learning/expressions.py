@@ -11,28 +11,46 @@ from ..retries.spec import FeatureSpec
 from ..types import ERROR_TYPES
 
 
-KINDS: Final = 64
-"""A position and the kind of its call in one number: position * 64 + kind, which is 0 for a success."""
+PLACE: Final = 1_024
+"""
+A mark is a call in one number: its position in the session * 1024 + 256 if it worked and may have changed something + 64 *
+who caused it (2 bits) + its kind (6 bits), which is 0 for a success.
+"""
+CHANGED: Final = 256
+CAUSED: Final = 64
 SHARE: Final = 1_024
-"""The same of a tool's calls and failures in a window."""
+"""A tool's calls and failures in a window as one number: calls * 1024 + failures."""
+DAY: Final = 2**39
+"""
+What is known of a failure in one number: (32 * (day + 1) + fold + 1) * 2^39 + the levels of its context, as far as they are
+known, * 2^8 + 2 * the tool's calls in the window before it (at most 20) + 1 where it begins a run.
+"""
+LEVELS: Final = 256
+HALF: Final = 2**22
+"""A time in two halves: each goes into one number with the place of its call, so that the latest place brings its time."""
+CODES: Final = 2**31 - 1
 
 
-def _mark(which: str) -> str:
-    return f"mark_{which}" if which.isdigit() else f"{which}_mark"
-
-
-def position(which: str) -> str:
+def position(mark: str) -> str:
     """
-    The position in a mark: of the call `back` places before, or `next` or `again`.
+    The position in a mark.
     """
-    return f"({_mark(which)} - {_mark(which)} % {KINDS}) / {KINDS}"
+    return f"({mark} >> 10)"
 
 
-def kind(which: str) -> str:
+def kind(mark: str) -> str:
     """
-    The kind of a call in its mark, 0 for a success.
+    The kind of the call in its mark, 0 for a success.
     """
-    return f"{_mark(which)} % {KINDS}"
+    return f"({mark} & 63)"
+
+
+def looking_back(spec: FeatureSpec) -> str:
+    """
+    The frame of the calls in the window and the call itself, where marks are the order.
+    """
+    # Marks of one position differ by less than half the distance of two positions.
+    return f"RANGE BETWEEN {spec.lookback * PLACE + PLACE // 2 - 1} PRECEDING AND CURRENT ROW"
 
 
 def numbered(column: str, names: Sequence[str], other: int) -> str:
@@ -52,15 +70,12 @@ def named(column: str, names: Sequence[str], first: int) -> str:
     return f"CASE {column} {steps} ELSE '' END"
 
 
-def last_edge(spec: FeatureSpec, name: str) -> int:
+def run_edges(spec: FeatureSpec) -> list[int]:
     """
-    How many levels a counting factor tells apart beyond none; 0 where the specification has it not.
+    The edges of `tool_run` that a run in the window can exceed.
     """
-    return spec.by_name[name].edges[-1] + 1 if name in spec.by_name else 0
-
-
-def _within(spec: FeatureSpec, position: str) -> str:
-    return f"{position} >= pos - {spec.lookback}"
+    factor = spec.by_name.get("tool_run")
+    return [] if factor is None else [edge for edge in factor.edges if 0 <= edge < spec.lookback]
 
 
 def family(number: str) -> str:
@@ -71,15 +86,14 @@ def family(number: str) -> str:
     return f"CASE WHEN {number} IN ({shared}) THEN {ERROR_TYPES.index(SHARED) + 1} ELSE {number} END"
 
 
-def in_time(spec: FeatureSpec, which: str) -> str:
+def in_time(spec: FeatureSpec, which: str, here: str, there: str) -> str:
     """
-    Whether the `next` or `again` call came within the limits of a label.
+    Whether the `next` or `again` call, at the position *there*, came within the limits of a label for the call *here*.
     """
     signed = "sig IS NOT NULL AND " if which == "again" else ""
-    gap = f"{which}_started - ended_ms"
     return (
-        f"{signed}{which}_pos IS NOT NULL AND {which}_pos - pos <= {spec.max_calls}"
-        f" AND coalesce({gap}, 0) BETWEEN 0 AND {spec.max_ms}"
+        f"{signed}{there} IS NOT NULL AND {there} - {here} <= {spec.max_calls}"
+        f" AND coalesce({which}_started - ended_ms, 0) BETWEEN 0 AND {spec.max_ms}"
     )
 
 
@@ -87,26 +101,23 @@ def _value(spec: FeatureSpec, name: str) -> str:
     """
     The expression of a factor; see `factors` for what each means.
     """
-    if name == "attempt":
-        steps = [
-            f"WHEN sig IS NULL OR attempt_{back} IS NULL OR NOT ({_within(spec, f'attempt_{back}')}) THEN {back - 1}"
-            for back in range(1, last_edge(spec, name) + 1)
-        ]
-        return f"CASE {' '.join(steps)} ELSE {len(steps)} END"
     if name == "tool_run":
         steps = [
-            f"WHEN pos_{back} IS NULL OR pos_{back} <> pos - {back} THEN {back - 1}"
-            for back in range(1, min(last_edge(spec, name), spec.lookback) + 1)
+            f"WHEN before_{edge + 1} IS NULL OR {position(f'before_{edge + 1}')} <> {position('mark')} - {edge + 1}"
+            f" THEN {edge}"
+            for edge in run_edges(spec)
         ]
-        return f"CASE {' '.join(steps)} ELSE {len(steps)} END"
+        return f"CASE {' '.join(steps)} ELSE {spec.lookback} END" if steps else str(spec.lookback)
     return {
+        "attempt": "(CASE WHEN sig IS NULL THEN 0 ELSE signed - 1 END)",
+        "err_run": "(CASE WHEN run > calls THEN calls ELSE run END)",
         "fail_share": (
-            f"CASE WHEN share >= {SHARE} THEN CAST({100 * SHARE} * (share % {SHARE}) AS DOUBLE)"
-            f" / (share - share % {SHARE}) END"
+            f"(CASE WHEN share >= {SHARE} THEN CAST(100 * (share & {SHARE - 1}) AS DOUBLE) / (share >> 10) END)"
         ),
         "elapsed": "elapsed_ms",
+        "prev": "(CASE WHEN former IS NULL THEN NULL WHEN (former & 63) > 0 THEN 1 ELSE 0 END)",
         "waited": "(delay - ra)",
-        "between": "CASE WHEN again_worked > worked THEN 1 ELSE 0 END",
+        "between": "((done >> 4) & 1)",
         "reach": "(delay + since)",
     }.get(name, name)
 

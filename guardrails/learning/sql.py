@@ -14,29 +14,36 @@ from ..retries.spec import FeatureSpec
 from ..types import ERROR_TYPES
 from .cells import SOURCES
 from .expressions import (
-    KINDS,
+    CAUSED,
+    CHANGED,
+    CODES,
+    DAY,
+    HALF,
+    LEVELS,
+    PLACE,
     SHARE,
     code,
     family,
     in_time,
     kind,
-    last_edge,
+    looking_back,
     named,
     numbered,
     position,
+    run_edges,
 )
 
 
 COLUMNS: Final = {
     "session": "BIGINT",  # a life of a session, as a number
     "n": "BIGINT",  # ascends in the order in which its calls settled
-    "day": "INTEGER",  # see `Cell`
+    "day": "INTEGER",  # see `Cell`; below 2^17
     "fold": "INTEGER",
     "tool": "STRING",
     "sig": "BIGINT",  # NULL: cannot be signed; a signature is of one tool only
     "error_type": "STRING",  # NULL: it worked; validation_error: it did not run
     "started_ms": "BIGINT",
-    "ended_ms": "BIGINT",
+    "ended_ms": "BIGINT",  # from 0 to 2^43, as is started_ms
     "elapsed_ms": "BIGINT",  # age of the session when the call ended
     "retry_after_ms": "BIGINT",
     "changes": "BOOLEAN",  # it may have changed something
@@ -45,92 +52,107 @@ COLUMNS: Final = {
 }
 """Columns of the view `calls`, with their types as DuckDB names them."""
 OTHER: Final = ERROR_TYPES.index("other") + 1
+_BY_SESSION: Final = "PARTITION BY session ORDER BY n"
+_BY_TOOL: Final = "PARTITION BY session, tool ORDER BY mark"
+_BY_SIGNATURE: Final = "PARTITION BY session, sig ORDER BY mark"
+_SO_FAR: Final = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
 
 
 def extraction(spec: FeatureSpec) -> str:
     """
     The query whose rows are the cells of the view `calls`, unordered; its columns are the fields of `Cell`.
 
-    An error type outside the closed list counts as `other`. Three sorts are all that costs time: what they carry is
-    packed (position and kind of a call in one number), and the third is only of signatures that failed.
+    An error type outside the closed list counts as `other`. What costs time is four sorts, by what they carry more than by
+    their keys: tools go by number, and what fits is packed into one number (`PLACE`, `DAY`). The last two sorts are only of
+    the signatures that failed, and of the failures.
     """
     # Nothing of it is data: see above.
-    return f"""WITH settled AS (
-  SELECT session, day, fold, tool, sig, err, started_ms, ended_ms, retry_after_ms, ctx_logged, src, worked_now, worked,
-    pos, CAST(pos AS BIGINT) * {KINDS} + err AS mark,
-    CASE WHEN err > 0 THEN own_code + {code(spec, ("prev",))} ELSE 0 END AS own_code
+    return f"""WITH tools AS (
+  SELECT name, CAST(row_number() OVER (ORDER BY name) AS INTEGER) AS tool
+  FROM (SELECT DISTINCT tool AS name FROM calls) AS found
+), settled AS (
+  SELECT session, n, tools.tool AS tool, sig, started_ms, ended_ms, retry_after_ms, ctx_logged,
+    err + {CAUSED} * {numbered("source", SOURCES, 0)} + CASE WHEN err = 0 AND changes THEN {CHANGED} ELSE 0 END AS what,
+    CASE WHEN err = 0 THEN 0
+      ELSE CAST(32 * (day + 1) + fold + 1 AS BIGINT) * {DAY} + {LEVELS} * ({code(spec, ("elapsed",))}) END AS own
   FROM (
-    SELECT *,
-      CAST(row_number() OVER (PARTITION BY session ORDER BY n) AS INTEGER) AS pos,
-      CAST(sum(worked_now) OVER (PARTITION BY session ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
-        AS INTEGER) AS worked,
-      lag(CASE WHEN err = 0 THEN 0 ELSE 1 END) OVER (PARTITION BY session ORDER BY n) AS prev
-    FROM (
-      SELECT session, n, day, fold, tool, sig, started_ms, ended_ms, retry_after_ms, ctx_logged,
-        {numbered("source", SOURCES, 0)} AS src,
-        {numbered("error_type", ERROR_TYPES, OTHER)} AS err,
-        CASE WHEN error_type IS NULL AND changes THEN 1 ELSE 0 END AS worked_now,
-        CASE WHEN error_type IS NULL THEN 0 ELSE {code(spec, ("elapsed",))} END AS own_code
-      FROM calls
-      WHERE error_type IS NULL OR error_type <> '{INVALID}'
-    ) AS numbered
-  ) AS placed
+    SELECT *, {numbered("error_type", ERROR_TYPES, OTHER)} AS err
+    FROM calls
+    WHERE error_type IS NULL OR error_type <> '{INVALID}'
+  ) AS ran
+  JOIN tools ON ran.tool = tools.name
+), placed AS (
+  SELECT *,
+    row_number() OVER ({_BY_SESSION}) AS pos,
+    CAST(sum(what >> 8) OVER ({_BY_SESSION} {_SO_FAR}) AS INTEGER) AS worked,
+    lag(what) OVER ({_BY_SESSION}) AS former
+  FROM settled
+), marked AS (
+  SELECT session, tool, sig, started_ms, ended_ms, retry_after_ms, ctx_logged,
+    CAST(pos AS BIGINT) * {PLACE} + what AS mark,
+    worked - (what >> 8) AS worked_before,
+    CASE WHEN own > 0 THEN own + {LEVELS} * ({code(spec, ("prev",))}) ELSE 0 END AS own
+  FROM placed
 ), by_tool AS (
   SELECT *,
 {_indented(_tool_columns(spec))}
-  FROM settled
-), of_tool AS (
-  SELECT *, {position("next")} AS next_pos, {kind("next")} AS next_err,
-    CASE WHEN due IS NULL OR ended_ms IS NULL THEN retry_after_ms
-      WHEN due > ended_ms OR retry_after_ms IS NOT NULL THEN due - ended_ms END AS ra{_run_columns(spec)}
-  FROM by_tool
+  FROM marked
 ), packed AS (
-  SELECT session, day, fold, tool, sig, err, started_ms, ended_ms, ra, ctx_logged, src,
-    worked - worked_now AS worked_before, worked, pos, mark, tool_row,
-    CASE WHEN err > 0 AND {in_time(spec, "next")} AND (sig IS NULL OR next_sig IS NULL OR next_sig <> sig)
-      THEN CASE WHEN next_err = 0 THEN 2 ELSE 1 END ELSE 0 END AS changed,
-    CASE WHEN err > 0 THEN own_code + {code(spec, ("fail_share", "ra", "tool_run"))} ELSE 0 END AS tool_code
-  FROM of_tool
+  SELECT session, tool, sig, started_ms, ended_ms, retry_after_ms, ctx_logged, mark, worked_before,
+    CAST(tool_row AS INTEGER) AS tool_row,
+    CASE WHEN own > 0 AND {_near(spec, "next")} THEN next_mark END AS next_mark,
+    CASE WHEN own > 0 THEN own + CASE WHEN ({family(kind("before_1"))}) = ({family(kind("mark"))}) THEN 0 ELSE 1 END
+      + 2 * (share >> 10) + {LEVELS} * ({code(spec, ("fail_share", "tool_run"))}) ELSE 0 END AS own
+  FROM by_tool
 ), by_signature AS (
   SELECT *,
 {_indented(_signature_columns(spec))}
   FROM packed
-  WHERE err > 0 OR sig IN (SELECT sig FROM calls WHERE error_type IS NOT NULL AND sig IS NOT NULL)
-), unpacked AS (
-  SELECT *, {position("again")} AS again_pos, {kind("again")} AS again_err, {family("err")} AS kin
+  WHERE own > 0 OR sig IN (SELECT sig FROM calls WHERE error_type IS NOT NULL AND sig IS NOT NULL)
+), done AS (
+  SELECT session, tool, mark, ended_ms, retry_after_ms, ctx_logged, tool_row, again_started - ended_ms AS delay,
+    own + {LEVELS} * ({code(spec, ("attempt",))}) AS own,
+    CASE WHEN {_near(spec, "again")} THEN 1 + CASE WHEN {kind("again_mark")} = 0 THEN 2 ELSE 0 END
+      + 4 * ((again_mark >> 6) & 3) + CASE WHEN again_worked > worked_before THEN 16 ELSE 0 END ELSE 0 END
+      + CASE WHEN next_mark IS NULL OR sig IS NOT NULL AND next_mark = again_mark THEN 0
+        WHEN {kind("next_mark")} = 0 THEN 96 ELSE 32 END AS done
   FROM by_signature
-  WHERE err > 0
-), of_family AS (
-  SELECT *, tool_row - row_number() OVER (PARTITION BY session, tool, kin ORDER BY pos) AS run
-  FROM unpacked
-), of_run AS (
+  WHERE own > 0
+), by_run AS (
   SELECT *,
-    CAST(count(*) OVER ({_run(spec)}) AS INTEGER) - 1 AS err_run,
-    first_value(ended_ms) OVER ({_run(spec)}) AS first_ended
-  FROM of_family
+{_indented(_run_columns(spec))}
+  FROM done
+), runs AS (
+  SELECT tool, mark, ended_ms, ctx_logged, own, delay, done, tool_row - (high >> 22) AS run, (own >> 1) & 31 AS calls,
+    CASE WHEN tool_row - (high >> 22) > ((own >> 1) & 31) THEN first_ended
+      WHEN (high & {HALF - 1}) < {HALF // 2} THEN (high & {HALF - 1}) * {HALF} + (low & {HALF - 1}) END AS first_ended,
+    CASE WHEN due IS NULL OR ended_ms IS NULL THEN retry_after_ms
+      WHEN due > ended_ms OR retry_after_ms IS NOT NULL THEN due - ended_ms END AS ra
+  FROM by_run
 ), failures AS (
-  SELECT *, {in_time(spec, "again")} AS repeated, again_started - ended_ms AS delay,
-    CASE WHEN ended_ms < first_ended THEN 0 ELSE ended_ms - first_ended END AS since
-  FROM of_run
+  SELECT *, CASE WHEN ended_ms < first_ended THEN 0 ELSE ended_ms - first_ended END AS since
+  FROM runs
 ), coded AS (
-  SELECT day, fold, tool, err, ctx_logged, repeated, changed,
-    tool_code + {code(spec, ("attempt", "err_run", "since"))} AS context,
-    CASE WHEN repeated THEN {code(spec, ACTION)} ELSE {NO_ACTION} END AS action,
-    CASE WHEN repeated THEN again_src ELSE -1 END AS src,
-    CASE WHEN repeated AND again_err = 0 THEN 1 ELSE 0 END AS worked_again
+  SELECT own >> 39 AS day_fold, tool, {kind("mark")} AS err, ctx_logged, done & 1 AS repeated, done & 2 AS worked_again,
+    done & 32 AS changed, done & 64 AS corrected,
+    CAST(((own >> 8) & {CODES}) + {code(spec, ("err_run", "ra", "since"))} AS INTEGER) AS context,
+    CASE WHEN (done & 1) = 1 THEN {code(spec, ACTION)} ELSE {NO_ACTION} END AS action,
+    CASE WHEN (done & 1) = 1 THEN (done >> 2) & 3 ELSE -1 END AS src
   FROM failures
+), summed AS (
+  SELECT day_fold, tool, err, context, action, src, count(*) AS number, sum(repeated) AS n, sum(worked_again) AS s,
+    sum(changed) AS corrected_n, sum(corrected) AS corrected, count(ctx_logged) AS logged,
+    count(CASE WHEN ctx_logged <> context THEN 1 END) AS skewed
+  FROM coded
+  GROUP BY day_fold, tool, err, context, action, src
 ), {_refused(spec)}
-SELECT day, fold, tool, {named("err", ERROR_TYPES, 1)} AS error_type, context, action,
-  {named("src", SOURCES, 0)} AS source,
-  CAST(sum(CASE WHEN repeated THEN 1 ELSE 0 END) AS DOUBLE) AS n,
-  CAST(sum(worked_again) AS DOUBLE) AS s,
-  CAST(sum(CASE WHEN repeated THEN 0 ELSE 1 END) AS DOUBLE) AS unlabelled,
-  CAST(sum(CASE WHEN changed > 0 THEN 1 ELSE 0 END) AS DOUBLE) AS corrected_n,
-  CAST(sum(CASE WHEN changed > 1 THEN 1 ELSE 0 END) AS DOUBLE) AS corrected,
-  CAST(count(ctx_logged) AS DOUBLE) AS logged,
-  CAST(sum(CASE WHEN ctx_logged <> context THEN 1 ELSE 0 END) AS DOUBLE) AS skewed
-FROM coded
-GROUP BY day, fold, tool, err, context, action, src
+SELECT CAST((day_fold >> 5) - 1 AS INTEGER) AS day, CAST((day_fold & 31) - 1 AS INTEGER) AS fold, name AS tool,
+  {named("err", ERROR_TYPES, 1)} AS error_type, context, action, {named("src", SOURCES, 0)} AS source,
+  CAST(n AS DOUBLE) AS n, CAST(s AS DOUBLE) / 2 AS s, CAST(number - n AS DOUBLE) AS unlabelled,
+  CAST(corrected_n AS DOUBLE) / 32 AS corrected_n, CAST(corrected AS DOUBLE) / 64 AS corrected,
+  CAST(logged AS DOUBLE) AS logged, CAST(skewed AS DOUBLE) AS skewed
+FROM summed
+JOIN tools ON summed.tool = tools.tool
 UNION ALL
 SELECT day, fold, tool, '{INVALID}', 0, {NO_ACTION}, '', CAST(0 AS DOUBLE), CAST(0 AS DOUBLE),
   CAST(count(*) AS DOUBLE),
@@ -149,7 +171,7 @@ def _refused(spec: FeatureSpec) -> str:
     """
     return f"""refused AS (
   SELECT day, fold, tool, next_error,
-    {in_time(spec, "next")} AND (sig IS NULL OR next_sig IS NULL OR next_sig <> sig) AS changed
+    {in_time(spec, "next", "pos", "next_pos")} AND (sig IS NULL OR next_sig IS NULL OR next_sig <> sig) AS changed
   FROM (
     SELECT *,
       lead(sig) OVER (PARTITION BY session, tool ORDER BY n) AS next_sig,
@@ -168,47 +190,47 @@ def _refused(spec: FeatureSpec) -> str:
 )"""  # noqa: S608
 
 
-def _run(spec: FeatureSpec) -> str:
-    """
-    The failures of a run: what a tool's calls and those of one kind are numbered apart by is the same for all of them.
-    """
-    # Numbered among the failures only, of which there are fewer than calls.
-    return f"PARTITION BY session, tool, kin, run ORDER BY pos RANGE BETWEEN {spec.lookback} PRECEDING AND CURRENT ROW"
+def _near(spec: FeatureSpec, which: str) -> str:
+    return in_time(spec, which, position("mark"), position(f"{which}_mark"))
 
 
 def _tool_columns(spec: FeatureSpec) -> list[str]:
-    window = "OVER (PARTITION BY session, tool ORDER BY pos)"
-    columns = [f"lag(mark, {back}) {window} AS mark_{back}" for back in range(1, last_edge(spec, "tool_run") + 1)]
-    columns.append(f"row_number() {window} AS tool_row")
-    if "fail_share" in spec.by_name:
-        # Calls and failures in one sum; the frame holds the call itself, since an empty one would have no sum.
-        frame = f"ORDER BY pos RANGE BETWEEN {spec.lookback} PRECEDING AND CURRENT ROW"
-        one = f"{SHARE} + CASE WHEN err > 0 THEN 1 ELSE 0 END"
-        columns.append(f"CAST(sum({one}) OVER (PARTITION BY session, tool {frame}) - ({one}) AS INTEGER) AS share")
-    so_far = "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    window = f"OVER ({_BY_TOOL})"
+    # Calls and failures in one sum; the frame holds the call itself, since an empty one would have no sum.
+    one = f"{SHARE} + CASE WHEN {kind('mark')} > 0 THEN 1 ELSE 0 END"
     return [
-        *columns,
-        f"max(CASE WHEN err > 0 THEN ended_ms + retry_after_ms END) {window[:-1]} {so_far}) AS due",
+        *(f"lag(mark, {back}) {window} AS before_{back}" for back in sorted({1, *(e + 1 for e in run_edges(spec))})),
+        f"row_number() {window} AS tool_row",
+        f"CAST(sum({one}) OVER ({_BY_TOOL} {looking_back(spec)}) - ({one}) AS INTEGER) AS share",
         f"lead(mark) {window} AS next_mark",
-        f"lead(sig) {window} AS next_sig",
         f"lead(started_ms) {window} AS next_started",
     ]
 
 
 def _signature_columns(spec: FeatureSpec) -> list[str]:
-    window = "OVER (PARTITION BY session, sig ORDER BY pos)"
+    window = f"OVER ({_BY_SIGNATURE})"
     return [
-        *(f"lag(pos, {back}) {window} AS attempt_{back}" for back in range(1, last_edge(spec, "attempt") + 1)),
+        f"CAST(count(*) OVER ({_BY_SIGNATURE} {looking_back(spec)}) AS INTEGER) AS signed",
         f"lead(mark) {window} AS again_mark",
         f"lead(started_ms) {window} AS again_started",
-        f"lead(src) {window} AS again_src",
         # The call itself may have worked and changed something: what counts is what worked before it.
         f"lead(worked_before) {window} AS again_worked",
     ]
 
 
-def _run_columns(spec: FeatureSpec) -> str:
-    return "".join(f", {position(str(back))} AS pos_{back}" for back in range(1, last_edge(spec, "tool_run") + 1))
+def _run_columns(spec: FeatureSpec) -> list[str]:
+    """
+    Over the failures of a tool: what the server has asked for, and the row and end of the call that began the run, or the
+    end of the first failure in the window, where the run began before it.
+    """
+    begun = f"CASE WHEN (own & 1) = 1 THEN CAST(tool_row AS BIGINT) * {HALF} + {{half}} END"
+    high, low = f"coalesce(ended_ms >> 22, {HALF // 2})", f"coalesce(ended_ms & {HALF - 1}, 0)"
+    return [
+        f"max(ended_ms + retry_after_ms) OVER ({_BY_TOOL} {_SO_FAR}) AS due",
+        f"max({begun.format(half=high)}) OVER ({_BY_TOOL} {_SO_FAR}) AS high",
+        f"max({begun.format(half=low)}) OVER ({_BY_TOOL} {_SO_FAR}) AS low",
+        f"first_value(ended_ms) OVER ({_BY_TOOL} {looking_back(spec)}) AS first_ended",
+    ]
 
 
 def _indented(columns: Iterable[str]) -> str:
