@@ -9,12 +9,16 @@ import glob
 import json
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import yaml
 
 from ..judge.page.markup import visible
 from .suggest import Suggestion
+
+
+_VALUES: Final = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
+"""Words that YAML, of one version or another, does not read as text."""
 
 
 def overrides(
@@ -58,4 +62,5 @@ def written(value: Any) -> str:
 
 def _text(text: str) -> str:
     # Printable text in double quotes is YAML as it is JSON.
-    return text if text.replace("_", "").isalpha() and text.isascii() else json.dumps(text, ensure_ascii=False)
+    plain = text.replace("_", "").isalpha() and text.isascii() and text.lower() not in _VALUES
+    return text if plain else json.dumps(text, ensure_ascii=False)

@@ -48,7 +48,7 @@ def refused_by_evidence(tally: Tally, kept: Sequence[Done], sig: int | None, wor
     latest, earlier = kept[last], kept[before]
     if latest.evidence is None or latest.evidence != earlier.evidence or latest.error in TRANSIENT:
         return False
-    if _changed(kept[last + 1 :], latest.tool) and _changed(kept[before + 1 : last], latest.tool):
+    if _worked_on(kept[last + 1 :], latest.tool) and _worked_on(kept[before + 1 : last], latest.tool):
         return False
     if worth != "unknown":
         tally.evidence.setdefault(len(kept) - before, Odds()).add(worth in ("second", "later"))
@@ -74,6 +74,10 @@ def changed(since: Sequence[Done]) -> bool:
 def _changed(since: Sequence[Done], tool: str) -> bool:
     # A tool that is declared stable changes nothing itself.
     return any(done.changes and done.tool != tool for done in since)
+
+
+def _worked_on(since: Sequence[Done], tool: str) -> bool:
+    return any(done.worked and done.tool != tool for done in since)
 
 
 def _worth_again(latest: Done, since: Sequence[Done]) -> bool:

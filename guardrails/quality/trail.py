@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ..judge.evidence import WINDOW, Past
+from ..types import WITHOUT_EFFECT
 
 
 CORRECTED_WITHIN: Final = 5
@@ -27,6 +28,13 @@ class Done(NamedTuple):
     """It is not known to change nothing."""
     undeclared: bool = False
     """The policy does not say whether it changes anything."""
+
+    @property
+    def worked(self) -> bool:
+        """
+        Whether it may have changed something, as far as its end tells.
+        """
+        return self.changes and self.error not in WITHOUT_EFFECT
 
 
 class Wrong(NamedTuple):
