@@ -16,6 +16,7 @@ from ..retries.spec import FeatureSpec
 from .cells import NO_ACTION, Cell
 from .design import Columns, columns_of, logits
 from .fit import INVERSE_PENALTY, SPREADS, TERMS, Fitted, fit, known_tools
+from .room import told_pairs, with_room
 
 
 GOLDEN: Final = 12
@@ -46,9 +47,9 @@ def candidate(
     tools = known_tools(cells)
     kept = [cell for cell in cells if cell.tool in tools]
     beliefs = prior_cells(spec) if kept else prior_cells(spec, ALONE)
-    columns = columns_of(spec, cells, tools=tools, beliefs=beliefs)
+    tallies = told_pairs(tallies_of(spec, kept))
+    columns = with_room(columns_of(spec, cells, tools=tools, beliefs=beliefs), terms)
     fitted = fit(columns, terms, SPREADS)
-    tallies = tallies_of(spec, kept)
     evidence = {key: _plain(tally) for key, tally in tallies.items() if tally.plain.n or tally.repaired.n}
     told = {
         **(training or {}),
