@@ -31,7 +31,7 @@ def tools(count: int, name: str = "tool {}") -> list[Cell]:
     )
 
 
-@pytest.mark.parametrize("name", ["tool {}", '\n"{}"\\' * 20, "\u65e5\u672c{}"])
+@pytest.mark.parametrize("name", ["tool {}", '\n"{0}"\\' * 20, "\u65e5\u672c{}"])
 def test_weights_of_tools_take_no_more_than_their_room(name: str) -> None:
     room = 60_000
     columns = columns_of(SPEC, tools(40, name), beliefs=prior_cells(SPEC))
