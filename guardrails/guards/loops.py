@@ -9,7 +9,7 @@ from annotated_types import Ge, Gt, Le, MinLen
 
 from ..repeats.features import KIND, RECENT, SAME, WAITS, Levels, levels
 from ..repetition import patterns
-from ..repetition.sketch import sketch_of
+from ..repetition.sketch import NO_SKETCH, sketch_of
 from ..retries.decision import TRANSIENT
 from ..state import Entry, SessionState
 from ..types import Denial, Status, ToolCall
@@ -112,7 +112,10 @@ class Loops(Guard):
         last = next((entry for entry in before if entry.sig == call.sig), None)
         if last is None or call.sig is None:
             return None
-        sketch_of(call)
+        if last.sketch != NO_SKETCH:
+            call.sketch = last.sketch
+        else:
+            sketch_of(call)
         if last.retries_left > 0:
             return None
         if facts.tool.polling or patterns.waits(call.tool):

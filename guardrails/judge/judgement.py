@@ -288,6 +288,7 @@ def _made(call: RecordedCall, call_id: str, plan: Plan) -> ToolCall:
         if call.sig is not None:
             return ToolCall(tool, arguments, call_id, None, (call.sig + SIGN & SIG_BITS) - SIGN)
         if type(arguments) is dict:
-            signature = sign(tool, arguments)[0]
-            return ToolCall(tool, arguments, call_id, signature, None if signature is None else low64(signature))
+            signature, canonical = sign(tool, arguments)
+            sig = None if signature is None else low64(signature)
+            return ToolCall(tool, arguments, call_id, signature, sig, (), canonical)
     return tool_call(tool, arguments, call_id, plan.arguments)

@@ -71,8 +71,11 @@ def emptiness(payload: bytes) -> Emptiness:
     """
     Whether a success of JSON *payload* brought anything.
     """
-    if len(payload) > MAX_EMPTY:
-        return 0
+    return _emptiness(payload) if len(payload) <= MAX_EMPTY else 0
+
+
+@lru_cache(maxsize=512)
+def _emptiness(payload: bytes) -> Emptiness:
     bare = payload.strip()
     if bare in _SILENT:
         return 1
