@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from . import demo, policy, policy_test, profile, replay, report, run, train
+from . import demo, policy, policy_test, profile, repeats, replay, report, run, train
 
 
 __all__ = ["app"]
@@ -27,6 +27,7 @@ app.command("run")(run.run)
 app.command("replay")(replay.replay)
 app.command("report")(report.report)
 app.command("train")(train.train)
+app.command("repeats")(repeats.repeats)
 app.command("profile")(profile.profile)
 policy.app.command("test")(policy_test.policy_test)
 app.add_typer(policy.app, name="policy")

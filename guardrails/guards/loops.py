@@ -71,7 +71,7 @@ class Loops(Guard):
     """Refused turns in a row after which a further denial ends the session; never where the host tells no turns."""
     model: Annotated[str, MinLen(1)] | None = None
     """A repeat model: `default`, the shipped one, or a file, relative to the policy file. None: plain rules only."""
-    model_nudge: Annotated[float, Gt(0), Le(1)] | None = 0.5
+    model_nudge: Annotated[float, Gt(0), Le(1)] | None = 0.8
     """Probability that a call brings nothing new from which on it is nudged; none: never."""
     model_deny: Annotated[float, Gt(0), Le(2)] | None = None
     """The same from which on the second of two identical calls is refused; none: as the model says, 2: never."""

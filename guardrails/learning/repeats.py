@@ -1,25 +1,17 @@
 """
-Trains the repeat model: `python -m guardrails.learning.repeats RECORDS... -o model.json [--base SOURCE]... [--from MODEL]`.
-
-With `--from`, only the intercept is fitted, on a person's own records; that is what a deployment needs.
+Training of the repeat model: the whole of it, or only its intercept, on a person's own records.
 """
-
-import argparse
-import sys
 
 from collections import Counter
 from collections.abc import Collection, Sequence
-from pathlib import Path
 from typing import Any, Final
 
-from ..errors import GuardrailsError, ModelError, TrainingError
-from ..judge.inputs import inputs
+from ..errors import TrainingError
 from ..repeats.model import RepeatModel
-from ..repeats.model_format import body_of, parse, repeat_model, text_of
+from ..repeats.model_format import body_of
 from ..retries.scoring import Term
-from .repeat_fit import NEVER, Scored, counted, deny_at, figures, fit_slopes, intercept_of, leave_one_out, score, summed
-from .repeat_rows import Row, rows_in
-from .train import write
+from .repeat_fit import Scored, counted, deny_at, figures, fit_slopes, intercept_of, leave_one_out, score, summed
+from .repeat_rows import Row
 
 
 GOLDEN: Final = 24
@@ -86,59 +78,3 @@ def adapted(model: RepeatModel, rows: Sequence[Row]) -> dict[str, Any]:
 
 def _of(rows: Sequence[Row], source: str) -> list[Row]:
     return [row for row in rows if row.source == source]
-
-
-def _shown(body: dict[str, Any]) -> str:
-    lines = ["| left out | calls | nothing new | AUC | AP | nudged | right | denied by others' threshold | wrong |"]
-    lines.append("|" + "---|" * 9)
-    for source, found in body["training"]["left_out"].items():
-        by = found["denied_by_it"]
-        cells = [source, *(found[key] for key in ("calls", "nothing_new", "auc", "ap", "nudged", "nudged_right"))]
-        lines.append(f"| {' | '.join(map(str, [*cells, by['caught'] + by['wrong'], by['wrong']]))} |")
-    said = "never" if body["deny_at"] == NEVER else f"from p = {body['deny_at']:g} on"
-    lines.append(f"second occurrences are refused {said}: {body['training']['second_occurrences']}")
-    return "\n".join(lines)
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(f"{line}\n")
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """
-    The command; 0 done, 2 usage or nothing to learn from.
-    """
-    parser = argparse.ArgumentParser(prog="python -m guardrails.learning.repeats", description=__doc__)
-    parser.add_argument("records", nargs="+", metavar="RECORDS", help="files and folders of records")
-    parser.add_argument("-o", "--output", required=True, type=Path, metavar="FILE", help="the model file")
-    parser.add_argument("--base", action="append", default=[], metavar="SOURCE", help="whose base rate is shipped")
-    parser.add_argument(
-        "--from", dest="model", metavar="MODEL", help="fit only the intercept of MODEL (`default`, a file)"
-    )
-    given = parser.parse_args(arguments)
-    try:
-        rows = list(rows_in(inputs(given.records)))
-        _say(f"{len(rows):,} calls read")
-        if given.model is not None:
-            body = adapted(repeat_model(given.model), rows)
-            _say(f"intercept {body['intercept']:g} (before {body['training']['adapted']['intercept_before']:g})")
-        else:
-            body, _ = trained(rows, given.base)
-            _say(_shown(body))
-        text = text_of(body)
-        parse(text)
-        write(given.output, text)
-    except (GuardrailsError, ModelError) as error:
-        _say(f"error: {error}")
-        return 2
-    except ImportError as error:
-        _say(f"error: training needs `{error.name}`: pip install 'toolcall-guardrails[train]'")
-        return 2
-    except OSError as error:
-        _say(f"error: `{error.filename}`: {error.strerror}" if error.filename else f"error: {error}")
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

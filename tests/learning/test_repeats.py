@@ -2,10 +2,8 @@
 Training of the repeat model: labels from the records themselves, no source in both training and test (MISSION A12).
 """
 
-from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
 from guardrails.errors import TrainingError
@@ -21,9 +19,9 @@ from guardrails.learning.repeat_fit import (
     second_occurrences,
 )
 from guardrails.learning.repeat_rows import Row, rows_of
-from guardrails.learning.repeats import main, trained
+from guardrails.learning.repeats import trained
 from guardrails.readers import RecordedCall
-from guardrails.repeats.model_format import parse, repeat_model
+from guardrails.repeats.model_format import repeat_model
 
 
 def calls(source: str, sessions: int, *, dull: int = 3) -> list[RecordedCall]:
@@ -121,30 +119,3 @@ def test_the_score_of_a_call_that_nobody_looks_at_is_nothing() -> None:
 def test_what_cannot_be_trained_is_told(chosen: list[str]) -> None:
     with pytest.raises(TrainingError, match="nowhere" if chosen else "left out of itself"):
         trained(rows("a"), chosen)
-
-
-def test_the_command_writes_a_model_and_adapts_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    for name in ("a", "b"):
-        lines = [
-            orjson.dumps(
-                {
-                    "source": name,
-                    "session_id": call.session_id,
-                    "call_index": call.call_index,
-                    "tool": call.tool,
-                    "arguments": call.arguments,
-                    "result": call.result,
-                    "is_error": False,
-                }
-            )
-            for call in calls(name, 24)
-        ]
-        (tmp_path / f"{name}.jsonl").write_bytes(b"\n".join(lines) + b"\n")
-    files = [str(tmp_path / "a.jsonl"), str(tmp_path / "b.jsonl")]
-    made, own = tmp_path / "m.json", tmp_path / "own.json"
-    assert main([*files, "-o", str(made), "--base", "a"]) == 0
-    assert main([files[0], "-o", str(own), "--from", str(made)]) == 0
-    assert parse(own.read_bytes()).body["training"]["adapted"]["from"] == parse(made.read_bytes()).name
-    assert main([files[0], "-o", str(made)]) == 2
-    assert "left out of itself" in capsys.readouterr().out
-    assert main([str(tmp_path / "none"), "-o", str(made)]) == 2

@@ -1,0 +1,107 @@
+"""
+The command `repeats`.
+"""
+
+import sys
+import time
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .printing import fail, print_json, table
+
+
+if TYPE_CHECKING:
+    from guardrails.learning.repeat_rows import Row
+
+EVERY_S = 5.0
+"""Seconds between two lines of progress; short work prints none."""
+
+
+def repeats(
+    records: Annotated[list[Path], typer.Argument(metavar="RECORDS...", help="Files and folders of records.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The model file.")],
+    model: Annotated[
+        str | None,
+        typer.Option("--from", metavar="MODEL", help="Fit only the base rate of MODEL: `default`, or a file."),
+    ] = None,
+    base: Annotated[
+        list[str] | None, typer.Option(metavar="SOURCE", help="Whose base rate the model has; all by default.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002
+) -> None:
+    """
+    Learn from records which calls bring nothing new, for `loops: {model: FILE}`.
+
+    `--from default` takes the shipped model and fits how often that is so in your own records: all that a deployment needs.
+    Without it the whole model is learned, from two sources (files or folders) at least, and each is judged by a model that has
+    not seen it.
+    """
+    from guardrails.errors import GuardrailsError, ModelError
+    from guardrails.judge.inputs import inputs
+    from guardrails.learning.repeat_rows import rows_in
+    from guardrails.learning.repeats import adapted, trained
+    from guardrails.learning.train import write
+    from guardrails.repeats.model_format import parse, repeat_model, text_of
+
+    if model is not None and base:
+        fail("`--base` goes with a whole training, `--from` with your own base rate")
+    try:
+        started = None if model is None else repeat_model(model)
+        rows = list(_told(rows_in(inputs(list(map(str, records)))), quiet=as_json))
+        body = trained(rows, base or ())[0] if started is None else adapted(started, rows)
+        text = text_of(body)
+        parse(text)
+        write(output, text)
+    except (GuardrailsError, ModelError) as error:
+        fail(str(error))
+    except ImportError as error:
+        fail(f"training needs `{error.name}`: pip install 'toolcall-guardrails[train]'")
+    except OSError as error:
+        fail(f"cannot use `{error.filename}`: {error.strerror}" if error.filename else str(error))
+    if as_json:
+        print_json({"calls": len(rows), "output": str(output), "deny_at": body["deny_at"], **body["training"]})
+    else:
+        typer.echo(f"{len(rows):,} calls read")
+        typer.echo(_left_out(body) if started is None else _adapted(body))
+        typer.echo(f"written to `{output}`; use it by `loops: {{model: {output.name}}}`")
+
+
+def _told(rows: "Iterable[Row]", *, quiet: bool) -> "Iterator[Row]":
+    told = time.monotonic()
+    for at, row in enumerate(rows, 1):
+        if not quiet and at % 256 == 0 and time.monotonic() - told >= (0.2 if sys.stderr.isatty() else EVERY_S):
+            told = time.monotonic()
+            line = f"{at:,} calls"
+            typer.echo(f"\r{line}" if sys.stderr.isatty() else line, err=True, nl=not sys.stderr.isatty())
+        yield row
+
+
+def _adapted(body: dict[str, Any]) -> str:
+    found = body["training"]["adapted"]
+    share = 100 * found["nothing_new"] / found["labelled"]
+    return (
+        f"{found['nothing_new']:,} of {found['labelled']:,} calls that it is asked about brought nothing new ({share:.1f} %): "
+        f"intercept {body['intercept']:.3f}, before {found['intercept_before']:.3f}"
+    )
+
+
+def _left_out(body: dict[str, Any]) -> str:
+    from guardrails.learning.repeat_fit import NEVER
+
+    rows = [["left out", "calls", "nothing new", "AUC", "AP", "nudged", "right", "refused", "wrong"]]
+    for source, found in body["training"]["left_out"].items():
+        by = found["denied_by_it"]
+        told = [found[key] for key in ("calls", "nothing_new", "auc", "ap", "nudged", "nudged_right")]
+        rows.append([source, *map(str, told), str(by["caught"] + by["wrong"]), str(by["wrong"])])
+    second = body["training"]["second_occurrences"]["all"]
+    said = "never" if body["deny_at"] == NEVER else f"from p = {body['deny_at']:g} on"
+    return "\n".join(
+        [
+            table(rows),
+            f"the second of two identical calls is refused {said}: {second['caught']} rightly, {second['wrong']} wrongly",
+        ]
+    )
