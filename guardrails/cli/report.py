@@ -99,6 +99,8 @@ def _show(
         _write(html, page(found, made))
     if suggest:
         seen = f"{found.quality.calls:,} calls of {found.quality.sessions:,} sessions"
+        if not found.finished:
+            seen += ", where reading was interrupted"
         base, rules = _base(policy, output)
         named = "overrides.yaml" if output is None else str(output)
         replay = shlex.join(["guardrails", "replay", policy, *records, "--compare", named])

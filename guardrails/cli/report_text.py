@@ -85,5 +85,5 @@ def suggested_text(suggestions: "Sequence[Suggestion]", path: Path, replay: str)
     settings = sum(len(one.settings) for one in suggestions)
     if not settings:
         return f"`{path}` suggests nothing: there are too few calls, or the policy says it already."
-    said = f"{settings:,} setting{'' if settings == 1 else 's'} for {len(suggestions):,} tools written to `{path}`."
+    said = f"{settings:,} setting{'' if settings == 1 else 's'} for {len(suggestions):,} tool{'' if len(suggestions) == 1 else 's'} written to `{path}`."
     return f"{printable(said)} Judge them before you use them:\n  {printable(replay)}"

@@ -3,7 +3,12 @@
 """
 
 import json
+import os
+import signal
+import subprocess
+import sys
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -76,15 +81,89 @@ def test_the_table_names_what_to_redesign_first_and_why(records: Path) -> None:
 
 def test_what_is_suggested_is_a_valid_policy_with_its_evidence(records: Path, tmp_path: Path) -> None:
     path = tmp_path / "overrides.yaml"
-    report(records, "--suggest", "-o", path, "-q")
-    Policy.load(path)
-    assert "# " in path.read_text()
+    said = report(records, "--suggest", "-o", path, "-q")
+    (rule, *_) = Policy.load(path).chain.rules
+    assert rule.match == ("search",)
+    assert rule.declared == {"stable": True}
+    assert "# 90 of 90 repeats with nothing changed in between brought nothing new" in path.read_text()
+    assert f"--compare {path}" in said
+    assert "1 setting for 1 tool written" in said
+
+
+def test_suggestions_are_printed_where_no_file_is_named_and_load_from_there(records: Path, tmp_path: Path) -> None:
+    path = tmp_path / "overrides.yaml"
+    path.write_text(report(records, "--suggest", "-q"))
+    assert Policy.load(path).chain.rules[0].match == ("search",)
+
+
+def test_page_suggestions_and_json_are_of_one_reading(records: Path, tmp_path: Path) -> None:
+    html, path = tmp_path / "out.html", tmp_path / "overrides.yaml"
+    found = json.loads(report(records, "--html", html, "--suggest", "-o", path, "--json"))
+    (one,) = found["suggestions"]
+    assert one["settings"] == {"stable": True}
+    assert one["evidence"]["stable"].partition(" (")[0] in html.read_text()
+    assert one["evidence"]["stable"] in path.read_text()
+
+
+def test_a_policy_of_ones_own_is_extended_from_where_the_file_stands(records: Path, tmp_path: Path) -> None:
+    own, out = tmp_path / "own" / "policy.yaml", tmp_path / "made" / "overrides.yaml"
+    own.parent.mkdir()
+    out.parent.mkdir()
+    own.write_text("version: 1\nextends: default\ntools: [{match: rates, timeout: 5s, retryable: {max_retries: 1}}]\n")
+    report(records, "--policy", own, "--suggest", "-o", out, "-q")
+    policy = Policy.load(out)
+    assert 'extends: "../own/policy.yaml"' in out.read_text()
+    assert policy.chain.plan("rates").timeout_ms == 5_000
+    assert policy.chain.rules[0].match == ("search",)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["missing.jsonl"], "no file or folder `missing.jsonl`"),
+        (["RECORDS", "-o", "x.yaml"], "`--output` goes with `--suggest`"),
+        (["RECORDS", "--policy", "missing.yaml"], "missing.yaml"),
+        (["RECORDS", "--html", "missing/out.html"], "cannot write `missing/out.html`"),
+        (["RECORDS", "--suggest", "-o", "missing/o.yaml"], "cannot write `missing/o.yaml`"),
+    ],
+)
+def test_what_cannot_be_done_is_said_with_exit_code_2(
+    records: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    named = [str(records) if each == "RECORDS" else each for each in arguments]
+    done = CliRunner().invoke(app, ["report", *named])
+    assert done.exit_code == 2
+    assert said in " ".join(done.stderr.split())
+    assert not list(tmp_path.glob(".*")), "nothing half written is left"
+
+
+def test_ctrl_c_shows_the_figures_so_far(tmp_path: Path) -> None:
+    """
+    A real process that reads a pipe.
+    """
+    pipe, page = tmp_path / "pipe", tmp_path / "report.html"
+    os.mkfifo(pipe)
+    call = {"session_id": "s", "tool": "look", "arguments": {}, "result": "same", "is_error": False}
+    lines = [json.dumps({**call, "call_index": n}) + "\n" for n in range(30_000)]
+    command = [sys.executable, "-m", "guardrails", "report", str(pipe), "--json", "--html", str(page)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
+    with suppress(BrokenPipeError), pipe.open("w") as end:
+        end.writelines(lines[:15_000])
+        end.flush()
+        process.send_signal(signal.SIGINT)
+        end.writelines(lines[15_000:])
+    out, _ = process.communicate()
+    found = json.loads(out)
+    assert (process.returncode, found["finished"]) == (130, False)
+    assert 0 < found["calls"] < 30_000
+    assert "Interrupted" in page.read_text()
 
 
 def test_the_page_is_one_file_that_asks_nobody(records: Path, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     report(records, "--html", path, "-q")
     page = path.read_text()
-    assert "search" in page
+    assert "90 of 120 calls wasted" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert "<script src" not in page
