@@ -4,6 +4,7 @@ What the commands share in printing: JSON, text at the terminal's width, errors.
 
 import json
 import shutil
+import sys
 import textwrap
 
 from collections.abc import Sequence
@@ -21,9 +22,15 @@ MAX_WIDTH: Final = 100
 
 def print_json(data: Any) -> None:
     """
-    *data* for another program.
+    *data* for another program. What the output's encoding cannot say, half a surrogate pair of some transcript say, is
+    escaped.
     """
-    typer.echo(json.dumps(data, indent=2, ensure_ascii=False, default=str))
+    text = json.dumps(data, indent=2, ensure_ascii=False, default=str)
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(data, indent=2, default=str)
+    typer.echo(text)
 
 
 def fail(message: str, code: int = USAGE) -> NoReturn:

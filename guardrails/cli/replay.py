@@ -52,6 +52,8 @@ def replay(
     """
     from guardrails.judge.inputs import inputs
 
+    from .replay_outputs import without_outputs
+
     policies = [load_policy(policy), *([load_policy(compare)] if compare is not None else [])]
     try:
         found = inputs(files)
@@ -61,13 +63,14 @@ def replay(
         others = (compare, decisions, html, checkpoint)
         if given and any(other is not None for other in others):
             fail(f"`{option}` goes without `--compare`, `--decisions`, `--html` and `--checkpoint`")
+    found = without_outputs(found, {"--decisions": decisions, "--html": html, "--checkpoint": checkpoint})
     if exact:
         _exact(policies[0], found, as_json=as_json)
     elif case is not None:
         _case(policies[0], policy, found, case)
     else:
         made = _judged(policies, found, decisions, checkpoint, quiet=quiet or as_json)
-        _show(made, html, as_json=as_json)
+        _show(made, html, checkpoint, as_json=as_json)
 
 
 def _judged(
@@ -89,9 +92,15 @@ def _judged(
         fail(f"cannot use `{error.filename}`: {error.strerror}" if error.filename else str(error))
 
 
-def _show(made: "list[Judgement]", html: Path | None, *, as_json: bool) -> None:
+def _show(made: "list[Judgement]", html: Path | None, checkpoint: Path | None, *, as_json: bool) -> None:
     from .replay_text import compared_text, judged_text
 
+    if as_json:
+        one = made[0].to_dict()
+        print_json(one if len(made) == 1 else {"judgements": [one, made[1].to_dict()]})
+    else:
+        typer.echo(judged_text(made[0]) if len(made) == 1 else compared_text(*made))
+    # After the figures: a full disk does not cost those too.
     if html is not None:
         from guardrails.judge.html import page
 
@@ -99,12 +108,9 @@ def _show(made: "list[Judgement]", html: Path | None, *, as_json: bool) -> None:
             html.write_text(page(*made), encoding="utf-8")
         except OSError as error:
             fail(f"cannot write `{html}`: {error.strerror}")
-    if as_json:
-        one = made[0].to_dict()
-        print_json(one if len(made) == 1 else {"judgements": [one, made[1].to_dict()]})
-    else:
-        typer.echo(judged_text(made[0]) if len(made) == 1 else compared_text(*made))
     if not made[0].finished:
+        onward = "the same command goes on from there" if checkpoint else "with `--checkpoint FILE` it could go on"
+        typer.echo(f"interrupted: the figures are of what was read until then; {onward}", err=True)
         raise typer.Exit(INTERRUPTED)
 
 

@@ -44,12 +44,14 @@ def judged_text(judgement: Judgement) -> str:
     One policy.
     """
     total = judgement.total
-    rows = _rows(judgement)
+    rows = [*_rows(judgement)[:-1], total]
     lines = _table([("", *(name for name, _ in _COLUMNS)), *((_name(t), *(of(t) for _, of in _COLUMNS)) for t in rows)])
     shown = [heading(f"{judgement.policy} on {_plural(total.calls, 'recorded call')} of {_sessions(total)}"), lines[0]]
     for tally, line in zip(rows, lines[1:], strict=True):
         shown.append(line)
         shown += _codes(tally)
+        if tally is not total and tally.saved_calls:
+            shown.append(_listed(["saved at most: " + _plural(tally.saved_calls, "call"), *_of_responses(tally)]))
     blocks = ["\n".join(shown), paragraph(_LEGEND), *_watched(judgement), _saved(total), *_ends(judgement)]
     return "\n\n".join(blocks)
 
@@ -77,10 +79,15 @@ def compared_text(one: Judgement, other: Judgement) -> str:
         for figure in (_stopped, lambda t: _sum(t.wrong), lambda t: t.stopped_later):
             cells += _differing(figure(tally), figure(beside))
         of_sources.append((_name(tally), *cells))
-    ends = [block for judgement in (one, other) for block in _ends(judgement)]
     sides = f"By source: all denied calls (also after exhaustion), wrong ones, and later pointless repeats stopped; each {names[0]}, {names[1]}, difference."
     return "\n\n".join(
-        [title, "\n".join(_table(rows)), "\n".join(_table(of_sources)), paragraph(sides), *dict.fromkeys(ends)]
+        [
+            title,
+            "\n".join(_table(rows)),
+            "\n".join(_table(of_sources)),
+            paragraph(sides),
+            *_ends_of_both(names, one, other),
+        ]
     )
 
 
@@ -205,25 +212,42 @@ def _saved(total: Tally) -> str:
     )
 
 
+def _of_responses(tally: Tally) -> list[str]:
+    """
+    What model responses all of whose calls were stopped would have saved.
+    """
+    tokens, usd = f"{tally.saved_tokens:,} tokens", f"${tally.saved_micro_usd / 1_000_000:,.4f}"
+    said = [_plural(tally.saved_responses, "model response"), *([tokens] if tally.saved_tokens else [])]
+    return [*said, *([usd] if tally.saved_micro_usd else [])] if tally.saved_responses else []
+
+
 def _ends(judgement: Judgement) -> Iterator[str]:
     """
-    What was not judged, what was met on the way, and whether this is all.
+    What was not judged, and what was met on the way.
     """
     yield from _not_judged(judgement.not_judged)
     yield from _notices(judgement.notices)
-    if not judgement.finished:
-        yield paragraph(
-            "Interrupted: the figures are of what was read until then. With --checkpoint FILE it goes on there."
-        )
 
 
-def _not_judged(guards_of: Mapping[str, str]) -> Iterator[str]:
+def _ends_of_both(names: tuple[str, str], one: Judgement, other: Judgement) -> Iterator[str]:
+    """
+    The same of two policies: what is so of both, then what is so of one.
+    """
+    both = dict(one.not_judged.items() & other.not_judged.items())
+    yield from _not_judged({guard: reason for guard, reason in one.not_judged.items() if guard in both})
+    for name, judgement in zip(names, (one, other), strict=True):
+        own = {guard: reason for guard, reason in judgement.not_judged.items() if guard not in both}
+        yield from _not_judged(own, f"Not judged of {name}")
+    yield from _notices(list(dict.fromkeys([*one.notices, *other.notices])))
+
+
+def _not_judged(guards_of: Mapping[str, str], title: str = "Not judged") -> Iterator[str]:
     if not guards_of:
         return
     reasons: dict[str, list[str]] = {}
     for guard, reason in guards_of.items():
         reasons.setdefault(reason, []).append(guard)
-    lines = [heading("Not judged")]
+    lines = [heading(title)]
     lines += [
         paragraph(f"{', '.join(guards)}: {reason}", indent="  ", hanging="    ") for reason, guards in reasons.items()
     ]

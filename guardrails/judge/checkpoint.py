@@ -16,7 +16,7 @@ from .spill import key_bytes
 from .tracks import Tracks
 
 
-VERSION: Final = 2
+VERSION: Final = 3
 TABLE: Final = "CREATE TABLE tracks (side INTEGER, key BLOB, stops INTEGER, track BLOB)"
 
 
@@ -41,8 +41,10 @@ class Position:
     calls: int = 0
     """Calls of the next file that are judged."""
     seconds: float = 0.0
+    decisions: bool = False
+    """They are written to a file too."""
     written: int = 0
-    """Bytes of the file of decisions."""
+    """Bytes of that file."""
     broken: int = 0
     notices: list[str] = field(default_factory=list)
 
@@ -119,3 +121,17 @@ def check_same(path: Path, saved: Position, policies: list[str], files: Iterable
     for number, ((name, before), (_, now)) in enumerate(zip(saved.files, given, strict=True)):
         if now < before or (number < saved.done and now != before):
             raise CheckpointError(f"`{name}` has changed since the checkpoint `{path}`; remove it to begin anew")
+
+
+def check_decisions(path: Path, saved: Position, decisions: Path | None) -> None:
+    """
+    Raises CheckpointError where the file *decisions* would not hold what the checkpoint *path* was saved with: then it
+    would be of only a part of the calls.
+    """
+    if saved.decisions != (decisions is not None):
+        was = "with" if saved.decisions else "without"
+        raise CheckpointError(f"the checkpoint `{path}` was saved {was} a file of decisions; remove it to begin anew")
+    if decisions is not None and saved.written > (decisions.stat().st_size if decisions.exists() else 0):
+        raise CheckpointError(
+            f"`{decisions}` is shorter than the checkpoint `{path}` says; remove the checkpoint to begin anew"
+        )

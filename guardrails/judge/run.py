@@ -17,7 +17,7 @@ from typing import Final
 
 from ..policy import Policy
 from ..readers import RecordedCall, Report, open_calls
-from .checkpoint import Position, check_same, load, packed_tracks, save
+from .checkpoint import Position, check_decisions, check_same, load, packed_tracks, save
 from .decisions import Decisions
 from .inputs import Input
 from .judgement import Judge
@@ -96,6 +96,7 @@ class _Run:
         self.position = Position(
             policies=[_decides(policy) for policy in work.policies],
             files=[(file.path, file.size) for file in work.files],
+            decisions=work.decisions is not None,
         )
         self.report = Report()
         """Of the file that is being read."""
@@ -111,6 +112,7 @@ class _Run:
             return
         position, figures = load(path)
         check_same(path, position, self.position.policies, self.position.files)
+        check_decisions(path, position, self.work.decisions)
         position.files = self.position.files
         self.position = position
         for side, (judge, kept, known) in enumerate(zip(self.judges, self.tracks, figures, strict=True)):

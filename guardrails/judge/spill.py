@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, Self
 
+from ..errors import GuardrailsError
 from .track import LensOf, Track, track_of
 from .tracks import Key, busiest
 
@@ -22,6 +23,12 @@ BATCH: Final = 100
 CACHE: Final = "cache_size = -65536"
 """64 MiB of the database in memory."""
 SCHEMA: Final = "CREATE TABLE IF NOT EXISTS tracks (key BLOB PRIMARY KEY, stops INTEGER, track BLOB) WITHOUT ROWID"
+
+
+class SpillError(GuardrailsError):
+    """
+    There is no room for the sessions that are put out of memory.
+    """
 
 
 class SpillingTracks:
@@ -125,9 +132,14 @@ class SpillingTracks:
                 self._database.execute(f"PRAGMA {pragma}")
             self._database.execute(SCHEMA)
         database = self._database
-        database.execute("BEGIN")
-        database.executemany("INSERT OR REPLACE INTO tracks VALUES (?, ?, ?)", rows)
-        database.execute("COMMIT")
+        try:
+            database.execute("BEGIN")
+            database.executemany("INSERT OR REPLACE INTO tracks VALUES (?, ?, ?)", rows)
+            database.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise SpillError(
+                f"open sessions cannot be put into a temporary database: {error}; `TMPDIR` names a folder with more room"
+            ) from None
 
 
 def key_bytes(key: Key) -> bytes:

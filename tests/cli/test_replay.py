@@ -59,7 +59,7 @@ def test_the_table_tells_each_source_and_the_total(transcript: Path) -> None:
     assert lines[1].split() == ["calls", "denied", "wrong", "per", "1,000", "limits", "after", "2nd", "later", "nudged"]
     assert lines[2].split() == ["lab", "6", "2", "0", "0.00", "0", "0", "0/1", "2/2", "0"]
     assert lines[3].strip() == "duplicates.evidence 2"
-    assert lines[4].split()[0] == "total"
+    assert lines[5].split()[0] == "total"
     assert "Saved at most: 2 calls; 2 model responses" in shown.stdout
     assert "with 12 tokens and $0.02" in " ".join(shown.stdout.split())
     assert max(map(len, lines)) <= 100
@@ -116,6 +116,9 @@ def test_two_policies_are_shown_side_by_side(transcript: Path) -> None:
     )
     both = json.loads(replay("default", transcript, "--compare", "strict", "--json").stdout)["judgements"]
     assert [one["policy"] for one in both] == ["default", "strict"]
+    said = " ".join(replay("default", transcript, "--compare", "observe").stdout.split())
+    assert said.count("Not judged") == 2, "what is so of both is said once"
+    assert "Not judged of observe rate: no times" in said
     assert "default (1) and default (2)" in replay("default", transcript, "--compare", "default").stdout
 
 
@@ -189,19 +192,61 @@ def test_records_of_ours_are_judged_like_any_transcript(records: Path) -> None:
         (["./nowhere.yaml", "FILE"], "no policy file"),
         (["default", "nowhere.jsonl"], "no file or folder `nowhere.jsonl`"),
         (["default", "FILE", "--compare", "nowhere"], "no policy named `nowhere`"),
-        (["default", "FILE", "--case", "nobody"], "no session `nobody` in these files"),
+        (["default", "FILE", "--case", "nobody"], "no session `nobody` in these files; they have `s`, `t`"),
         (["default", "FILE", "--exact"], "holds no records of this library"),
         (["default", "FILE", "--exact", "--html", "x"], "`--exact` goes without"),
         (["default", "FILE", "--case", "s", "--compare", "strict"], "`--case` goes without"),
-        (["default", "FILE", "--decisions", "no/such/folder"], "cannot use `no/such/folder`"),
+        (["default", "FILE", "--decisions", "no/such/folder"], "cannot write `no/such/folder`: no folder `no/such`"),
         (["default", "FILE", "--html", "no/such/folder"], "cannot write `no/such/folder`"),
-        (["default", "FILE", "--checkpoint", "FILE"], "is no checkpoint"),
+        (["default", "FILE", "--html", "."], "cannot write `.`: it is a folder"),
+        (["default", "FILE", "--checkpoint", "no/such/folder"], "cannot write `no/such/folder`"),
+        (["default", "FILE", "--checkpoint", "FILE"], "`--checkpoint` would overwrite"),
+        (["default", "FILE", "--decisions", "FILE"], "`--decisions` would overwrite"),
+        (["default", "FILE", "--html", "FILE"], "`--html` would overwrite"),
+        (["default", "FILE", "--html", "out", "--decisions", "./out"], "`--decisions` and `--html` are the same file"),
         (["default"], "Missing argument"),
     ],
 )
 def test_a_use_that_cannot_work_is_said(transcript: Path, arguments: list[str], said: str) -> None:
     shown = replay(*(str(transcript) if argument == "FILE" else argument for argument in arguments))
     assert (shown.exit_code, said in shown.stderr) == (2, True), shown.output
+    assert transcript.read_text().endswith("{broken\n"), "no transcript is overwritten"
+
+
+def test_what_an_earlier_run_wrote_into_the_folder_of_transcripts_is_not_read(transcript: Path) -> None:
+    folder = transcript.parent
+    outputs: list[str | Path] = [
+        "--decisions",
+        folder / "d.jsonl",
+        "--html",
+        folder / "page.html",
+        "--checkpoint",
+        folder / "work",
+    ]
+    first, second = (replay("default", folder, *outputs) for _ in range(2))
+    assert (first.exit_code, first.stdout) == (second.exit_code, second.stdout) == (0, first.stdout)
+    (folder / "work").write_text("not ours")
+    assert "is no checkpoint" in replay("default", folder, *outputs).stderr
+
+
+def test_a_full_disk_for_the_page_does_not_cost_the_figures(transcript: Path) -> None:
+    shown = replay("default", transcript, "--html", "/dev/full")
+    assert (shown.exit_code, "6 recorded calls" in shown.stdout) == (2, True)
+    assert "cannot write `/dev/full`: No space left on device" in shown.stderr
+
+
+def test_half_a_surrogate_pair_in_a_name_is_escaped_in_json(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    path.write_text(line("s", "1", tool="\ud800") + line("é", "1"))
+    shown = subprocess.run(  # noqa: S603
+        [sys.executable, "-m", "guardrails", "replay", "default", str(path), "--json"], capture_output=True, check=True
+    )
+    assert json.loads(shown.stdout)["tools"][1]["source"] == "\ud800"
+
+
+def test_what_is_saved_is_told_of_each_source(transcript: Path) -> None:
+    lines = replay("default", transcript).stdout.splitlines()
+    assert lines[4].strip() == "saved at most: 2 calls, 2 model responses, 12 tokens, $0.0200"
 
 
 def test_a_policy_with_mistakes_is_said(transcript: Path, tmp_path: Path) -> None:
@@ -243,14 +288,16 @@ def test_ctrl_c_shows_the_figures_so_far_and_a_rerun_goes_on(tmp_path: Path) -> 
     lines = [line(f"s{n % 50}", str(n % 3), ts=1.8e9 + n) for n in range(30_000)]
     plain.write_text("".join(lines))
     command = [sys.executable, "-m", "guardrails", "replay", "default", str(pipe), "--json", "--checkpoint"]
-    process = subprocess.Popen([*command, str(checkpoint)], stdout=subprocess.PIPE, text=True)  # noqa: S603
+    process = subprocess.Popen([*command, str(checkpoint)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
     with suppress(BrokenPipeError), pipe.open("w") as end:
         end.writelines(lines[:15_000])
         end.flush()
         process.send_signal(signal.SIGINT)
         end.writelines(lines[15_000:])
-    first = json.loads(process.communicate()[0])
+    out, said = process.communicate()
+    first = json.loads(out)
     assert (process.returncode, first["finished"]) == (130, False)
+    assert "the same command goes on from there" in said
     assert 0 < first["total"]["calls"] < 30_000
     assert checkpoint.exists()
     writer = threading.Thread(target=lambda: pipe.write_text("".join(lines)))

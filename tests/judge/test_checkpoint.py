@@ -6,12 +6,22 @@ import json
 import sqlite3
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from guardrails import Duplicates, Policy
-from guardrails.judge.checkpoint import CheckpointError, Position, check_same, load, packed_tracks, save
+from guardrails.judge.checkpoint import (
+    CheckpointError,
+    Position,
+    check_decisions,
+    check_same,
+    load,
+    packed_tracks,
+    save,
+)
 from guardrails.judge.judgement import Judge
 from guardrails.judge.spill import key_of
 from guardrails.readers import RecordedCall
@@ -59,7 +69,7 @@ def test_a_checkpoint_of_a_later_version_is_said(tmp_path: Path) -> None:
     with database:
         database.execute("UPDATE work SET version = 99")
     database.close()
-    with pytest.raises(CheckpointError, match="version 99; this library reads 2"):
+    with pytest.raises(CheckpointError, match="version 99; this library reads 3"):
         load(path)
 
 
@@ -82,3 +92,25 @@ def test_files_that_are_not_read_to_their_end_may_have_grown(
     else:
         with pytest.raises(CheckpointError, match="remove it to begin anew"):
             check_same(tmp_path, POSITION, policies, files)
+
+
+@pytest.mark.parametrize(
+    ("position", "decisions", "said"),
+    [
+        ({"decisions": False}, None, None),
+        ({"decisions": True, "written": 5}, "hello", None),
+        ({"decisions": True, "written": 5}, "hell", "is shorter than the checkpoint"),
+        ({"decisions": True, "written": 5}, "", "is shorter than the checkpoint"),
+        ({"decisions": True, "written": 5}, None, "was saved with a file of decisions"),
+        ({"decisions": False}, "", "was saved without a file of decisions"),
+    ],
+)
+def test_decisions_go_on_only_in_the_file_that_has_the_first_of_them(
+    position: dict[str, Any], decisions: str | None, said: str | None, tmp_path: Path
+) -> None:
+    path = None if decisions is None else tmp_path / "d.jsonl"
+    if path is not None and decisions:
+        path.write_text(decisions)
+    saved = Position(policies=[], files=[], **position)
+    with nullcontext() if said is None else pytest.raises(CheckpointError, match=said):
+        check_decisions(tmp_path / "x", saved, path)

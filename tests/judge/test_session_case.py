@@ -46,9 +46,23 @@ def test_only_one_source_is_meant(transcript: str, tmp_path: Path) -> None:
     assert session_case(policy, "default", inputs([transcript, tmp_path / "more.jsonl"]), "t") == one
 
 
-def test_a_session_that_is_not_there_is_said(transcript: str) -> None:
-    with pytest.raises(SessionError, match="no session `nobody` in these files"):
-        session_case(Policy.load("default"), "default", inputs([transcript]), "nobody")
+@pytest.mark.parametrize(
+    ("sessions", "asked", "said"),
+    [
+        (["s", "t"], "nobody", "no session `nobody` in these files; they have `s`, `t`$"),
+        (list("abcde"), "nobody", "they have `a`, `b`, `c` and 2 more$"),
+        (["chat.jsonl", "talk"], "chat", "did you mean `chat.jsonl`\\?$"),
+        (["trip-42", "desk"], "trip-24", "did you mean `trip-42`\\?$"),
+        ([], "nobody", "they hold no calls$"),
+    ],
+)
+def test_of_a_session_that_is_not_there_it_is_said_what_is(
+    sessions: list[str], asked: str, said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_text("".join(json.dumps({"session_id": s, "tool": "look", "arguments": {}}) + "\n" for s in sessions))
+    with pytest.raises(SessionError, match=said):
+        session_case(Policy.load("default"), "default", inputs([path]), asked)
 
 
 def test_one_life_of_a_name_is_a_case_and_which_is_to_be_said(tmp_path: Path, clock: Any) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from guardrails import Denials, Duplicates, Policy
 from guardrails.judge.judgement import Judge
-from guardrails.judge.spill import SpillingTracks, key_bytes, key_of
+from guardrails.judge.spill import SpillError, SpillingTracks, key_bytes, key_of
 from guardrails.readers import RecordedCall
 
 
@@ -91,3 +91,15 @@ def test_what_is_taken_over_counts_as_a_session_and_not_as_spilled(calls: Calls)
 def test_a_key_may_be_whatever_a_transcript_calls_its_sessions() -> None:
     key = "da/ta\x00", "../\ud800'; DROP TABLE tracks", "r\x00"
     assert key_of(key_bytes(key)) == key
+
+
+def test_a_full_disk_is_said(calls: Calls) -> None:
+    made = interleaved(calls, 400)
+    with SpillingTracks(2) as kept:
+        judge = Judge(POLICY, kept)
+        for call in made[:5]:
+            judge.judge(call)
+        assert kept._database is not None
+        kept._database.execute("PRAGMA max_page_count = 1")
+        with pytest.raises(SpillError, match="temporary database: database or disk is full; `TMPDIR` names"):
+            list(map(judge.judge, made[5:]))
