@@ -82,11 +82,13 @@ class Loops(Guard):
             return None
         if not repeated and self.model is None and patterns.lively(state, call.tool):
             return None
+        if self.model is None and not repeated:
+            return self._fresh(call, None, state)
         before = patterns.past(state)
         if not before:
             return None
         if self.model is None:
-            return self._repeated(call, before, state, facts) if repeated else self._fresh(call, before, state)
+            return self._repeated(call, before, state, facts)
         # Taken first: its sketch is to be in the state whatever else is said.
         tool = facts.tool
         known = levels(call, before, state, read_only=tool.read_only or tool.stable, polling=tool.polling)
@@ -152,33 +154,44 @@ class Loops(Guard):
         count = patterns.same_answer(before, call.sig)
         return self._graded(pattern, count, nudge, deny, call, state, "duplicate_call_blocked")
 
-    def _fresh(self, call: ToolCall, before: list[Entry], state: SessionState) -> Verdict:
+    def _fresh(self, call: ToolCall, before: list[Entry] | None, state: SessionState) -> Verdict:
         tool = call.tool
-        own = [entry for entry in before if entry.tool == tool]
+        own = patterns.past(state, tool) if before is None else [entry for entry in before if entry.tool == tool]
         if not own or own[0].status == "error":
-            return self._failing(call, before, state, own[0] if own else None)
+            before = patterns.past(state) if before is None else before
+            return self._failing(call, before, state, own[0] if own else None) if before else None
         if patterns.waits(tool):
             return None
         sketch = sketch_of(call)
-        # Another call since may have shown why: only an unbroken run is refused.
-        unbroken = before[0].tool == tool
+        said: Verdict = None
         count = patterns.unchanged(own, sketch, call.sig)
-        said = self._graded(
-            "volatile_argument",
-            count,
-            self.volatile_argument_nudge,
-            self.volatile_argument_deny if unbroken else None,
-            call,
-            state,
-        )
-        if said is None:
-            count = patterns.reworded(own, sketch)
-            deny = self.reworded_deny if unbroken else None
-            said = self._graded("reworded", count, self.reworded_nudge, deny, call, state)
-        if said is None:
-            deny = self.empty_deny if unbroken else None
-            said = self._graded("empty", patterns.empty(own), self.empty_nudge, deny, call, state)
+        if count:
+            nudge, deny = self.volatile_argument_nudge, self.volatile_argument_deny
+            said = self._run_of("volatile_argument", count, nudge, deny, call, own[0], state)
+        if said is not None:
+            return said
+        run = patterns.fruitless(own)
+        nudge, deny = self.reworded_nudge, self.reworded_deny
+        if (nudge is not None and len(run) >= nudge) or (deny is not None and len(run) >= deny):
+            said = self._run_of("reworded", patterns.reworded(run, sketch, deny), nudge, deny, call, own[0], state)
+        if said is None and own[0].empty:
+            said = self._run_of("empty", len(run), self.empty_nudge, self.empty_deny, call, own[0], state)
         return said
+
+    def _run_of(
+        self,
+        pattern: str,
+        count: int,
+        nudge: int | None,
+        deny: int | None,
+        call: ToolCall,
+        last: Entry,
+        state: SessionState,
+    ) -> Verdict:
+        if deny is not None and count >= deny and patterns.past(state)[0] is not last:
+            # Another call since may have shown why: only an unbroken run is refused.
+            deny = None
+        return self._graded(pattern, count, nudge, deny, call, state)
 
     def _failing(self, call: ToolCall, before: list[Entry], state: SessionState, last: Entry | None) -> Verdict:
         tool = call.tool

@@ -20,6 +20,7 @@ from .sketch import NO_SKETCH, likes
 MIN_CYCLE: Final = 2
 MAX_CYCLE: Final = 5
 _TURN: Final = 0xFF
+NO_TURN: Final = -1
 _OVER: Final = ("ok", "error")
 _WAITS: Final = re.compile(
     r"(?:^|[_./-])(?:wait|poll|sleep|status|state|progress|check|await|tail|watch|ping|health)(?:$|[_./-])"
@@ -43,15 +44,24 @@ def waits(tool: str) -> bool:
     return _WAITS.search(tool) is not None
 
 
-def past(state: SessionState) -> list[Entry]:
+def past(state: SessionState, tool: str | None = None) -> list[Entry]:
     """
-    The calls that are evidence, newest first: over, and of earlier turns.
+    The calls that are evidence, newest first: over, and of earlier turns. Only those of *tool*, where one is named.
     """
-    turn = state.turn & _TURN
+    turn = state.turn & _TURN if state.turn else NO_TURN
+    if tool is None:
+        return [
+            entry
+            for entry in reversed(state.window)
+            if entry.turn != turn
+            and (entry.status == "ok" or (entry.status == "error" and entry.error_type not in CHANGEABLE))
+        ]
     return [
         entry
         for entry in reversed(state.window)
-        if entry.status in _OVER and (entry.turn != turn or state.turn == 0) and entry.error_type not in CHANGEABLE
+        if entry.tool == tool
+        and entry.turn != turn
+        and (entry.status == "ok" or (entry.status == "error" and entry.error_type not in CHANGEABLE))
     ]
 
 
@@ -223,23 +233,32 @@ def unchanged(own: Sequence[Entry], sketch: int, sig: int | None) -> int:
     return len(run) if any(entry.sig != sig for entry in run) else 0
 
 
-def reworded(own: Sequence[Entry], sketch: int) -> int:
+def fruitless(own: Sequence[Entry]) -> list[Entry]:
     """
-    How often in a row a tool brought nothing, or the same, to calls that are worded like this one; *own* are its calls.
+    The latest calls of a tool as far as they brought nothing, or all the same; one of each turn. *own* are its calls.
+
+    None of a tool that changes something and says the same of all that it did.
     """
-    last = own[0]
-    # A tool that changes something says the same of all that it did.
-    if sketch == NO_SKETCH or last.status == "error" or (last.changes and not last.empty):
+    last, run, turn = own[0], list[Entry](), 0
+    if last.status == "error" or (last.changes and not last.empty):
+        return run
+    empty = last.empty
+    for entry in own:
+        if entry.empty != empty or not (empty or same_end(entry, last)):
+            break
+        if not entry.turn or entry.turn != turn:
+            run.append(entry)
+            turn = entry.turn
+    return run
+
+
+def reworded(run: Sequence[Entry], sketch: int, most: int | None = None) -> int:
+    """
+    How many calls of a *run* that was `fruitless` are worded like the one of *sketch*; more than *most* are not counted.
+    """
+    if sketch == NO_SKETCH:
         return 0
-    run = _run(own, lambda entry: entry.empty == last.empty and (last.empty or same_end(entry, last)))
     known = [entry.sketch for entry in run if entry.sketch != NO_SKETCH]
-    like = likes(sketch, known)
+    like = likes(sketch, known, most)
     # The first of them is not looked at before it turned out to be fruitless.
     return like + len(run) - len(known) if like else 0
-
-
-def empty(own: Sequence[Entry]) -> int:
-    """
-    How many calls of a tool in a row brought nothing; *own* are its calls.
-    """
-    return len(_run(own, lambda entry: entry.empty)) if own[0].empty else 0

@@ -94,9 +94,9 @@ def alike(a: int, b: int) -> bool:
     return bool(likes(a, [b]))
 
 
-def likes(sketch: int, others: Iterable[int]) -> int:
+def likes(sketch: int, others: Iterable[int], most: int | None = None) -> int:
     """
-    How many of *others* are alike to *sketch*.
+    How many of *others* are alike to *sketch*; *most* is where counting ends.
     """
     if sketch == NO_SKETCH:
         return 0
@@ -109,6 +109,8 @@ def likes(sketch: int, others: Iterable[int]) -> int:
             >= ENOUGH
         ):
             count += 1
+            if count == most:
+                break
     return count
 
 
