@@ -37,6 +37,11 @@ Clocks, addresses, durations; no other digit, for in a success a digit is news.
 
 All begin with the digit that is asked for first: `re` then goes from one to the next at a seventh of the cost.
 """
+_MARKS: Final = re.compile(
+    rb"\d(?:\d\d\d-\d\d-\d\d[T ]|\d:\d\d:\d\d|\d{9}|x[0-9a-f]{6}"
+    rb"| ?(?:ms|ns|us|s|sec|secs|seconds|milliseconds)\b)"
+)
+"""What each of them has in it, found in half the time where digits are many and none is one of these."""
 _IDS: Final = re.compile(rb"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 _MIDDLE: Final = re.compile(rb"-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-")
 """What each of these ids has in it, and hardly anything else."""
@@ -104,7 +109,7 @@ def _steady(payload: bytes) -> bytes:
         payload = _PROMPTS.sub(b"~", payload)
     if payload.count(b"-") > 3 and _MIDDLE.search(payload) is not None:
         payload = _IDS.sub(b"~", payload)
-    return _CLOCKS.sub(b"~", payload)
+    return payload if _MARKS.search(payload) is None else _CLOCKS.sub(b"~", payload)
 
 
 @lru_cache(maxsize=256)
