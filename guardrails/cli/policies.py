@@ -6,9 +6,12 @@ import json
 import re
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
-from .printing import FOUND, fail
+import typer
+
+from .printing import FOUND, fail, printable
 
 
 if TYPE_CHECKING:
@@ -92,9 +95,14 @@ def load_policy(name: str) -> "Policy":
     except PolicyError as error:
         fail(str(error))
     try:
-        return Policy.load(name)
+        policy = Policy.load(name)
     except PolicyError as error:
         fail(str(error), FOUND)
+    if any(guard.name == "shell" for guard in policy.chain.guards) and find_spec("tree_sitter_bash") is None:
+        # Live it is right to refuse what cannot be read; here it would pass for the policy's own judgement.
+        said = "commands cannot be read here, so that each is refused: pip install 'toolcall-guardrails[shell]'"
+        typer.echo(f"`{printable(name)}`: {said}", err=True)
+    return policy
 
 
 def schema_text() -> str:

@@ -137,6 +137,6 @@ def _case(policy: "Policy", name: str, files: "list[Input]", session_id: str) ->
     from guardrails.judge.session_case import session_case
 
     try:
-        typer.echo(session_case(policy, name, files, session_id), nl=False)
+        typer.echo(session_case(policy, Path(name).stem, files, session_id), nl=False)
     except GuardrailsError as error:
         fail(str(error))

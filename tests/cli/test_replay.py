@@ -141,6 +141,13 @@ def test_a_session_is_printed_as_a_case_that_holds(transcript: Path, tmp_path: P
     assert tested.exit_code == 0, tested.output
 
 
+def test_a_case_names_the_policy_of_a_file_as_its_cases_do(transcript: Path, tmp_path: Path) -> None:
+    (tmp_path / "team.yaml").write_text("version: 1\nextends: default\n")
+    (tmp_path / "team.cases.yaml").write_text(replay(tmp_path / "team.yaml", transcript, "--case", "s").stdout)
+    held = CliRunner().invoke(app, ["policy", "test", str(tmp_path / "team.yaml")])
+    assert (held.exit_code, held.stderr) == (0, "")
+
+
 def test_a_page_is_written(transcript: Path, tmp_path: Path) -> None:
     assert replay("default", transcript, "--html", tmp_path / "page.html").exit_code == 0
     assert "<!doctype html>" in (tmp_path / "page.html").read_text()[:30].lower()
