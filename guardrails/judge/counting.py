@@ -3,7 +3,7 @@ What a decision says of a recorded call, and how it adds to the figures.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple
 
 from ..decide import Decision
@@ -69,11 +69,15 @@ def count_denied_without_cap(tally: Tally, code: str, worth: Worth, *, further: 
     tally.stopped_later_without_cap += worth == "later"
 
 
-def count_observed(tally: Tally, codes: Iterable[str], worth: Worth) -> None:
+def count_observed(tally: Tally, codes: Sequence[str], worth: Worth) -> None:
     """
-    A call that guards in observe mode would have denied.
+    A call that guards in observe mode would have denied. Each is counted; that it was wrong, once: enforced, the first would
+    have denied it, and the others not been heard.
     """
-    _count(codes, worth, tally.observed, tally.wrong_observed)
+    tally.observed.update(codes)
+    first = next((code for code in codes if code.startswith(REPEATS)), None)
+    if worth == "new" and first is not None:
+        tally.wrong_observed[first] += 1
     tally.observed_second += worth == "second"
     tally.observed_later += worth == "later"
 

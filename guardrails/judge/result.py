@@ -46,6 +46,7 @@ class Tally:
     wrong_without_cap: Counter[str] = field(default_factory=Counter)
     wrong_nudges: Counter[str] = field(default_factory=Counter)
     wrong_observed: Counter[str] = field(default_factory=Counter)
+    """Of the first that took the call for a repeat: each call once."""
     unknown: Counter[str] = field(default_factory=Counter)
     """Denials of `duplicates.*` and `loops.*` whose call has no recorded result: nobody knows whether they are right."""
     limit_stops: Counter[str] = field(default_factory=Counter)

@@ -69,3 +69,10 @@ def test_what_a_guard_in_observe_mode_would_only_have_hinted_is_no_denial() -> N
     decision = Decision(ToolCall("t", {}, "1", None, 1), 1, 0, 0, observed=(hint,))
     assert said_of(decision, tally, "new") is ALLOWED
     assert not tally.observed
+
+
+def test_a_call_that_two_guards_take_for_a_repeat_is_wrong_once() -> None:
+    tally = Tally("data")
+    count_observed(tally, ["duplicates.evidence", "loops.identical"], "new")
+    assert tally.observed == {"duplicates.evidence": 1, "loops.identical": 1}
+    assert tally.wrong_observed == {"duplicates.evidence": 1}
