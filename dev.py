@@ -151,7 +151,8 @@ def spark(*arguments):
     if not shutil.which("java"):
         fail("Spark needs Java 17 or newer on the PATH")
     python = ready("test,spark", ".venv-spark")
-    return run(python, "-m", "pytest", "-q", "tests/learning/test_spark.py", *arguments)[0]
+    tests = ("tests/learning/test_spark.py", "tests/cli/test_train.py::test_spark_counts_for_the_command_too")
+    return run(python, "-m", "pytest", "-q", *tests, *arguments)[0]
 
 
 def mcp(*arguments):

@@ -15,7 +15,7 @@ import math
 import sys
 import time
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -28,7 +28,7 @@ from guardrails.retries.spec import FeatureSpec
 from .dataset import Failure, failures, waits_ms
 from .metrics import Array, decision_value, log_loss, quality
 from .models import LINEUP, TRANSIENT, Maker, Model, regression
-from .sessions import Call, World
+from .sessions import World, stream
 from .world import TOOLS
 
 
@@ -39,18 +39,6 @@ STAKES: Final = ((0.05, 0.001), (0.1, 0.002), (0.25, 0.002), (0.5, 0.002))
 CURVE: Final = (400, 1_500, 6_500, 25_000, 125_000)
 SERVED: Final = "logistic regression, rich"
 """What `guardrails train` makes of so many failures."""
-BATCH: Final = 40
-"""Sessions of a day that are drawn before the next day's turn, so that any length of the stream covers all days."""
-
-
-def stream(world: World, days: range) -> Iterator[list[Call]]:
-    """
-    Sessions of all *days* in turns, without end.
-    """
-    for round_ in itertools.count():
-        for day in days:
-            first = day * 10_000_000 + round_ * BATCH
-            yield from (world.session(number, day) for number in range(first, first + BATCH))
 
 
 class Trial:

@@ -1,6 +1,12 @@
 """
 Simulated sessions as records of the library: real guarded calls whose tools fail as the world says, on its clock.
+
+    python -m benchmarks.retries.recorded records.jsonl --sessions 640 --days 16     # half a minute, 50 MB
 """
+
+import argparse
+import itertools
+import sys
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -14,7 +20,7 @@ from guardrails.retries.model import RetryModel
 from .dataset import Failure, ms
 from .metrics import Array
 from .models import Model, action
-from .sessions import MOST_RETRIES, Call
+from .sessions import MOST_RETRIES, Call, World, stream
 from .world import TOOLS
 
 
@@ -103,3 +109,23 @@ def served(model: RetryModel) -> Model:
         )
 
     return score
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("records", type=Path, help="the file that lines are appended to")
+    parser.add_argument("--sessions", type=int, default=640)
+    parser.add_argument("--days", type=int, default=16, help="over which they are spread")
+    parser.add_argument("--first-day", type=int, default=0, help="days after 2026-01-01")
+    parser.add_argument("--model", help="a model file to serve; the lines then say what it saw and said")
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args(arguments)
+    days = range(asked.first_day, asked.first_day + asked.days)
+    sessions = itertools.islice(stream(World(asked.seed), days), asked.sessions)
+    failed = [envelope.error_type is not None for envelope in play(sessions, recording(asked.model), asked.records)]
+    print(f"{len(failed):,} calls in {asked.sessions:,} sessions, {sum(failed):,} failed")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -6,6 +6,7 @@ own. It tries an error again in about half of the cases, mostly at once, sometim
 header named, and now and then works with other tools in between.
 """
 
+import itertools
 import math
 import random
 
@@ -47,6 +48,8 @@ WAITS: Final = (((0.2, 1.0), 0.45), ((1.0, 5.0), 0.2), ((5.0, 15.0), 0.15), ((15
 """Shortest and longest wait of a retry in seconds, and how many retries wait so."""
 PRIORS: Final = {tool.name: signature_prior(tool) for tool in TOOLS}
 MOST_RETRIES: Final = 8
+BATCH: Final = 40
+"""Sessions of a day that are drawn before the next day's turn, so that any length of a stream covers all days."""
 
 Value = TypeVar("Value")
 
@@ -81,6 +84,16 @@ class World:
 
     def sessions(self, day: int, count: int) -> Iterator[list[Call]]:
         return (self.session(day * 10_000_000 + index, day) for index in range(count))
+
+
+def stream(world: World, days: range) -> Iterator[list[Call]]:
+    """
+    Sessions of all *days* in turns, without end.
+    """
+    for round_ in itertools.count():
+        for day in days:
+            first = day * 10_000_000 + round_ * BATCH
+            yield from (world.session(number, day) for number in range(first, first + BATCH))
 
 
 class Session:

@@ -102,11 +102,13 @@ class Profile:
 
     def _resolving(self) -> str:
         if self.retries < ENOUGH:
-            return f"were retried {_times(self.retries)}: too few to say"
+            return f"were {_times(self.retries)}: too few to say"
         sure = f"95 % interval {self.low * 100:.0f} to {self.high * 100:.0f} %"
         of_all = f"{self.successes:.0f} of {self.retries:.0f}"
         if self.high < HOPELESS:
             return f"do not resolve on retry ({of_all} retries worked, {sure})"
+        if _none(self.successes):
+            return f"have not resolved on retry so far ({of_all} retries worked, {sure})"
         if self.wait_ms is None or self.wait_rate is None:
             return f"resolve on retry {self.rate * 100:.0f} % of the time ({of_all} retries worked, {sure})"
         wait = f"after {self.wait_ms / 1000:g} s" if self.wait_ms >= 1_000 else "at once"
@@ -176,7 +178,7 @@ def profiles(tallies: Mapping[tuple[str, str], Tally]) -> list[Profile]:
             corrected=tally.corrected,
         )
         # Where nothing helps, no wait is the best.
-        if prior is not None and count.n >= ENOUGH and high >= HOPELESS:
+        if prior is not None and count.n >= ENOUGH and high >= HOPELESS and not _none(count.s):
             profile = _with_wait(profile, tally.waits, prior)
         made.append(profile)
     return made
@@ -195,4 +197,11 @@ def _with_wait(profile: Profile, waits: Mapping[int, Count], prior: Beta) -> Pro
 
 def _times(n: float) -> str:
     whole = round(n)
-    return "never" if whole == 0 else "once" if whole == 1 else f"{whole} times"
+    return "never retried" if whole == 0 else "retried once" if whole == 1 else f"retried {whole} times"
+
+
+def _none(successes: float) -> bool:
+    """
+    So few that they are told as 0; decayed counts are no whole numbers.
+    """
+    return round(successes) == 0

@@ -3,6 +3,10 @@
 """
 
 import json
+import re
+import signal
+import subprocess
+import sys
 
 from pathlib import Path
 
@@ -12,6 +16,7 @@ from typer.testing import CliRunner, Result
 
 from guardrails.cli import app
 from guardrails.model_files import read_model
+from guardrails.retries.model_format import MAX_BYTES
 from tests.learning.faulty_tools import play
 
 
@@ -97,19 +102,109 @@ def test_records_without_failures_say_so(tmp_path: Path) -> None:
     assert "nothing to learn" in result.stderr
 
 
-def test_skew_and_drift_are_found(log: Path, trained: tuple[Result, Path], tmp_path: Path) -> None:
-    from guardrails.cli.train_text import trained_text
-    from guardrails.learning.drift import Drift
-    from guardrails.learning.train import train
+def test_retries_that_do_not_come_out_as_predicted_are_an_alarm(
+    trained: tuple[Result, Path], log: Path, tmp_path: Path
+) -> None:
+    _, served = trained
+    growing, path = tmp_path / "log.jsonl", tmp_path / "retry.json"
+    growing.write_bytes(log.read_bytes())
+    path.write_bytes(served.read_bytes())
+    play(growing, days=1, sessions=60, first_day=3, seed=5, lasting=1.0)
+    result = run("train", growing, "-o", path)
+    said = " ".join(result.stdout.split())
+    assert result.exit_code == 1
+    assert "Retries that do not come out as the present model predicts" in said
+    assert re.search(r"`search_hotels` after `timeout`: 0 of \d+ retries worked, \d+ were predicted \(z -\d", said)
+    assert "`legacy`" not in said
+    again = run("train", growing, "-o", path, "--json")
+    assert again.exit_code == 1
+    (drift,) = json.loads(again.stdout)["drifts"]
+    assert (drift["tool"], drift["error"], drift["worked"]) == ("search_hotels", "timeout", 0)
+    assert drift["z"] < -5
 
-    made = train([log], tmp_path / "m.json", dry_run=True)
-    learned = made.learned
-    object.__setattr__(learned, "logged", 50.0)
-    object.__setattr__(learned, "skewed", 1.0)
-    object.__setattr__(learned, "drifts", [Drift("pay", "timeout", 40, 2, 21, -6.0)])
-    text = " ".join(trained_text(made, dry_run=True).split())
-    assert "in 1 of 50 failures (2 %)" in text
-    assert "`pay` after `timeout`: 2 of 40 retries worked, 21 were predicted (z -6.0)" in text
+
+def test_features_that_serving_saw_otherwise_are_an_alarm(tmp_path: Path) -> None:
+    served, path = tmp_path / "served.jsonl", tmp_path / "retry.json"
+    play(served, days=2, sessions=15, model=str(path))
+    clean = run("train", served, "-o", path)
+    assert clean.exit_code == 0
+    logged = int(re.search(r"in 0 of (\d+) failures \(0 %\)", clean.stdout)[1])  # type: ignore[index]
+    assert logged > 100
+    lines = [json.loads(line) for line in served.read_text("utf-8").splitlines()]
+    asked = [line for line in lines if line.get("ctx_logged") is not None]
+    for line in asked[:7]:
+        # Another length of the run, say: a library of another version served this session.
+        line["ctx_logged"] += 4
+    other = tmp_path / "other.jsonl"
+    other.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    found = run("train", other, "-o", tmp_path / "m.json")
+    assert found.exit_code == 1
+    share = f"{100 * 7 / logged:.3g}"
+    told = f"Skew: serving saw other features than training in 7 of {logged} failures ({share} %)."
+    assert told in " ".join(found.stdout.split())
+    as_json = json.loads(run("train", other, "-o", tmp_path / "m.json", "--json", "--dry-run").stdout)
+    assert as_json["skew"]["differing"] == 7
+
+
+def test_a_model_file_that_is_no_good_is_told_of_and_replaced(log: Path, tmp_path: Path) -> None:
+    path = tmp_path / "retry.json"
+    for content, said in (
+        (b"{}", "no retry model"),
+        (b'{"format": "guardrails.retry-model", "version": 0}', "version `0`, this library reads 1: train it again"),
+        (b" " * (MAX_BYTES + 1), "bytes (at most 8,388,608)"),
+    ):
+        path.write_bytes(content)
+        shown = run("profile", path)
+        assert shown.exit_code == 2
+        assert said in " ".join(shown.stderr.split())
+        result = run("train", log, "-o", path)
+        assert result.exit_code == 0
+        assert said in " ".join(result.stdout.split())
+        assert read_model(path).evidence
+
+
+@pytest.mark.slow
+def test_a_training_that_is_killed_leaves_the_old_model_and_the_next_goes_on(
+    trained: tuple[Result, Path], log: Path, tmp_path: Path
+) -> None:
+    _, served = trained
+    path = tmp_path / "retry.json"
+    path.write_bytes(b"the old model")
+    command = [sys.executable, "-m", "guardrails", "train", str(log), "-o", str(path)]
+    killed = 0
+    for wait in (0.5, 1.0, 1.5, 2.0):
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:  # noqa: S603
+            try:
+                process.wait(wait)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        killed += process.returncode == -signal.SIGKILL
+        assert path.read_bytes() in (b"the old model", served.read_bytes())
+    assert killed
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 0, done.stderr
+    assert path.read_bytes() == served.read_bytes()
+
+
+@pytest.mark.slow
+def test_spark_counts_for_the_command_too(trained: tuple[Result, Path], log: Path, tmp_path: Path) -> None:
+    """`python3 dev.py spark` runs this in an environment that has Spark."""
+    pytest.importorskip("pyspark", reason="Spark has an environment of its own: python3 dev.py spark")
+    _, served = trained
+    path = tmp_path / "retry.json"
+    command = [sys.executable, "-m", "guardrails", "train", str(log), "-o", str(path), "--engine", "spark"]
+    done = subprocess.run([*command, "--master", "local[2]", "--json"], capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 0, done.stderr[-2_000:]
+    made = json.loads(done.stdout)
+    assert made["written"] is True
+    by_spark, by_duck = read_model(path), read_model(served)
+    # The same cells, but for the groups of sessions that a comparison goes by, and the fit sees none of those.
+    assert by_spark.terms == by_duck.terms
+    assert by_spark.intercept == by_duck.intercept
+    command[-3] = str(tmp_path / "other.json")
+    nowhere = subprocess.run([*command, "--master", "nonsense"], capture_output=True, text=True, check=False)  # noqa: S603
+    assert nowhere.returncode == 2
+    assert "no Spark at `nonsense`" in nowhere.stderr
 
 
 def test_a11_profiles_are_printed_as_sentences_and_as_a_table(trained: tuple[Result, Path]) -> None:

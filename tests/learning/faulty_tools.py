@@ -43,9 +43,10 @@ class World:
     never works again with the same arguments; `quota` is over for the twenty seconds that it names.
     """
 
-    def __init__(self, clock: Clock, rng: random.Random) -> None:
+    def __init__(self, clock: Clock, rng: random.Random, lasting: float = 0.2) -> None:
         self.clock = clock
         self.rng = rng
+        self.chance = lasting
         self.failed_at: dict[Any, float] = {}
         self.lasting: dict[Any, bool] = {}
 
@@ -56,7 +57,7 @@ class World:
             if self.rng.random() < 0.5:
                 return {"ok": 1}
             self.failed_at[key] = self.clock.now
-            self.lasting[key] = self.rng.random() < 0.2
+            self.lasting[key] = self.rng.random() < self.chance
         since = self.clock.now - self.failed_at[key]
         if tool == "search_hotels" and (since < 3 or self.lasting[key]):
             raise TimeoutError("no answer")
@@ -72,10 +73,18 @@ class Broken(Exception):  # noqa: N818
 
 
 def play(
-    records: Path, *, days: int = 4, sessions: int = 30, seed: int = 1, first_day: int = 0, model: str | None = None
+    records: Path,
+    *,
+    days: int = 4,
+    sessions: int = 30,
+    seed: int = 1,
+    first_day: int = 0,
+    model: str | None = None,
+    lasting: float = 0.2,
 ) -> None:
     """
-    Write the records of *sessions* a day; what failed is tried again after some wait, or given up.
+    Write the records of *sessions* a day; what failed is tried again after some wait, or given up. Of the timeouts of
+    `search_hotels` a share of *lasting* does not pass.
     """
     clock = Clock(START_S)
     # A wait of no length, so that the agent decides when to try again.
@@ -86,7 +95,7 @@ def play(
     for day in range(first_day, first_day + days):
         for number in range(sessions):
             clock.now = max(clock.now, START_S + day * DAY_S) + rng.random() * 60
-            world = World(clock, rng)
+            world = World(clock, rng, lasting)
             with policy.session(f"day-{day}-{number}-{seed}", clock=clock, records=records) as session:
                 for task in range(8):
                     tool = rng.choice(TOOLS).name

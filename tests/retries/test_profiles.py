@@ -37,8 +37,9 @@ def test_a11_corrections_and_repairs_are_told_apart_from_plain_repeats() -> None
 @pytest.mark.parametrize(
     ("waits", "said"),
     [
-        ({}, "were retried never: too few to say"),
+        ({}, "were never retried: too few to say"),
         ({0: Count(1, 1)}, "were retried once: too few to say"),
+        ({5_000: Count(21, 0.4)}, "have not resolved on retry so far (0 of 21 retries worked, 95 % interval 0 to"),
         ({0: Count(200, 0)}, "do not resolve on retry (0 of 200 retries worked, 95 % interval 0 to 2 %)"),
         (
             {0: Count(50, 45)},
