@@ -156,7 +156,7 @@ def _count_run(
     attempt = 0 if error is None else 1 + (latest.attempt if latest is not None else 0)
     undeclared = tool.read_only is None and not tool.stable
     changes = not (tool.read_only or tool.stable or (undeclared and call.read_only))
-    kept = polling or not refused_by_evidence(tally, trail.kept, sig, worth)
+    kept = polling or not refused_by_evidence(tally, trail, sig, worth)
     trail.ran(Done(call.tool, sig, evidence, error, attempt, changes, undeclared), kept=kept)
 
 

@@ -5,6 +5,7 @@ Which tool to redesign first, and why.
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from .suggest import waits
 from .tally import NEWS, REFUSED, Tally
 
 
@@ -90,6 +91,8 @@ def _signal(tally: Tally) -> str:
     """
     What would keep a model from asking for a result again.
     """
+    if waits(tally):
+        return "it waits for something: declare it as polling, and have it answer when there is news or say when to ask again"
     if tally.dead_ends >= ENOUGH * tally.results > 0:
         return f"say in incomplete results how to go on; {tally.dead_ends:,} of {tally.results:,} do not"
     if tally.results and tally.unsignalled < ENOUGH * tally.results:

@@ -11,7 +11,7 @@ from ..guards.duplicates import REPAIRABLE
 from ..judge.evidence import Worth
 from ..retries.decision import TRANSIENT
 from .tally import MAX_ATTEMPT, Odds, Tally
-from .trail import Done
+from .trail import Done, Trail
 
 
 PAIR: Final = 2
@@ -33,18 +33,16 @@ def count_rules(tally: Tally, latest: Done, since: Sequence[Done], worth: Worth)
         tally.stable.add(same)
 
 
-def refused_by_evidence(tally: Tally, kept: Sequence[Done], sig: int | None, worth: Worth) -> bool:
+def refused_by_evidence(tally: Tally, trail: Trail, sig: int | None, worth: Worth) -> bool:
     """
     Whether the rule `evidence` would refuse the call of *sig*; if so, note whether that was right.
 
-    *kept* is what it let run before: a guard never sees what it refused.
+    It goes by what it let run before: a guard never sees what it refused.
     """
-    if sig is None:
+    if sig is None or trail.kept_sigs.count(sig) < PAIR:
         return False
-    equal = [place for place in range(len(kept) - 1, -1, -1) if kept[place].sig == sig][:2]
-    if len(equal) < PAIR:
-        return False
-    last, before = equal
+    kept = trail.kept
+    before, last = [place for place, done in enumerate(kept) if done.sig == sig][-PAIR:]
     latest, earlier = kept[last], kept[before]
     if latest.evidence is None or latest.evidence != earlier.evidence or latest.error in TRANSIENT:
         return False

@@ -79,8 +79,15 @@ def _repeats(tally: Tally, plan: Plan, steady: Made) -> dict[str, Made]:
     return {"stable": steady} if value(tally.stable) >= worth else {"duplicates": rule}
 
 
+def waits(tally: Tally) -> bool:
+    """
+    Whether the figures say that a tool is asked again until something has happened.
+    """
+    return least(tally.polls) > POLLS and tally.poll_sessions >= SESSIONS
+
+
 def _polling(tally: Tally, plan: Plan) -> Made:
-    if plan.tool.polling or least(tally.polls) <= POLLS or tally.poll_sessions < SESSIONS:
+    if plan.tool.polling or not waits(tally):
         return None
     return True, (
         f"{of(tally.polls)} times the same call brought something after equal results with nothing changed in between,"

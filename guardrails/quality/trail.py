@@ -58,6 +58,9 @@ class Trail:
     done: list[Done] = field(default_factory=list)
     kept: list[Done] = field(default_factory=list)
     """Those that the rule `evidence` would have let run."""
+    sigs: list[int | None] = field(default_factory=list)
+    """Of *done*: looked through first, since most calls repeat none."""
+    kept_sigs: list[int | None] = field(default_factory=list)
     wrong: dict[str, Wrong] = field(default_factory=dict)
     """The validation error of each tool that is not corrected yet."""
     tools: set[str] = field(default_factory=set)
@@ -72,7 +75,7 @@ class Trail:
         """
         The place of the latest call of *sig*; None: there is none.
         """
-        if sig is not None:
+        if sig is not None and sig in self.sigs:
             for place in range(len(self.done) - 1, -1, -1):
                 if self.done[place].sig == sig:
                     return place
@@ -83,12 +86,14 @@ class Trail:
         Note a call that ran; *kept*: also under the rule `evidence`.
         """
         self.done.append(done)
+        self.sigs.append(done.sig)
         if len(self.done) > WINDOW:
-            del self.done[0]
+            del self.done[0], self.sigs[0]
         if kept:
             self.kept.append(done)
+            self.kept_sigs.append(done.sig)
             if len(self.kept) > WINDOW:
-                del self.kept[0]
+                del self.kept[0], self.kept_sigs[0]
 
     def went_wrong(self, tool: str, sig: int | None) -> None:
         """

@@ -66,10 +66,14 @@ def test_every_kind_of_failure_has_a_cure(kind: str) -> None:
             "its results say already that they are complete: let the policy refuse the repeat (`duplicates`)",
         ),
         ({"results": 50, "dead_ends": 20}, "say in incomplete results how to go on; 20 of 50 do not"),
+        (
+            {"results": 50, "unsignalled": 50, "polls": Odds(20, 20), "poll_sessions": 20},
+            "it waits for something: declare it as polling, and have it answer when there is news or say when to ask again",
+        ),
         ({}, "say in the result that it is complete and the same call brings the same"),
     ],
 )
-def test_a_tool_is_told_to_say_only_what_it_does_not_say_already(figures: dict[str, int], expected: str) -> None:
+def test_a_tool_is_told_to_say_only_what_it_does_not_say_already(figures: dict[str, Any], expected: str) -> None:
     assert told(calls=90, wasted=30, pointless_second=30, **figures) == [f"30 repeated a result: {expected}"]
 
 
