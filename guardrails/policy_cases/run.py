@@ -195,7 +195,7 @@ class _Run:
         else:
             self.now += ran.takes_ms
             outcome = self._outcome(ran, plan)
-        prepared = prepare(outcome, plan.max_bytes)
+        prepared = prepare(outcome, plan.max_bytes, closer=decision.call.sketch is not None)
         envelope, completion = complete_shared(
             self.chain, decision, prepared, self.state, self.now, plan, self.scopes(), "case"
         )

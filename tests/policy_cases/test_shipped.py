@@ -26,8 +26,8 @@ SILENT = ("denials", *SHAPES)
 """Guards that have nothing to record in `observe`: they end sessions or shape envelopes."""
 STAKES = ("retry_cost", "wait_cost_per_s", "fix_cost", "success_usd", "model_nudge")
 """Settings that only a policy with a model uses."""
-SHADOWED = ("identical_deny", "final_after")
-"""Of `loops`: `duplicates` refuses an identical call first, and `denials` ends a session first; tests of the guard hold them."""
+SHADOWED = ("final_after",)
+"""Of `loops`: `denials` ends a session first; tests of the guard hold it."""
 POLICIES = Path(__file__).parents[2] / "policies"
 
 
