@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from ..errors import TrainingError
-from .cells import COUNTS, KEYS, UNDATED
+from .cells import COUNTS, KEYS, UNDATED, Cell
 from .rows import RECORD, ROW, rows_of
 
 
@@ -91,6 +91,20 @@ class Duck:
         else:
             relation.write_parquet(str(new), partition_by=[partition], overwrite=True)
         new.replace(to)
+
+
+def cells_of(relation: Any) -> list[Cell]:
+    """
+    The rows of *relation*, which has the columns of a cell. Equal values are one object: there may be millions of cells.
+    """
+    import numpy as np
+
+    columns = []
+    for column in relation.to_arrow_table().columns:
+        coded = column.combine_chunks().dictionary_encode()
+        values = np.array(coded.dictionary.to_pylist(), dtype=object)
+        columns.append(values[coded.indices.to_numpy()].tolist())
+    return list(map(Cell._make, zip(*columns, strict=True)))
 
 
 def rows_text(columns: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ SHARE: Final = 1_024
 """A tool's calls and failures in a window as one number: calls * 1024 + failures."""
 DAY: Final = 2**39
 """
-What is known of a failure in one number: (32 * (day + 1) + fold + 1) * 2^39 + the levels of its context, as far as they are
+What is known of a failure in one number, 0 for a success: (32 * (day + 2) + fold + 1) * 2^39 + the levels of its context, as far as they are
 known, * 2^8 + 2 * the tool's calls in the window before it (at most 20) + 1 where it begins a run.
 """
 LEVELS: Final = 256

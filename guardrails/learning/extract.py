@@ -18,7 +18,7 @@ from ..retries.spec import FeatureSpec
 from .cell_folder import MOST_PARTS, CellFolder, Ledger
 from .cells import DAY_MS, KEYS, UNDATED, Cell
 from .counting import CARRY_MS, Group, Progress, count
-from .duck import MEMORY_MB, Duck, merged_text, rows_text
+from .duck import MEMORY_MB, Duck, cells_of, merged_text, rows_text
 from .sources import Source, sources
 from .transcripts import convert
 
@@ -94,7 +94,7 @@ def load(kept: CellFolder, ledger: Ledger) -> tuple[list[Cell], int]:
     with Duck(kept.path / "spill") as duck:
         duck.view("parts", [kept.path / part for part in ledger.parts])
         text = f"{merged_text('parts', max(0, newest - 1))} ORDER BY {', '.join(KEYS)}"
-        return [Cell(*row) for row in duck.sql(text).fetchall()], newest
+        return cells_of(duck.sql(text)), newest
 
 
 def _new(found: Iterable[Source], ledger: Ledger, made: Extracted) -> list[Source]:

@@ -74,7 +74,7 @@ def extraction(spec: FeatureSpec) -> str:
   SELECT session, n, tools.tool AS tool, sig, started_ms, ended_ms, retry_after_ms, ctx_logged,
     err + {CAUSED} * {numbered("source", SOURCES, 0)} + CASE WHEN err = 0 AND changes THEN {CHANGED} ELSE 0 END AS what,
     CASE WHEN err = 0 THEN 0
-      ELSE CAST(32 * (day + 1) + fold + 1 AS BIGINT) * {DAY} + {LEVELS} * ({code(spec, ("elapsed",))}) END AS own
+      ELSE CAST(32 * (day + 2) + fold + 1 AS BIGINT) * {DAY} + {LEVELS} * ({code(spec, ("elapsed",))}) END AS own
   FROM (
     SELECT *, {numbered("error_type", ERROR_TYPES, OTHER)} AS err
     FROM calls
@@ -146,7 +146,7 @@ def extraction(spec: FeatureSpec) -> str:
   FROM coded
   GROUP BY day_fold, tool, err, context, action, src
 ), {_refused(spec)}
-SELECT CAST((day_fold >> 5) - 1 AS INTEGER) AS day, CAST((day_fold & 31) - 1 AS INTEGER) AS fold, name AS tool,
+SELECT CAST((day_fold >> 5) - 2 AS INTEGER) AS day, CAST((day_fold & 31) - 1 AS INTEGER) AS fold, name AS tool,
   {named("err", ERROR_TYPES, 1)} AS error_type, context, action, {named("src", SOURCES, 0)} AS source,
   CAST(n AS DOUBLE) AS n, CAST(s AS DOUBLE) / 2 AS s, CAST(number - n AS DOUBLE) AS unlabelled,
   CAST(corrected_n AS DOUBLE) / 32 AS corrected_n, CAST(corrected AS DOUBLE) / 64 AS corrected,

@@ -262,7 +262,7 @@ def test_a_clock_far_in_the_future_does_not_make_all_else_old(tmp_path: Path, fo
 
 @pytest.mark.parametrize("times", [None, -5, 10**17])
 def test_records_without_times_have_no_day(tmp_path: Path, folder: Path, times: int | None) -> None:
-    path = write(tmp_path / "calls.jsonl", [{**record, "ts_ms": times} for record in failing()])
+    path = write(tmp_path / "calls.jsonl", [{**record, "ts_ms": times, "elapsed_ms": None} for record in failing()])
     (cell,) = extract([path], folder).cells
     assert (cell.day, cell.n) == (UNDATED, 1)
     assert SPEC.decode_action(cell.action)["delay"] == 0
