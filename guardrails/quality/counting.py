@@ -21,6 +21,9 @@ from .trail import Done, Trail
 
 MAX_SESSIONS: Final = 20_000
 """Sessions that are open at once; the one that was idle for longest begins anew, should it go on."""
+MAX_CODES: Final = 100
+"""Codes of denials that are told apart for one tool; a record may hold any."""
+OTHER_CODES: Final = "all others"
 MAX_DURATION_MS: Final = 1 << 53
 MAX_COST_USD: Final = 1e9
 WRONG: Final = frozenset({"validation", "invalid_path", REFUSED})
@@ -100,7 +103,7 @@ def _count_denied(tally: Tally, trail: Trail, call: RecordedCall, sig: int | Non
     A call that did not run: it is no evidence for what follows.
     """
     code = call.code or "unknown"
-    tally.denied[code] += 1
+    tally.denied[code if code in tally.denied or len(tally.denied) < MAX_CODES else OTHER_CODES] += 1
     if code.startswith(REPEATS):
         tally.refused_repeats += 1
         tally.wasted += 1

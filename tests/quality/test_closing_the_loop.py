@@ -119,11 +119,13 @@ CASES = {
 }
 
 
-def played(traffic: Traffic, path: Path, clock: Any) -> None:
+NOTHING_REFUSED = Policy([Budget(max_calls=1000), Summary()])
+
+
+def played(traffic: Traffic, path: Path, clock: Any, policy: Policy = NOTHING_REFUSED) -> None:
     """
     Run the sessions, guarded and recorded.
     """
-    policy = Policy([Budget(max_calls=1000), Summary()])
     for number, steps in enumerate(traffic):
         script = iter(steps)
 
@@ -197,3 +199,14 @@ def test_a_few_sessions_support_nothing(name: str, sessions: int, tmp_path: Path
     played(case.traffic()[:sessions], records, clock)
     asked("report", records, "--policy", case.base, "--suggest", "-o", overrides, "-q")
     assert "Nothing is suggested" in overrides.read_text()
+
+
+@pytest.mark.parametrize(("mode", "seen"), [("observe", True), ("enforce", False)])
+def test_a_policy_that_refuses_hides_what_one_that_watches_shows(
+    mode: str, seen: bool, tmp_path: Path, clock: Any
+) -> None:
+    records, own, overrides = (tmp_path / file for file in ("calls.jsonl", "own.yaml", "overrides.yaml"))
+    own.write_text(f"version: 1\nextends: default\nmode: {mode}\n")
+    played(polling(), records, clock, Policy.load(own))
+    asked("report", records, "--suggest", "-o", overrides, "-q")
+    assert Policy.load(overrides).chain.plan("job_progress").tool.polling is seen

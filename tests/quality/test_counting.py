@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from guardrails import Policy, Tool
 from guardrails.judge.judgement import MAX_TOOLS, OTHER_TOOLS
 from guardrails.quality import counting
-from guardrails.quality.counting import MAX_COST_USD, MAX_DURATION_MS, MAX_NAMES, Quality
+from guardrails.quality.counting import MAX_CODES, MAX_COST_USD, MAX_DURATION_MS, MAX_NAMES, OTHER_CODES, Quality
 from guardrails.quality.tally import Odds
 from guardrails.readers import RecordedCall
 
@@ -153,6 +153,13 @@ def test_tools_are_bounded_whatever_names_a_model_makes_up(calls: Calls, counted
     quality = counted(call for n in range(MAX_TOOLS + 50) for call in calls(f"t{n}=1", session=f"s{n % 7}"))
     assert len(quality.tallies) == MAX_TOOLS + 1
     assert quality.tallies[OTHER_TOOLS].calls == 50
+
+
+def test_codes_are_bounded_whatever_a_record_holds(calls: Calls, counted: Counted) -> None:
+    made = calls(*({**denied(f"made.up_{n}")} for n in range(500)), denied("made.up_3"))
+    tally = counted(made).tallies["a"]
+    assert len(tally.denied) == MAX_CODES + 1
+    assert (tally.denied[OTHER_CODES], tally.denied["made.up_3"]) == (400, 2)
 
 
 def test_what_one_session_is_remembered_by_is_bounded(calls: Calls, counted: Counted) -> None:
