@@ -97,7 +97,8 @@ class _Session:
 def _settle(call: RecordedCall, wire: Mapping[str, Any]) -> None:
     status = wire.get("status")
     responses = [mapping(each.get("functionResponse")).get("response") for each in objects(wire.get("result"))]
-    if not listed(wire.get("result")) and not is_one_of(status, _ENDED):
+    # Its status stands behind the result; a file that is cut off may end between them.
+    if status is None or (not listed(wire.get("result")) and not is_one_of(status, _ENDED)):
         call.has_result = False
         return
 

@@ -1,7 +1,8 @@
 """
-OpenAI chat messages: a JSON object with `messages`, a bare list of messages, or such values as JSON lines.
+OpenAI chat messages: a JSON object with `messages`, a bare list of messages, such values as JSON lines, or a message a line.
 
-A session is one conversation: it is named by the object's own id, or by the file (and line). Results are matched by
+A session is one conversation: it is named by the object's own id, or by the file (and line); messages that are lines by
+their `session_id` or the like, or by the file. Results are matched by
 `tool_call_id` up to the next message that makes calls, since servers use an id again.
 """
 
@@ -15,10 +16,16 @@ from .fields import amount, arguments_of, count, is_one_of, listed, mapping, obj
 from .leading import leading_values
 from .openai_responses import is_item, item_calls
 from .parsing import parsed_values
+from .recent import Recent
 from .result_text import settle
 
 
 _IDS: Final = ("session_id", "conversation_id", "thread_id", "chat_id", "id", "task_id")
+_IDS_OF_LINES: Final = ("session_id", "conversation_id", "thread_id", "chat_id")
+"""A message's own `id` is another in each line."""
+_SAID: Final = frozenset({"content", "tool_calls", "function_call"})
+MAX_RESULTS: Final = 10_000
+"""Results of one response that are kept; the calls of those beyond have none."""
 _RESULTS: Final = frozenset({"tool", "function"})
 _ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 
@@ -32,10 +39,14 @@ class OpenAIChat:
     whole = True
 
     def recognises(self, head: str) -> bool:
-        return any(_is_chat(value) for value in leading_values(head)[:3])
+        return any(_is_chat(value) or _is_line(value) for value in leading_values(head)[:3])
 
     def calls(self, lines: Iterable[bytes], source: str, report: Report, file: str) -> Iterator[RecordedCall]:
+        told = _Lines(source)
         for number, value in parsed_values(lines, report, file):
+            if _is_line(value):
+                yield from told.add(value, file)
+                continue
             if not _is_chat(value):
                 report.broke(file, number)
                 continue
@@ -49,11 +60,16 @@ class OpenAIChat:
                 yield from item_calls(messages, source, session_id)
             else:
                 yield from chat_calls(messages, source, session_id, text(chat.get("model")))
+        yield from told.rest()
 
 
 def _is_chat(value: Any) -> bool:
     messages = value.get("messages") if type(value) is dict else value
     return type(messages) is list and all(map(_is_message, messages[:20])) and (bool(messages) or type(value) is dict)
+
+
+def _is_line(value: Any) -> bool:
+    return type(value) is dict and is_one_of(value.get("role"), _ROLES) and not _SAID.isdisjoint(value)
 
 
 def _is_message(value: Any) -> bool:
@@ -64,11 +80,49 @@ def _is_message(value: Any) -> bool:
     return not value or is_one_of(value.get("role"), _ROLES) or is_item(value)
 
 
-def chat_calls(messages: list[Any], source: str, session_id: str, model: str | None = None) -> Iterator[RecordedCall]:
+class _Lines:
     """
-    The calls of one conversation.
+    Messages as they come, of any number of conversations: kept of each is the latest message that makes calls, with
+    what came back so far.
     """
-    index = turn = 0
+
+    def __init__(self, source: str) -> None:
+        self._source = source
+        self._open: Recent[str, list[Any]] = Recent()
+        self._counts: Recent[str, tuple[int, int]] = Recent()
+
+    def add(self, message: Mapping[str, Any], file: str) -> Iterator[RecordedCall]:
+        """
+        One more; the calls that are complete by it.
+        """
+        session_id = next((str(message[key]) for key in _IDS_OF_LINES if type(message.get(key)) in (str, int)), file)
+        if any(_made(message)):
+            yield from self._ended(session_id)
+            self._open[session_id] = [message]
+        elif is_one_of(message.get("role"), _RESULTS):
+            kept = self._open.get(session_id, [])
+            if 0 < len(kept) < MAX_RESULTS:
+                kept.append(message)
+
+    def rest(self) -> Iterator[RecordedCall]:
+        for session_id in list(self._open):
+            yield from self._ended(session_id)
+
+    def _ended(self, session_id: str) -> Iterator[RecordedCall]:
+        index, turn = self._counts.get(session_id, (0, 0))
+        messages = self._open.pop(session_id, [])
+        for call in chat_calls(messages, self._source, session_id, index=index, turn=turn):
+            index += 1
+            yield call
+        self._counts[session_id] = index, turn + bool(messages)
+
+
+def chat_calls(
+    messages: list[Any], source: str, session_id: str, model: str | None = None, index: int = 0, turn: int = 0
+) -> Iterator[RecordedCall]:
+    """
+    The calls of one conversation, or of a part of it with *index* calls in *turn* responses before.
+    """
     for at, message in enumerate(map(mapping, messages)):
         made = list(_made(message))
         if not made:
@@ -88,8 +142,10 @@ def chat_calls(messages: list[Any], source: str, session_id: str, model: str | N
             answers = results.get(call_id or tool)
             if answers:
                 result = answers.popleft()
-                settle(call, result.get("content"))
-                _measure(call, _time_of(result))
+                # A file that is cut off may end before what came back.
+                if "content" in result:
+                    settle(call, result["content"])
+                    _measure(call, _time_of(result))
             index += 1
             yield call
 

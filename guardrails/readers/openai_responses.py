@@ -133,7 +133,10 @@ class _Items:
             self._in_response.discard(session_id)
             call = self._waiting.settle(session_id, text(item.get("call_id")) or text(item.get("id")) or "")
             if call is not None:
-                settle(call, item.get("output"), failed=_failed(item))
+                failed = _failed(item)
+                # A file that is cut off may end before what came back.
+                if failed or "output" in item:
+                    settle(call, item.get("output"), failed=failed)
         elif is_one_of(item.get("role"), _PROMPTS):
             self._in_response.discard(session_id)
         yield from self._waiting.ready(session_id)

@@ -85,14 +85,21 @@ def _calls(messages: list[Any], source: str, session_id: str, model: str | None)
                 call.cost_usd = amount(message.get("cost"))
             answers = results.get(call_id or "")
             if answers:
-                result = answers.popleft()
-                flag = result.get("error")
-                settle(call, result.get("content"), failed=flag if type(flag) is bool else None)
-                end_ms = time_ms(result.get("timestamp"))
-                if call.ts_ms is not None and end_ms is not None:
-                    call.duration_ms = max(end_ms - call.ts_ms, 0)
+                _settle(call, answers.popleft())
             index += 1
             yield call
+
+
+def _settle(call: RecordedCall, result: Mapping[str, Any]) -> None:
+    # A file that is cut off may end before what came back.
+    if "content" not in result:
+        return
+
+    flag = result.get("error")
+    settle(call, result["content"], failed=flag if type(flag) is bool else None)
+    end_ms = time_ms(result.get("timestamp"))
+    if call.ts_ms is not None and end_ms is not None:
+        call.duration_ms = max(end_ms - call.ts_ms, 0)
 
 
 def _is_agents(message: Mapping[str, Any], wire: Mapping[str, Any]) -> bool:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from guardrails.readers.openai_chat import MAX_RESULTS
+
 
 def made(*calls: tuple[str, str, str]) -> dict[str, Any]:
     wires = [
@@ -103,3 +105,38 @@ def test_a_document_that_is_cut_off_gives_what_stands_before_the_cut(read: Any, 
         assert any("cut off" in notice for notice in report.notices)
         assert [c.tool for c in calls] == ["search_hotels", "weather", "book", "book"][: len(calls)]
     assert len(calls) == 4
+
+
+def test_messages_that_are_lines_are_a_chat(read: Any) -> None:
+    said = [
+        {"role": "user", "content": "hi"},
+        made(("a", "look", "{}"), ("b", "book", "{}")),
+        answer("b", "Error: full"),
+    ]
+    said += [answer("a", "1"), {"role": "assistant", "content": "so"}, made(("a", "look", "{}")), answer("a", "2")]
+    calls, report = read("\n".join(map(json.dumps, said)))
+    assert [(c.session_id, c.call_index, c.tool, c.turn, c.result) for c in calls] == [
+        ("given", 0, "look", 1, "1"),
+        ("given", 1, "book", 1, "Error: full"),
+        ("given", 2, "look", 2, "2"),
+    ]
+    assert (report.broken, report.notices) == ([], [])
+    whole, _ = read(json.dumps(said))
+    assert calls == whole, "as they are in one list"
+
+
+def test_messages_that_are_lines_may_be_of_several_sessions_at_once(read: Any) -> None:
+    lines: list[dict[str, Any]] = []
+    for n in range(3):
+        lines += [{**made(("c", session, "{}")), "session_id": session, "id": f"{session}{n}"} for session in "st"]
+        lines += [{**answer("c", f"{session} {n}"), "session_id": session} for session in "ts"]
+    calls, report = read("\n".join([*map(json.dumps, lines), '{"role": "tool", "tool_call_id": "c", "conte']))
+    told = {key: [(c.call_index, c.turn, c.result) for c in calls if c.session_id == key] for key in ("s", "t")}
+    assert told == {key: [(n, n + 1, f"{key} {n}") for n in range(3)] for key in ("s", "t")}
+    assert report.broken == [("given", 13)]
+
+
+def test_a_flood_of_results_is_not_kept(read: Any) -> None:
+    lines = [json.dumps(made(("a", "look", "{}"))), *[json.dumps(answer("b", "x"))] * (MAX_RESULTS + 5)]
+    calls, _ = read("\n".join([*lines, json.dumps(answer("a", "late"))]))
+    assert [(c.tool, c.has_result) for c in calls] == [("look", False)]

@@ -117,3 +117,31 @@ def test_no_bytes_in_any_place_stop_any_reader(path: Path, seed: int) -> None:
 )
 def test_lines_of_nothing_known_give_nothing(reader: Any, line: bytes) -> None:
     assert list(reader.calls([line, line], "source", Report(), "f")) == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["openai_chat.jsonl", "gemini_cli.json", "tau2.json", "tau2_results.json"],
+)
+def test_a_result_before_which_a_file_is_cut_off_is_missing_and_no_other(read: Any, name: str) -> None:
+    data = (Path(__file__).parent / "files" / name).read_bytes()
+    whole = {(c.session_id, c.call_index): c for c in read(data)[0]}
+    for cut in range(len(data) // 3, len(data), 3):
+        for call in read(data[:cut])[0]:
+            known = whole[call.session_id, call.call_index]
+            assert not call.has_result or (call.result, call.is_error) == (known.result, known.is_error)
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        [{"type": "function_call", "call_id": "a", "name": "look"}, {"type": "function_call_output", "call_id": "a"}],
+        [
+            {"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "look"}}]},
+            {"role": "tool", "tool_call_id": "a"},
+        ],
+    ],
+)
+def test_an_answer_without_content_is_no_result(read: Any, items: list[Any]) -> None:
+    calls, _ = read(json.dumps(items))
+    assert [call.has_result for call in calls] == [False]
