@@ -17,7 +17,7 @@ from typing import Any, Final
 from orjson import OPT_SORT_KEYS, dumps
 from xxhash import xxh3_64_intdigest, xxh3_128_digest
 
-from .tagged import MAX_DEPTH, MAX_VALUES, Unsignable, nfc, refuse_many_marks, tagged
+from .tagged import MAX_DEPTH, MAX_MARKS, MAX_VALUES, Unsignable, nfc, refuse_many_marks, tagged
 
 
 RESULT_HEAD: Final = 1 << 16
@@ -69,7 +69,7 @@ def canonical(arguments: object) -> bytes | None:
     try:
         if _is_plain(arguments):
             encoded = dumps(arguments, None, OPT_SORT_KEYS)
-            if (encoded.isascii() if len(encoded) < _LARGE else _is_ascii(arguments)) or _is_nfc(encoded.decode()):
+            if (encoded.isascii() if len(encoded) < _LARGE else _is_ascii(arguments)) or _is_nfc(encoded):
                 return encoded
 
         return dumps(_normalised(arguments), None, OPT_SORT_KEYS)
@@ -212,9 +212,12 @@ def _is_ascii(value: Any) -> bool:
     return kind is not list or all(map(_is_ascii, value))
 
 
-def _is_nfc(text: str) -> bool:
+def _is_nfc(encoded: bytes) -> bool:
     # If a JSON text is in NFC, so is each string in it; the reverse is false, "\n" and a tilde would make an "ñ".
-    refuse_many_marks(text)
+    text = encoded.decode()
+    # Each mark has a byte more than characters of ASCII.
+    if len(encoded) - len(text) >= MAX_MARKS:
+        refuse_many_marks(text)
     return unicodedata.is_normalized("NFC", text)
 
 

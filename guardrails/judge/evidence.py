@@ -3,11 +3,12 @@ What was really new: the calls of a transcript against the latest identical ones
 """
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final, Literal
 
 from ..outcome import outcome_of
 from ..readers.base import RecordedCall
-from ..repetition.results import HEAD, MAX_EMPTY, emptiness, family_hash, steady_hash
+from ..repetition.results import HEAD, MAX_EMPTY, Emptiness, emptiness, family_hash, steady_hash
 from ..signature import masked_result_hash, result_hash
 from ..tool import Tool
 from ..types import Outcome
@@ -96,7 +97,15 @@ def seen_of(call: RecordedCall, evidence: int, outcome: Outcome) -> Seen:
         return evidence, 0, 0
     if kind is not None:
         return evidence, family_hash(kind, result[:HEAD]), 0
-    return evidence, 0, emptiness(result.encode("utf-8", "ignore")) if len(result) <= MAX_EMPTY else 0
+    return evidence, 0, brought(result) if len(result) <= MAX_EMPTY else 0
+
+
+@lru_cache(maxsize=1024)
+def brought(result: str) -> Emptiness:
+    """
+    `emptiness` of a short success; more than half of them were there before.
+    """
+    return emptiness(result.encode("utf-8", "ignore"))
 
 
 def closer(seen: Seen, said: str) -> Seen:

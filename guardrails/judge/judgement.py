@@ -8,17 +8,16 @@ not shown to the guards, for live it would not exist.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ..chain import Plan
 from ..policy import Policy
 from ..readers.base import RecordedCall
-from ..signature import low64, sign
-from ..tool_call import tool_call
-from ..types import ToolCall, micro_dollars
+from ..repetition.results import MAX_EMPTY
+from ..types import micro_dollars
 from ..usage import Usage, cost_of
 from .counting import ALLOWED, Said, count_denied, count_denied_without_cap, said_of
-from .evidence import Worth, evidence_of, outcome_of_call, seen_of
+from .evidence import BITS, Worth, brought, evidence_of, outcome_of_call, seen_of
 from .lacking import Held, no_scopes, not_judged
 from .lens import Lens, lens
+from .made import made_of
 from .passing import SUCCESS
 from .result import MAX_STOPS, Judgement, Kind, Stop, Tally, TimeLine, add
 from .step import Side
@@ -30,8 +29,6 @@ STEP_MS: Final = 1 << 32
 """From one call to the next where there are no times: more than any wait."""
 MOST: Final = 1 << 53
 """Milliseconds, tokens or micro-dollars above this are no such thing; a state has no room for them."""
-SIGN: Final = 1 << 63
-SIG_BITS: Final = (1 << 64) - 1
 MAX_TOOLS: Final = 10_000
 """Names of tools that have figures of their own in one source; a model that makes up names cannot fill the memory."""
 OTHER_TOOLS: Final = "(other tools)"
@@ -70,7 +67,12 @@ class Judge:
         tally = self._of_tools.get(tool)
         if tally is None:
             tally = self._tally(tool, lens)
-        now = self._now(track, call)
+        now, at_ms = main.state.now_ms, call.ts_ms
+        if lens.timed and at_ms is not None and at_ms <= MOST:
+            if at_ms > now:  # noqa: PLR1730  hot path
+                now = at_ms
+        else:
+            now = self._now(track, now)
         if call.tokens_in is not None or call.turn != track.turn.number or call.tokens_out is not None or call.cost_usd:
             self._respond(track, call, now, tally)
         way = lens.ways.get(tool) if call.read_only is None and not call.polling else None
@@ -81,9 +83,13 @@ class Judge:
             self._held.blind += 1
         track.calls = number = track.calls + 1
         track.last = call.call_index
-        made = _made(call, str(number), plan)
-        outcome = SUCCESS if call.is_error is False and plan.tool.result is None else outcome_of_call(call, plan.tool)
-        evidence = evidence_of(call, outcome is not SUCCESS)
+        made = made_of(call, str(number), plan)
+        outcome, evidence = SUCCESS, call.plain_hash
+        if call.is_error is False and plan.tool.result is None and evidence is not None and call.has_result:
+            evidence &= BITS
+        else:
+            outcome = outcome_of_call(call, plan.tool)
+            evidence = evidence_of(call, outcome is not SUCCESS)
         worth = track.past.add(made.sig, evidence)
         tally.calls += 1
         if worth == "second":
@@ -96,7 +102,13 @@ class Judge:
         if evidence is None:
             # A result of which nothing is known is like no other.
             evidence = -number
-        seen = seen_of(call, evidence, outcome) if lens.looks else (evidence, 0, 0)
+        result = call.result
+        if not lens.looks or result is None:
+            seen = evidence, 0, 0
+        elif outcome is SUCCESS:
+            seen = evidence, 0, brought(result) if len(result) <= MAX_EMPTY else 0
+        else:
+            seen = seen_of(call, evidence, outcome)
         shown = outcome if call.has_result else None
         over = main.state.exhausted is not None
         decision = main.step(made, now, way, shown, seen, end, call.result)
@@ -157,15 +169,15 @@ class Judge:
         name = tool if len(self._of_tools) < MAX_TOOLS else OTHER_TOOLS
         return self._of_tools.setdefault(name, Tally(self._source))
 
-    def _now(self, track: Track, call: RecordedCall) -> int:
-        present, at_ms = track.main.state.now_ms, call.ts_ms
+    def _now(self, track: Track, present: int) -> int:
+        """
+        The time of a call that has none of its own.
+        """
         if not track.lens.timed:
             return present + STEP_MS
-        if at_ms is None or at_ms > MOST:
-            # Its place in the transcript is all that is known: what was called before it is over.
-            track.main.enter()
-            return max([present, *(end_ms for end_ms, *_ in track.main.running)])
-        return max(present, at_ms)
+        # Its place in the transcript is all that is known: what was called before it is over.
+        track.main.enter()
+        return max([present, *(end_ms for end_ms, *_ in track.main.running)])
 
     def _respond(self, track: Track, call: RecordedCall, now: int, tally: Tally) -> None:
         """
@@ -277,18 +289,3 @@ class Judge:
             [TimeLine(*key, track.cells()) for key, track in self.tracks.busiest(SHOWN_SESSIONS, self.lens)],
             spilled_sessions=self.tracks.spilled,
         )
-
-
-def _made(call: RecordedCall, call_id: str, plan: Plan) -> ToolCall:
-    """
-    The call as a guard sees it; its signature is the recorded one where arguments are not to be checked.
-    """
-    tool, arguments = call.tool, call.arguments
-    if plan.arguments is None or arguments is None:
-        if call.sig is not None:
-            return ToolCall(tool, arguments, call_id, None, (call.sig + SIGN & SIG_BITS) - SIGN)
-        if type(arguments) is dict:
-            signature, canonical = sign(tool, arguments)
-            sig = None if signature is None else low64(signature)
-            return ToolCall(tool, arguments, call_id, signature, sig, (), canonical)
-    return tool_call(tool, arguments, call_id, plan.arguments)

@@ -20,6 +20,9 @@ from .reach import BLOWN
 
 SUCCESS: Final = Outcome()
 
+_new: Final = tuple.__new__
+"""What the constructor of a named tuple does, without a frame of its own."""
+
 Seen = tuple[int, int, int]
 """(result hash, steady part, emptiness) of what came back."""
 
@@ -72,7 +75,7 @@ def pass_by(
         state.dull_seq = seq
     state.results[result_hash] = seq
     state.cost += cost
-    state.trail.append(Settled(tool, sig, None, touch(state, ended_ms)))
+    state.trail.append(_new(Settled, (tool, sig, None, touch(state, ended_ms))))
     if len(state.trail) > MAX_LOOKBACK:
         del state.trail[0]
 

@@ -76,11 +76,8 @@ def emptiness(payload: bytes) -> Emptiness:
     """
     Whether a success of JSON *payload* brought anything.
     """
-    return _emptiness(payload) if len(payload) <= MAX_EMPTY else 0
-
-
-@lru_cache(maxsize=512)
-def _emptiness(payload: bytes) -> Emptiness:
+    if len(payload) > MAX_EMPTY:
+        return 0
     bare = payload.strip()
     if bare in _SILENT:
         return 1

@@ -1,0 +1,30 @@
+"""
+A recorded call as guards see it.
+"""
+
+from typing import Final
+
+from ..chain import Plan
+from ..readers.base import RecordedCall
+from ..signature import low64, sign
+from ..tool_call import tool_call
+from ..types import ToolCall
+
+
+SIGN: Final = 1 << 63
+SIG_BITS: Final = (1 << 64) - 1
+
+
+def made_of(call: RecordedCall, call_id: str, plan: Plan) -> ToolCall:
+    """
+    *call* under the id *call_id*; its signature is the recorded one where arguments are not to be checked.
+    """
+    tool, arguments = call.tool, call.arguments
+    if plan.arguments is None or arguments is None:
+        if call.sig is not None:
+            return ToolCall(tool, arguments, call_id, None, (call.sig + SIGN & SIG_BITS) - SIGN)
+        if type(arguments) is dict:
+            signature, canonical = sign(tool, arguments)
+            sig = None if signature is None else low64(signature)
+            return ToolCall(tool, arguments, call_id, signature, sig, (), canonical)
+    return tool_call(tool, arguments, call_id, plan.arguments)
