@@ -22,6 +22,7 @@ __all__ = [
     "SOURCES",
     "UNDATED",
     "Cell",
+    "apart_from",
     "decayed",
     "merged",
 ]
@@ -33,6 +34,8 @@ UNDATED: Final = -1
 """Day of records without times, and fold of days that are not to be held out."""
 FOLDS: Final = 16
 """Groups of sessions that the newest days are kept apart by, so that a comparison on one of them has a standard error."""
+APART: Final = 3
+"""Days that are kept apart so: one that has just begun, the one that judges a model, and the one that its terms are chosen by."""
 SOURCES: Final = ("agent", "policy", "explore")
 """Who caused a retry; where a record does not say, the agent did."""
 
@@ -45,7 +48,7 @@ class Cell(NamedTuple):
     day: int
     """UTC days since 1970 of the failure, `UNDATED` without a time."""
     fold: int
-    """Group of its session, 0 to `FOLDS` - 1, kept for the two newest days; `UNDATED` for older ones."""
+    """Group of its session, 0 to `FOLDS` - 1, kept for the `APART` newest days; `UNDATED` for older ones."""
     tool: str
     error_type: str
     """Of `types.ERROR_TYPES`, or `INVALID`."""
@@ -73,6 +76,13 @@ class Cell(NamedTuple):
 
 KEYS: Final = Cell._fields[:7]
 COUNTS: Final = Cell._fields[7:]
+
+
+def apart_from(newest_day: int) -> int:
+    """
+    The first of the days that are kept apart where *newest_day* is the last, which may be `UNDATED`.
+    """
+    return max(0, newest_day - APART + 1)
 
 
 def merged(cells: Iterable[Cell]) -> list[Cell]:

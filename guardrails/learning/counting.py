@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ..retries.spec import FeatureSpec
-from .cells import DAY_MS, UNDATED
+from .cells import DAY_MS, UNDATED, apart_from
 from .duck import Duck, merged_text, negative_text, only_good, rows_text
 from .rows import ROW, calls_of
 from .sql import extraction
@@ -81,7 +81,7 @@ def count(
             names = [work / f"{what}-{index}-{batch}.parquet" for what in ("cells", "carry")]
             if not names[0].exists():
                 _view_rows(duck, part)
-                slices = ceil(rows / batches / SLICE_ROWS)
+                slices = max(1, ceil(rows / batches / SLICE_ROWS))
                 _count_batch(duck, spec, each, slices, carry, newest_ms, names)
             made.cells.append(names[0])
             made.carry.append(names[1])
@@ -116,7 +116,7 @@ def _count_batch(
 ) -> None:
     columns = ", ".join(ROW)
     newest_day = newest_ms // DAY_MS if newest_ms else UNDATED
-    calls = calls_of(spec, max(0, newest_day - 1))
+    calls = calls_of(spec, apart_from(newest_day))
     duck.sql(f"CREATE OR REPLACE TEMP TABLE fresh AS SELECT {columns} FROM fresh_rows WHERE {only}")  # noqa: S608
     both = "SELECT * FROM fresh"
     if carry is not None:

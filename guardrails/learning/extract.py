@@ -16,7 +16,7 @@ from ..readers import Report
 from ..readers.files import open_lines
 from ..retries.spec import FeatureSpec
 from .cell_folder import MOST_PARTS, CellFolder, Ledger
-from .cells import DAY_MS, KEYS, UNDATED, Cell
+from .cells import DAY_MS, KEYS, UNDATED, Cell, apart_from
 from .counting import CARRY_MS, Group, Progress, count
 from .duck import MEMORY_MB, Duck, cells_of, merged_text, rows_text
 from .sources import Source, sources
@@ -33,7 +33,7 @@ class Extracted:
     """
 
     cells: list[Cell]
-    """Of every day, the newest two kept apart by groups of sessions; see `cells.decayed`."""
+    """Of every day, the newest ones kept apart by groups of sessions; see `cells.decayed`."""
     newest_day: int
     """UTC days since 1970 of the newest call; `UNDATED` where none has a time."""
     files: int = 0
@@ -93,7 +93,7 @@ def load(kept: CellFolder, ledger: Ledger) -> tuple[list[Cell], int]:
         return [], newest
     with Duck(kept.path / "spill") as duck:
         duck.view("parts", [kept.path / part for part in ledger.parts])
-        text = f"{merged_text('parts', max(0, newest - 1))} ORDER BY {', '.join(KEYS)}"
+        text = f"{merged_text('parts', apart_from(newest))} ORDER BY {', '.join(KEYS)}"
         return cells_of(duck.sql(text)), newest
 
 

@@ -12,7 +12,7 @@ from ..retries.decision import Stakes
 from ..retries.model import RetryModel
 from ..retries.spec import FeatureSpec
 from .candidate import Candidate, candidate, cold_model, told
-from .cells import FOLDS, HALF_LIFE_DAYS, UNDATED, Cell, decayed
+from .cells import APART, FOLDS, HALF_LIFE_DAYS, UNDATED, Cell, decayed
 from .drift import Drift, drifts
 from .fit import RICH, SEED_TERMS, TERMS, check_outcomes
 from .gate import MIN_FOLDS, MIN_RETRIES, Mean, Verdict, compare
@@ -158,7 +158,7 @@ def split_of(cells: Sequence[Cell], notes: list[str] | None = None) -> Split:
     judges = sorted((day for day, n in by_day.items() if n > 0), reverse=True)
     newest = max(by_day, default=UNDATED)
     if not judges:
-        what = "have no times" if newest == UNDATED else "have no labelled failures on their two newest days"
+        what = "have no times" if newest == UNDATED else f"have no labelled failures on their newest {APART} days"
         notes.append(f"the records {what}: there is nothing to judge a model by")
         return Split(list(cells), [], UNDATED, whole=False)
     day = next((day for day in judges if by_day[day] >= MIN_RETRIES), judges[0])

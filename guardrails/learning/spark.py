@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..errors import TrainingError
 from ..retries.spec import FeatureSpec
-from .cells import COUNTS, DAY_MS, KEYS, UNDATED
+from .cells import COUNTS, DAY_MS, KEYS, UNDATED, apart_from
 from .counting import Counted, Group, Progress, carry_text
 from .duck import Duck, merged_text, negative_text, only_good
 from .rows import ROW, calls_of, rows_of
@@ -135,7 +135,7 @@ def _fresh(spark: "SparkSession", groups: Sequence[Group]) -> "DataFrame":
 
 def _cells(spark: "SparkSession", spec: FeatureSpec, newest_ms: int) -> "DataFrame":
     newest_day = newest_ms // DAY_MS if newest_ms else UNDATED
-    spark.sql(calls_of(spec, max(0, newest_day - 1))).createOrReplaceTempView("calls")
+    spark.sql(calls_of(spec, apart_from(newest_day))).createOrReplaceTempView("calls")
     return spark.sql(extraction(spec))
 
 

@@ -290,17 +290,17 @@ def test_transcripts_count_too_and_are_not_counted_again_when_they_change(tmp_pa
     assert totals(made.cells)["n"] == 1
 
 
-def test_the_newest_two_days_are_kept_apart_by_sessions(tmp_path: Path, folder: Path) -> None:
+def test_the_newest_three_days_are_kept_apart_by_sessions(tmp_path: Path, folder: Path) -> None:
     lines = [
-        record for day in range(3) for k in range(30) for record in failing(f"{day}-{k}", at=START + day * 86_400_000)
+        record for day in range(4) for k in range(30) for record in failing(f"{day}-{k}", at=START + day * 86_400_000)
     ]
     cells = extract([write(tmp_path / "a.jsonl", lines)], folder).cells
-    apart = {day: {cell.fold for cell in cells if cell.day == day} for day in range(DAY, DAY + 3)}
+    apart = {day: {cell.fold for cell in cells if cell.day == day} for day in range(DAY, DAY + 4)}
     assert apart[DAY] == {UNDATED}
-    assert len(apart[DAY + 1]) > 5
-    assert UNDATED not in apart[DAY + 2]
-    cells = extract([write(tmp_path / "b.jsonl", failing("new", at=START + 5 * 86_400_000))], folder).cells
-    assert {cell.fold for cell in cells if cell.day < DAY + 5} == {UNDATED}
+    assert all(len(apart[DAY + day]) > 5 for day in (1, 2, 3))
+    assert not any(UNDATED in apart[DAY + day] for day in (1, 2, 3))
+    cells = extract([write(tmp_path / "b.jsonl", failing("new", at=START + 6 * 86_400_000))], folder).cells
+    assert {cell.fold for cell in cells if cell.day < DAY + 6} == {UNDATED}
 
 
 @pytest.mark.slow
