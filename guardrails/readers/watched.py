@@ -48,4 +48,4 @@ def watched(
     if not count:
         report.note(file, f"no tool calls in this {what}")
     if without:
-        report.note(file, f"{without} of {count} calls have no result")
+        report.note(file, f"{without:,} of {count:,} calls have no result")
