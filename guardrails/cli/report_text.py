@@ -27,6 +27,7 @@ def report_text(found: "Found") -> str:
     The table of tools, those to redesign first and why.
     """
     from guardrails.quality.reasons import FORMULA, ranked, reasons
+    from guardrails.types import MICRO
 
     quality = found.quality
     tools = ranked(quality.tallies.values())
@@ -35,8 +36,13 @@ def report_text(found: "Found") -> str:
     if not found.finished:
         lines.append("Interrupted: the figures are of what was read until then.")
     if tools:
+        priced = any(tally.cost for tally in tools)
         rows = [["tool", "calls", "score", "failed", "retry ok", "fixed", "repeat", "loop", "no sign", "p50", "p99"]]
-        lines.append(table([*rows, *(_row(tally) for tally in tools[:SHOWN])]))
+        rows += [_row(tally) for tally in tools[:SHOWN]]
+        if priced:
+            costs = [f"${tally.cost / MICRO:,.4f}" for tally in tools[:SHOWN]]
+            rows = [[*row, cost] for row, cost in zip(rows, ["cost", *costs], strict=True)]
+        lines.append(table(rows))
         if len(tools) > SHOWN:
             lines.append(f"and {len(tools) - SHOWN:,} more with smaller scores; `--json` has them all")
     first = [tally for tally in tools if tally.wasted][:FIRST]
@@ -48,7 +54,7 @@ def report_text(found: "Found") -> str:
             lines += [paragraph(f"   - {reason}", hanging="     ") for reason in reasons(tally)]
     cost = sum(tally.cost for tally in tools)
     if cost or quality.model_cost:
-        lines += ["", f"Cost: ${cost / 1e6:,.4f} of tools, ${quality.model_cost / 1e6:,.4f} of model responses."]
+        lines += ["", f"Cost: ${cost / MICRO:,.4f} of tools, ${quality.model_cost / MICRO:,.4f} of model responses."]
     lines += ["", *(paragraph(notice, hanging="  ") for notice in found.notices[:NOTICES])] if found.notices else []
     if len(found.notices) > NOTICES:
         lines.append(f"and {len(found.notices) - NOTICES:,} more notices")

@@ -5,6 +5,7 @@ What was found, for another program.
 from collections.abc import Sequence
 from typing import Any
 
+from ..judge.judgement import OTHER_TOOLS
 from ..policy import Policy
 from .bounds import summed
 from .counting import Quality
@@ -18,7 +19,8 @@ def suggestions(quality: Quality, policy: Policy) -> list[Suggestion]:
     """
     What the figures support beyond what *policy* says, the busiest tools first.
     """
-    busiest = sorted(quality.tallies.values(), key=lambda tally: (-tally.calls, tally.tool))
+    known = (tally for tally in quality.tallies.values() if tally.tool != OTHER_TOOLS)
+    busiest = sorted(known, key=lambda tally: (-tally.calls, tally.tool))
     plans = {tally.tool: policy.chain.plan(tally.tool) for tally in busiest}
     pool = summed(tally.stable for tally in busiest if plans[tally.tool].tool.read_only)
     made = []
