@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..errors import TrainingError
+from .locks import alone
 
 
 FORMAT: Final = "guardrails.cells"
@@ -67,20 +68,7 @@ class CellFolder:
         """
         Be the only one who counts into this folder. Raises TrainingError where another process does.
         """
-        import fcntl
-
-        with (self.path / "lock").open("a+") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                file.seek(0)
-                owner = file.read(20).strip() or "unknown"
-                raise TrainingError(
-                    f"another training works in `{self.path}` (process {owner}): wait for it, or name another folder"
-                ) from None
-            file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
+        with alone(self.path / "lock", self.path):
             yield
 
     def ledger(self, spec: str) -> Ledger:

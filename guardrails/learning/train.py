@@ -5,7 +5,7 @@ From records to a model file: count what is new, learn, and replace the present 
 import os
 
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -17,11 +17,11 @@ from ..model_files import read_model
 from ..retries.decision import Stakes
 from ..retries.model import RetryModel
 from ..retries.spec import FeatureSpec
-from .cell_folder import CellFolder
 from .cells import HALF_LIFE_DAYS, UNDATED
 from .counting import Progress
 from .extract import extract
 from .learn import Learned, learn, shown
+from .locks import alone
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,9 +99,9 @@ def train(
     """
     spec = spec or shipped_spec()
     folder = folder or cells_beside(output)
-    found = extract(records, folder, spec=spec, whole_by=whole_by, master=master, progress=progress)
-    # The comparison is with what is there when it is replaced.
-    with CellFolder(folder).locked():
+    # The comparison is with what is there when it is replaced, wherever others count.
+    with nullcontext() if dry_run else alone(output.with_name(f".{output.name}.lock"), output):
+        found = extract(records, folder, spec=spec, whole_by=whole_by, master=master, progress=progress)
         present, notes = _present(output)
         learned = learn(spec, found.cells, present, stakes=stakes, half_life_days=half_life_days)
         written = (learned.better or force) and not dry_run

@@ -15,6 +15,7 @@ import pytest
 from guardrails import Policy
 from guardrails.errors import TrainingError
 from guardrails.learning.cell_folder import CellFolder
+from guardrails.learning.locks import alone
 from guardrails.learning.train import cells_beside, train
 from guardrails.model_files import read_model
 from tests.conftest import FakeClock
@@ -139,6 +140,18 @@ def test_two_trainings_of_one_model_do_not_meet(log: Path, tmp_path: Path) -> No
     with CellFolder(cells_beside(path)).locked(), pytest.raises(TrainingError, match="another training"):
         train([log], path)
     assert not path.exists()
+
+
+def test_trainers_that_count_apart_do_not_write_one_model_at_once(log: Path, tmp_path: Path) -> None:
+    path = tmp_path / "retry.json"
+    # Cells are of the one that counts them: what both would replace is the model.
+    with alone(tmp_path / ".retry.json.lock", path):
+        with pytest.raises(TrainingError, match=r"another training works in `.*retry.json` \(process \d+\)"):
+            train([log], path, folder=tmp_path / "other")
+        assert not path.exists()
+        assert train([log], path, folder=tmp_path / "other", dry_run=True).learned.verdict
+    assert train([log], path, folder=tmp_path / "other").written
+    assert train([log], path, folder=tmp_path / "more").learned.unchanged
 
 
 @pytest.mark.parametrize("lines", ["", "\n", '{"a": 1}\n'])
