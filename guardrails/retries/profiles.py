@@ -177,7 +177,6 @@ def profiles(tallies: Mapping[tuple[str, str], Tally]) -> list[Profile]:
             repaired=tally.repaired,
             corrected=tally.corrected,
         )
-        # Where nothing helps, no wait is the best.
         if prior is not None and count.n >= ENOUGH and high >= HOPELESS and not _none(count.s):
             profile = _with_wait(profile, tally.waits, prior)
         made.append(profile)
@@ -185,13 +184,15 @@ def profiles(tallies: Mapping[tuple[str, str], Tally]) -> list[Profile]:
 
 
 def _with_wait(profile: Profile, waits: Mapping[int, Count], prior: Beta) -> Profile:
-    # A wait is drawn to the rate of its own tool and error, with the strength that tools of this error are drawn with.
+    # Where nothing helps, no wait is the best. A wait is drawn to the rate of its own tool and error, with the strength that tools of this error are drawn with.
     own = Beta(profile.rate, prior.strength)
     known = sorted(wait for wait, count in waits.items() if count.n >= ENOUGH)
     if not known:
         return profile
     rates = [own.rate(waits[wait]) for wait in known]
     place = best_wait(rates)
+    if rates[place] < HOPELESS:
+        return profile
     return replace(profile, wait_ms=known[place], wait_rate=rates[place], at_wait=waits[known[place]])
 
 

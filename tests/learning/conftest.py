@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from guardrails.learning.cells import FOLDS, UNDATED, Cell, merged
+from guardrails.learning.cells import FOLDS, UNDATED, Cell, apart_from, merged
 from guardrails.retries.context import Settled, action_of, context_of
 from tests.retries import pinned
 
@@ -35,7 +35,7 @@ def world(
     newest: int | None = None,
 ) -> list[Cell]:
     """
-    Cells of *retries* a day; the two days up to *newest* know their folds.
+    Cells of *retries* a day; the days up to *newest* that are kept apart know their folds.
     """
     rng = random.Random(seed)
     rates_of = TRUTH if truth is None else truth
@@ -51,7 +51,7 @@ def world(
             )
             worked = rng.random() < rates[place] * 0.9**attempt
             action = action_of(SPEC, context, SPEC.delays_ms[place], between=False)
-            fold = rng.randrange(FOLDS) if day >= newest - 1 else UNDATED
+            fold = rng.randrange(FOLDS) if day >= apart_from(newest) else UNDATED
             cells.append(Cell(day, fold, tool, error, context.code, action, "agent", 1, worked, 0, 0, 0, 1, 0))
     return merged(cells)
 

@@ -169,6 +169,13 @@ def test_interactions_are_usual_and_go_where_they_lose(first: Learned, monkeypat
     assert every not in {term.on for term in made.new.model.terms}
 
 
+def test_a_day_that_has_just_begun_leaves_one_to_judge_and_one_to_choose_terms_by() -> None:
+    begun = world(range(DAY + 6, DAY + 7), retries=9)
+    made = learn(SPEC, [*world(range(DAY, DAY + 6), newest=DAY + 6), *begun])
+    assert made.day == DAY + 5
+    assert made.chosen.keys() == {"rich"}
+
+
 def test_few_retries_know_no_interactions() -> None:
     made = learn(SPEC, world(retries=100))
     assert not set(RICH) & {term.on for term in made.new.model.terms}
