@@ -77,3 +77,19 @@ def test_the_table_of_the_readme_is_what_is_judged(judged: dict[str, Judgement])
         # Which calls a share is of is told elsewhere.
         figures = [re.sub(r" \(\d+ of \d+\)", "", cell) for cell in row(judgement)[1:]]
         assert [cell.strip() for cell in told[name].split("|")[2:5]] == figures
+
+
+def test_the_page_of_the_shipped_policies_tells_what_is_judged(judged: dict[str, Judgement]) -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "shipped-policies.md").read_text(encoding="utf-8")
+    told = {line.split("|")[1].strip(): line.split("|")[2:5] for line in guide.splitlines() if line.startswith("| ")}
+    sides = [judged[name] for name in ("default", "strict", "observe")]
+    weak, coding = ([together(side, sources) for side in sides] for sources in (WEAK, CODING))
+    later = [f"{(t.stopped_later or t.observed_later):,} of {t.pointless_later:,}" for t in weak]
+    rates = [f"{(t.wrong_per_1000 or t.wrong_observed_per_1000):.2f}" for t in coding]
+    wrong = [f"({(sum(side.total.wrong.values()) or sum(side.total.wrong_observed.values()))} wrong" for side in sides]
+    for row_name, figures in {
+        "later pointless repeats stopped, weak": later,
+        "wrong denials per 1,000 coding calls": rates,
+        "denied by duplicates and loops, all sources": wrong,
+    }.items():
+        assert [figure in cell for figure, cell in zip(figures, told[row_name], strict=True)] == [True] * 3
