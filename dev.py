@@ -10,6 +10,7 @@ Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
     bench       a short run of the benchmarks
     judged      what the shipped policies do to the recorded calls in ../shared/data (or the folder that is named)
     replaying   how many recorded calls a second are judged, there and of own records that it makes first
+    suggested   what the suggestions of `guardrails report` are worth there, on sessions that they never saw
     profile     where the time of a guarded call goes, by part and by guard
     mcp         published MCP servers and a validating client (needs node; they go into .venv-mcp)
     hard        the long form of tests/hard: a million calls with odd arguments, faults, kills (about 20 minutes)
@@ -200,6 +201,7 @@ def main(target="help", *arguments):
         "bench": ("test", "-m", "pytest", "-q", "benchmarks", *BENCH),
         "judged": ("test", "-m", "benchmarks.judge.shipped_policies"),
         "replaying": ("test", "-m", "benchmarks.judge.speed"),
+        "suggested": ("test", "-m", "benchmarks.quality.holdout"),
         "profile": ("test", "-m", "benchmarks.chain_profile"),
         "beliefs": ("test", "-m", "guardrails.learning.cold"),
         "skill": ("test", "-m", "benchmarks.retries.targets"),
