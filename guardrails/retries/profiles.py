@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from .shrinkage import NONE, Beta, Count, best_wait, priors, wilson
+from .shrinkage import NONE, WITHIN, Beta, Count, best_wait, priors, wilson
 
 
 ENOUGH: Final = 5
@@ -59,7 +59,7 @@ class Profile:
     """95 % Wilson interval of the unshrunk share."""
     high: float
     wait_ms: int | None = None
-    """The smallest wait within 10 % of the best; None: too few retries to say."""
+    """The smallest wait within 10 % of the best; None: too few retries to say, or no wait helps."""
     wait_rate: float | None = None
     """Shrunk success after that wait."""
     at_wait: Count = NONE
@@ -191,7 +191,8 @@ def _with_wait(profile: Profile, waits: Mapping[int, Count], prior: Beta) -> Pro
         return profile
     rates = [own.rate(waits[wait]) for wait in known]
     place = best_wait(rates)
-    if rates[place] < HOPELESS:
+    # Nor does a wait say anything after which fewer retries work than after any.
+    if rates[place] < max(HOPELESS, (1 - WITHIN) * profile.rate):
         return profile
     return replace(profile, wait_ms=known[place], wait_rate=rates[place], at_wait=waits[known[place]])
 

@@ -62,6 +62,9 @@ def test_where_nothing_helps_no_wait_is_the_best() -> None:
     made = one(waits={0: Count(40, 1), 5_000: Count(20, 1)})
     assert made.high > 0.05
     assert made.wait_ms is None
+    # Many retries of waits that were tried once or twice each worked more often.
+    few = {wait: Count(4, 4) for wait in (0, 2_000, 15_000, 30_000, 60_000)}
+    assert one(waits={**few, 5_000: Count(10, 1)}).wait_ms is None
 
 
 def test_records_without_times_still_tell_a_rate() -> None:
