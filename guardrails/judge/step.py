@@ -43,7 +43,7 @@ class Way:
     checks: tuple[Callable[..., object], ...]
     """Those that may say something of a fresh call while no limit of `budget` is within reach."""
     repeat_checks: tuple[Callable[..., object], ...]
-    """The same for a call that is like one in the window."""
+    """The same for a call that is like one in the window, or while another runs."""
     fuse: Growth | None
     """The guard that alone counts the calls; it is none of the checks."""
     silent: bool
@@ -199,7 +199,7 @@ class Side:
 
         Where it is not that plain nothing is changed, and `decide` is to be asked.
         """
-        if state.pending or call.problems:
+        if call.problems:
             return False
         plan, reach = way.plan, self.reach
         if reach is None or not reach.is_far(state, now_ms, plan.cost, 0):
@@ -208,13 +208,19 @@ class Side:
         now = touch(state, now_ms)
         facts, fuse = way.facts, way.fuse
         facts.now_ms, facts.turn = now, state.turn
-        passes = True
+        passes, checks = True, way.checks
+        if state.pending:
+            checks = way.repeat_checks
+            overdue = any(admission.expires_ms <= now for admission in state.pending.values())
+            passes = not overdue and (call.id, call.sig) not in state.pending
+        elif call.sig in state.latest:
+            checks = way.repeat_checks
         try:
-            for check in way.repeat_checks if call.sig in state.latest else way.checks:
+            for check in checks if passes else ():
                 if check(call, state, facts) is not None:
                     passes = False
                     break
-            else:
+            if passes:
                 if fuse is not None:
                     passes = lets_call(fuse, state, now)
                 elif plan.charges:
