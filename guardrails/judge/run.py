@@ -16,7 +16,7 @@ from types import FrameType
 from typing import Final
 
 from ..policy import Policy
-from ..readers import RecordedCall, Report, open_calls
+from ..readers import ReaderError, RecordedCall, Report, open_calls
 from .checkpoint import Position, check_decisions, check_same, load, packed_tracks, save
 from .decisions import Decisions
 from .inputs import Input
@@ -70,7 +70,7 @@ def judge_files(work: Work) -> list[Judgement]:
     """
     One judgement for each policy. Ctrl-C ends the work early: then `finished` is false.
 
-    Raises OSError where a file given by name cannot be read, CheckpointError where the checkpoint does not fit.
+    Raises OSError or ReaderError where a file given by name cannot be read, CheckpointError where the checkpoint does not fit.
     """
     with ExitStack() as stack:
         tracks = [stack.enter_context(SpillingTracks(work.limit // len(work.policies))) for _ in work.policies]
@@ -147,10 +147,11 @@ class _Run:
                 self._tell(file)
                 if interrupted:
                     return False
-        except OSError as error:
+        except (OSError, ReaderError) as error:
             if not file.found:
                 raise
-            report.note(file.path, f"cannot be read: {error.strerror or error}")
+            why = error.strerror if isinstance(error, OSError) else None
+            report.note(file.path, f"cannot be read: {why or error}")
         position.done += 1
         position.calls = 0
         position.broken += report.broken_count

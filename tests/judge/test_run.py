@@ -5,6 +5,7 @@ Judging files, from the first to the last or until Ctrl-C.
 import gzip
 import json
 import signal
+import sys
 import threading
 
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from guardrails.judge.checkpoint import CheckpointError
 from guardrails.judge.inputs import inputs
 from guardrails.judge.result import Judgement
 from guardrails.judge.run import AT_ONCE, Progress, Work, judge_files
+from guardrails.readers import ReaderError
 
 
 EVIDENCE = Policy([Duplicates(rule="evidence", window=20), Denials(max_turns_in_a_row=2)], name="evidence")
@@ -194,3 +196,16 @@ def test_a_file_of_a_folder_that_cannot_be_read_is_a_notice_and_one_given_by_nam
     assert judgement.notices == [f"`{files[1]}`: cannot be read: Is a directory"]
     with pytest.raises(IsADirectoryError):
         judge_files(Work([EVIDENCE], [each._replace(found=False) for each in folder]))
+
+
+def test_a_packed_file_of_a_folder_without_the_package_for_it_costs_no_other_file(
+    tmp_path: Path, files: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("compression.zstd", "backports.zstd", "zstandard"):
+        monkeypatch.setitem(sys.modules, name, None)
+    Path(files[1]).write_bytes(b"\x28\xb5\x2f\xfd and so on")
+    (judgement,) = judge_files(Work([EVIDENCE], inputs([tmp_path])))
+    assert judgement.total.calls == 1_400
+    assert "pip install 'toolcall-guardrails[zstd]'" in judgement.notices[0]
+    with pytest.raises(ReaderError, match="zstd"):
+        judged(files[1])
