@@ -66,12 +66,14 @@ def lets_tokens(fuse: Growth, state: SessionState, tokens: int, now_ms: int) -> 
     limit = fuse.max_tokens_per_minute
     if limit is None:
         return True
-    now = now_ms * limit
-    arrival = max(state.meter(TOKENS), 0, now) + tokens * MINUTE_MS
-    if arrival - now > limit * MINUTE_MS:
+    now, meters = now_ms * limit, state.meters
+    known = meters.get(TOKENS)
+    before = state.meter(TOKENS) if known is None else known
+    arrival = (before if before > now else now) + tokens * MINUTE_MS  # noqa: FURB136  hot path
+    if arrival - now > limit * MINUTE_MS or before < 0:
         return False
-    if TOKENS in state.meters:
-        state.meters[TOKENS] = arrival
-    else:
+    if known is None:
         set_meter(state, TOKENS, arrival)
+    else:
+        meters[TOKENS] = arrival
     return True

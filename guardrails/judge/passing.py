@@ -12,7 +12,7 @@ from ..exhaustion import spent
 from ..guards.growth import Growth
 from ..retries.context import Settled
 from ..retries.spec import MAX_LOOKBACK
-from ..state import Entry, SessionState, charge, exhaust, set_meter, touch
+from ..state import Entry, SessionState, exhaust, set_meter, touch
 from ..types import Outcome, ToolCall
 from .fuse import lets_tokens
 from .reach import BLOWN
@@ -80,23 +80,32 @@ def pass_by(
         del state.trail[0]
 
 
-def open_by(state: SessionState, now_ms: int) -> None:
+def answer(
+    chain: Chain,
+    fuse: Growth | None,
+    state: SessionState,
+    now_ms: int,
+    cost: int | None,
+    tokens: int | None,
+    turn: bool,  # noqa: FBT001  hot path
+) -> None:
     """
-    Open the next turn, after one that was no strike.
-    """
-    touch(state, now_ms)
-    state.turn += 1
-    state.turn_expects = state.turn_decided = state.turn_admitted = state.turn_strikes = 0
-    state.n += 1
-
-
-def answer(chain: Chain, fuse: Growth | None, state: SessionState, now_ms: int, cost: int | None, tokens: int) -> None:
-    """
-    Charge a model response, and end the session where that blows a fuse. *fuse* is the only one of *chain*, if there is one.
+    Open the next *turn*, after one that was no strike, and charge the model response, where it told *tokens*; the session
+    ends where that blows a fuse. *fuse* is the only one of *chain*, if there is one.
     """
     now = touch(state, now_ms)
-    charge(state, cost, tokens)
+    if turn:
+        state.turn += 1
+        state.turn_expects = state.turn_decided = state.turn_admitted = state.turn_strikes = 0
+        state.n += 1
+    if tokens is None:
+        return
     state.n += 1
+    state.tokens += tokens
+    if cost is None:
+        state.unpriced += 1
+    else:
+        state.cost += cost
     if fuse is not None and lets_tokens(fuse, state, tokens, now):
         return
     for usage in chain.usages:

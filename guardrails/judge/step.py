@@ -29,7 +29,7 @@ from ..transitions import charge_response, open_turn
 from ..types import Outcome, ToolCall
 from .evidence import closer
 from .fuse import call_fuse, lets_call
-from .passing import SUCCESS, Seen, answer, open_by, pass_by
+from .passing import SUCCESS, Seen, answer, pass_by
 from .reach import Reach
 
 
@@ -180,10 +180,7 @@ class Side:
             and not (turn and (state.turn_strikes or state.denied_turns))
             and reach.is_far(state, now, cost or 0, tokens or 0)
         ):
-            if turn:
-                open_by(state, now)
-            if tokens is not None:
-                answer(self.chain, reach.fuse, state, now, cost, tokens)
+            answer(self.chain, reach.fuse, state, now, cost, tokens, turn)
             return
         if turn:
             open_turn(self.chain, state, now, 0)
