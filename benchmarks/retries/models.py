@@ -25,7 +25,7 @@ from .metrics import Array
 
 
 TRANSIENT: Final = frozenset({"rate_limit", "timeout", "connection", "unavailable", "server_error"})
-"""What botocore, urllib3 and google-api-core retry by default: throttling, timeouts, lost connections, 5xx."""
+"""What botocore retries: throttling, timeouts, lost connections, 5xx."""
 STRENGTH: Final = 20.0
 """Pseudo-counts by which a table leans on the rate of the level above."""
 Key = Callable[[Failure, int], tuple[object, ...]]
@@ -64,11 +64,35 @@ def base_rate(spec: FeatureSpec, rows: Sequence[Failure]) -> Model:
     return _table(rows, [])
 
 
-def static_flags(spec: FeatureSpec, rows: Sequence[Failure]) -> Model:
+def static_flags(retried: Callable[[Failure], bool]) -> Maker:
     """
-    Transient or not by error type, with the success rate of each of the two.
+    Transient or not, with the success rate of each of the two.
     """
-    return _table(rows, [lambda row, _: (row.error in TRANSIENT,)])
+    return lambda spec, rows: _table(rows, [lambda row, _: (retried(row),)])
+
+
+def by_botocore(row: Failure) -> bool:
+    """
+    Whether botocore would try again, in either of its modes.
+    """
+    return row.error in TRANSIENT
+
+
+def by_urllib3(row: Failure) -> bool:
+    """
+    Whether `urllib3.Retry` would, as it is without further settings: what kept a response from coming, and 413, 429 and 503
+    that name a Retry-After.
+    """
+    if row.error in {"rate_limit", "unavailable", "too_large"}:
+        return row.context.retry_after_ms is not None
+    return row.error in {"timeout", "connection"}
+
+
+def by_google(row: Failure) -> bool:
+    """
+    Whether `google.api_core.retry.if_transient_error` would: 429, 500, 503, lost connections.
+    """
+    return row.error in {"rate_limit", "server_error", "unavailable", "connection"}
 
 
 def by_error(spec: FeatureSpec, rows: Sequence[Failure]) -> Model:
@@ -207,7 +231,9 @@ def _features(
 
 LINEUP: Final[dict[str, Maker]] = {
     "base rate": base_rate,
-    "static transient flags": static_flags,
+    "static transient flags": static_flags(by_botocore),
+    "flags of urllib3": static_flags(by_urllib3),
+    "flags of google-api-core": static_flags(by_google),
     "rate per error": by_error,
     "rate per tool and error": by_tool,
     "rate per tool, error and delay": by_delay,

@@ -27,14 +27,14 @@ from guardrails.retries.spec import FeatureSpec
 
 from .dataset import WITHOUT, Failure
 from .metrics import Quality, quality
-from .models import TRANSIENT, Maker, base_rate, by_error, by_tool, regression, static_flags
+from .models import TRANSIENT, Maker, base_rate, by_botocore, by_error, by_tool, regression, static_flags
 
 
 DATA: Final = Path(__file__).parents[3] / "shared" / "data"
 DERIVED: Final = frozenset({"errors_and_retries.jsonl.gz"})
 LINEUP: Final[Mapping[str, Maker]] = {
     "base rate": base_rate,
-    "static transient flags": static_flags,
+    "static transient flags": static_flags(by_botocore),
     "rate per error": by_error,
     "rate per tool and error": by_tool,
     "regression without `between`": regression(tuple(term for term in TERMS if "between" not in term)),

@@ -2,12 +2,15 @@
 The model on a simulated world small enough for every run; `python -m benchmarks.retries.targets` has the whole.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
+from benchmarks.retries.dataset import Failure
 from benchmarks.retries.evaluate import STAKES, Trial, unseen
 from benchmarks.retries.metrics import decision_value
-from benchmarks.retries.models import LINEUP, action, regression, wait_of
+from benchmarks.retries.models import LINEUP, action, by_botocore, by_google, by_urllib3, regression, wait_of
 from benchmarks.retries.sessions import World
 from guardrails.feature_file import shipped_spec
 from guardrails.learning.fit import RICH, TERMS
@@ -73,3 +76,18 @@ def test_the_value_of_a_decision_is_that_of_what_is_served() -> None:
     assert dear == pytest.approx(((0.9 - 0.1) + 0 + (0.7 - 0.1)) / 3)
     served = decision_value(predicted, truth, waits, 0.1, 0.0, within=0.1)
     assert served == pytest.approx(((0.8 - 0.1) + 0 + (0.5 - 0.1)) / 3)
+
+
+@pytest.mark.parametrize(
+    ("flags", "retried"),
+    [
+        (by_botocore, {"rate_limit", "timeout", "connection", "unavailable", "server_error"}),
+        (by_google, {"rate_limit", "connection", "unavailable", "server_error"}),
+        (by_urllib3, {"timeout", "connection"}),
+    ],
+)
+def test_each_library_has_flags_of_its_own(trial: Trial, flags: Callable[[Failure], bool], retried: set[str]) -> None:
+    seen = {row.error for row in trial.test}
+    bare = [row for row in trial.test if row.context.retry_after_ms is None]
+    assert {row.error for row in bare if flags(row)} == retried & seen
+    assert all(flags(row) for row in trial.test if row.error == "rate_limit" and row.context.retry_after_ms)
