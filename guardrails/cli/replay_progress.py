@@ -14,7 +14,7 @@ from .printing import printable
 
 
 if TYPE_CHECKING:
-    from guardrails.judge.run import Progress
+    from guardrails.judge.progress import Progress
 
 EVERY_S: Final = 5.0
 """Seconds between two plain lines; short work prints none."""
@@ -49,4 +49,14 @@ class _Plain:
 def _said(progress: "Progress") -> str:
     speed = progress.calls / progress.seconds if progress.seconds else 0
     file = printable(progress.file).replace("[", "(").replace("]", ")")
-    return f"file {progress.number:,} of {progress.files:,} ({file}): {progress.calls:,} calls, {speed:,.0f} a second"
+    said = f"file {progress.number:,} of {progress.files:,} ({file}): {progress.calls:,} calls, {speed:,.0f} a second"
+    if progress.share is not None:
+        said += f", {100 * progress.share:.0f} %"
+    left = progress.left_s
+    return said if left is None else f"{said}, {_span(left)} left"
+
+
+def _span(seconds: float) -> str:
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"

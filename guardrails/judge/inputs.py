@@ -28,9 +28,12 @@ class Input(NamedTuple):
     @property
     def size(self) -> int:
         """
-        Its bytes; 0 for standard input.
+        Its bytes; 0 for standard input, and for what is no longer there.
         """
-        return 0 if self.path == STDIN else Path(self.path).stat().st_size
+        try:
+            return 0 if self.path == STDIN else Path(self.path).stat().st_size
+        except OSError:
+            return 0
 
 
 def inputs(paths: Iterable[str | os.PathLike[str]]) -> list[Input]:

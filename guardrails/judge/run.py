@@ -21,6 +21,7 @@ from .checkpoint import Position, check_decisions, check_same, load, packed_trac
 from .decisions import Decisions
 from .inputs import Input
 from .judgement import Judge
+from .progress import Progress, share_of
 from .result import Judgement
 from .spill import OPEN, SpillingTracks
 
@@ -32,20 +33,6 @@ NAMED: Final = 20
 SAVED_S: Final = 60.0
 """Seconds between two checkpoints while the work goes on."""
 MAX_NOTICES: Final = 1_000
-
-
-@dataclass(slots=True)
-class Progress:
-    """
-    How far the work has come, for a person.
-    """
-
-    file: str
-    number: int
-    """From 1."""
-    files: int
-    calls: int
-    seconds: float
 
 
 @dataclass(slots=True)
@@ -102,6 +89,7 @@ class _Run:
         """Of the file that is being read."""
         self.calls = 0
         self._began = self._saved = time.monotonic()
+        self._before = 0.0
 
     def take_over(self) -> None:
         """
@@ -118,6 +106,7 @@ class _Run:
         for side, (judge, kept, known) in enumerate(zip(self.judges, self.tracks, figures, strict=True)):
             judge.take_over(known)
             kept.add_packed(packed_tracks(path, side))
+        self._before = self._share(0) or 0.0
 
     def judge_all(self, interrupted: list[bool]) -> list[Judgement]:
         """
@@ -183,11 +172,17 @@ class _Run:
     def _tell(self, file: Input) -> None:
         now = time.monotonic()
         if self.work.on_progress is not None:
-            done = min(self.position.done + 1, len(self.work.files))
-            self.work.on_progress(Progress(file.path, done, len(self.work.files), self.calls, now - self._began))
+            done, files = self.position.done, len(self.work.files)
+            share = self._share(self.report.read)
+            seconds = now - self._began
+            told = Progress(file.path, min(done + 1, files), files, self.calls, seconds, share, self._before)
+            self.work.on_progress(told)
         if self.work.checkpoint is not None and now - self._saved > SAVED_S:
             self._save(self.work.checkpoint)
             self._saved = time.monotonic()
+
+    def _share(self, read: int) -> float | None:
+        return share_of([size for _, size in self.position.files], self.position.done, read)
 
     def _save(self, path: Path) -> None:
         position = self.position

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from ..judge.inputs import Input
-from ..judge.run import AT_ONCE, MAX_NOTICES, Progress, broken_lines, interruptible, seldom_collected
+from ..judge.progress import Progress, share_of
+from ..judge.run import AT_ONCE, MAX_NOTICES, broken_lines, interruptible, seldom_collected
 from ..policy import Policy
 from ..readers import Report, open_calls
 from .counting import Quality
@@ -41,7 +42,7 @@ def count_files(
     """
     quality = Quality(lambda name: policy.chain.plan(name).tool)
     found = Found(quality, policy.name)
-    began = time.monotonic()
+    began, sizes = time.monotonic(), [file.size for file in files]
     with interruptible() as interrupted, seldom_collected():
         for number, file in enumerate(files, 1):
             report = Report()
@@ -53,7 +54,8 @@ def count_files(
                         quality.count(call)
                     if on_progress is not None:
                         seconds = time.monotonic() - began
-                        on_progress(Progress(file.path, number, len(files), quality.calls, seconds))
+                        share = share_of(sizes, number - 1, report.read)
+                        on_progress(Progress(file.path, number, len(files), quality.calls, seconds, share))
                     if quality.calls - before < AT_ONCE:
                         break
             except OSError as error:

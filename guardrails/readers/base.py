@@ -77,6 +77,8 @@ class Report:
     """
 
     calls: int = 0
+    read: int = 0
+    """Bytes of the file as it is kept, packed or not; 0 where it is a pipe."""
     broken: list[tuple[str, int]] = field(default_factory=list)
     """(file, line) of what could not be read; at most 1,000 are named."""
     broken_count: int = 0

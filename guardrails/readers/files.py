@@ -39,7 +39,7 @@ def open_calls(path: str | Path, report: Report, *, source: str | None = None) -
     file, damage = str(path), list[str]()
     with ExitStack() as stack:
         raw: BinaryIO = sys.stdin.buffer if file == STDIN else stack.enter_context(Path(path).open("rb"))
-        chunks = _chunks(raw, damage)
+        chunks = _chunks(raw, damage, report)
         first = next(chunks, b"").removeprefix(_BOM)
         while len(first) < HEAD_BYTES and (more := next(chunks, b"")):
             first += more
@@ -68,7 +68,7 @@ def open_lines(path: str | Path, report: Report) -> Iterator[bytes]:
     with ExitStack() as stack:
         raw: BinaryIO = sys.stdin.buffer if file == STDIN else stack.enter_context(Path(path).open("rb"))
         damage: list[str] = []
-        yield from _lines(_chunks(raw, damage), MAX_LINE, report, file, damage)
+        yield from _lines(_chunks(raw, damage, report), MAX_LINE, report, file, damage)
 
 
 def _name(file: str) -> str:
@@ -130,11 +130,15 @@ def _lines(chunks: Iterable[bytes], longest: int, report: Report, file: str, dam
         yield b"".join(parts)
 
 
-def _chunks(raw: BinaryIO, damage: list[str]) -> Iterator[bytes]:
+def _chunks(raw: BinaryIO, damage: list[str], report: Report) -> Iterator[bytes]:
     """
     What *raw* holds, unpacked, in chunks; damage ends it, and goes into *damage*.
     """
+    told = raw.seekable()
     try:
-        yield from unpacked(raw)
+        for chunk in unpacked(raw):
+            if told:
+                report.read = raw.tell()
+            yield chunk
     except DamageError as error:
         damage.append(str(error))

@@ -319,6 +319,8 @@ def test_long_work_tells_how_far_it_is_and_quiet_work_does_not(
     transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("guardrails.cli.replay_progress.EVERY_S", 0.0)
-    assert replay("default", transcript).stderr.startswith(f"file 1 of 1 ({transcript}): 6 calls, ")
+    told = replay("default", transcript).stderr
+    assert told.startswith(f"file 1 of 1 ({transcript}): 6 calls, ")
+    assert ", 100 %, 0 s left\n" in told
     assert replay("default", transcript, "--quiet").stderr == ""
     assert replay("default", transcript, "--json").stderr == ""

@@ -18,8 +18,9 @@ import pytest
 from guardrails import Budget, Denials, Duplicates, Policy
 from guardrails.judge.checkpoint import CheckpointError
 from guardrails.judge.inputs import inputs
+from guardrails.judge.progress import Progress
 from guardrails.judge.result import Judgement
-from guardrails.judge.run import AT_ONCE, Progress, Work, judge_files
+from guardrails.judge.run import AT_ONCE, Work, judge_files
 from guardrails.readers import ReaderError
 
 
@@ -77,6 +78,20 @@ def test_two_policies_are_judged_in_one_reading(files: list[str]) -> None:
     both = judged(*files, policies=(EVIDENCE, ALWAYS))
     assert both == [*judged(*files), *judged(*files, policies=(ALWAYS,))]
     assert both[0].total.denied != both[1].total.denied
+
+
+def test_progress_goes_by_the_bytes_of_all_files_and_on_from_a_checkpoint(files: list[str], tmp_path: Path) -> None:
+    told: list[Progress] = []
+    judged(*files, on_progress=told.append)
+    shares = [one.share for one in told]
+    assert shares == sorted(shares, key=lambda share: share or 0.0)
+    assert shares[-1] == 1.0
+    assert told[-1].left_s == 0.0
+    checkpoint = tmp_path / "work.checkpoint"
+    judged(*files, on_progress=interrupting(1_000), checkpoint=checkpoint)
+    told.clear()
+    judged(*files, on_progress=told.append, checkpoint=checkpoint)
+    assert {round(one.before, 6) for one in told} == {round(1 / 3, 6)}
 
 
 def test_ctrl_c_gives_the_figures_so_far(files: list[str]) -> None:

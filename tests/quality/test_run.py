@@ -13,7 +13,7 @@ import pytest
 
 from guardrails import Policy
 from guardrails.judge.inputs import inputs
-from guardrails.judge.run import Progress
+from guardrails.judge.progress import Progress
 from guardrails.quality import counting, run
 from guardrails.quality.run import count_files
 
