@@ -97,7 +97,6 @@ def fit(columns: Columns, terms: Sequence[tuple[str, ...]], spreads: Sequence[fl
     """
     import numpy as np
 
-    from scipy.sparse import diags_array
     from sklearn.linear_model import LogisticRegression
     from threadpoolctl import threadpool_limits
 
@@ -107,7 +106,8 @@ def fit(columns: Columns, terms: Sequence[tuple[str, ...]], spreads: Sequence[fl
     places, matrix = design(merged, on)
     scale = np.array([spreads[min(len(on[term]), len(spreads)) - 1] for term, _ in places])
     # A column of smaller numbers needs a larger coefficient for the same weight, and so is penalised more.
-    rows, outcomes, weights = _rows(matrix @ diags_array(scale), merged.n, merged.s)
+    matrix.data *= scale[matrix.indices]
+    rows, outcomes, weights = _rows(matrix, merged.n, merged.s)
     solver, tolerance = ("newton-cholesky", 1e-8) if len(places) <= FEW else ("newton-cg", 1e-6)
     regression = LogisticRegression(C=INVERSE_PENALTY, solver=solver, tol=tolerance, max_iter=200)
     # Threads add in no fixed order.
