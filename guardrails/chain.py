@@ -4,7 +4,6 @@ A policy ready to decide: the guards in order, and what applies to each tool.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
 from typing import Any, Final
 
 from .arguments import Arguments
@@ -19,6 +18,7 @@ from .retries.serving import NO_MODELS, Models
 from .state import NEVER
 from .tool import Tool
 from .types import Denial, Mode, Nudge
+from .units import matcher
 
 
 PLANS: Final = 1_024
@@ -217,7 +217,7 @@ class Chain:
         mode: Mode | None = None
         on_error: str | None = None
         for rule in self.rules:
-            if not any(fnmatchcase(name, pattern) for pattern in rule.match):
+            if not matcher(tuple(rule.match))(name):
                 continue
             for key, value in rule.declared.items():
                 declared.setdefault(key, value)

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fnmatch import translate
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 
@@ -169,6 +170,14 @@ def glob(value: object) -> object:
 
 Glob = Annotated[str, FromText(glob, {"type": "string", "minLength": 1})]
 """A pattern of names with `*`, `?` and `[...]` (fnmatch)."""
+
+
+@lru_cache(maxsize=256)
+def matcher(globs: tuple[str, ...]) -> Callable[[str], object]:
+    """
+    What finds a name that any of the *globs* matches, and None for others: one regular expression, for they may be dozens.
+    """
+    return re.compile("|".join(map(translate, globs)) or "(?!)").match
 
 
 def _number(value: object) -> Decimal | None:

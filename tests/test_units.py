@@ -23,6 +23,7 @@ from guardrails.units import (
     duration_ms,
     duration_s,
     glob,
+    matcher,
 )
 
 
@@ -207,3 +208,13 @@ def test_a_glob_that_some_name_matches_is_kept(pattern: object) -> None:
 def test_a_glob_that_no_name_can_match_is_refused(pattern: str, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         glob(pattern)
+
+
+def test_a_name_is_matched_by_any_of_several_globs() -> None:
+    found = matcher(("get_*", "Read", "[ab]?"))
+    assert [name for name in ("get_x", "Read", "ReadAll", "a1", "c1", "xget_") if found(name)] == [
+        "get_x",
+        "Read",
+        "a1",
+    ]
+    assert matcher(())("") is None
