@@ -188,7 +188,7 @@ class Loops(Guard):
         last: Entry,
         state: SessionState,
     ) -> Verdict:
-        if deny is not None and count >= deny and patterns.past(state)[0] is not last:
+        if deny is not None and count >= deny and last.seq != state.seq and patterns.past(state)[0] is not last:
             # Another call since may have shown why: only an unbroken run is refused.
             deny = None
         return self._graded(pattern, count, nudge, deny, call, state)

@@ -25,8 +25,6 @@ HEAD: Final = 512
 VALUE: Final = 96
 """Characters of each."""
 VALUES: Final = 8
-ENOUGH: Final = 2
-"""Of those kept, shared by two calls that are worded alike."""
 LABELS: Final = frozenset(
     {
         "description",
@@ -100,14 +98,15 @@ def likes(sketch: int, others: Iterable[int], most: int | None = None) -> int:
     """
     if sketch == NO_SKETCH:
         return 0
-    # Two of three least hashes; 0 stands for none.
+    # Two of three least hashes are shared; 0 stands for none.
     parts = {sketch >> 48 & 0xFFFF, sketch >> 32 & 0xFFFF, sketch >> 16 & 0xFFFF} - {0}
     count = 0
     for other in others:
-        if other == sketch or (
-            (other >> 48 & 0xFFFF in parts) + (other >> 32 & 0xFFFF in parts) + (other >> 16 & 0xFFFF in parts)
-            >= ENOUGH
-        ):
+        if other >> 48 & 0xFFFF in parts:
+            shared = other >> 32 & 0xFFFF in parts or other >> 16 & 0xFFFF in parts
+        else:
+            shared = other >> 32 & 0xFFFF in parts and other >> 16 & 0xFFFF in parts
+        if shared or other == sketch:
             count += 1
             if count == most:
                 break
