@@ -12,6 +12,7 @@ from .printing import fail, paragraph, print_json, table
 
 if TYPE_CHECKING:
     from guardrails.retries.profiles import Profile
+    from guardrails.retries.shrinkage import Count
 
 
 def profile(
@@ -65,6 +66,11 @@ def _row(one: "Profile") -> list[str]:
         f"{100 * one.low:.0f}-{100 * one.high:.0f} %" if one.retries else "",
         "" if one.wait_ms is None else f"{one.wait_ms / 1000:g} s",
         "" if one.wait_rate is None else f"{100 * one.wait_rate:.0f} %",
-        f"{one.repaired.s:,.0f} of {one.repaired.n:,.0f}" if one.repaired.n else "",
-        f"{one.corrected.s:,.0f} of {one.corrected.n:,.0f}" if one.corrected.n else "",
+        _of(one.repaired),
+        _of(one.corrected),
     ]
+
+
+def _of(count: "Count") -> str:
+    # Decayed counts are no whole numbers.
+    return f"{count.s:,.0f} of {count.n:,.0f}" if round(count.n) else ""

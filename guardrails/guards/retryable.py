@@ -98,8 +98,8 @@ class Retryable(Guard):
             return None
         return Denial(
             code="retryable.wait",
-            message=f"The last attempt failed ({entry.error_type}); a retry makes sense in {wait / 1000:g} s.",
-            hint=f"Wait {wait / 1000:g} s, then repeat the call, or do something else meanwhile.",
+            message=f"The last attempt failed ({entry.error_type}); a retry makes sense in {_seconds(wait)} s.",
+            hint=f"Wait {_seconds(wait)} s, then repeat the call, or do something else meanwhile.",
             retryable=True,
             retry_after_ms=wait,
             strike=False,
@@ -143,7 +143,7 @@ class Retryable(Guard):
             envelope.retryable = True
             envelope.retry_after_ms = said.wait_ms
             envelope.max_retries_remaining = said.retries
-            wait = f"Wait {said.wait_ms / 1000:g} s, then repeat" if said.wait_ms else "Repeat"
+            wait = f"Wait {_seconds(said.wait_ms)} s, then repeat" if said.wait_ms else "Repeat"
             _advise(envelope, "retry", f"{wait} the same call.")
             return envelope
         envelope.retryable = False
@@ -196,6 +196,13 @@ class Retryable(Guard):
         if named is not None:
             return named
         return int(min(self.backoff * 2 ** min(attempts - 1, 30), self.max_wait) * 1000)
+
+
+def _seconds(wait_ms: int) -> str:
+    """
+    For a person: whole tenths, never less than the wait.
+    """
+    return f"{-(-wait_ms // 100) / 10:g}"
 
 
 def _instead(kind: ErrorType, action: NextAction) -> tuple[NextAction, str]:

@@ -104,6 +104,18 @@ def test_a_call_before_its_wait_is_over_is_refused_with_the_rest_of_it(clock: An
     assert flaky.progress["calls_used"] == 3
 
 
+@pytest.mark.parametrize(("gone", "shown"), [(0.0, "20 s"), (0.001, "20 s"), (0.25, "19.8 s"), (19.999, "0.1 s")])
+def test_a_wait_is_told_in_tenths_that_are_never_too_short(gone: float, shown: str, clock: Any) -> None:
+    busy = session(clock)
+    busy.call("search", {"q": 1}, fails(Busy(**{"retry-after": "20"})))
+    clock.advance(gone)
+    refused = busy.call("search", {"q": 1}, fails(Busy()))
+    assert refused.code == "retryable.wait"
+    assert f"makes sense in {shown}." in refused.message
+    assert refused.next_action_hint.startswith(f"Wait {shown}, then repeat")
+    assert refused.retry_after_ms == 20_000 - round(gone * 1000)
+
+
 def test_waits_that_are_refused_are_no_strikes(clock: Any) -> None:
     from guardrails import Denials
 
