@@ -64,6 +64,26 @@ def test_a10_records_train_a_model_that_changes_what_the_envelope_says(model: Pa
     assert said(policy, "new_tool", TimeoutError("no answer"), clock).retryable is True
 
 
+SERVES = """
+import sys
+from guardrails import Policy
+def fail(tool, arguments):
+    raise TimeoutError("no answer")
+with Policy.load(sys.argv[1]).session("s") as session:
+    print(session.call("search_hotels", {"q": 1}, fail).retry_success_probability > 0.5)
+print([name for name in ("sklearn", "scipy", "numpy", "duckdb", "pyarrow", "guardrails.learning") if name in sys.modules])
+"""
+
+
+def test_serving_a_model_brings_nothing_that_training_needs(model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(f"version: 1\nretryable: {{model: {model}}}\n")
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", SERVES, str(file)], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split("\n") == ["True", "[]", ""], done.stderr
+
+
 def test_a11_profiles_are_those_of_the_tools(model: Path) -> None:
     profiles = {profile["tool"]: profile for profile in read_model(model).body["profiles"]}
     assert profiles["legacy"]["successes"] == 0
