@@ -23,8 +23,8 @@ class Duplicates(Guard):
     Deny an exact repeat (same tool, same canonical arguments) within the last *window* executed calls.
 
     `always` denies any repeat. `evidence` denies one only where it would bring nothing: the tool is declared stable
-    and nothing was changed since, or the last two identical calls gave the same result, unless another tool that is not
-    known to be read-only was at work before each of them and since (an edit-test cycle). Under both, an identical call
+    and nothing was changed since, or the last two identical calls gave the same result, unless another call of a tool that
+    is not known to be read-only was made before each of them and since (an edit-test cycle). Under both, an identical call
     that still runs is denied at once, a retry that the last envelope allowed is let through, what failed for a repairable
     cause may be repeated after another call, and polling tools are exempt.
     """
@@ -75,10 +75,10 @@ def _worth_again(last: Entry, state: SessionState) -> bool:
 
 def _worked_on(state: SessionState, entry: Entry, until: int | None = None) -> bool:
     """
-    Whether another tool may have changed something after *entry* (and before call number *until*).
+    Whether another call may have changed something after *entry* (and before call number *until*).
     """
     return any(
-        between.worked and between.tool != entry.tool and between.seq > entry.seq
+        between.worked and between.sig != entry.sig and between.seq > entry.seq
         for between in state.window
         if until is None or between.seq < until
     )

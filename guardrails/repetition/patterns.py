@@ -76,7 +76,7 @@ def same_end(a: Entry, b: Entry) -> bool:
 
 def identical(before: Sequence[Entry], sig: int | None) -> int:
     """
-    How many of the latest calls of *sig* ended alike, with no work of another tool around each of them.
+    How many of the latest calls of *sig* ended alike, with no other work around each of them.
     """
     own = [at for at, entry in enumerate(before) if entry.sig == sig]
     if not own:
@@ -98,7 +98,8 @@ def identical(before: Sequence[Entry], sig: int | None) -> int:
 
 
 def _worked(between: Sequence[Entry], of: Entry) -> bool:
-    return any(entry.worked and entry.tool != of.tool for entry in between)
+    # Through a shell, or an interpreter, all that is done is done by one tool.
+    return any(entry.worked and entry.sig != of.sig for entry in between)
 
 
 def settled(state: SessionState, last: Entry, limit_s: float | None) -> bool:
@@ -108,7 +109,24 @@ def settled(state: SessionState, last: Entry, limit_s: float | None) -> bool:
     """
     if limit_s is not None and state.now_ms - last.at_ms > 1_000 * limit_s:
         return False
-    return not any(entry.worked for entry in state.window if entry.seq > last.seq)
+    return not any(_unsettles(entry, last, limit_s) for entry in state.window)
+
+
+def _unsettles(entry: Entry, last: Entry, limit_s: float | None) -> bool:
+    """
+    Whether *entry* may be why the call *last* ends otherwise the next time.
+    """
+    absent = last.error_type == "not_found"
+    if entry.seq > last.seq:
+        # A look renews the handles of what is shown (the elements of a page), which a tool that acts may have missed.
+        return entry.worked or (absent and last.changes and entry.status == "ok")
+    if not entry.worked or entry.sig == last.sig:
+        return False
+    # In one turn, nobody knows which of two calls was over first.
+    if entry.turn and entry.turn == last.turn:
+        return True
+    # What was just made, or started, may take a moment to be found.
+    return absent and limit_s is not None and last.at_ms - entry.at_ms <= 1_000 * limit_s
 
 
 def same_answer(before: Sequence[Entry], sig: int | None) -> int:

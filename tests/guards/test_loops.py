@@ -51,7 +51,8 @@ QUERIES = [f"cheap hotel in shibuya tokyo {word}" for word in ("now", "may", "pl
 
 LOOPS: list[tuple[str, list[Call], str, int | None, int]] = [
     ("identical", [("search", {"q": "inn"}, ["a"])] * 3, "identical", None, 3),
-    ("cycle", [("edit", {"to": n % 2}, "ok") for n in range(8)], "identical", None, 5),
+    ("two looks", [("read", {"of": n % 2}, f"text {n % 2}") for n in range(8)], "identical", None, 5),
+    ("cycle", [("edit", {"to": n % 2}, "ok") for n in range(8)], "cycle", 5, 7),
     (
         "cycle with changes",
         [("edit", {"to": 1}, "ok"), ("test", {}, "1 failed"), ("edit", {"to": 2}, "ok"), ("test", {}, "2 failed")] * 4,
@@ -92,7 +93,9 @@ LOOPS: list[tuple[str, list[Call], str, int | None, int]] = [
 def test_a12_a_pattern_is_nudged_first_and_denied_later(
     calls: list[Call], pattern: str, nudged: int | None, denied: int, clock: Any
 ) -> None:
-    heard = said(session(clock, Loops(), tools=[Tool(name="search_hotels", read_only=True)]), *calls)
+    heard = said(
+        session(clock, Loops(), tools=[Tool(name=name, read_only=True) for name in ("search_hotels", "read")]), *calls
+    )
     code = f"loops.{pattern}"
     assert code in heard
     if denied:
@@ -288,9 +291,76 @@ def test_a_call_that_may_work_the_next_time_is_not(failure: Exception, clock: An
     ids=["work", "work that may have been done", "work that was refused", "a look"],
 )
 def test_work_that_may_have_helped_lets_a_failed_call_run_again(between: Call, code: str | None, clock: Any) -> None:
-    one = session(clock, tools=[ORDER])
+    one = session(clock, tools=[ORDER, Tool(name="open", read_only=True)])
     heard = said(one, ("open", {"path": "a"}, NOT_FOUND), between, ("open", {"path": "a"}, "text"))
     assert (heard[0], heard[2]) == (None, code)
+
+
+STALE = RuntimeError("Ref e12 not found in the current page snapshot")
+ABSENT = RuntimeError("HTTP 404: no order A1")
+
+
+@pytest.mark.parametrize(
+    ("calls", "heard"),
+    [
+        ([("click", {"ref": "e12"}, STALE), ("order", {}, "[e12] Pay"), ("click", {"ref": "e12"}, "ok")], [None] * 3),
+        (
+            [
+                ("edit", {"old": "x"}, ValueError("the text to replace is not there")),
+                ("order", {}, "y"),
+                ("edit", {"old": "x"}, "ok"),
+            ],
+            [None, None, "loops.unrepaired"],
+        ),
+        ([("create", {}, {"id": "A1"}), ("get", {"id": "A1"}, ABSENT), ("get", {"id": "A1"}, "new")], [None] * 3),
+        (
+            [("create", {}, {"id": "A1"}), *[("get", {"id": "A1"}, ABSENT)] * 3],
+            [None, None, None, "loops.identical"],
+        ),
+        (
+            [
+                ("run", {"code": "f()"}, NameError("f")),
+                ("run", {"code": "def f(): 0"}, ""),
+                ("run", {"code": "f()"}, 0),
+            ],
+            [None] * 3,
+        ),
+    ],
+    ids=["a look renews what is shown", "but not an argument", "just made", "but only once", "one tool for all"],
+)
+def test_what_may_have_helped_a_failed_call_lets_it_run_again(
+    calls: list[Call], heard: list[str | None], clock: Any
+) -> None:
+    assert said(session(clock, tools=[ORDER]), *calls) == heard
+
+
+def test_what_was_made_long_before_does_not_help_a_failed_call(clock: Any) -> None:
+    one = session(clock)
+    assert said(one, ("create", {}, {"id": "A1"})) == [None]
+    clock.advance(61)
+    assert said(one, *[("get", {"id": "A1"}, ABSENT)] * 2) == [None, "loops.unrepaired"]
+
+
+@pytest.mark.parametrize(
+    ("failed", "failure"),
+    [("import x", ModuleNotFoundError("No module named 'x'")), ("x.y", AttributeError("x has no attribute `y`"))],
+)
+def test_a_call_of_one_turn_may_have_been_over_before_another_of_it(
+    failed: str, failure: Exception, clock: Any
+) -> None:
+    one = session(clock)
+    one.begin_turn(calls=2)
+    both = [one.decide("shell", {"do": "pip install -U x"}), one.decide("python", {"code": failed})]
+    one.complete(both[1], failure)
+    one.complete(both[0], "installed")
+    assert said(one, ("python", {"code": failed}, "ok")) == [None]
+
+
+def test_everything_through_one_shell_is_no_loop_while_it_works(clock: Any) -> None:
+    one = session(clock, Duplicates(rule="evidence", window=20), Loops())
+    for n in range(8):
+        edit = ("bash", {"command": f"sed -i s/a{n}/b/ f{n}.py"}, "")
+        assert said(one, edit, ("bash", {"command": "pytest -q"}, "5 passed")) == [None] * 2
 
 
 def test_somebody_else_has_a_minute_to_remove_the_cause_of_a_failure(clock: Any) -> None:
