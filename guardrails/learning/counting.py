@@ -39,6 +39,23 @@ class Group(NamedTuple):
     """Rows already; else records."""
 
 
+class Run(NamedTuple):
+    """
+    What is to be counted, into files in *work*.
+    """
+
+    spec: FeatureSpec
+    groups: Sequence[Group]
+    work: Path
+    carry: Path | None
+    """The calls that the run before has kept."""
+    newest_ms: int
+    """The newest end of a call that was counted before."""
+    latest_ms: int
+    """Calls that end later, in the future, do not say what is new."""
+    progress: Progress
+
+
 class Counted(NamedTuple):
     """
     What a run has made: cells, and the calls to carry on.
@@ -49,22 +66,11 @@ class Counted(NamedTuple):
     newest_ms: int
 
 
-def count(
-    duck: Duck,
-    spec: FeatureSpec,
-    groups: Sequence[Group],
-    work: Path,
-    carry: Path | None,
-    newest_ms: int,
-    latest_ms: int,
-    progress: Progress,
-) -> Counted:
+def count(duck: Duck, run: Run) -> Counted:
     """
-    Count *groups* into files in *work*; those that are there already, from a run that was killed, are taken as they are.
-
-    *newest_ms* is the newest end of a call that was counted before; calls that end after *latest_ms*, which is in the
-    future, do not say what is new.
+    Count *run*; what is there already of one that was killed is taken as it is.
     """
+    spec, groups, work, carry, newest_ms, latest_ms, progress = run
     sizes = []
     for group in groups:
         _view_rows(duck, group)

@@ -17,7 +17,7 @@ from ..readers.files import open_lines
 from ..retries.spec import FeatureSpec
 from .cell_folder import MOST_PARTS, CellFolder, Ledger
 from .cells import DAY_MS, KEYS, UNDATED, Cell, apart_from
-from .counting import CARRY_MS, Group, Progress, count
+from .counting import CARRY_MS, Group, Progress, Run, count
 from .duck import MEMORY_MB, Duck, cells_of, merged_text, rows_text
 from .sources import Source, sources
 from .transcripts import convert
@@ -147,12 +147,13 @@ def _run(
     groups += [Group(tuple(files), staged=False) for files in _whole(parquet, whole_by)]
     carry = None if ledger.carry is None else kept.path / ledger.carry
     latest_ms = int(time.time() * 1000) + DAY_MS
+    run = Run(spec, groups, kept.work, carry, ledger.newest_ms, latest_ms, progress)
     if master is not None:
         from .spark import count_on_spark
 
-        counted = count_on_spark(master, duck, spec, groups, kept.work, carry, ledger.newest_ms, latest_ms, progress)
+        counted = count_on_spark(master, duck, run)
     else:
-        counted = count(duck, spec, groups, kept.work, carry, ledger.newest_ms, latest_ms, progress)
+        counted = count(duck, run)
     part, carried = ledger.name("part"), ledger.name("carry")
     _keep(duck, kept, ledger, counted.cells, part)
     _carry(duck, kept, counted.carry, carry, carried, counted.newest_ms)

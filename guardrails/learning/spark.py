@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ..errors import TrainingError
 from ..retries.spec import FeatureSpec
 from .cells import COUNTS, DAY_MS, KEYS, UNDATED, apart_from
-from .counting import Counted, Group, Progress, carry_text
+from .counting import Counted, Group, Run, carry_text
 from .duck import Duck, merged_text, negative_text, only_good
 from .rows import ROW, calls_of, rows_of
 from .sql import extraction
@@ -66,24 +66,13 @@ def session(master: str, settings: dict[str, str] | None = None) -> "Iterator[Sp
         made.stop()
 
 
-def count_on_spark(
-    master: str,
-    duck: Duck,
-    spec: FeatureSpec,
-    groups: Sequence[Group],
-    work: Path,
-    carry: Path | None,
-    newest_ms: int,
-    latest_ms: int,
-    progress: Progress,
-    *,
-    settings: dict[str, str] | None = None,
-) -> Counted:
+def count_on_spark(master: str, duck: Duck, run: Run) -> Counted:
     """
     As `counting.count`, in one piece; the files must be where the cluster's machines can read them.
     """
+    spec, groups, work, carry, newest_ms, latest_ms, progress = run
     names = [work / "cells-spark.parquet", work / "carry-spark.parquet"]
-    with session(master, settings) as spark:
+    with session(master) as spark:
         fresh = _fresh(spark, groups)
         fresh.createOrReplaceTempView("fresh")
         total, newest = _only(
