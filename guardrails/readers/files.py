@@ -8,6 +8,7 @@ import sys
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from io import BytesIO
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -99,16 +100,19 @@ def _lines(chunks: Iterable[bytes], longest: int, report: Report, file: str, dam
     size, number = 0, 1
     told = skipping = False
     for chunk in chunks:
-        head, *rest = chunk.split(b"\n")
-        if not rest:
-            size += len(head)
+        # `split` asks byte by byte where a line ends, this finds it.
+        found = BytesIO(chunk).readlines()
+        tail = found.pop() if found and not found[-1].endswith(b"\n") else b""
+        if not found:
+            size += len(tail)
             if skipping or size > longest:
                 skipping = True
                 parts.clear()
             else:
-                parts.append(head)
+                parts.append(tail)
             continue
 
+        head, *rest = [line[:-1] for line in found]
         if skipping or size + len(head) > longest:
             if not told:
                 report.note(file, f"a line of more than {longest >> 20} MB is skipped")
@@ -117,8 +121,7 @@ def _lines(chunks: Iterable[bytes], longest: int, report: Report, file: str, dam
         else:
             parts.append(head)
             yield b"".join(parts)
-        tail = rest.pop()
-        number += len(rest) + 1
+        number += len(found)
         yield from rest
         parts, size, skipping = [tail], len(tail), False
     for said in damage:
