@@ -41,16 +41,17 @@ class Past:
         What the call of *sig* that ended in *evidence* was worth; it is then the latest.
         """
         worth: Worth = "new"
+        sigs = self.sigs
         if evidence is None:
             worth = "unknown"
-        elif sig is not None and sig in self.sigs:
-            same = [e for s, e in zip(self.sigs, self.evidence, strict=True) if s == sig and e is not None]
+        elif sig is not None and sig in sigs:
+            same = [e for s, e in zip(sigs, self.evidence, strict=True) if s == sig and e is not None]
             if same and same[-1] == evidence:
                 worth = "second" if len(same) == 1 else "later"
-        self.sigs.append(sig)
+        sigs.append(sig)
         self.evidence.append(evidence)
-        if len(self.sigs) > WINDOW:
-            del self.sigs[0], self.evidence[0]
+        if len(sigs) > WINDOW:
+            del sigs[0], self.evidence[0]
         return worth
 
 

@@ -19,12 +19,13 @@ def made_of(call: RecordedCall, call_id: str, plan: Plan) -> ToolCall:
     """
     *call* under the id *call_id*; its signature is the recorded one where arguments are not to be checked.
     """
-    tool, arguments = call.tool, call.arguments
+    tool, arguments, sig = call.tool, call.arguments, call.sig
     if plan.arguments is None or arguments is None:
-        if call.sig is not None:
-            return ToolCall(tool, arguments, call_id, None, (call.sig + SIGN & SIG_BITS) - SIGN)
+        if sig is not None:
+            return ToolCall(tool, arguments, call_id, None, (sig + SIGN & SIG_BITS) - SIGN)
         if type(arguments) is dict:
             signature, canonical = sign(tool, arguments)
-            sig = None if signature is None else low64(signature)
-            return ToolCall(tool, arguments, call_id, signature, sig, (), canonical)
+            return ToolCall(
+                tool, arguments, call_id, signature, None if signature is None else low64(signature), (), canonical
+            )
     return tool_call(tool, arguments, call_id, plan.arguments)

@@ -202,7 +202,11 @@ class Side:
         if reach is None or not reach.is_far(state, now_ms, plan.cost, 0):
             return False
         started, before, meters = state.started_ms, state.now_ms, state.meters
-        now = touch(state, now_ms)
+        now = now_ms + state.behind_ms
+        if now >= before and started >= 0:
+            state.now_ms = now
+        else:
+            now = touch(state, now_ms)
         facts, fuse = way.facts, way.fuse
         facts.now_ms, facts.turn = now, state.turn
         passes, checks = True, way.checks
