@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from .printing import FOUND, fail, print_json
+from .printing import FOUND, fail, print_json, printable
 
 
 if TYPE_CHECKING:
@@ -56,6 +56,10 @@ def train(
         fail("`--master` goes with `--engine spark`")
     if not half_life > 0:
         fail(f"`--half-life` is more than 0 days, not `{half_life:g}`")
+    if output.is_dir():
+        fail(f"`{printable(str(output))}` is a folder: name the model file")
+    if not output.absolute().parent.is_dir():
+        fail(f"there is no folder `{printable(str(output.parent))}` for the model file: make it first")
     try:
         made = run(
             records,

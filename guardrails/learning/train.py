@@ -11,7 +11,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..errors import ModelError
+from ..errors import ModelError, TrainingError
 from ..feature_file import shipped_spec
 from ..model_files import read_model
 from ..retries.decision import Stakes
@@ -103,7 +103,11 @@ def train(
     with nullcontext() if dry_run else alone(output.with_name(f".{output.name}.lock"), output):
         found = extract(records, folder, spec=spec, whole_by=whole_by, master=master, progress=progress)
         present, notes = _present(output)
-        learned = learn(spec, found.cells, present, stakes=stakes, half_life_days=half_life_days)
+        try:
+            learned = learn(spec, found.cells, present, stakes=stakes, half_life_days=half_life_days)
+        except TrainingError as error:
+            # Why there is nothing may be that nothing could be read.
+            raise TrainingError("; ".join([str(error), *found.notices])) from None
         written = (learned.better or force) and not dry_run
         if written:
             write(output, learned.new.text)

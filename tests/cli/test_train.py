@@ -86,6 +86,8 @@ def test_a_policy_says_what_decisions_cost(log: Path, tmp_path: Path) -> None:
         (["train", "nowhere", "-o", "m.json"], "no file or folder `nowhere`"),
         (["train", ".", "-o", "m.json", "--master", "local[2]"], "goes with `--engine spark`"),
         (["train", ".", "-o", "m.json", "--half-life", "0"], "more than 0 days"),
+        (["train", ".", "-o", "."], "`.` is a folder: name the model file"),
+        (["train", ".", "-o", "no/such/m.json"], "there is no folder `no/such` for the model file"),
         (["train", ".", "-o", "m.json", "--policy", "nosuch"], "nosuch"),
         (["profile", "nowhere.json"], "cannot read `nowhere.json`"),
         (["profile", "bad.json"], "`bad.json`: no retry model"),
@@ -99,6 +101,16 @@ def test_a_use_that_cannot_work_says_why(
     result = run(*arguments)
     assert result.exit_code == 2
     assert said in result.stderr
+
+
+def test_a_file_that_is_no_log_is_told_of_where_nothing_can_be_learned(tmp_path: Path) -> None:
+    other = tmp_path / "notes.jsonl"
+    other.write_bytes(b'\x00\x01 no log\n{"bad": 1}\n')
+    result = run("train", other, "-o", tmp_path / "m.json")
+    assert result.exit_code == 2
+    told = " ".join(result.stderr.split())
+    assert "there are no failed calls in these records" in told
+    assert "skipped: it holds no calls" in told
 
 
 def test_records_without_failures_say_so(tmp_path: Path) -> None:
