@@ -105,7 +105,7 @@ def _entry(entry: Entry) -> bytes:
         entry.result_hash,
         entry.at_ms,
         wait,
-        _STATUS[entry.status] + len(STATUSES) * (entry.explored + 2 * entry.empty),
+        _STATUS[entry.status] + len(STATUSES) * (entry.explored + 2 * entry.empty + 4 * entry.unfinished),
         ERROR_NUMBERS[entry.error_type] | (_LOOKED_AT if closer else 0),
         retries * 4 + entry.changes * 2 + (entry.sig is not None),
         entry.turn,
@@ -172,7 +172,8 @@ def unpack(packed: bytes) -> SessionState:
                     turn,
                     sketch,
                     steady,
-                    bool(status >> 3),
+                    bool(status >> 3 & 1),
+                    bool(status >> 4),
                 )
             )
         return _state(window, names, loads(packed[at:]))

@@ -56,6 +56,7 @@ class Entry:
     sketch: int = 0  # its arguments, where `Loops` looked at them; see `repetition`
     steady: int = 0  # 32 bits of its result but for what is volatile, or of the family of its failure; 0: not taken
     empty: bool = False  # it brought nothing
+    unfinished: bool = False  # it said that what is waited for is not there yet
 
     @property
     def worked(self) -> bool:
@@ -361,10 +362,9 @@ def settle(
     state.held_tokens -= pending.tokens
     state.cost += pending.cost if outcome.cost is None else outcome.cost
     state.tokens += pending.tokens if outcome.tokens is None else outcome.tokens
-    entry, pending.entry.result_hash = pending.entry, result_hash
-    failed = outcome.error_type is not None
+    entry, failed = pending.entry, outcome.error_type is not None
     entry.status, entry.error_type = "error" if failed else "ok", outcome.error_type
-    entry.steady, entry.empty = steady, empty == 2
+    entry.result_hash, entry.steady, entry.empty, entry.unfinished = result_hash, steady, empty == 2, empty == 3
     if failed or entry.empty or result_hash in state.results:
         state.dull_seq = entry.seq
     if state.results.get(result_hash, 0) < entry.seq >= state.window[0].seq:

@@ -7,7 +7,7 @@ Their windows count executed calls here. Where they only warn, or end the run, a
 from typing import Final
 
 from guardrails import Denial, Facts, Guard, SessionState, ToolCall, guard
-from guardrails.repetition.patterns import waits
+from guardrails.repetition.waiting import waits
 from guardrails.state import Entry
 
 

@@ -7,6 +7,8 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from annotated_types import Ge, Le
 
+from ..repetition.patterns import shown_to_change
+from ..repetition.waiting import sleeps, waits
 from ..state import Entry, SessionState
 from ..types import Denial, ErrorType, ToolCall
 from .base import Codes, Facts, Guard, Verdict, guard
@@ -26,7 +28,8 @@ class Duplicates(Guard):
     and nothing was changed since, or the last two identical calls gave the same result, unless another call of a tool that
     is not known to be read-only was made before each of them and since (an edit-test cycle). Under both, an identical call
     that still runs is denied at once, a retry that the last envelope allowed is let through, what failed for a repairable
-    cause may be repeated after another call, and polling tools are exempt.
+    cause may be repeated after another call, and polling tools are exempt; under `evidence` also what waits by its name, its
+    arguments or its last result.
     """
 
     codes: ClassVar[Codes] = {
@@ -58,8 +61,12 @@ class Duplicates(Guard):
             return _repeat(call.tool, "stable")
         if len(earlier) < 2 or not same_evidence(earlier[0], earlier[1]):
             return None
+        if earlier[0].unfinished or waits(call.tool) or sleeps(call.arguments):
+            return None
         if _worked_on(state, earlier[0]) and _worked_on(state, earlier[1], earlier[0].seq):
             # Work, look, work, look: whoever builds or tests after each change is not in a loop.
+            return None
+        if earlier[0].changes and _shown_to_change(state, earlier[0].seq, earlier[1].seq):
             return None
         return _repeat(call.tool, "evidence")
 
@@ -82,6 +89,11 @@ def _worked_on(state: SessionState, entry: Entry, until: int | None = None) -> b
         for between in state.window
         if until is None or between.seq < until
     )
+
+
+def _shown_to_change(state: SessionState, last: int, first: int) -> bool:
+    since = [entry for entry in state.window if entry.seq > last]
+    return bool(since) and shown_to_change(since, [entry for entry in state.window if first < entry.seq < last])
 
 
 def same_evidence(a: Entry, b: Entry) -> bool:

@@ -27,7 +27,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "same_error": (
         "`$tool` failed $count times in a row with the same error, whatever the arguments.",
-        "Arguments are not the cause. Read the error, look the right values up with another tool, or ask the user.",
+        "Arguments are not the cause. Read the error: wait, look the right values up with another tool, or ask the user.",
     ),
     "sibling_errors": (
         "The last $count calls of several tools failed with one and the same error.",

@@ -10,9 +10,10 @@ from annotated_types import Ge, Gt, Le, MinLen
 from ..repeats.features import KIND, RECENT, SAME, WAITS, Levels, levels
 from ..repetition import patterns
 from ..repetition.sketch import NO_SKETCH, sketch_of
+from ..repetition.waiting import inspects, sleeps, waits
 from ..retries.decision import TRANSIENT
 from ..state import Entry, SessionState
-from ..types import Denial, Status, ToolCall
+from ..types import Denial, ErrorType, Status, ToolCall
 from ..units import Duration
 from .base import Codes, Facts, Guard, Verdict, guard
 from .budget import FINISH
@@ -22,6 +23,8 @@ from .loop_words import WORDS, denial_of, learned_denial, learned_nudge, nudge_o
 Count = Annotated[int, Ge(1), Le(200)]
 RETRIES: Final = 2
 """Identical failures of a kind that may pass that do not count, where nothing else says how many retries there are."""
+DOWN: Final[frozenset[ErrorType]] = frozenset({"connection", "unavailable"})
+"""Of kinds that may pass those of which no other arguments know more; told, and never refused."""
 
 
 @guard
@@ -120,7 +123,7 @@ class Loops(Guard):
             sketch_of(call)
         if last.retries_left > 0:
             return None
-        if facts.tool.polling or patterns.waits(call.tool):
+        if facts.tool.polling or last.unfinished or waits(call.tool) or sleeps(call.arguments):
             return self._graded("wait", patterns.same_answer(before, call.sig), self.wait_nudge, None, call, state)
         settled = self._settled(call, last, before, state, facts)
         if isinstance(settled, Denial):
@@ -137,7 +140,7 @@ class Loops(Guard):
         if isinstance(said, Denial):
             return said
         length, count = patterns.laps(before, call.sig)
-        if count and not any(patterns.waits(entry.tool) for entry in before[:length]):
+        if count and not any(entry.unfinished or waits(entry.tool) for entry in before[:length]):
             said = self._graded("cycle", count, self.cycle_nudge, self.cycle_deny, call, state, length=length) or said
         return said or settled or self._fresh(call, before, state)
 
@@ -160,7 +163,7 @@ class Loops(Guard):
         if not own or own[0].status == "error":
             before = patterns.past(state) if before is None else before
             return self._failing(call, before, state, own[0] if own else None) if before else None
-        if patterns.waits(tool):
+        if waits(tool):
             return None
         sketch = sketch_of(call)
         said: Verdict = None
@@ -168,7 +171,7 @@ class Loops(Guard):
         if count:
             nudge, deny = self.volatile_argument_nudge, self.volatile_argument_deny
             said = self._run_of("volatile_argument", count, nudge, deny, call, own[0], state)
-        if said is not None:
+        if said is not None or own[0].unfinished or inspects(tool):
             return said
         run = patterns.fruitless(own)
         nudge, deny = self.reworded_nudge, self.reworded_deny
@@ -203,10 +206,10 @@ class Loops(Guard):
             return self._graded(
                 "sibling_errors", count, self.sibling_errors_nudge, self.sibling_errors_deny, call, state
             )
-        if last is None or last.error_type in TRANSIENT:
+        if last is None or last.error_type in TRANSIENT - DOWN:
             # What passes by waiting is for `retryable` to judge.
             return None
-        deny = self.same_error_deny if before[0].tool == tool else None
+        deny = None if before[0].tool != tool or last.error_type in TRANSIENT else self.same_error_deny
         return self._graded(
             "same_error", patterns.same_error(before, tool, call.sig), self.same_error_nudge, deny, call, state
         )

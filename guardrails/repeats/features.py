@@ -7,8 +7,9 @@ One function, for sessions that run and for records that are replayed alike. It 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ..repetition.patterns import past, same_end, waits
+from ..repetition.patterns import past, same_end
 from ..repetition.sketch import NO_SKETCH, sketch_of
+from ..repetition.waiting import waits
 from ..retries.decision import TRANSIENT
 from ..state import Entry, SessionState
 from ..types import ToolCall

@@ -5,9 +5,7 @@ Each function counts what came before; how many are too many is for a policy to 
 none of the present turn (its calls were made without knowing each other's results), and calls of one turn count once.
 """
 
-import re
-
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
@@ -22,26 +20,12 @@ MAX_CYCLE: Final = 5
 _TURN: Final = 0xFF
 NO_TURN: Final = -1
 _OVER: Final = ("ok", "error")
-_WAITS: Final = re.compile(
-    r"(?:^|[_./-])(?:wait|poll|sleep|status|state|progress|check|await|tail|watch|ping|health)(?:$|[_./-])"
-    r"|(?:Status|Wait|Poll|Sleep|Progress|Output)(?:$|[A-Z_])"
-    r"|^(?:write_stdin|read_bash|read_output|get_output|read_process)$"
-)
-"""Names of tools that are asked again until something has happened."""
 DETERMINED: Final[frozenset[ErrorType | None]] = frozenset(
     {"validation", "not_found", "tool_missing", "invalid_path", "too_large", "code_error"}
 )
 """Failures that the same call meets again unless something is done in between."""
 CHANGEABLE: Final[frozenset[ErrorType | None]] = frozenset({"cancelled"})
 """Failures that say nothing of the call: a sibling failed, a person said no."""
-
-
-@lru_cache(maxsize=1024)
-def waits(tool: str) -> bool:
-    """
-    Whether *tool*, by its name, is one that is called again until something has happened.
-    """
-    return _WAITS.search(tool) is not None
 
 
 def past(state: SessionState, tool: str | None = None) -> list[Entry]:
@@ -91,10 +75,20 @@ def identical(before: Sequence[Entry], sig: int | None) -> int:
         if worked and _worked(before[newer + 1 : older], first):
             # Work, look, work, look: whoever tests after each change is not in a loop.
             break
+        if first.changes and shown_to_change(before[: own[0]], before[newer + 1 : older]):
+            break
         if not entry.turn or entry.turn not in turns:
             count += 1
             turns.add(entry.turn)
     return count
+
+
+def shown_to_change(since: Iterable[Entry], between: Iterable[Entry]) -> bool:
+    """
+    Whether a look *since* a call showed something else than the same look *between* it and an equal call before.
+    """
+    shown = {entry.sig: entry.result_hash for entry in between if entry.status == "ok"}
+    return any(entry.status == "ok" and shown.get(entry.sig, entry.result_hash) != entry.result_hash for entry in since)
 
 
 def _worked(between: Sequence[Entry], of: Entry) -> bool:

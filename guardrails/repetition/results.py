@@ -13,8 +13,13 @@ from xxhash import xxh3_64_intdigest
 from ..types import ErrorType
 
 
-Emptiness = Literal[0, 1, 2]
-"""0: it says something. 1: it is silent, as of a command that prints nothing. 2: it says that nothing was found."""
+Emptiness = Literal[0, 1, 2, 3]
+"""
+0: it says something. 1: it is silent, as of a command that prints nothing. 2: it says that nothing was found. 3: it says that
+what is waited for is not there yet.
+"""
+NOTHING: Final = 2
+UNFINISHED: Final = 3
 
 MAX_STEADY: Final = 4096
 """Bytes of a result of which the steady part is compared; longer ones are compared as they are, so that no news is lost."""
@@ -62,7 +67,27 @@ _ECHOED: Final = re.compile(_QUOTED.pattern + r"|#\w+|(?:[\w.~-]{0,80}+/){1,20}+
 _SILENT: Final = frozenset({b"", b"null", b'""', b"true", b'"ok"', b'"OK"', b'"Done"', b'"done"', b"ok", b"OK"})
 _STRUCTURE: Final = re.compile(rb'(?:\s|[\[\]{},:]|""|null|false|true|0|"[\w ]{1,40}"\s{0,4}:)*')
 """JSON in which nothing is but names, zeros and flags."""
-_HOLLOW: Final = re.compile(rb"[\[{]\s*[\]}]|null|\"\"|:\s*0\s*[,}]")
+_HOLLOW: Final = re.compile(
+    rb"[\[{]\s*[\]}]|null|\"\"|(?:count|total|found|hits|matches|results?|records|rows|items|entries|length|size)\w{0,20}"
+    rb"\"\s{0,4}:\s{0,4}0\s{0,4}[,}]",
+    re.IGNORECASE,
+)
+"""Zero of what can be counted; a balance of zero is an answer."""
+_FAULTLESS: Final = re.compile(
+    rb'"\w{0,20}(?:error|warning|issue|problem|failure|violation|conflict|finding|diagnostic)\w{0,20}"'
+    rb'\s{0,4}:\s{0,4}(?:\[\s{0,4}\]|0|null|"")',
+    re.IGNORECASE,
+)
+"""That nothing is wrong is an answer too."""
+_YET: Final = (
+    rb"(?:pending|queued|running|in[ _-]?progress|processing|waiting|not (?:yet )?(?:ready|finished|done|complete[d]?)"
+    rb"|still (?:pending|queued|running|in progress|processing|waiting))"
+)
+_UNFINISHED: Final = re.compile(
+    rb'"\w{0,20}(?:status|state|phase|stage)"\s{0,4}:\s{0,4}"' + _YET + rb'"'
+    rb"|\A\W{0,3}(?:(?:status|state|[\w-]{1,20} is)\W{1,2})?" + _YET + rb"\W{0,4}\Z",
+    re.IGNORECASE,
+)
 _NOTHING: Final = re.compile(
     rb"\W{0,3}(?:(?:sorry|error|ok)\W{1,2})?(?:there (?:are|were|is|was) )?(?:no|zero|0) (?:\w+ ){0,3}?"
     rb"(?:results?|match(?:es)?|files?|records?|rows?|items?|hits?|entries|documents?|data|articles?|pages?)\b"
@@ -82,10 +107,12 @@ def emptiness(payload: bytes) -> Emptiness:
     if bare in _SILENT:
         return 1
     if bare[:1] in (b"{", b"[") and _STRUCTURE.fullmatch(bare):
-        return 2 if _HOLLOW.search(bare) else 0
+        return NOTHING if _HOLLOW.search(_FAULTLESS.sub(b"1", bare)) else 0
     if b"no output" in bare or b"No Output" in bare:
         return 1
-    return 2 if _NOTHING.match(bare) else 0
+    if _UNFINISHED.search(bare) is not None:
+        return UNFINISHED
+    return NOTHING if _NOTHING.match(bare) else 0
 
 
 def steady_hash(payload: bytes) -> int:

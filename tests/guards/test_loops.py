@@ -356,6 +356,45 @@ def test_a_call_of_one_turn_may_have_been_over_before_another_of_it(
     assert said(one, ("python", {"code": failed}, "ok")) == [None]
 
 
+WAITING = {"state": "pending"}
+SLEEPY = {"command": "sleep 60; gh run view 7"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "value"),
+    [("get_export", {"id": 9}, WAITING), ("bash", SLEEPY, "7 of 9"), ("check_build", {"id": 9}, "7 of 9")],
+    ids=["by its result", "by its arguments", "by its name"],
+)
+def test_who_waits_is_recognised_and_never_blocked(tool: str, arguments: Any, value: Any, clock: Any) -> None:
+    one = session(clock, Duplicates(rule="evidence", window=20), Loops())
+    heard = said(one, *[(tool, arguments, value)] * 9)
+    assert heard == [None] * 3 + ["nudge loops.wait"] * 6
+
+
+def test_what_waits_in_a_cycle_makes_it_none(clock: Any) -> None:
+    calls: list[Call] = [("get_export", {"id": 9}, WAITING), ("beat", {}, "ok")] * 9
+    assert "loops.cycle" not in said(session(clock, Duplicates(rule="evidence", window=20), Loops()), *calls)
+
+
+def test_whoever_is_pleased_to_find_nothing_may_look_on(clock: Any) -> None:
+    assert not any(said(session(clock), *[("lint_file", {"path": f"src/f{n}.py"}, []) for n in range(14)]))
+
+
+def test_a_service_that_is_down_is_told_and_left_to_retries(clock: Any) -> None:
+    down = ConnectionRefusedError("refused: crm:443")
+    heard = said(session(clock), *[("crm_get", {"id": n}, down) for n in range(9)])
+    assert heard == [None] * 3 + ["nudge loops.same_error"] * 6
+
+
+@pytest.mark.parametrize("news", [0, 1], ids=["nothing new", "news"])
+def test_an_acting_tool_is_in_no_loop_while_a_look_shows_something_new(news: int, clock: Any) -> None:
+    one = session(clock, Duplicates(rule="evidence", window=20), Loops(), tools=[ORDER])
+    heard = []
+    for n in range(5):
+        heard += said(one, ("click", {"ref": "next"}, "clicked"), ("order", {}, f"page {n * news}"))
+    assert any(heard) is (news == 0)
+
+
 def test_everything_through_one_shell_is_no_loop_while_it_works(clock: Any) -> None:
     one = session(clock, Duplicates(rule="evidence", window=20), Loops())
     for n in range(8):
