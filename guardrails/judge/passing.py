@@ -10,6 +10,7 @@ from typing import Final
 from ..chain import Chain
 from ..exhaustion import spent
 from ..guards.growth import Growth
+from ..repetition.results import NOTHING, UNFINISHED
 from ..retries.context import Settled
 from ..retries.spec import MAX_LOOKBACK
 from ..state import Entry, SessionState, exhaust, set_meter, touch
@@ -61,8 +62,9 @@ def pass_by(
     entry.turn, entry.steady = state.turn & 0xFF, steady
     if call.sketch is not None:
         entry.sketch = call.sketch
-    if empty == 2:
+    if empty == NOTHING:
         entry.empty, state.dull_seq = True, seq
+    entry.unfinished = empty == UNFINISHED
     state.window.append(entry)
     state.latest[sig] = seq
     if len(state.window) > window:
@@ -75,7 +77,12 @@ def pass_by(
         state.dull_seq = seq
     state.results[result_hash] = seq
     state.cost += cost
-    state.trail.append(_new(Settled, (tool, sig, None, touch(state, ended_ms))))
+    now = ended_ms + state.behind_ms
+    if now >= state.now_ms:
+        state.now_ms = now
+    else:
+        now = touch(state, ended_ms)
+    state.trail.append(_new(Settled, (tool, sig, None, now)))
     if len(state.trail) > MAX_LOOKBACK:
         del state.trail[0]
 
