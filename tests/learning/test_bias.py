@@ -1,0 +1,70 @@
+"""
+Retries that an agent chooses by what only it can see, and the few that were made for no reason.
+"""
+
+import math
+import random
+
+from collections.abc import Callable, Iterator, Sequence
+
+from guardrails.learning.candidate import candidate
+from guardrails.learning.cells import UNDATED, Cell, merged
+from guardrails.learning.fit import RICH, TERMS
+from guardrails.retries.context import Settled, action_of, context_of
+from guardrails.retries.model import RetryModel
+from guardrails.types import ErrorType
+from tests.learning.conftest import SPEC
+
+
+ERRORS: tuple[ErrorType, ...] = ("timeout", "server_error", "not_found", "rate_limit")
+CONTEXTS = {
+    error: [context_of(SPEC, [Settled("", 1, error, 0)] * n, Settled("", 1, error, 0), 60_000, None) for n in (0, 1)]
+    for error in ERRORS
+}
+
+
+def failures(count: int, explored: float, seed: int) -> Iterator[Cell]:
+    """
+    Four in ten failures say in their text that they will pass. An agent retries seven in ten of those and one in ten of the
+    others; a share of *explored* is retried whatever it says.
+    """
+    rates = {(tool, error): random.Random(f"{tool}{error}").betavariate(1, 4) for tool in range(8) for error in ERRORS}
+    rng = random.Random(seed)
+    for _ in range(count):
+        (tool, error), rate = rng.choice(list(rates.items()))
+        hopeful = rng.random() < 0.4
+        source = "explore" if rng.random() < explored else "agent"
+        if source == "agent" and rng.random() > (0.7 if hopeful else 0.1):
+            continue
+        context = rng.choice(CONTEXTS[error])
+        action = action_of(SPEC, context, rng.choice(SPEC.delays_ms), between=False)
+        worked = rng.random() < (min(0.95, rate * 1.9) if hopeful else rate * 0.4)
+        yield Cell(UNDATED, UNDATED, f"t{tool}", error, context.code, action, source, 1, worked, 0, 0, 0, 0, 0)
+
+
+def fitted(cells: Sequence[Cell]) -> RetryModel:
+    return candidate(SPEC, cells, (*TERMS, *RICH)).model
+
+
+def lost(cells: Sequence[Cell], p: Callable[[Cell], float]) -> float:
+    """
+    Log loss per retry.
+    """
+    total = sum(cell.s * math.log(p(cell)) + (cell.n - cell.s) * math.log(1 - p(cell)) for cell in cells)
+    return -total / sum(cell.n for cell in cells)
+
+
+def test_one_retry_in_a_hundred_made_for_no_reason_shows_what_the_agents_own_hide() -> None:
+    judged = merged(failures(60_000, 1.0, seed=1))
+
+    def of(model: RetryModel, source: str) -> float:
+        return lost(
+            judged, lambda cell: model.probability(cell.tool, cell.error_type, cell.context, cell.action, source)
+        )
+
+    logged = merged(failures(100_000, 0.01, seed=2))
+    best = of(fitted(merged(failures(100_000, 1.0, seed=3))), "explore")
+    blind = of(fitted([cell._replace(source="agent") for cell in logged]), "agent")
+    served = of(fitted(logged), "explore")
+    assert blind - best > 0.03
+    assert (blind - served) / (blind - best) > 0.6
