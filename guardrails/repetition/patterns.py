@@ -218,20 +218,24 @@ def lively(state: SessionState, tool: str) -> bool:
     """
     Whether the latest call of *tool* brought news, so that a fresh call goes on with nothing.
     """
-    last: Entry | None = None
     failing: bool | None = None
-    for entry in reversed(state.window):
-        if last is not None:
-            if entry.result_hash == last.result_hash and entry.tool == tool:
+    backwards = reversed(state.window)
+    for entry in backwards:
+        status = entry.status
+        if entry.tool == tool:
+            if status == "error" or (entry.empty and status == "ok"):
                 return False
-        elif entry.status in _OVER:
-            if entry.tool == tool:
-                if entry.empty or entry.status == "error":
-                    return False
-                last = entry
-            elif failing is None:
-                failing = entry.status == "error"
-    return last is not None or not failing
+            if status == "ok":
+                evidence = entry.result_hash
+                break
+        elif failing is None and status in _OVER:
+            failing = status == "error"
+    else:
+        return not failing
+    for entry in backwards:  # noqa: SIM110  hot path
+        if entry.result_hash == evidence and entry.tool == tool:
+            return False
+    return True
 
 
 def unchanged(own: Sequence[Entry], sketch: int, sig: int | None) -> int:
