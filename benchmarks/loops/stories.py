@@ -8,6 +8,8 @@ our own, written after what users of other agents complained of (docs/loops.md n
 from collections.abc import Iterator
 from typing import Any, Final
 
+from benchmarks.loops.wordings import ARABIC, CHINESE, NAMES, QUERIES, RUSSIAN
+
 
 Call = tuple[str, dict[str, Any], Any]
 Story = list[list[Call]]
@@ -37,47 +39,6 @@ def pairs(*of: tuple[Call, Call]) -> Story:
 
 def clock(n: int) -> str:
     return f"2026-11-22T10:{n:02d}:{7 * n % 60:02d}Z"
-
-
-QUERIES: Final = [
-    "cheap hotel shibuya tokyo may",
-    "cheap hotels shibuya tokyo may",
-    "budget hotel shibuya tokyo may",
-    "cheap hotel in shibuya tokyo may",
-    "hotel shibuya tokyo cheap may 2026",
-    "cheap shibuya tokyo hotel for may",
-    "affordable hotel shibuya tokyo may",
-    "cheap hotel near shibuya tokyo may",
-    "cheap hotel shibuya tokyo in may",
-    "the cheap hotel shibuya tokyo may",
-    "cheap hotel shibuya station tokyo may",
-    "cheap hotel shibuya tokyo may price",
-]
-RUSSIAN: Final = [
-    "дешёвая гостиница москва центр май",
-    "дешёвые гостиницы москва центр май",
-    "дешёвая гостиница в москве центр май",
-    "недорогая гостиница москва центр май",
-    "дешёвая гостиница москва центр в мае",
-    "дешёвая гостиница центр москвы май",
-    "найти дешёвая гостиница москва центр май",
-    "дешёвая гостиница москва центр май 2026",
-    "дешёвая гостиница рядом москва центр май",
-    "дешёвая гостиница москва самый центр май",
-]
-CHINESE: Final = [
-    "东京涩谷便宜酒店五月预订",
-    "东京涩谷便宜的酒店五月预订",
-    "便宜酒店东京涩谷五月预订",
-    "东京涩谷便宜酒店五月份预订",
-    "东京涩谷附近便宜酒店五月预订",
-    "东京涩谷便宜酒店五月预订价格",
-    "请问东京涩谷便宜酒店五月预订",
-    "东京涩谷最便宜酒店五月预订",
-    "东京涩谷便宜酒店五月在线预订",
-    "东京涩谷便宜酒店五月预订推荐",
-]
-NAMES: Final = ["ada", "brno", "cusco", "delft", "essen", "fargo", "ghent", "hilo", "izmir", "jena", "kyoto", "lima"]
 
 
 def _renamed(tool: str) -> Iterator[Call]:
@@ -148,6 +109,23 @@ LOOPS: Final[dict[str, Story]] = {
             ]
         )
     ),
+    "reworded query in Arabic, no results": each(*(("search_hotels", {"query": q}, []) for q in ARABIC)),
+    "an edit of a text that is not there, read, and again": again(
+        ("edit", {"file": "a.py", "old": "x=1", "new": "x=2"}, ValueError("the text to replace is not there")),
+        ("read_file", {"path": "a.py"}, "x = 1"),
+    ),
+    "columns guessed": each(
+        *(("run_sql", {"show": name, "of": "users"}, ValueError(f"no column `{name}`")) for name in NAMES)
+    ),
+    "one server down, one tool": each(
+        *(("crm__get_user", {"id": n}, ConnectionRefusedError("connection refused: crm:443")) for n in range(ROUNDS))
+    ),
+    "three clicks in a circle": again(
+        ("click", {"ref": "menu"}, "menu open"),
+        ("click", {"ref": "login"}, "login"),
+        ("click", {"ref": "back"}, "home"),
+    ),
+    "another agent asked the same again": again(("task", {"prompt": "find the bug"}, "I could not find it.")),
     "distinct calls that all come back empty": each(
         *(("search_code", {"pattern": f"{name}_{n}"}, "No matches found") for n, name in enumerate(NAMES))
     ),
@@ -231,6 +209,74 @@ HONEST: Final[dict[str, Story]] = {
         ("read_file", {"path": "key.pem"}, FileNotFoundError("no such file: key.pem")),
         ("ask_user", {"text": "Please put key.pem here."}, "done"),
         ("read_file", {"path": "key.pem"}, "-----BEGIN"),
+    ),
+    "everything through one shell": pairs(
+        *(
+            (
+                ("bash", {"command": f"sed -i s/foo/bar/ src/{name}.py"}, ""),
+                ("bash", {"command": "pytest -q"}, "5 passed"),
+            )
+            for name in NAMES
+        )
+    ),
+    "transactions through one tool": each(
+        *(
+            call
+            for n in range(8)
+            for call in (
+                ("run_sql", {"query": "BEGIN"}, "BEGIN"),
+                ("run_sql", {"query": f"call pay({n})"}, "CALL"),
+                ("run_sql", {"query": "COMMIT"}, "COMMIT"),
+            )
+        )
+    ),
+    "an interpreter: not defined, defined, used": each(
+        ("python", {"code": "table.head()"}, NameError("name 'table' is not defined")),
+        ("python", {"code": "table = load()"}, ""),
+        ("python", {"code": "table.head()"}, "a b c"),
+    ),
+    "waiting, by a tool of any name": each(
+        *(("get_export", {"id": 9}, {"state": "pending"}),) * 6, ("get_export", {"id": 9}, {"state": "ready"})
+    ),
+    "waiting, by a command that sleeps": each(
+        *(("bash", {"command": "sleep 30; gh run view 7"}, "build: 4 of 9 jobs done"),) * 5,
+        ("bash", {"command": "sleep 30; gh run view 7"}, "build: 9 of 9 jobs done"),
+    ),
+    "just made, found a moment later": each(
+        ("create_order", {"customer": 7}, {"id": "A1"}),
+        ("get_order", {"id": "A1"}, FileNotFoundError("no order A1")),
+        ("get_order", {"id": "A1"}, {"id": "A1", "state": "new"}),
+    ),
+    "an element of a page that was renewed": each(
+        ("click", {"ref": "e12"}, LookupError("e12 not found in the present page")),
+        ("get_page", {}, "[e12] Pay"),
+        ("click", {"ref": "e12"}, "clicked"),
+    ),
+    "a write and a read at once": [
+        [("write", {"path": "a"}, "ok"), ("read_file", {"path": "a"}, FileNotFoundError("no such file: a"))],
+        [("read_file", {"path": "a"}, "text")],
+    ],
+    "page after page by the same click": pairs(
+        *((("click", {"ref": "next"}, "clicked"), ("get_page", {}, f"page of {name}")) for name in NAMES)
+    ),
+    "files without a fault": each(*(("lint_file", {"path": f"src/{name}.py"}, []) for name in NAMES)),
+    "accounts without money": each(*(("get_balance", {"user": name}, {"balance": 0}) for name in NAMES)),
+    "chunks by a cursor": each(
+        *(("read_chunk", {"cursor": f"c{7919 * n:08x}"}, {"text": name, "next": n}) for n, name in enumerate(NAMES))
+    ),
+    "orders of many, in Chinese, all sent": each(
+        *(("查询订单", {"订单号": f"订单{name}号"}, {"状态": "已发货"}) for name in "甲乙丙丁戊己庚辛壬癸")
+    ),
+    "edits by a tool that is named like a search": pairs(
+        *(
+            (("search_replace", {"file": f"{name}.py"}, "done"), ("make_test", {}, "1 failed: test_total"))
+            for name in NAMES[:8]
+        )
+    ),
+    "a key pressed again and again, answered by ok": each(*(("press_key", {"key": "Down"}, "ok") for _ in range(6))),
+    "a test that fails by chance, run again": each(
+        ("run_tests", {"only": "test_net"}, AssertionError("1 failed: test_net")),
+        ("run_tests", {"only": "test_net"}, "1 passed"),
     ),
     "the next of a queue, without arguments": each(*(("get_next_mail", {}, f"mail {name}") for name in NAMES)),
     "one form, many records": each(
