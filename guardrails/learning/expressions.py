@@ -22,8 +22,8 @@ SHARE: Final = 1_024
 """A tool's calls and failures in a window as one number: calls * 1024 + failures."""
 DAY: Final = 2**39
 """
-What is known of a failure in one number, 0 for a success: (32 * (day + 2) + fold + 1) * 2^39 + the levels of its context, as far as they are
-known, * 2^8 + 2 * the tool's calls in the window before it (at most 20) + 1 where it begins a run.
+What is known of a failure in one number, 0 for a success: (32 * (day + 2) + fold + 1) * 2^39 + the levels of its context, as
+far as they are known, * 2^8 + 2 * the tool's calls in the window before it (at most 20) + 1 where it begins a run.
 """
 LEVELS: Final = 256
 HALF: Final = 2**22
@@ -130,6 +130,13 @@ def code(spec: FeatureSpec, names: Iterable[str]) -> str:
     return (
         "\n      + ".join(f"{factor.stride} * {_level(factor, _value(spec, factor.name))}" for factor in factors) or "0"
     )
+
+
+def levels(spec: FeatureSpec, names: Iterable[str]) -> str:
+    """
+    The same where it goes into one number with what else is known of a failure.
+    """
+    return f"CAST({LEVELS} AS BIGINT) * ({code(spec, names)})"
 
 
 def _level(factor: Factor, value: str) -> str:

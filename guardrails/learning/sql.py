@@ -19,13 +19,13 @@ from .expressions import (
     CODES,
     DAY,
     HALF,
-    LEVELS,
     PLACE,
     SHARE,
     code,
     family,
     in_time,
     kind,
+    levels,
     looking_back,
     named,
     numbered,
@@ -74,7 +74,7 @@ def extraction(spec: FeatureSpec) -> str:
   SELECT session, n, tools.tool AS tool, sig, started_ms, ended_ms, retry_after_ms, ctx_logged,
     err + {CAUSED} * {numbered("source", SOURCES, 0)} + CASE WHEN err = 0 AND changes THEN {CHANGED} ELSE 0 END AS what,
     CASE WHEN err = 0 THEN 0
-      ELSE CAST(32 * (day + 2) + fold + 1 AS BIGINT) * {DAY} + {LEVELS} * ({code(spec, ("elapsed",))}) END AS own
+      ELSE CAST(32 * (day + 2) + fold + 1 AS BIGINT) * {DAY} + {levels(spec, ("elapsed",))} END AS own
   FROM (
     SELECT *, {numbered("error_type", ERROR_TYPES, OTHER)} AS err
     FROM calls
@@ -91,7 +91,7 @@ def extraction(spec: FeatureSpec) -> str:
   SELECT session, tool, sig, started_ms, ended_ms, retry_after_ms, ctx_logged,
     CAST(pos AS BIGINT) * {PLACE} + what AS mark,
     worked - (what >> 8) AS worked_before,
-    CASE WHEN own > 0 THEN own + {LEVELS} * ({code(spec, ("prev",))}) ELSE 0 END AS own
+    CASE WHEN own > 0 THEN own + {levels(spec, ("prev",))} ELSE 0 END AS own
   FROM placed
 ), by_tool AS (
   SELECT *,
@@ -102,7 +102,7 @@ def extraction(spec: FeatureSpec) -> str:
     CAST(tool_row AS INTEGER) AS tool_row,
     CASE WHEN own > 0 AND {_near(spec, "next")} THEN next_mark END AS next_mark,
     CASE WHEN own > 0 THEN own + CASE WHEN ({family(kind("before_1"))}) = ({family(kind("mark"))}) THEN 0 ELSE 1 END
-      + 2 * (share >> 10) + {LEVELS} * ({code(spec, ("fail_share", "tool_run"))}) ELSE 0 END AS own
+      + 2 * (share >> 10) + {levels(spec, ("fail_share", "tool_run"))} ELSE 0 END AS own
   FROM by_tool
 ), by_signature AS (
   SELECT *,
@@ -111,7 +111,7 @@ def extraction(spec: FeatureSpec) -> str:
   WHERE own > 0 OR sig IN (SELECT sig FROM calls WHERE error_type IS NOT NULL AND sig IS NOT NULL)
 ), done AS (
   SELECT session, tool, mark, ended_ms, retry_after_ms, ctx_logged, tool_row, again_started - ended_ms AS delay,
-    own + {LEVELS} * ({code(spec, ("attempt",))}) AS own,
+    own + {levels(spec, ("attempt",))} AS own,
     CASE WHEN {_near(spec, "again")} THEN 1 + CASE WHEN {kind("again_mark")} = 0 THEN 2 ELSE 0 END
       + 4 * ((again_mark >> 6) & 3) + CASE WHEN again_worked > worked_before THEN 16 ELSE 0 END ELSE 0 END
       + CASE WHEN next_mark IS NULL OR sig IS NOT NULL AND next_mark = again_mark THEN 0

@@ -13,11 +13,11 @@ import pytest
 
 from benchmarks.learning.records import tables, write
 from guardrails.errors import TrainingError
-from guardrails.feature_file import shipped_spec
 from guardrails.learning import spark as module
 from guardrails.learning.cells import UNDATED, Cell, merged
 from guardrails.learning.extract import extract
 from tests.learning.made_rows import by_sql, session, table
+from tests.learning.test_sql import SPECS
 
 
 RECORDS = int(os.environ.get("GUARDRAILS_SPARK_RECORDS", "1000000"))
@@ -71,7 +71,8 @@ def spark() -> Iterator[Any]:
         yield made
 
 
-def test_spark_and_duckdb_agree_on_every_failure(spark: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["shipped", "as many codes as there may be"])
+def test_spark_and_duckdb_agree_on_every_failure(name: str, spark: Any, tmp_path: Path) -> None:
     import random
 
     from guardrails.learning.sql import extraction
@@ -80,9 +81,9 @@ def test_spark_and_duckdb_agree_on_every_failure(spark: Any, tmp_path: Path) -> 
     calls = table([session(rng, rng.randrange(1, 60)) for _ in range(200)])
     pq.write_table(calls, tmp_path / "calls.parquet")
     spark.read.parquet(str(tmp_path / "calls.parquet")).createOrReplaceTempView("calls")
-    rows = spark.sql(extraction(shipped_spec())).collect()
+    rows = spark.sql(extraction(SPECS[name])).collect()
     found = {
         (day, tool, error): (*rest, n, s, fixes, fixed)
         for day, _, tool, error, *rest, n, s, _, fixes, fixed, _, _ in rows
     }
-    assert found == by_sql(shipped_spec(), calls)
+    assert found == by_sql(SPECS[name], calls)

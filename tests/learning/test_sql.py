@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrails.feature_file import shipped_spec
+from guardrails.learning.rows import LATEST_MS
 from guardrails.learning.sql import extraction
 from guardrails.retries.labels import INVALID, CallRow
 from guardrails.retries.spec import FeatureSpec
@@ -31,6 +32,18 @@ SPECS = {
     "short windows": changed(lookback=2, label={"max_calls": 2, "max_ms": 5_000}),
     "long edges": changed(context={"attempt": [0, 1, 2, 5, 7], "err_run": [0, 3, 7], "tool_run": [0, 1, 7]}),
     "little": changed(context={"prev": [0]}, action={"between": [0]}),
+    # Codes up to 2,052,454,400 of 2^31: what is packed beside them has its place.
+    "as many codes as there may be": changed(
+        context={
+            **{name: list(range(7)) for name in ("attempt", "err_run", "tool_run")},
+            **{
+                name: [500 * 2**k for k in range(21)] + list(range(2**30, 2**30 + 11))
+                for name in ("ra", "elapsed", "since")
+            },
+            "fail_share": list(range(32, 64)),
+            "prev": [0],
+        }
+    ),
 }
 
 
@@ -61,7 +74,7 @@ def test_both_computers_agree_on_a_million_calls() -> None:
     assert total >= 1_000_000
 
 
-TIMES = st.none() | st.integers(0, 200_000)
+TIMES = st.none() | st.integers(0, 200_000) | st.sampled_from((2**22 - 1, 2**22, LATEST_MS))
 ROWS = st.builds(
     CallRow,
     tool=st.sampled_from(("a", "b")),
