@@ -159,26 +159,27 @@ class Loops(Guard):
 
     def _fresh(self, call: ToolCall, before: list[Entry] | None, state: SessionState) -> Verdict:
         tool = call.tool
-        own = patterns.past(state, tool) if before is None else [entry for entry in before if entry.tool == tool]
-        if not own or own[0].status == "error":
+        earlier = patterns.past_of(state, tool)
+        last = next(earlier, None)
+        if last is None or last.status == "error":
             before = patterns.past(state) if before is None else before
-            return self._failing(call, before, state, own[0] if own else None) if before else None
+            return self._failing(call, before, state, last) if before else None
         if waits(tool):
             return None
         sketch = sketch_of(call)
         said: Verdict = None
-        count = patterns.unchanged(own, sketch, call.sig)
-        if count:
+        if last.sketch == sketch:
             nudge, deny = self.volatile_argument_nudge, self.volatile_argument_deny
-            said = self._run_of("volatile_argument", count, nudge, deny, call, own[0], state)
-        if said is not None or own[0].unfinished or inspects(tool):
+            count = patterns.unchanged([*patterns.past_of(state, tool)], sketch, call.sig)
+            said = self._run_of("volatile_argument", count, nudge, deny, call, last, state)
+        if said is not None or last.unfinished or inspects(tool):
             return said
-        run = patterns.fruitless(own)
+        run = patterns.fruitless(last, earlier)
         nudge, deny = self.reworded_nudge, self.reworded_deny
         if (nudge is not None and len(run) >= nudge) or (deny is not None and len(run) >= deny):
-            said = self._run_of("reworded", patterns.reworded(run, sketch, deny), nudge, deny, call, own[0], state)
-        if said is None and own[0].empty:
-            said = self._run_of("empty", len(run), self.empty_nudge, self.empty_deny, call, own[0], state)
+            said = self._run_of("reworded", patterns.reworded(run, sketch, deny), nudge, deny, call, last, state)
+        if said is None and last.empty:
+            said = self._run_of("empty", len(run), self.empty_nudge, self.empty_deny, call, last, state)
         return said
 
     def _run_of(

@@ -5,7 +5,7 @@ Each function counts what came before; how many are too many is for a policy to 
 none of the present turn (its calls were made without knowing each other's results), and calls of one turn count once.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
@@ -28,25 +28,31 @@ CHANGEABLE: Final[frozenset[ErrorType | None]] = frozenset({"cancelled"})
 """Failures that say nothing of the call: a sibling failed, a person said no."""
 
 
-def past(state: SessionState, tool: str | None = None) -> list[Entry]:
+def past(state: SessionState) -> list[Entry]:
     """
-    The calls that are evidence, newest first: over, and of earlier turns. Only those of *tool*, where one is named.
+    The calls that are evidence, newest first: over, and of earlier turns.
     """
     turn = state.turn & _TURN if state.turn else NO_TURN
-    if tool is None:
-        return [
-            entry
-            for entry in reversed(state.window)
-            if entry.turn != turn
-            and (entry.status == "ok" or (entry.status == "error" and entry.error_type not in CHANGEABLE))
-        ]
     return [
+        entry
+        for entry in reversed(state.window)
+        if entry.turn != turn
+        and (entry.status == "ok" or (entry.status == "error" and entry.error_type not in CHANGEABLE))
+    ]
+
+
+def past_of(state: SessionState, tool: str) -> Iterator[Entry]:
+    """
+    Those of *tool* among them, looked for as they are asked for: mostly the latest tells enough.
+    """
+    turn = state.turn & _TURN if state.turn else NO_TURN
+    return (
         entry
         for entry in reversed(state.window)
         if entry.tool == tool
         and entry.turn != turn
         and (entry.status == "ok" or (entry.status == "error" and entry.error_type not in CHANGEABLE))
-    ]
+    )
 
 
 def same_end(a: Entry, b: Entry) -> bool:
@@ -249,17 +255,17 @@ def unchanged(own: Sequence[Entry], sketch: int, sig: int | None) -> int:
     return len(run) if any(entry.sig != sig for entry in run) else 0
 
 
-def fruitless(own: Sequence[Entry]) -> list[Entry]:
+def fruitless(last: Entry, earlier: Iterable[Entry]) -> list[Entry]:
     """
-    The latest calls of a tool as far as they brought nothing, or all the same; one of each turn. *own* are its calls.
+    The latest calls of a tool as far as they brought nothing, or all the same; one of each turn. *earlier* are its calls
+    before the *last*.
 
     None of a tool that changes something and says the same of all that it did.
     """
-    last, run, turn = own[0], list[Entry](), 0
     if last.status == "error" or (last.changes and not last.empty):
-        return run
-    empty = last.empty
-    for entry in own:
+        return []
+    run, turn, empty = [last], last.turn, last.empty
+    for entry in earlier:
         if entry.empty != empty or not (empty or same_end(entry, last)):
             break
         if not entry.turn or entry.turn != turn:
