@@ -11,13 +11,14 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from guardrails.learning.candidate import judged_terms
 from guardrails.learning.cells import UNDATED, Cell
 from guardrails.learning.design import columns_of
 from guardrails.learning.fit import RICH, SEED_TERMS, SPREADS, TERMS, fit
 from guardrails.retries.context import action_of
 from guardrails.retries.model import action_levels, levels_of
 from guardrails.retries.prior import prior_cells
-from guardrails.retries.scoring import Scorer, probability
+from guardrails.retries.scoring import EXPLORE, Scorer, probability
 from guardrails.retries.spec import FeatureSpec
 
 from .dataset import Failure
@@ -157,14 +158,14 @@ def regression(terms: Sequence[tuple[str, ...]], *, leave_out: str | None = None
                 count[0] += 1
                 count[1] += row.worked
         cells = [Cell(UNDATED, UNDATED, *key, "agent", n, s, 0, 0, 0, 0, 0) for key, (n, s) in counts.items()]
-        fitted = fit(columns_of(spec, cells, beliefs=prior_cells(spec)), terms, SPREADS)
+        fitted = fit(columns_of(spec, cells, beliefs=prior_cells(spec)), judged_terms(terms, cells), SPREADS)
         scorer = Scorer(fitted.intercept, fitted.terms, frozenset(factor.name for factor in spec.action))
         cache: dict[tuple[str, str, int, int], float] = {}
 
         def one(row: Failure, done: int) -> float:
             key = row.tool, row.error, row.context.code, done
             if key not in cache:
-                levels = levels_of(spec, row.tool, row.error, row.context.code, "agent")
+                levels = levels_of(spec, row.tool, row.error, row.context.code, EXPLORE)
                 levels.update(action_levels(spec, done))
                 cache[key] = probability(scorer.logit(levels))
             return cache[key]

@@ -10,7 +10,7 @@ from ..retries.model import ANY, Golden, RetryModel
 from ..retries.model_format import body_of, parse, sealed, text_of
 from ..retries.prior import ALONE, DECLARED, prior_cells, prior_corrections
 from ..retries.profiles import Tally, profiles
-from ..retries.scoring import EXPLORE, probability
+from ..retries.scoring import EXPLORE, SOURCE, probability
 from ..retries.shrinkage import NONE, Count
 from ..retries.spec import FeatureSpec
 from .cells import NO_ACTION, Cell
@@ -21,6 +21,8 @@ from .room import told_pairs, with_room
 
 GOLDEN: Final = 12
 DECIMALS: Final = 6
+MIN_EXPLORED: Final = 50
+"""Retries to explore from which on the others are told apart from them."""
 
 
 class Candidate(NamedTuple):
@@ -48,8 +50,9 @@ def candidate(
     kept = [cell for cell in cells if cell.tool in tools]
     beliefs = prior_cells(spec) if kept else prior_cells(spec, ALONE)
     tallies = told_pairs(tallies_of(spec, kept))
-    columns = with_room(columns_of(spec, cells, tools=tools, beliefs=beliefs), terms)
-    fitted = fit(columns, terms, SPREADS)
+    on = judged_terms(terms, cells)
+    columns = with_room(columns_of(spec, cells, tools=tools, beliefs=beliefs), on)
+    fitted = fit(columns, on, SPREADS)
     evidence = {key: _plain(tally) for key, tally in tallies.items() if tally.plain.n or tally.repaired.n}
     told = {
         **(training or {}),
@@ -76,6 +79,15 @@ def candidate(
     )
     text = text_of(body)
     return Candidate(parse(text), text, fitted)
+
+
+def judged_terms(terms: Sequence[tuple[str, ...]], cells: Iterable[Cell]) -> tuple[tuple[str, ...], ...]:
+    """
+    *terms*, without those of the source where too few retries were made to explore: nothing says then how those that an agent
+    chose differ from others, and what all retries share would be taken for what is special about the agent's.
+    """
+    explored = sum(cell.n for cell in cells if cell.source == EXPLORE)
+    return tuple(term for term in terms if SOURCE not in term or explored >= MIN_EXPLORED)
 
 
 def told(made: Candidate, more: Mapping[str, Any]) -> Candidate:

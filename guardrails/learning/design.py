@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ..retries.prior import Believed
-from ..retries.scoring import ERROR, SEPARATOR, SOURCE, TOOL, Term
+from ..retries.scoring import ERROR, EXPLORE, SEPARATOR, SOURCE, TOOL, Term
 from ..retries.spec import FeatureSpec
 from .cells import NO_ACTION, Cell
 
@@ -81,7 +81,8 @@ def columns_of(
     """
     The labelled ones of *cells* as columns, and *beliefs* as cells of no tool and no source.
 
-    Tools that are not among *tools* have no weights of their own; *source* overrides who caused the retries.
+    Tools that are not among *tools* have no weights of their own; *source* overrides who caused the retries. Retries to explore
+    have none of their source: what is scored is what all others are deviations from.
     """
     import numpy as np
 
@@ -92,7 +93,7 @@ def columns_of(
         (
             cell.tool if tools is None or cell.tool in tools else None,
             cell.error_type,
-            cell.source if source is None else source,
+            _source(cell.source if source is None else source),
             cell.context,
             cell.action,
             cell.n,
@@ -114,6 +115,10 @@ def columns_of(
             levels[factor.name] = codes // factor.stride % factor.radix
     n, s, fold = (np.array([row[at] for row in rows], dtype=kind) for at, kind in ((5, float), (6, float), (7, int)))
     return Columns(spec, names, levels, n, s, fold)
+
+
+def _source(name: str) -> str | None:
+    return None if name == EXPLORE else name
 
 
 def collapsed(columns: Columns, factors: Iterable[str]) -> Columns:

@@ -67,4 +67,20 @@ def test_one_retry_in_a_hundred_made_for_no_reason_shows_what_the_agents_own_hid
     blind = of(fitted([cell._replace(source="agent") for cell in logged]), "agent")
     served = of(fitted(logged), "explore")
     assert blind - best > 0.03
-    assert (blind - served) / (blind - best) > 0.6
+    assert (blind - served) / (blind - best) > 0.8
+
+
+def test_without_any_such_the_agents_own_are_all_there_is_to_go_by() -> None:
+    logged = merged(failures(30_000, 0.0, seed=4))
+    model = fitted(logged)
+    assert not any("source" in term.on for term in model.terms)
+    n = sum(cell.n for cell in logged)
+    said = sum(cell.n * model.probability(cell.tool, cell.error_type, cell.context, cell.action) for cell in logged)
+    # The shipped beliefs of other kinds of failure do not draw what is served away from what was seen.
+    assert abs(said - sum(cell.s for cell in logged)) / n < 0.003
+
+
+def test_a_handful_of_retries_to_explore_is_no_reason_to_doubt_all_others() -> None:
+    few = [cell._replace(n=1.0, s=0.0) for cell in merged(failures(4_000, 1.0, seed=5))[:20]]
+    model = fitted([*merged(failures(30_000, 0.0, seed=4)), *few])
+    assert not any("source" in term.on for term in model.terms)
