@@ -76,6 +76,8 @@ def parse(text: bytes) -> RepeatModel:
     deny_at = body["deny_at"]
     if type(deny_at) not in (int, float) or not 0 < deny_at <= _PAIR:
         raise ModelError(f"`deny_at` is a probability above 0, or 2 for never: `{deny_at!r:.40}`")
+    if not isinstance(body["training"], dict):
+        raise ModelError(f"`training` names data and figures: `{body['training']!r:.40}`")
     if not isinstance(body["terms"], list) or len(body["terms"]) > len(FACTORS) ** 2:
         raise ModelError("`terms` is a list of one term for each factor or pair of factors")
     terms = [_term(at, said) for at, said in enumerate(body["terms"])]

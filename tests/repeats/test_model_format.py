@@ -59,6 +59,7 @@ WRONG: list[tuple[str, Any, str]] = [
     ("a level that is text", lambda: text_of(resealed(terms=[{"on": ["same"], "w": {"a": 1.0}}])), "no level"),
     ("a weight beyond all", lambda: text_of(resealed(terms=[{"on": ["same"], "w": {"1": 99.0}}])), "not a number"),
     ("a threshold of zero", lambda: text_of(resealed(deny_at=0)), "`deny_at`"),
+    ("training that names nothing", lambda: text_of(resealed(training=7)), "`training` names"),
     ("no golden vectors", lambda: text_of(resealed(golden=[])), "golden"),
     ("a golden vector that fails", lambda: text_of(resealed(golden=[[list(LEVELS), 0.1]])), "golden"),
     ("golden levels out of range", lambda: text_of(resealed(golden=[[[99] * 14, 0.1]])), "golden"),
