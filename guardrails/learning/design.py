@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from ..retries.prior import Believed
-from ..retries.scoring import ERROR, EXPLORE, SEPARATOR, SOURCE, TOOL, Term
+from ..retries.scoring import ERROR, EXPLORE, POLICY, SEPARATOR, SOURCE, TOOL, Term
 from ..retries.spec import FeatureSpec
 from .cells import NO_ACTION, Cell
 
@@ -82,7 +82,7 @@ def columns_of(
     The labelled ones of *cells* as columns, and *beliefs* as cells of no tool and no source.
 
     Tools that are not among *tools* have no weights of their own; *source* overrides who caused the retries. Retries to explore
-    have none of their source: what is scored is what all others are deviations from.
+    and those that a policy advised have none of their source: what is scored is what all others are deviations from.
     """
     import numpy as np
 
@@ -118,7 +118,8 @@ def columns_of(
 
 
 def _source(name: str) -> str | None:
-    return None if name == EXPLORE else name
+    # A policy knows of a failure what the model knows; only who sees more chooses better or worse than that.
+    return None if name in (EXPLORE, POLICY) else name
 
 
 def collapsed(columns: Columns, factors: Iterable[str]) -> Columns:
