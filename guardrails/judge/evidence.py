@@ -115,4 +115,9 @@ def closer(seen: Seen, said: str) -> Seen:
     """
     if len(said) >= CUT:
         return seen
-    return seen[0], steady_hash(said.encode("utf-8", "ignore")), seen[2]
+    return seen[0], _steady(said), seen[2]
+
+
+@lru_cache(maxsize=256)
+def _steady(said: str) -> int:
+    return steady_hash(said.encode("utf-8", "ignore"))

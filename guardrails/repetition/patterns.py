@@ -12,6 +12,7 @@ from typing import Final
 
 from ..state import Entry, SessionState
 from ..types import ErrorType
+from .results import acknowledges
 from .sketch import NO_SKETCH, likes
 
 
@@ -116,6 +117,9 @@ def _unsettles(entry: Entry, last: Entry, limit_s: float | None) -> bool:
     """
     Whether *entry* may be why the call *last* ends otherwise the next time.
     """
+    if entry.status == "running" and entry.changes:
+        # Nobody knows when it will have done what.
+        return True
     absent = last.error_type == "not_found"
     if entry.seq > last.seq:
         # A look renews the handles of what is shown (the elements of a page), which a tool that acts may have missed.
@@ -251,6 +255,9 @@ def unchanged(own: Sequence[Entry], sketch: int, sig: int | None) -> int:
     if sketch == NO_SKETCH or own[0].sketch != sketch:
         return 0
     run = _run(own, lambda entry: entry.sketch == sketch and same_end(entry, own[0]))
+    if own[0].changes and acknowledges(own[0].result_hash):
+        # Each of these may have written something of its own: a line of a log, a beat.
+        return 0
     # Of exact repeats only, others judge.
     return len(run) if any(entry.sig != sig for entry in run) else 0
 

@@ -10,6 +10,7 @@ from typing import Final, Literal
 
 from xxhash import xxh3_64_intdigest
 
+from ..signature import result_hash
 from ..types import ErrorType
 
 
@@ -65,6 +66,21 @@ _IN_PATHS: Final = _IN_WORDS + ".~-"
 _ECHOED: Final = re.compile(_QUOTED.pattern + r"|#\w+|(?:[\w.~-]{0,80}+/){1,20}+[\w.*-]{0,80}+|(?<!\w)[^\W\d]*+\d\w*")
 """What a failure repeats of the arguments: quoted text, paths, ids, numbers. All of these at once, in any alphabet."""
 _SILENT: Final = frozenset({b"", b"null", b'""', b"true", b'"ok"', b'"OK"', b'"Done"', b'"done"', b"ok", b"OK"})
+_BITS: Final = (1 << 63) - 1
+"""Those of a hash that a recorded result has."""
+_ACKNOWLEDGED: Final = frozenset(
+    result_hash(said) & _BITS
+    for said in (
+        *_SILENT,
+        *(b"%b" % word for word in (b"saved", b"sent", b"logged", b"created", b"success", b"Success")),
+        *(b'"%b"' % word for word in (b"saved", b"sent", b"logged", b"created", b"success", b"Success")),
+        *(b'{"%b":true}' % word for word in (b"ok", b"success", b"sent", b"saved", b"logged", b"accepted")),
+        *(b'{"%b": true}' % word for word in (b"ok", b"success", b"sent", b"saved", b"logged", b"accepted")),
+        *(b'{"status":"%b"}' % word for word in (b"ok", b"OK", b"success", b"sent", b"saved", b"accepted")),
+        *(b'{"status": "%b"}' % word for word in (b"ok", b"OK", b"success", b"sent", b"saved", b"accepted")),
+    )
+)
+"""What a tool says that has done something, whatever it was."""
 _STRUCTURE: Final = re.compile(rb'(?:\s|[\[\]{},:]|""|null|false|true|0|"[\w ]{1,40}"\s{0,4}:)*')
 """JSON in which nothing is but names, zeros and flags."""
 _HOLLOW: Final = re.compile(
@@ -83,10 +99,11 @@ _YET: Final = (
     rb"(?:pending|queued|running|in[ _-]?progress|processing|waiting|not (?:yet )?(?:ready|finished|done|complete[d]?)"
     rb"|still (?:pending|queued|running|in progress|processing|waiting))"
 )
+_UNFINISHED_FIELD: Final = re.compile(
+    rb'"\w{0,20}(?:status|state|phase|stage)"\s{0,4}:\s{0,4}"' + _YET + rb'"', re.IGNORECASE
+)
 _UNFINISHED: Final = re.compile(
-    rb'"\w{0,20}(?:status|state|phase|stage)"\s{0,4}:\s{0,4}"' + _YET + rb'"'
-    rb"|\A\W{0,3}(?:(?:status|state|[\w-]{1,20} is)\W{1,2})?" + _YET + rb"\W{0,4}\Z",
-    re.IGNORECASE,
+    rb"\W{0,3}(?:(?:status|state|[\w-]{1,20} is)\W{1,2})?" + _YET + rb"\W{0,4}\Z", re.IGNORECASE
 )
 _NOTHING: Final = re.compile(
     rb"\W{0,3}(?:(?:sorry|error|ok)\W{1,2})?(?:there (?:are|were|is|was) )?(?:no|zero|0) (?:\w+ ){0,3}?"
@@ -95,6 +112,13 @@ _NOTHING: Final = re.compile(
     rb"|\W{0,3}(?:nothing|none|no one) (?:was )?found",
     re.IGNORECASE,
 )
+
+
+def acknowledges(result: int) -> bool:
+    """
+    Whether the hash of a *result* is of one that only says that something was done.
+    """
+    return result & _BITS in _ACKNOWLEDGED
 
 
 def emptiness(payload: bytes) -> Emptiness:
@@ -110,7 +134,7 @@ def emptiness(payload: bytes) -> Emptiness:
         return NOTHING if _HOLLOW.search(_FAULTLESS.sub(b"1", bare)) else 0
     if b"no output" in bare or b"No Output" in bare:
         return 1
-    if _UNFINISHED.search(bare) is not None:
+    if _UNFINISHED_FIELD.search(bare) is not None or _UNFINISHED.match(bare) is not None:
         return UNFINISHED
     return NOTHING if _NOTHING.match(bare) else 0
 

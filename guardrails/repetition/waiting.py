@@ -35,7 +35,10 @@ def sleeps(arguments: Any) -> bool:
     Whether a call waits before it looks, as commands do that are made again until something has happened.
     """
     return type(arguments) is dict and any(
-        type(value) is str and _SLEEPS.search(value, 0, HEAD) is not None for value in arguments.values()
+        type(value) is str
+        and (value.find("leep", 0, HEAD) >= 0 or value.find("--w", 0, HEAD) >= 0)
+        and _SLEEPS.search(value, 0, HEAD) is not None
+        for value in arguments.values()
     )
 
 
