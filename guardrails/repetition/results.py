@@ -69,17 +69,10 @@ _SILENT: Final = frozenset({b"", b"null", b'""', b"true", b'"ok"', b'"OK"', b'"D
 _BITS: Final = (1 << 63) - 1
 """Those of a hash that a recorded result has."""
 _ACKNOWLEDGED: Final = frozenset(
-    result_hash(said) & _BITS
-    for said in (
-        *_SILENT,
-        *(b"%b" % word for word in (b"saved", b"sent", b"logged", b"created", b"success", b"Success")),
-        *(b'"%b"' % word for word in (b"saved", b"sent", b"logged", b"created", b"success", b"Success")),
-        *(b'{"%b":true}' % word for word in (b"ok", b"success", b"sent", b"saved", b"logged", b"accepted")),
-        *(b'{"%b": true}' % word for word in (b"ok", b"success", b"sent", b"saved", b"logged", b"accepted")),
-        *(b'{"status":"%b"}' % word for word in (b"ok", b"OK", b"success", b"sent", b"saved", b"accepted")),
-        *(b'{"status": "%b"}' % word for word in (b"ok", b"OK", b"success", b"sent", b"saved", b"accepted")),
-    )
-)
+    result_hash(form % word) & _BITS
+    for form in (b"%b", b'"%b"', b'{"%b":true}', b'{"%b": true}', b'{"status":"%b"}', b'{"status": "%b"}')
+    for word in (b"ok", b"OK", b"done", b"Done", b"success", b"saved", b"sent", b"logged", b"created", b"accepted")
+) | {result_hash(said) & _BITS for said in _SILENT}
 """What a tool says that has done something, whatever it was."""
 _STRUCTURE: Final = re.compile(rb'(?:\s|[\[\]{},:]|""|null|false|true|0|"[\w ]{1,40}"\s{0,4}:)*')
 """JSON in which nothing is but names, zeros and flags."""

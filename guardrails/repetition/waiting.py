@@ -5,6 +5,7 @@ Which calls are made again until something has happened, told from names and arg
 import re
 
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final
 
 
@@ -18,6 +19,8 @@ _SLEEPS: Final = re.compile(r"(?:^|[\s;&|(])(?:sleep|Start-Sleep(?: -\w{1,12})?)
 """In a command: it waits before it looks."""
 HEAD: Final = 512
 """Characters of an argument that are searched for it."""
+VALUES: Final = 16
+"""Arguments of a call that are."""
 _INSPECTS: Final = re.compile(r"lint|diagnos|validat|verif|audit|type_?check|get_?errors", re.IGNORECASE)
 """Names of tools that are pleased with what they look at where they bring nothing."""
 
@@ -38,7 +41,7 @@ def sleeps(arguments: Any) -> bool:
         type(value) is str
         and (value.find("leep", 0, HEAD) >= 0 or value.find("--w", 0, HEAD) >= 0)
         and _SLEEPS.search(value, 0, HEAD) is not None
-        for value in arguments.values()
+        for value in islice(arguments.values(), VALUES)
     )
 
 

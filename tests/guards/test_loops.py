@@ -395,6 +395,21 @@ def test_an_acting_tool_is_in_no_loop_while_a_look_shows_something_new(news: int
     assert any(heard) is (news == 0)
 
 
+def test_a_beat_or_a_line_of_a_log_is_not_the_one_before(clock: Any) -> None:
+    beats = [("beat", {"at": f"2026-11-22T10:{n:02d}:00Z", "load": 1}, {"ok": True}) for n in range(8)]
+    assert not any(said(session(clock), *beats))
+    assert any(said(session(clock), *[(tool, arguments, {"load": 1}) for tool, arguments, _ in beats]))
+
+
+def test_what_still_runs_may_help_a_failed_call(clock: Any) -> None:
+    call = ("python", {"code": "x.y"}, AttributeError("x has no attribute `y`"))
+    one = session(clock)
+    one.begin_turn()
+    build = one.decide("make", {})
+    assert said(one, call, call) == [None, None]
+    one.complete(build, "built")
+
+
 def test_everything_through_one_shell_is_no_loop_while_it_works(clock: Any) -> None:
     one = session(clock, Duplicates(rule="evidence", window=20), Loops())
     for n in range(8):
