@@ -9,6 +9,7 @@ from typing import Final
 
 from ..guards.duplicates import REPAIRABLE
 from ..judge.evidence import Worth
+from ..repetition.waiting import waits
 from ..retries.decision import TRANSIENT
 from .tally import MAX_ATTEMPT, Odds, Tally
 from .trail import Done, Trail
@@ -46,7 +47,9 @@ def refused_by_evidence(tally: Tally, trail: Trail, sig: int | None, worth: Wort
     latest, earlier = kept[last], kept[before]
     if latest.evidence is None or latest.evidence != earlier.evidence or latest.error in TRANSIENT:
         return False
-    if _worked_on(kept[last + 1 :], latest.tool) and _worked_on(kept[before + 1 : last], latest.tool):
+    if waits(latest.tool) or (latest.changes and _shown_to_change(kept[last + 1 :], kept[before + 1 : last])):
+        return False
+    if _worked_on(kept[last + 1 :], sig) and _worked_on(kept[before + 1 : last], sig):
         return False
     if worth != "unknown":
         tally.evidence.setdefault(len(kept) - before, Odds()).add(worth in ("second", "later"))
@@ -74,8 +77,13 @@ def _changed(since: Sequence[Done], tool: str) -> bool:
     return any(done.changes and done.tool != tool for done in since)
 
 
-def _worked_on(since: Sequence[Done], tool: str) -> bool:
-    return any(done.worked and done.tool != tool for done in since)
+def _shown_to_change(since: Sequence[Done], between: Sequence[Done]) -> bool:
+    shown = {done.sig: done.evidence for done in between if done.error is None}
+    return any(done.error is None and shown.get(done.sig, done.evidence) != done.evidence for done in since)
+
+
+def _worked_on(since: Sequence[Done], sig: int) -> bool:
+    return any(done.worked and done.sig != sig for done in since)
 
 
 def _worth_again(latest: Done, since: Sequence[Done]) -> bool:

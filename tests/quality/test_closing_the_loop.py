@@ -40,8 +40,8 @@ def polling() -> Traffic:
     """
     20 sessions wait for a job, 100 ask for the same catalogue twice.
     """
-    states = ["queued", "queued", "running", "running", "running", "done"]
-    waits = [[Step("job_progress", {"job": n}, {"state": state}, pause=30) for state in states] for n in range(20)]
+    states = ["stored", "stored", "in a van", "in a van", "in a van", "at home"]
+    waits = [[Step("parcel_place", {"job": n}, {"state": state}, pause=30) for state in states] for n in range(20)]
     return [*waits, *repeats()]
 
 
@@ -102,7 +102,7 @@ class Case(NamedTuple):
 
 ALWAYS_1 = {"duplicates": {"rule": "always", "window": 1}}
 CASES = {
-    "polling": Case(polling, "default", {"job_progress": {"polling": True}, "catalogue": ALWAYS_1}, "both"),
+    "polling": Case(polling, "default", {"parcel_place": {"polling": True}, "catalogue": ALWAYS_1}, "both"),
     "read-only": Case(
         readers,
         "default",
@@ -209,4 +209,4 @@ def test_a_policy_that_refuses_hides_what_one_that_watches_shows(
     own.write_text(f"version: 1\nextends: default\nmode: {mode}\n")
     played(polling(), records, clock, Policy.load(own))
     asked("report", records, "--suggest", "-o", overrides, "-q")
-    assert Policy.load(overrides).chain.plan("job_progress").tool.polling is seen
+    assert Policy.load(overrides).chain.plan("parcel_place").tool.polling is seen
