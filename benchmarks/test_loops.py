@@ -26,9 +26,9 @@ def called(n: int, size: int = 0) -> ToolCall:
     return tool_call("search", {"limit": 10, "notes": "x" * size, "query": query}, f"call_{n}", None)
 
 
-def state(calls: int, *, empty: bool, size: int = 0, same: bool = False) -> SessionState:
+def state(calls: int, *, empty: int, size: int = 0, same: bool = False) -> SessionState:
     """
-    A session of *calls* searches of which each was looked at, and brought nothing or something new.
+    A session of *calls* searches of which each was looked at, and brought something new but for the last *empty* ones.
     """
     made = SessionState()
     touch(made, NOW)
@@ -36,7 +36,8 @@ def state(calls: int, *, empty: bool, size: int = 0, same: bool = False) -> Sess
         call = called(0 if same else n, size)
         sketch_of(call)
         pending = admit(made, call, 0, 0, None, False, True, WINDOW)  # noqa: FBT003
-        settle(made, pending, Outcome("x"), 7 if empty else n, 0, 2 if empty else 0)
+        dull = n >= calls - empty
+        settle(made, pending, Outcome("x"), 7 if dull else 100 + n, 0, 2 if dull else 0)
     return made
 
 
@@ -52,18 +53,21 @@ def fresh(made: SessionState, size: int) -> Callable[[], object]:
 
 @pytest.mark.parametrize(
     ("calls", "empty", "size"),
-    [(20, False, 0), (20, True, 0), (5_000, True, 0), (20, True, 1_000_000)],
-    ids=["nothing dull", "all empty", "all empty, 5,000 calls before", "all empty, arguments of 1 MB"],
+    [(20, 0, 0), (20, 1, 0), (20, 6, 0), (20, 20, 0), (5_000, 5_000, 0), (20, 20, 1_000_000)],
+    ids=[
+        *("nothing dull", "the last empty", "the last six empty"),
+        *("all empty", "all empty, 5,000 calls before", "all empty, arguments of 1 MB"),
+    ],
 )
-def test_judging_a_fresh_call(benchmark: Any, calls: int, *, empty: bool, size: int) -> None:
+def test_judging_a_fresh_call(benchmark: Any, calls: int, empty: int, size: int) -> None:
     made = state(calls, empty=empty, size=size)
     judge = fresh(made, size)
-    assert (judge() is not None) is empty
+    assert (judge() is not None) is (empty > 3)
     benchmark(judge)
 
 
 def test_judging_an_exact_repeat(benchmark: Any) -> None:
-    made = state(2, empty=False, same=True)
+    made = state(2, empty=0, same=True)
     call = called(0)
     benchmark(lambda: GUARD.check(call, made, FACTS))
 
