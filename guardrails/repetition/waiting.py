@@ -17,6 +17,12 @@ _WAITS: Final = re.compile(
 """Names of tools that are asked again until something has happened."""
 _SLEEPS: Final = re.compile(r"(?:^|[\s;&|(])(?:sleep|Start-Sleep(?: -\w{1,12})?) \d|--(?:watch|wait)\b")
 """In a command: it waits before it looks."""
+_WATCHES: Final = re.compile(
+    r"(?:^|[;&|(] ?)(?:kubectl (?:get|rollout|wait|describe|logs)|gh (?:run|pr) (?:view|watch|checks|list)"
+    r"|docker (?:compose )?(?:ps|logs|wait)|systemctl (?:is-active|status)|squeue|qstat|nvidia-smi|pgrep)\b"
+    r"|:\d{2,5}/(?:healthz?|readyz?|livez?)\b"
+)
+"""The same: it looks at what changes by itself, pods, jobs, services."""
 HEAD: Final = 512
 """Characters of an argument that are searched for it."""
 VALUES: Final = 16
@@ -35,12 +41,17 @@ def waits(tool: str) -> bool:
 
 def sleeps(arguments: Any) -> bool:
     """
-    Whether a call waits before it looks, as commands do that are made again until something has happened.
+    Whether a call is a command that is made again until something has happened: it waits first, or looks at work elsewhere.
     """
     return type(arguments) is dict and any(
         type(value) is str
-        and (value.find("leep", 0, HEAD) >= 0 or value.find("--w", 0, HEAD) >= 0)
-        and _SLEEPS.search(value, 0, HEAD) is not None
+        and (
+            _WATCHES.search(value, 0, HEAD) is not None
+            or (
+                (value.find("leep", 0, HEAD) >= 0 or value.find("--w", 0, HEAD) >= 0)
+                and _SLEEPS.search(value, 0, HEAD) is not None
+            )
+        )
         for value in islice(arguments.values(), VALUES)
     )
 
