@@ -57,23 +57,26 @@ def result(id_: str, content: str) -> dict[str, Any]:
 DONE = {"role": "assistant", "content": "done"}
 
 
-def same_result_twice_before(call: PlayedCall, before: list[PlayedCall]) -> bool:
+def brings_nothing(call: PlayedCall, before: list[PlayedCall]) -> bool:
     """
-    Whether the last two identical calls that ran, both among the last 20, gave the same result.
+    Whether the last two identical calls that ran, both among the last 20, gave the same result, without other work each time.
     """
     ran = [earlier for earlier in before if earlier.decision == "ran"][-WINDOW:]
-    same = [e for e in ran if e.tool == call.tool and json.loads(e.arguments) == json.loads(call.arguments)]
-    return len(same) >= 2 and same[-1].recorded == same[-2].recorded
+    wanted = json.loads(call.arguments)
+    same = [at for at, e in enumerate(ran) if e.tool == call.tool and json.loads(e.arguments) == wanted]
+    if len(same) < 2 or ran[same[-1]].recorded != ran[same[-2]].recorded:
+        return False
+    return same[-1] == len(ran) - 1 or same[-2] == same[-1] - 1
 
 
 def assert_only_pointless_repeats_are_stopped(played: Played) -> None:
     for position, call in enumerate(played.calls):
         if call.decision == "denied":
             assert call.code == "duplicates.evidence"
-            assert same_result_twice_before(call, list(played.calls[:position]))
+            assert brings_nothing(call, list(played.calls[:position]))
         else:
             assert call.read == call.recorded
-            assert not same_result_twice_before(call, list(played.calls[:position]))
+            assert not brings_nothing(call, list(played.calls[:position]))
 
 
 def recorded(pattern: str = "*.json.gz") -> list[Any]:
@@ -91,7 +94,7 @@ def test_a2_honest_calls_of_a_recorded_chat_come_out_byte_for_byte(merged: Playe
 
 
 @needs_recordings
-def test_a6_of_all_recorded_chats_two_calls_are_stopped(merged: Player) -> None:
+def test_a6_of_all_recorded_chats_one_call_is_stopped(merged: Player) -> None:
     played = [merged.play(read_transcript(param.values[0])) for param in recorded()]
     stopped = [
         (one.name, one.calls.index(call) + 1, json.loads(call.arguments)) for one in played for call in one.denied
@@ -100,7 +103,6 @@ def test_a6_of_all_recorded_chats_two_calls_are_stopped(merged: Player) -> None:
     assert sum(len(one.calls) for one in played) == 168
     assert [(name, number, arguments["tool_name"]) for name, number, arguments in stopped] == [
         ("livemcpbench_01.json.gz", 5, "load"),
-        ("livemcpbench_19.json.gz", 11, "drawing_generateCanvas"),
     ]
 
 
