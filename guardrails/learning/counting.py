@@ -15,9 +15,7 @@ from .sql import extraction
 
 
 BATCH_ROWS: Final = 2_500_000
-"""Rows of a batch: it stays in memory."""
-SLICE_ROWS: Final = 1_250_000
-"""Rows that are counted at a time: larger sorts take longer a row."""
+"""Rows of a batch: it, and its sorts, stay in memory."""
 MOST_SCANS: Final = 12
 """So many batches read the same files; for more, the rows are first written apart by session."""
 CARRY_MS: Final = 7_200_000
@@ -87,8 +85,7 @@ def count(duck: Duck, run: Run) -> Counted:
             names = [work / f"{what}-{index}-{batch}.parquet" for what in ("cells", "carry")]
             if not names[0].exists():
                 _view_rows(duck, part)
-                slices = max(1, ceil(rows / batches / SLICE_ROWS))
-                _count_batch(duck, spec, each, slices, carry, newest_ms, names)
+                _count_batch(duck, spec, each, carry, newest_ms, names)
             made.cells.append(names[0])
             made.carry.append(names[1])
             done += rows // batches
@@ -118,11 +115,11 @@ def _batches(duck: Duck, group: Group, apart: Path, batches: int) -> list[tuple[
 
 
 def _count_batch(
-    duck: Duck, spec: FeatureSpec, only: str, slices: int, carry: Path | None, newest_ms: int, names: Sequence[Path]
+    duck: Duck, spec: FeatureSpec, only: str, carry: Path | None, newest_ms: int, names: Sequence[Path]
 ) -> None:
     columns = ", ".join(ROW)
     newest_day = newest_ms // DAY_MS if newest_ms else UNDATED
-    calls = calls_of(spec, apart_from(newest_day))
+    calls, query = calls_of(spec, apart_from(newest_day)), extraction(spec)
     duck.sql(f"CREATE OR REPLACE TEMP TABLE fresh AS SELECT {columns} FROM fresh_rows WHERE {only}")  # noqa: S608
     both = "SELECT * FROM fresh"
     if carry is not None:
@@ -133,27 +130,18 @@ def _count_batch(
         )
         both += " UNION ALL SELECT * FROM old"
     duck.sql(f"CREATE OR REPLACE TEMP VIEW rows AS {both}")
+    duck.sql(f"CREATE OR REPLACE TEMP VIEW calls AS {calls}")
     duck.write(carry_text(newest_ms), names[1])
-    _tell(duck, "after", both, slices, calls, extraction(spec))
     if carry is None:
-        duck.write("SELECT * FROM after", names[0])
+        duck.write(query, names[0])
         return
+    duck.sql(f"CREATE OR REPLACE TEMP TABLE after AS {query}")
     # What was carried was counted before, as far as was known then: that is taken away, and it is counted with the rest.
-    _tell(duck, "before", "SELECT * FROM old", slices, calls, extraction(spec))
+    duck.sql("CREATE OR REPLACE TEMP VIEW rows AS SELECT * FROM old")
+    duck.sql(f"CREATE OR REPLACE TEMP VIEW calls AS {calls}")
+    duck.sql(f"CREATE OR REPLACE TEMP TABLE before AS {query}")
     summands = f"(SELECT * FROM after UNION ALL {negative_text('before')}) AS summands"  # noqa: S608
     duck.write(merged_text(summands), names[0])
-
-
-def _tell(duck: Duck, table: str, rows: str, slices: int, calls: str, query: str) -> None:
-    """
-    Let *table* be the cells of *rows*, counted in *slices* of whole sessions.
-    """
-    for part in range(slices):
-        # The lowest bits are the fold's.
-        some = "TRUE" if slices == 1 else f"(session >> 8) % {slices} = {part}"
-        duck.sql(f"CREATE OR REPLACE TEMP VIEW rows AS SELECT * FROM ({rows}) AS whole WHERE {some}")  # noqa: S608
-        duck.sql(f"CREATE OR REPLACE TEMP VIEW calls AS {calls}")
-        duck.sql(f"CREATE OR REPLACE TEMP TABLE {table} AS {query}" if part == 0 else f"INSERT INTO {table} {query}")
 
 
 def carry_text(newest_ms: int) -> str:
