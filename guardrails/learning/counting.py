@@ -22,6 +22,8 @@ CARRY_MS: Final = 7_200_000
 """Two hours: a session that was idle for longer than that before the newest call begins anew, should it go on."""
 CARRY_CALLS: Final = 60
 """Latest calls that are kept of each session that may go on: those that features and labels look back over, and more."""
+EACH: Final = "TRUE"
+"""The condition that all rows meet."""
 
 Progress = Callable[[int, int, str], object]
 """Called with what is done, of how much, and of what."""
@@ -104,14 +106,14 @@ def _batches(duck: Duck, group: Group, apart: Path, batches: int) -> list[tuple[
     (files, condition on rows) of each batch of *group*.
     """
     if batches == 1:
-        return [(group, "TRUE")]
+        return [(group, EACH)]
     if batches <= MOST_SCANS:
         return [(group, f"hash(session) % {batches} = {batch}") for batch in range(batches)]
     if not apart.exists():
         _view_rows(duck, group)
         duck.write(f"SELECT *, 0 AS bad, hash(session) % {batches} AS bucket FROM fresh_rows", apart, "bucket")  # noqa: S608
     folders = sorted(apart.glob("bucket=*"), key=lambda folder: int(folder.name.partition("=")[2]))
-    return [(Group(tuple(str(file) for file in sorted(folder.glob("*.parquet"))), True), "TRUE") for folder in folders]  # noqa: FBT003
+    return [(Group(tuple(str(file) for file in sorted(folder.glob("*.parquet"))), True), EACH) for folder in folders]  # noqa: FBT003
 
 
 def _count_batch(
@@ -120,8 +122,12 @@ def _count_batch(
     columns = ", ".join(ROW)
     newest_day = newest_ms // DAY_MS if newest_ms else UNDATED
     calls, query = calls_of(spec, apart_from(newest_day)), extraction(spec)
-    duck.sql(f"CREATE OR REPLACE TEMP TABLE fresh AS SELECT {columns} FROM fresh_rows WHERE {only}")  # noqa: S608
-    both = "SELECT * FROM fresh"
+    if carry is None and only == EACH:
+        # Files that are all read are read again with less than keeping them takes.
+        both = f"SELECT {columns} FROM fresh_rows"  # noqa: S608
+    else:
+        duck.sql(f"CREATE OR REPLACE TEMP TABLE fresh AS SELECT {columns} FROM fresh_rows WHERE {only}")  # noqa: S608
+        both = "SELECT * FROM fresh"
     if carry is not None:
         duck.view("carried", [carry])
         duck.sql(
