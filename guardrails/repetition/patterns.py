@@ -144,12 +144,15 @@ def same_answer(before: Sequence[Entry], sig: int | None) -> int:
 def laps(before: Sequence[Entry], sig: int | None) -> tuple[int, int]:
     """
     (length, whole laps) of the cycle of calls, each with its result, that *sig* would go on with; (0, 0) without one.
+
+    Any call of the cycle goes on with it: where one was refused, the next one is made.
     """
     for length in range(MIN_CYCLE, MAX_CYCLE + 1):
         if len(before) < 2 * length:
             break
         lap = before[:length]
-        if lap[-1].sig != sig or all(entry.sig == sig for entry in lap):
+        own = sum(entry.sig == sig for entry in lap)
+        if own == 0 or own == length:
             continue
         matched = length
         while matched < len(before) and _like(before[matched], before[matched - length]):

@@ -479,3 +479,11 @@ def test_who_asks_for_the_next_is_not(clock: Any) -> None:
 def test_only_who_merely_looks_is_told(declared: dict[str, Any], clock: Any) -> None:
     one = session(clock, tools=[Tool(name="order", **declared)])
     assert said(one, *[("order", {"id": 1}, "sent")] * 2) == [None, None]
+
+
+def test_a_cycle_stays_refused_at_whichever_of_its_calls_it_goes_on(clock: Any) -> None:
+    one = session(clock, Loops(final_after=None))
+    lap = [("look", {"at": n}, f"room {n}") for n in range(3)]
+    assert "loops.cycle" in said(one, *lap * 4)
+    assert [decision in ("loops.cycle", "loops.identical") for decision in said(one, *lap)] == [True] * 3
+    assert said(one, ("look", {"at": 9}, "a door"), lap[0]) == [None, None]
