@@ -152,7 +152,7 @@ def laps(before: Sequence[Entry], sig: int | None) -> tuple[int, int]:
             break
         lap = before[:length]
         own = sum(entry.sig == sig for entry in lap)
-        if own == 0 or own == length:
+        if own in (0, length):
             continue
         matched = length
         while matched < len(before) and _like(before[matched], before[matched - length]):
