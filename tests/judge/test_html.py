@@ -3,11 +3,8 @@ The page of a judgement: whole, offline, harmless whatever a transcript says, an
 """
 
 import re
-import shutil
-import subprocess
 
 from collections import Counter
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -18,9 +15,10 @@ from hypothesis import strategies as st
 from guardrails.judge.html import page
 from guardrails.judge.page.script import DIGEST, SCRIPT
 from guardrails.judge.result import MAX_STOPS, Cell, Judgement, Stop, Tally, TimeLine
+from tests.pages import EVIL, in_browser
+from tests.pages import Page as Parsed
 
 
-VOID = {"meta", "link", "br", "input"}
 TAGS = {
     *("html", "head", "meta", "title", "link", "style", "body", "header", "main", "footer", "nav", "section", "script"),
     *("h1", "h2", "h3", "p", "ul", "li", "dl", "dt", "dd", "a", "b", "i", "bdi", "small", "span", "div", "figure"),
@@ -28,41 +26,12 @@ TAGS = {
 }
 MAX_SIZE = 3_000_000
 NOON = 1_770_000_000_000
-EVIL = "</script><img src=x onerror=alert(1)>\"'&\u202egpj\x00\x1b[31m\u200b\ud800"
 
 
-class Page(HTMLParser):
+class Page(Parsed):
     """
-    A page, taken apart; raises where its elements are not balanced.
+    The page of a judgement.
     """
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.raw: dict[str, str] = {}
-        self.words: list[str] = []
-        self.feed(text)
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] in {"script", "style"}:
-            self.raw[self.open[-1]] = self.raw.get(self.open[-1], "") + data
-        else:
-            self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join("".join(self.words).split())
 
     def classes(self, css: str) -> list[dict[str, str | None]]:
         return [attrs for _, attrs in self.elements if css in (attrs.get("class") or "").split()]
@@ -454,26 +423,15 @@ def test_every_table_is_read_with_the_keyboard() -> None:
     assert all(box.get("tabindex") == "0" and box.get("aria-label") for box in boxes)
 
 
-def in_browser(text: str, folder: Path) -> Page:
+def opened(judged: str, folder: Path) -> Page:
     """
-    The page as a browser without a network has it once its script ran; raises where it complains of anything.
+    The page as a browser has it.
     """
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("chromium is not installed")
-    path = folder / "page.html"
-    path.write_text(text, encoding="utf-8")
-    quiet = ["quic", "background-networking", "component-update", "sync", "gpu"]
-    command = [chromium, "--headless", "--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in quiet)]
-    command += ["--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={folder / 'profile'}"]
-    command += ["--enable-logging=stderr", "--dump-dom", path.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
-    assert "CONSOLE" not in done.stderr
-    return Page(done.stdout.replace("<!DOCTYPE html>", ""))
+    return Page(in_browser(judged, folder))
 
 
 def test_a_browser_shows_what_was_stopped_when_by_which_guard_per_tool_and_session(tmp_path: Path) -> None:
-    seen = in_browser(page(judgement()), tmp_path)
+    seen = opened(page(judgement()), tmp_path)
     assert "5 of 40 calls" in seen.text
     assert "25.00" in seen.text
     anchors = {attrs.get("id") for _, attrs in seen.elements}
@@ -489,6 +447,6 @@ def test_a_browser_shows_what_was_stopped_when_by_which_guard_per_tool_and_sessi
 @pytest.mark.slow
 @pytest.mark.parametrize("case", ["two", "watching", "no calls"])
 def test_a_browser_complains_of_nothing(case: str, tmp_path: Path) -> None:
-    seen = in_browser(page(*CASES[case]), tmp_path)
+    seen = opened(page(*CASES[case]), tmp_path)
     said = {"no calls": "No calls were found", "watching": "objected 5 times", "two": "5 of 40 calls"}
     assert said[case] in seen.text

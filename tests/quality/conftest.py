@@ -2,11 +2,7 @@
 What the tests of the report share: recorded calls in few words, and what is counted of them.
 """
 
-import shutil
-import subprocess
-
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +10,7 @@ import pytest
 from guardrails import Policy
 from guardrails.quality.counting import Quality
 from guardrails.readers import RecordedCall
+from tests.pages import in_browser
 
 
 T0 = 1_800_000_000_000
@@ -64,24 +61,6 @@ def calls() -> Calls:
 @pytest.fixture
 def counted() -> Counted:
     return count
-
-
-def in_browser(text: str, folder: Path, width: int = 1280) -> str:
-    """
-    The page as a browser without a network has it once its scripts ran; raises where it complains of anything.
-    """
-    chromium = shutil.which("chromium")
-    if chromium is None:
-        pytest.skip("chromium is not installed")
-    path = folder / "page.html"
-    path.write_text(text, encoding="utf-8")
-    quiet = ["quic", "background-networking", "component-update", "sync", "gpu"]
-    command = [chromium, "--headless", "--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in quiet)]
-    command += ["--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={folder / 'profile'}"]
-    command += [f"--window-size={width},900", "--enable-logging=stderr", "--dump-dom", path.as_uri()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
-    assert "CONSOLE" not in done.stderr
-    return done.stdout
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ The page of the report: whole, offline, harmless whatever a record says, and wit
 import re
 
 from collections.abc import Callable
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -20,13 +19,14 @@ from guardrails.quality.run import Found
 from guardrails.quality.suggest import Suggestion
 from guardrails.quality.tally import Tally
 from guardrails.readers import RecordedCall
+from tests.pages import EVIL
+from tests.pages import Page as Parsed
 
 
 Calls = Callable[..., list[RecordedCall]]
 Counted = Callable[..., Quality]
 Browser = Callable[..., str]
 
-VOID = {"meta", "link", "br", "input"}
 TAGS = {
     *(
         "html",
@@ -66,42 +66,13 @@ TAGS = {
     ),
     *("table", "caption", "thead", "tbody", "tr", "th", "td", "input", "label", "output", "button"),
 }
-EVIL = "</script><img src=x onerror=alert(1)>\"'&\u202egpj\x00\x1b[31m\u200b\ud800"
 MAX_SIZE = 2_000_000
 
 
-class Page(HTMLParser):
+class Page(Parsed):
     """
-    A page, taken apart; raises where its elements are not balanced.
+    The page of a report.
     """
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.elements: list[tuple[str, dict[str, str | None]]] = []
-        self.raw: dict[str, str] = {}
-        self.words: list[str] = []
-        self.feed(text.replace("<!DOCTYPE html>", ""))
-        self.close()
-        assert self.open == []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] in {"script", "style"}:
-            self.raw[self.open[-1]] = self.raw.get(self.open[-1], "") + data
-        else:
-            self.words.append(data)
-
-    @property
-    def text(self) -> str:
-        return " ".join("".join(self.words).split())
 
     def cells(self) -> list[list[str]]:
         """

@@ -1,0 +1,67 @@
+"""
+Pages of HTML, taken apart and opened.
+"""
+
+import shutil
+import subprocess
+
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+
+VOID = {"meta", "link", "br", "input"}
+EVIL = "</script><img src=x onerror=alert(1)>\"'&\u202egpj\x00\x1b[31m\u200b\ud800"
+
+
+class Page(HTMLParser):
+    """
+    A page, taken apart; raises where its elements are not balanced.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.raw: dict[str, str] = {}
+        self.words: list[str] = []
+        self.feed(text.replace("<!DOCTYPE html>", ""))
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] in {"script", "style"}:
+            self.raw[self.open[-1]] = self.raw.get(self.open[-1], "") + data
+        else:
+            self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.words).split())
+
+
+def in_browser(text: str, folder: Path, width: int = 1280) -> str:
+    """
+    The page as a browser without a network has it once its scripts ran; raises where it complains of anything.
+    """
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        pytest.skip("chromium is not installed")
+    path = folder / "page.html"
+    path.write_text(text, encoding="utf-8")
+    quiet = ["quic", "background-networking", "component-update", "sync", "gpu"]
+    command = [chromium, "--headless", "--no-sandbox", "--no-first-run", *(f"--disable-{name}" for name in quiet)]
+    command += ["--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={folder / 'profile'}"]
+    command += [f"--window-size={width},900", "--enable-logging=stderr", "--dump-dom", path.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)  # noqa: S603
+    assert "CONSOLE" not in done.stderr
+    return done.stdout
