@@ -2,9 +2,6 @@
 The command `repeats`.
 """
 
-import sys
-import time
-
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,13 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .printing import fail, print_json, table
+from .ticker import Ticker
 
 
 if TYPE_CHECKING:
     from guardrails.learning.repeat_rows import Row
-
-EVERY_S = 5.0
-"""Seconds between two lines of progress; short work prints none."""
 
 
 def repeats(
@@ -71,12 +66,10 @@ def repeats(
 
 
 def _told(rows: "Iterable[Row]", *, quiet: bool) -> "Iterator[Row]":
-    told = time.monotonic()
+    ticker = Ticker(quiet=quiet)
     for at, row in enumerate(rows, 1):
-        if not quiet and at % 256 == 0 and time.monotonic() - told >= (0.2 if sys.stderr.isatty() else EVERY_S):
-            told = time.monotonic()
-            line = f"{at:,} calls"
-            typer.echo(f"\r{line}" if sys.stderr.isatty() else line, err=True, nl=not sys.stderr.isatty())
+        if at % 256 == 0 and ticker.due():
+            ticker.tell(f"{at:,} calls")
         yield row
 
 

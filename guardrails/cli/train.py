@@ -2,9 +2,6 @@
 The command `train`.
 """
 
-import sys
-import time
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -12,14 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from .printing import FOUND, fail, print_json, printable
+from .ticker import Ticker
 
 
 if TYPE_CHECKING:
     from guardrails.learning.train import Trained
     from guardrails.retries.decision import Stakes
-
-EVERY_S = 5.0
-"""Seconds between two lines of progress; short work prints none."""
 
 
 def train(
@@ -97,16 +92,11 @@ def _stakes(policy: str) -> "Stakes":
 
 
 def _progress(*, quiet: bool) -> Callable[[int, int, str], None]:
-    told = time.monotonic()
+    ticker = Ticker(quiet=quiet)
 
     def tell(done: int, total: int, what: str) -> None:
-        nonlocal told
-        now = time.monotonic()
-        if quiet or not total or now - told < (0.2 if sys.stderr.isatty() else EVERY_S):
-            return
-        told = now
-        line = f"{done:,} of {total:,} {what} ({100 * done // total} %)"
-        typer.echo(f"\r{line}" if sys.stderr.isatty() else line, err=True, nl=not sys.stderr.isatty())
+        if total and ticker.due():
+            ticker.tell(f"{done:,} of {total:,} {what} ({100 * done // total} %)")
 
     return tell
 
