@@ -10,6 +10,7 @@ import typer
 
 from .printing import fail, print_json, table
 from .ticker import Ticker
+from .training import failures_told
 
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ def repeats(
     Without it the whole model is learned, from two sources (files or folders) at least, and each is judged by a model that has
     not seen it.
     """
-    from guardrails.errors import GuardrailsError, ModelError
     from guardrails.judge.inputs import inputs
     from guardrails.learning.repeat_rows import rows_in
     from guardrails.learning.repeats import adapted, trained
@@ -44,19 +44,13 @@ def repeats(
 
     if model is not None and base:
         fail("`--base` goes with a whole training, `--from` with your own base rate")
-    try:
+    with failures_told():
         started = None if model is None else repeat_model(model)
         rows = list(_told(rows_in(inputs(list(map(str, records)))), quiet=as_json))
         body = trained(rows, base or ())[0] if started is None else adapted(started, rows)
         text = text_of(body)
         parse(text)
         write(output, text)
-    except (GuardrailsError, ModelError) as error:
-        fail(str(error))
-    except ImportError as error:
-        fail(f"training needs `{error.name}`: pip install 'toolcall-guardrails[train]'")
-    except OSError as error:
-        fail(f"cannot use `{error.filename}`: {error.strerror}" if error.filename else str(error))
     if as_json:
         print_json({"calls": len(rows), "output": str(output), "deny_at": body["deny_at"], **body["training"]})
     else:

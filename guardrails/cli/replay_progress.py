@@ -6,18 +6,14 @@ import sys
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
-
-import typer
+from typing import TYPE_CHECKING
 
 from .printing import printable
+from .ticker import Ticker
 
 
 if TYPE_CHECKING:
     from guardrails.judge.progress import Progress
-
-EVERY_S: Final = 5.0
-"""Seconds between two plain lines; short work prints none."""
 
 
 @contextmanager
@@ -33,17 +29,13 @@ def telling(*, quiet: bool) -> "Iterator[Callable[[Progress], object] | None]":
         with Console(stderr=True).status("reading", spinner="line") as status:
             yield lambda progress: status.update(_said(progress))
     else:
-        yield _Plain()
+        ticker = Ticker(quiet=False)
 
+        def tell(progress: "Progress") -> None:
+            if ticker.due():
+                ticker.tell(_said(progress))
 
-class _Plain:
-    def __init__(self) -> None:
-        self._told = 0.0
-
-    def __call__(self, progress: "Progress") -> None:
-        if progress.seconds - self._told >= EVERY_S:
-            self._told = progress.seconds
-            typer.echo(_said(progress), err=True)
+        yield tell
 
 
 def _said(progress: "Progress") -> str:

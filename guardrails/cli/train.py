@@ -10,6 +10,7 @@ import typer
 
 from .printing import FOUND, fail, print_json, printable
 from .ticker import Ticker
+from .training import failures_told
 
 
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ def train(
     Exit code 1: trained, and retries of some tool do not come out as the present model predicts, or serving saw other
     features than training.
     """
-    from guardrails.errors import GuardrailsError
     from guardrails.learning.train import train as run
 
     if master is not None and engine != "spark":
@@ -55,7 +55,7 @@ def train(
         fail(f"`{printable(str(output))}` is a folder: name the model file")
     if not output.absolute().parent.is_dir():
         fail(f"there is no folder `{printable(str(output.parent))}` for the model file: make it first")
-    try:
+    with failures_told():
         made = run(
             records,
             output,
@@ -68,12 +68,6 @@ def train(
             force=force,
             progress=_progress(quiet=quiet or as_json),
         )
-    except GuardrailsError as error:
-        fail(str(error))
-    except ImportError as error:
-        fail(f"training needs `{error.name}`: pip install 'toolcall-guardrails[train]'")
-    except OSError as error:
-        fail(f"cannot use `{error.filename}`: {error.strerror}" if error.filename else str(error))
     if as_json:
         print_json(made.to_dict())
     else:

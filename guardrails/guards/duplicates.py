@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from annotated_types import Ge, Le
 
-from ..repetition.patterns import shown_to_change
 from ..repetition.waiting import sleeps, waits
+from ..repetition.work import shown_to_change, worked_on
 from ..state import Entry, SessionState
 from ..types import Denial, ErrorType, ToolCall
 from .base import Codes, Facts, Guard, Verdict, guard
@@ -63,10 +63,12 @@ class Duplicates(Guard):
             return None
         if earlier[0].unfinished or waits(call.tool) or sleeps(call.arguments):
             return None
-        if _worked_on(state, earlier[0]) and _worked_on(state, earlier[1], earlier[0].seq):
+        since = [entry for entry in state.window if entry.seq > earlier[0].seq]
+        between = [entry for entry in state.window if earlier[1].seq < entry.seq < earlier[0].seq]
+        if worked_on(since, call.sig) and worked_on(between, call.sig):
             # Work, look, work, look: whoever builds or tests after each change is not in a loop.
             return None
-        if earlier[0].changes and _shown_to_change(state, earlier[0].seq, earlier[1].seq):
+        if earlier[0].changes and shown_to_change(since, between):
             return None
         return _repeat(call.tool, "evidence")
 
@@ -78,22 +80,6 @@ def _worth_again(last: Entry, state: SessionState) -> bool:
     if last.status == "expired" or last.error_type == "cancelled":
         return True
     return last.error_type in REPAIRABLE and last.seq < state.seq
-
-
-def _worked_on(state: SessionState, entry: Entry, until: int | None = None) -> bool:
-    """
-    Whether another call may have changed something after *entry* (and before call number *until*).
-    """
-    return any(
-        between.worked and between.sig != entry.sig and between.seq > entry.seq
-        for between in state.window
-        if until is None or between.seq < until
-    )
-
-
-def _shown_to_change(state: SessionState, last: int, first: int) -> bool:
-    since = [entry for entry in state.window if entry.seq > last]
-    return bool(since) and shown_to_change(since, [entry for entry in state.window if first < entry.seq < last])
 
 
 def same_evidence(a: Entry, b: Entry) -> bool:

@@ -11,6 +11,7 @@ from ..repeats.features import KIND, RECENT, SAME, WAITS, Levels, levels
 from ..repetition import patterns
 from ..repetition.sketch import NO_SKETCH, sketch_of
 from ..repetition.waiting import inspects, sleeps, waits
+from ..repetition.work import settled
 from ..retries.decision import TRANSIENT
 from ..state import Entry, SessionState
 from ..types import Denial, ErrorType, Status, ToolCall
@@ -125,9 +126,9 @@ class Loops(Guard):
             return None
         if facts.tool.polling or last.unfinished or waits(call.tool) or sleeps(call.arguments):
             return self._graded("wait", patterns.same_answer(before, call.sig), self.wait_nudge, None, call, state)
-        settled = self._settled(call, last, before, state, facts)
-        if isinstance(settled, Denial):
-            return settled
+        at_rest = self._settled(call, last, before, state, facts)
+        if isinstance(at_rest, Denial):
+            return at_rest
         said = self._graded(
             "identical",
             patterns.identical(before, call.sig) - (RETRIES if last.error_type in TRANSIENT else 0),
@@ -142,7 +143,7 @@ class Loops(Guard):
         length, count = patterns.laps(before, call.sig)
         if count and not any(entry.unfinished or waits(entry.tool) for entry in before[:length]):
             said = self._graded("cycle", count, self.cycle_nudge, self.cycle_deny, call, state, length=length) or said
-        return said or settled or self._fresh(call, before, state)
+        return said or at_rest or self._fresh(call, before, state)
 
     def _settled(self, call: ToolCall, last: Entry, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
         if last.error_type in patterns.DETERMINED:
@@ -152,7 +153,7 @@ class Loops(Guard):
             pattern, nudge, deny = "reread", self.reread_nudge, self.reread_deny
         else:
             return None
-        if not patterns.settled(state, last, self.settled_for):
+        if not settled(state, last, self.settled_for):
             return None
         count = patterns.same_answer(before, call.sig)
         return self._graded(pattern, count, nudge, deny, call, state, "duplicate_call_blocked")

@@ -4,12 +4,11 @@ Say which tools may be called at all.
 
 import difflib
 
-from fnmatch import fnmatchcase
 from typing import ClassVar, Literal
 
 from ..state import SessionState
 from ..types import Denial, ToolCall
-from ..units import Glob
+from ..units import Glob, matcher
 from .base import Codes, Facts, Guard, Verdict, guard
 
 
@@ -65,4 +64,4 @@ def _refusal(code: str, message: str, hint: str) -> Denial:
 
 
 def _matches(name: str, globs: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in globs)
+    return matcher(globs)(name) is not None

@@ -8,18 +8,16 @@ from collections.abc import Sequence
 from typing import Final
 
 from .page import lists, sections
+from .page.document import document
 from .page.figures import Side, ranked, sides, watches
 from .page.headline import headline, lead
 from .page.markup import Markup, join, named, said, tag
 from .page.numbers import plural
-from .page.palette import Palette, css, legend, palette
-from .page.script import DIGEST, SCRIPT
-from .page.style import STYLE
+from .page.palette import Palette, legend, palette
 from .page.timelines import timelines
 from .result import Judgement
 
 
-POLICY: Final = f"default-src 'none'; style-src 'unsafe-inline'; script-src '{DIGEST}'; img-src data:; base-uri 'none'; form-action 'none'"
 MAX_NOTICES: Final = 50
 OPEN_SESSIONS: Final = 20
 """Shown at once; the others after a click."""
@@ -66,16 +64,6 @@ def page(judgement: Judgement, other: Judgement | None = None) -> str:
     colours = palette(ranked(all_sides))
     parts = _parts(all_sides, colours)
     title = "Judgement of " + " and ".join(side.name for side in all_sides)
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("title", title),
-        tag("link", rel="icon", href="data:,"),
-        tag("style", Markup(STYLE + css())),
-    )
     links = tag("ul", *(tag("li", tag("a", name, href=f"#{anchor}")) for anchor, name, _, _ in parts))
     header = tag(
         "header",
@@ -89,8 +77,7 @@ def page(judgement: Judgement, other: Judgement | None = None) -> str:
         headline(all_sides),
         *(_section(anchor, name, note, body) for anchor, name, note, body in parts),
     )
-    body = tag("body", header, main, _footer(all_sides), tag("script", Markup(SCRIPT)))
-    return f"<!doctype html>\n{tag('html', head, body, lang='en')}\n"
+    return document(title, header, main, _footer(all_sides))
 
 
 def _parts(all_sides: Sequence[Side], colours: Palette) -> list[tuple[str, str, str, str]]:

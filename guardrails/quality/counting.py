@@ -190,7 +190,7 @@ def _count_repeat(
     if latest.error is not None:
         count_retry(tally, latest, since, worked=now.worked)
     count_rules(tally, latest, since, worth)
-    if worth == "unknown" or latest.evidence is None:
+    if worth == "unknown" or latest.result_hash is None:
         return
     if latest.error is None:
         _count_harmless(tallies, since, now.tool, unchanged=same)

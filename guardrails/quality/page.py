@@ -8,13 +8,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from ..judge.html import MAX_NOTICES, POLICY
+from ..judge.html import MAX_NOTICES
 from ..judge.page.bars import Bar, Part, bar_rows
+from ..judge.page.document import document
 from ..judge.page.markup import Markup, join, named, said, tag
 from ..judge.page.numbers import plural, share, usd
-from ..judge.page.palette import Palette, css, legend, palette
-from ..judge.page.script import SCRIPT
-from ..judge.page.style import STYLE
+from ..judge.page.palette import Palette, legend, palette
 from .durations import CSS as TIMES
 from .durations import durations
 from .first import CSS as FIRST
@@ -74,23 +73,11 @@ def page(found: Found, suggestions: Sequence[Suggestion] = ()) -> str:
     for tally in tools:
         errors.update(tally.errors)
     colours = palette(errors)
-    head = tag(
-        "head",
-        tag("meta", charset="utf-8"),
-        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="referrer", content="no-referrer"),
-        tag("title", "Quality of tools"),
-        tag("link", rel="icon", href="data:,"),
-        tag("style", Markup(STYLE + css() + FIRST + TIMES + LISTED)),
-    )
     parts = _parts(found, tools, errors, colours, suggestions)
     links = tag("ul", *(tag("li", tag("a", name, href=f"#{anchor}")) for anchor, name, _, _ in parts))
     header = tag("header", tag("h1", "Quality of tools"), *_lead(found), tag("nav", links, aria_label="sections"))
     main = tag("main", _tiles(found, tools), *(_section(*part) for part in parts))
-    return (
-        f"<!doctype html>\n{tag('html', head, tag('body', header, main, tag('script', Markup(SCRIPT))), lang='en')}\n"
-    )
+    return document("Quality of tools", header, main, style=FIRST + TIMES + LISTED)
 
 
 def _lead(found: Found) -> list[Markup]:

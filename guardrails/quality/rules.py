@@ -10,6 +10,7 @@ from typing import Final
 from ..guards.duplicates import REPAIRABLE
 from ..judge.evidence import Worth
 from ..repetition.waiting import waits
+from ..repetition.work import shown_to_change, worked_on
 from ..retries.decision import TRANSIENT
 from .tally import MAX_ATTEMPT, Odds, Tally
 from .trail import Done, Trail
@@ -25,7 +26,7 @@ def count_rules(tally: Tally, latest: Done, since: Sequence[Done], worth: Worth)
 
     *since* is what ran after *latest*.
     """
-    if worth == "unknown" or latest.evidence is None or latest.error in TRANSIENT:
+    if worth == "unknown" or latest.result_hash is None or latest.error in TRANSIENT:
         return
     same = worth in ("second", "later")
     if not _worth_again(latest, since):
@@ -45,11 +46,12 @@ def refused_by_evidence(tally: Tally, trail: Trail, sig: int | None, worth: Wort
     kept = trail.kept
     before, last = [place for place, done in enumerate(kept) if done.sig == sig][-PAIR:]
     latest, earlier = kept[last], kept[before]
-    if latest.evidence is None or latest.evidence != earlier.evidence or latest.error in TRANSIENT:
+    if latest.result_hash is None or latest.result_hash != earlier.result_hash or latest.error in TRANSIENT:
         return False
-    if waits(latest.tool) or (latest.changes and _shown_to_change(kept[last + 1 :], kept[before + 1 : last])):
+    since, between = kept[last + 1 :], kept[before + 1 : last]
+    if waits(latest.tool) or (latest.changes and shown_to_change(since, between)):
         return False
-    if _worked_on(kept[last + 1 :], sig) and _worked_on(kept[before + 1 : last], sig):
+    if worked_on(since, sig) and worked_on(between, sig):
         return False
     if worth != "unknown":
         tally.evidence.setdefault(len(kept) - before, Odds()).add(worth in ("second", "later"))
@@ -75,15 +77,6 @@ def changed(since: Sequence[Done]) -> bool:
 def _changed(since: Sequence[Done], tool: str) -> bool:
     # A tool that is declared stable changes nothing itself.
     return any(done.changes and done.tool != tool for done in since)
-
-
-def _shown_to_change(since: Sequence[Done], between: Sequence[Done]) -> bool:
-    shown = {done.sig: done.evidence for done in between if done.error is None}
-    return any(done.error is None and shown.get(done.sig, done.evidence) != done.evidence for done in since)
-
-
-def _worked_on(since: Sequence[Done], sig: int) -> bool:
-    return any(done.worked and done.sig != sig for done in since)
 
 
 def _worth_again(latest: Done, since: Sequence[Done]) -> bool:

@@ -20,7 +20,8 @@ class Done(NamedTuple):
 
     tool: str
     sig: int | None
-    evidence: int | None
+    result_hash: int | None
+    """The evidence; None: nobody knows."""
     error: str | None
     attempt: int
     """Failures of this very call in a row, this one included; 0: it worked, or nobody knows."""
@@ -28,6 +29,13 @@ class Done(NamedTuple):
     """It is not known to change nothing."""
     undeclared: bool = False
     """The policy does not say whether it changes anything."""
+
+    @property
+    def status(self) -> str:
+        """
+        As of an entry of a session.
+        """
+        return "ok" if self.error is None else "error"
 
     @property
     def worked(self) -> bool:

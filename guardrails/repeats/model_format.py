@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from ..errors import ModelError
-from ..retries.model_format import GOLDEN_TOLERANCE, MAX_WEIGHT, sealed
+from ..retries.model_format import GOLDEN_TOLERANCE, MAX_WEIGHT, body_in, sealed
 from ..retries.scoring import SEPARATOR, Term
 from .features import FACTORS, VERSION, Levels
 from .model import DEFAULT, Golden, RepeatModel
@@ -56,12 +56,7 @@ def parse(text: bytes) -> RepeatModel:
     """
     if len(text) > MAX_BYTES:
         raise ModelError(f"a repeat model of {len(text)} bytes (at most {MAX_BYTES})")
-    try:
-        body = orjson.loads(text)
-    except ValueError as error:
-        raise ModelError(f"not JSON ({error}): the file is cut off or no model") from None
-    if not isinstance(body, dict) or body.get("format") != FORMAT:
-        raise ModelError(f"no repeat model: `format` is not `{FORMAT}`")
+    body = body_in(text, FORMAT, "repeat model")
     if body.get("version") != 1:
         raise ModelError(
             f"a repeat model of version `{body.get('version')!s:.20}`, this library reads 1: train it again"

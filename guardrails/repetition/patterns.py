@@ -14,6 +14,7 @@ from ..state import Entry, SessionState
 from ..types import ErrorType
 from .results import acknowledges
 from .sketch import NO_SKETCH, likes
+from .work import shown_to_change, worked_on
 
 
 MIN_CYCLE: Final = 2
@@ -74,12 +75,12 @@ def identical(before: Sequence[Entry], sig: int | None) -> int:
         return 0
     first = before[own[0]]
     count, turns = 1, {first.turn}
-    worked = _worked(before[: own[0]], first)
+    worked = worked_on(before[: own[0]], sig)
     for newer, older in pairwise(own):
         entry = before[older]
         if not same_end(first, entry):
             break
-        if worked and _worked(before[newer + 1 : older], first):
+        if worked and worked_on(before[newer + 1 : older], sig):
             # Work, look, work, look: whoever tests after each change is not in a loop.
             break
         if first.changes and shown_to_change(before[: own[0]], before[newer + 1 : older]):
@@ -88,49 +89,6 @@ def identical(before: Sequence[Entry], sig: int | None) -> int:
             count += 1
             turns.add(entry.turn)
     return count
-
-
-def shown_to_change(since: Iterable[Entry], between: Iterable[Entry]) -> bool:
-    """
-    Whether a look *since* a call showed something else than the same look *between* it and an equal call before.
-    """
-    shown = {entry.sig: entry.result_hash for entry in between if entry.status == "ok"}
-    return any(entry.status == "ok" and shown.get(entry.sig, entry.result_hash) != entry.result_hash for entry in since)
-
-
-def _worked(between: Sequence[Entry], of: Entry) -> bool:
-    # Through a shell, or an interpreter, all that is done is done by one tool.
-    return any(entry.worked and entry.sig != of.sig for entry in between)
-
-
-def settled(state: SessionState, last: Entry, limit_s: float | None) -> bool:
-    """
-    Whether nothing that is known of can have changed since the call *last*: the session has done no work that may have,
-    and it was made at most *limit_s* seconds ago; None: whenever.
-    """
-    if limit_s is not None and state.now_ms - last.at_ms > 1_000 * limit_s:
-        return False
-    return not any(_unsettles(entry, last, limit_s) for entry in state.window)
-
-
-def _unsettles(entry: Entry, last: Entry, limit_s: float | None) -> bool:
-    """
-    Whether *entry* may be why the call *last* ends otherwise the next time.
-    """
-    if entry.status == "running" and entry.changes:
-        # Nobody knows when it will have done what.
-        return True
-    absent = last.error_type == "not_found"
-    if entry.seq > last.seq:
-        # A look renews the handles of what is shown (the elements of a page), which a tool that acts may have missed.
-        return entry.worked or (absent and last.changes and entry.status == "ok")
-    if not entry.worked or entry.sig == last.sig:
-        return False
-    # In one turn, nobody knows which of two calls was over first.
-    if entry.turn and entry.turn == last.turn:
-        return True
-    # What was just made, or started, may take a moment to be found.
-    return absent and limit_s is not None and last.at_ms - entry.at_ms <= 1_000 * limit_s
 
 
 def same_answer(before: Sequence[Entry], sig: int | None) -> int:

@@ -97,17 +97,25 @@ def text_of(body: Mapping[str, Any]) -> bytes:
     return text
 
 
+def body_in(text: bytes, wanted: str, what: str) -> dict[str, Any]:
+    """
+    The JSON object in the bytes of a model file whose `format` is *wanted*. Raises ModelError where it is no such *what*.
+    """
+    try:
+        body = orjson.loads(text)
+    except ValueError as error:
+        raise ModelError(f"not JSON ({error}): the file is cut off or no model") from None
+    if not isinstance(body, dict) or body.get("format") != wanted:
+        raise ModelError(f"no {what}: `format` is not `{wanted}`")
+    return body
+
+
 def parse(text: bytes) -> RetryModel:
     """
     The model in the bytes of a file. Raises ModelError saying what is wrong with it.
     """
     _check_size(len(text))
-    try:
-        body = orjson.loads(text)
-    except ValueError as error:
-        raise ModelError(f"not JSON ({error}): the file is cut off or no model") from None
-    if not isinstance(body, dict) or body.get("format") != FORMAT:
-        raise ModelError(f"no retry model: `format` is not `{FORMAT}`")
+    body = body_in(text, FORMAT, "retry model")
     if body.get("version") != VERSION:
         shown = f"{body.get('version')!r:.20}"
         raise ModelError(f"a model file of version `{shown}`, this library reads {VERSION}: train it again")
