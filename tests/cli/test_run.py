@@ -361,10 +361,10 @@ def test_b4_whenever_it_is_killed_nothing_runs_twice_and_no_budget_overshoots(fi
     (files / "policy.yaml").write_text("version: 1\nextends: default\nbudget: {max_calls: 30}\n")
 
     def model(body: dict[str, Any], n: int) -> Reply:
-        # Three calls a turn, all different, until twelve were made.
+        # Three calls a turn, all different, until 24 were made: long enough to be killed twice on a fast machine.
         said = body.get("messages") or body["input"]
         made = sum(len(message.get("tool_calls") or ()) + (message.get("type") == "function_call") for message in said)
-        if made >= 12:
+        if made >= 24:
             return Text("done")
         return Calls(*(call("look_up", {"city": f"c{made + k}"}, id=f"call_{made + k}") for k in range(3)))
 
@@ -392,14 +392,14 @@ def test_b4_whenever_it_is_killed_nothing_runs_twice_and_no_budget_overshoots(fi
         assert killed >= 2
     assert server.refused == []
     ran = looked_up(files)
-    assert len(ran) == len(set(ran)) <= 12
+    assert len(ran) == len(set(ran)) <= 24
     with Conversations(files / "state" / "guardrails" / "conversations.db") as kept, kept.resume(told["id"]) as chat:
         # Each call of the conversation has one result.
         calls = [c["id"] for m in chat for c in m.get("tool_calls") or ()] + [
             m["call_id"] for m in chat if m.get("type") == "function_call"
         ]
         answers = [m.get("tool_call_id") or m["call_id"] for m in chat if m.get("tool_call_id") or "output" in m]
-        assert calls == answers == [f"call_{n}" for n in range(12)]
+        assert calls == answers == [f"call_{n}" for n in range(24)]
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
