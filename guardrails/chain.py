@@ -167,20 +167,21 @@ class Chain:
         return plan
 
     def _make(self, name: str) -> Plan:
-        declared, settings, mode, on_error = self._ruled(name)
-        tool = (self.tools.get(name) or Tool(name=name)).override(declared)
+        own = self.tools.get(name) or Tool(name=name)
+        declared, settings, mode, on_error = self._ruled(name, own)
+        tool = own.override(declared)
         guards: list[Guard] = []
         for guard in self.guards:
-            own = settings.pop(guard.name, None)
+            said = settings.pop(guard.name, None)
             guards.append(guard)
-            if own is None:
+            if said is None:
                 continue
             if isinstance(guard, Budget):
-                guards.extend(tool_budgets(own))
+                guards.extend(tool_budgets(said))
             elif isinstance(guard, Rate):
-                guards.append(Rate(**own, per_tool=True))
+                guards.append(Rate(**said, per_tool=True))
             else:
-                guards[-1] = replace(guard, **own)
+                guards[-1] = replace(guard, **said)
         guards.extend(_added(settings))
         heard = [g for g in guards if g.mode != "off" and g.active and g.applies(tool)]
         present = [] if (mode or self.mode) == "off" else [(g, self._enforced(g, mode)) for g in heard]
@@ -208,9 +209,11 @@ class Chain:
             locates=tuple((g.name, g.paths) for g, _ in present if overrides(g, "paths")),
         )
 
-    def _ruled(self, name: str) -> tuple[dict[str, Any], dict[str, dict[str, Any]], Mode | None, str]:
+    def _ruled(self, name: str, tool: Tool) -> tuple[dict[str, Any], dict[str, dict[str, Any]], Mode | None, str]:
         """
         The declarations and guard settings of the rules that match *name*: first match wins, key by key.
+
+        A rule that only guesses from the name does not make a look of a *tool* that was declared to change something.
         """
         declared: dict[str, Any] = {}
         settings: dict[str, dict[str, Any]] = {}
@@ -219,8 +222,10 @@ class Chain:
         for rule in self.rules:
             if not matcher(tuple(rule.match))(name):
                 continue
+            acts = tool.read_only is False and name not in rule.match
             for key, value in rule.declared.items():
-                declared.setdefault(key, value)
+                if not (acts and key in ("read_only", "stable") and value):
+                    declared.setdefault(key, value)
             for guard, own in rule.guards.items():
                 for key, value in own.items():
                     settings.setdefault(guard, {}).setdefault(key, value)

@@ -17,7 +17,7 @@ from .repetition.results import HEAD, MAX_EMPTY, emptiness, family_hash, steady_
 from .retries.context import Settled, due_of, time_left
 from .retries.serving import Advised, Judged, Retried
 from .signature import masked_result_hash, result_hash
-from .state import Entry, SessionState, exhaust, pending_key, set_meter, settle, touch
+from .state import Entry, Pending, SessionState, exhaust, outdate, pending_key, set_meter, settle, touch
 from .truncation import Rendered, render
 from .types import ERROR_TYPES, STATUSES, Outcome, ToolCall
 
@@ -169,12 +169,11 @@ def complete(
         facts.retried = _retried(chain, call, outcome, state, advised)
     if outcome.retry_after_ms is not None and failed:
         _note_due(state, call.tool, outcome.retry_after_ms)
-    errors: list[tuple[str, str]] = []
     state.n = n = state.n + 1
-    if pending is not None:
-        settle(state, pending, outcome, prepared.result_hash, prepared.steady, prepared.empty)
-        if plan.settles:
-            errors += correct(plan, call, outcome, state, facts)
+    errors: list[tuple[str, str]] = []
+    _end(state, pending, prepared, plan)
+    if pending is not None and plan.settles:
+        errors += correct(plan, call, outcome, state, facts)
     if prepared.own is not None:
         envelope = prepared.own.copy()
     else:
@@ -219,6 +218,13 @@ def complete(
         plan.changes,
         state.elapsed_ms,
     )
+
+
+def _end(state: SessionState, pending: Pending | None, prepared: Prepared, plan: Plan) -> None:
+    if pending is not None:
+        settle(state, pending, prepared.outcome, prepared.result_hash, prepared.steady, prepared.empty)
+    elif plan.changes:
+        outdate(state)
 
 
 def _limit(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str] | None:

@@ -39,6 +39,7 @@ FIELDS: Final = (
     "limit_reached",
     "limit_message",
     "previous_result",
+    "previous_result_outdated",
     "progress",
 )
 """What an envelope can hold, in the order it is written."""
@@ -79,6 +80,7 @@ class Envelope:
         "next_action_hint",
         "nudged",
         "previous_payload",
+        "previous_result_outdated",
         "progress",
         "query_summary",
         "rendered",
@@ -114,6 +116,8 @@ class Envelope:
         self.limit_message: str | None = None
         self.previous_payload: bytes | None = None
         """The earlier result that a refused repeat gives back, as JSON."""
+        self.previous_result_outdated: bool | None = None
+        """A call made since may have changed what that result shows."""
         self.progress: dict[str, Any] | None = None
         self.rendered: Rendered | None = None
         """The value as text, once that is made; a guard that replaces the value clears it."""

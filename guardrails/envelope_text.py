@@ -86,6 +86,8 @@ def fields_of(envelope: "Envelope", written: orjson.Fragment | None = None) -> d
         shown["limit_message"] = envelope.limit_message
     if envelope.previous_payload is not None:
         shown["previous_result"] = orjson.Fragment(envelope.previous_payload)
+    if envelope.previous_result_outdated is not None:
+        shown["previous_result_outdated"] = envelope.previous_result_outdated
     if envelope.progress is not None:
         shown["progress"] = envelope.progress
     for name in envelope.left_out:

@@ -16,7 +16,7 @@ from .state import NEVER, Entry, EntryStatus, Pending, SessionState, pending_key
 from .types import ERROR_TYPES
 
 
-VERSION: Final = 3
+VERSION: Final = 4
 STATUSES: Final[tuple[EntryStatus, ...]] = ("running", "ok", "error", "expired")
 TOTALS: Final = (
     "started_ms",
@@ -47,9 +47,9 @@ TOTALS: Final = (
 )
 _HEAD = struct.Struct("<BBHI")
 """Version, 1 where the JSON holds what only Python's own module reads, entries, bytes of the name table."""
-_ENTRY = struct.Struct("<IqqqiBBBB")
+_ENTRY = struct.Struct("<IqqqiBBBBB")
 """seq, sig, result hash, time, milliseconds until a retry, status and two flags, error type + 1 and a flag, retries
-left and two flags, turn."""
+left and two flags, turn, calls admitted beside it."""
 _CLOSER = struct.Struct("<qI")
 """Sketch and steady part of the result; only of calls that were looked at so closely."""
 _LOOKED_AT: Final = 128
@@ -109,6 +109,7 @@ def _entry(entry: Entry) -> bytes:
         ERROR_NUMBERS[entry.error_type] | (_LOOKED_AT if closer else 0),
         retries * 4 + entry.changes * 2 + (entry.sig is not None),
         entry.turn,
+        entry.beside,
     )
     return packed + _CLOSER.pack(entry.sketch, entry.steady) if closer else packed
 
@@ -149,7 +150,7 @@ def unpack(packed: bytes) -> SessionState:
         window = []
         at += 2 * entries
         for tool in tools:
-            seq, sig, digest, at_ms, wait, status, error, rest, turn = _ENTRY.unpack_from(packed, at)
+            seq, sig, digest, at_ms, wait, status, error, rest, turn, beside = _ENTRY.unpack_from(packed, at)
             at += _ENTRY.size
             sketch = steady = 0
             if error & _LOOKED_AT:
@@ -170,6 +171,7 @@ def unpack(packed: bytes) -> SessionState:
                     rest >> 2,
                     bool(status >> 2 & 1),
                     turn,
+                    beside,
                     sketch,
                     steady,
                     bool(status >> 3 & 1),

@@ -24,6 +24,8 @@ ADMISSION_MS: Final = 600_000
 GRACE_MS: Final = 1_000
 """How much longer where the library itself runs the call: it settles it at the timeout, and that must come first."""
 NEVER: Final = 1 << 62
+MANY: Final = 255
+"""Calls admitted beside one that runs, from which on they are not counted."""
 STEP_BACK_MS: Final = 1_000
 """A clock that is further behind was set back; less is two threads that read it before they took the lock."""
 
@@ -53,6 +55,7 @@ class Entry:
     """After a failure: how many more identical calls are a retry; 0 after a success or a lasting failure."""
     explored: bool = False  # a retry of it is advised only to learn from what comes of it
     turn: int = 0  # low 8 bits of its turn's number
+    beside: int = 0  # calls that were admitted while it ran; `MANY` stands for that many or more
     sketch: int = 0  # its arguments, where `Loops` looked at them; see `repetition`
     steady: int = 0  # 32 bits of its result but for what is volatile, or of the family of its failure; 0: not taken
     empty: bool = False  # it brought nothing
@@ -139,7 +142,7 @@ class SessionState:
     streak_failures: int = 0
     """Failures in a row at the end of the streak."""
     changed_seq: int = 0
-    """`seq` of the latest admitted call that may have changed something."""
+    """`seq` of the latest call that was admitted before work ended of which the window does not tell."""
 
     window: list[Entry] = field(default_factory=list)
     trail: list[Settled] = field(default_factory=list)
@@ -265,7 +268,24 @@ def expire(state: SessionState) -> list[Pending]:
         state.cost += pending.cost
         state.tokens += pending.tokens
         pending.entry.status = "expired"
+        end(state, pending.entry)
     return overdue
+
+
+def end(state: SessionState, entry: Entry) -> None:
+    """
+    Note which calls were admitted while that of *entry* ran: what it did may have come after them.
+    """
+    entry.beside = min(state.seq - entry.seq, MANY)
+    if entry.worked and entry.seq < state.window[0].seq:
+        outdate(state)
+
+
+def outdate(state: SessionState) -> None:
+    """
+    Note that work is over which the window does not tell of: all that was seen so far may be older.
+    """
+    state.changed_seq = state.seq
 
 
 def admit(
@@ -292,8 +312,6 @@ def admit(
         state.streak += 1
     else:
         state.streak_tool, state.streak, state.streak_failures = tool, 1, 0
-    if changes:
-        state.changed_seq = seq
     state.held_cost += cost
     state.held_tokens += tokens
     entry = Entry(seq, tool, sig, now, changes)
@@ -369,6 +387,8 @@ def settle(
         state.dull_seq = entry.seq
     if state.results.get(result_hash, 0) < entry.seq >= state.window[0].seq:
         state.results[result_hash] = entry.seq
+    if entry.seq != state.seq:
+        end(state, entry)
     # A call from before the streak says nothing of it, though it be of the same tool.
     if pending.seq > state.seq - state.streak:
         state.streak_failures = state.streak_failures + 1 if failed else 0

@@ -36,13 +36,8 @@ ErrorType = Literal[
     "other",
 ]
 ERROR_TYPES: Final[tuple[ErrorType, ...]] = get_args(ErrorType)
-WITHOUT_EFFECT: Final[frozenset[ErrorType | None]] = frozenset(
-    {
-        *("auth", "permission", "rate_limit", "validation", "not_found", "conflict", "precondition"),
-        *("tool_missing", "invalid_path", "too_large"),
-    }
-)
-"""Failures by which a call was refused before it did anything; what others did before they failed, nobody knows."""
+WITHOUT_EFFECT: Final[frozenset[ErrorType | None]] = frozenset({"tool_missing"})
+"""Failures before which nothing was done. A call that failed otherwise may have done half of its work: `mkdir a && cp b a`."""
 
 NextAction = Literal["retry", "fix_arguments", "fix_precondition", "ask_user", "give_up"]
 RetrySource = Literal["agent", "policy", "explore"]

@@ -7,8 +7,9 @@ from typing import Annotated, ClassVar, Final, Literal
 
 from annotated_types import Ge, Le
 
+from ..repetition.patterns import same_evidence
 from ..repetition.waiting import sleeps, waits
-from ..repetition.work import shown_to_change, worked_on
+from ..repetition.work import outdated, shown_to_change
 from ..state import Entry, SessionState
 from ..types import Denial, ErrorType, ToolCall
 from .base import Codes, Facts, Guard, Verdict, guard
@@ -24,12 +25,13 @@ class Duplicates(Guard):
     """
     Deny an exact repeat (same tool, same canonical arguments) within the last *window* executed calls.
 
-    `always` denies any repeat. `evidence` denies one only where it would bring nothing: the tool is declared stable
-    and nothing was changed since, or the last two identical calls gave the same result, unless another call of a tool that
-    is not known to be read-only was made before each of them and since (an edit-test cycle). Under both, an identical call
-    that still runs is denied at once, a retry that the last envelope allowed is let through, what failed for a repairable
-    cause may be repeated after another call, and polling tools are exempt; under `evidence` also what waits by its name, its
-    arguments or its last result.
+    `always` denies any repeat, and says so if the earlier result may be outdated. `evidence` denies a repeat only if it
+    would bring nothing: the tool is declared stable, or the last two identical calls gave the same result. A call that may
+    have changed something, made since, frees the repeat.
+
+    Under both, an identical call that still runs is denied at once, and polling tools are exempt. A retry that the last
+    envelope allowed is let through. What failed for a repairable cause may be repeated after another call. Under
+    `evidence`, calls that wait by their name, their arguments or their last result are exempt too.
     """
 
     codes: ClassVar[Codes] = {
@@ -56,18 +58,18 @@ class Duplicates(Guard):
         if not earlier or earlier[0].retries_left > 0:
             return None
         if self.rule == "always":
-            return None if _worth_again(earlier[0], state) else _repeat(call.tool, "window")
-        if facts.tool.stable and earlier[0].status == "ok" and earlier[0].seq > state.changed_seq:
+            again = _worth_again(earlier[0], state)
+            return None if again else _repeat(call.tool, "window", outdated(state, earlier[0]))
+        if facts.tool.stable and earlier[0].status == "ok" and not outdated(state, earlier[0]):
             return _repeat(call.tool, "stable")
         if len(earlier) < 2 or not same_evidence(earlier[0], earlier[1]):
             return None
         if earlier[0].unfinished or waits(call.tool) or sleeps(call.arguments):
             return None
+        if outdated(state, earlier[0]):
+            return None
         since = [entry for entry in state.window if entry.seq > earlier[0].seq]
         between = [entry for entry in state.window if earlier[1].seq < entry.seq < earlier[0].seq]
-        if worked_on(since, call.sig) and worked_on(between, call.sig):
-            # Work, look, work, look: whoever builds or tests after each change is not in a loop.
-            return None
         if earlier[0].changes and shown_to_change(since, between):
             return None
         return _repeat(call.tool, "evidence")
@@ -80,13 +82,6 @@ def _worth_again(last: Entry, state: SessionState) -> bool:
     if last.status == "expired" or last.error_type == "cancelled":
         return True
     return last.error_type in REPAIRABLE and last.seq < state.seq
-
-
-def same_evidence(a: Entry, b: Entry) -> bool:
-    """
-    Whether two calls ended alike: byte-equal results of two successes, equal but for digits of two failures.
-    """
-    return a.status == b.status and a.status in ("ok", "error") and a.result_hash == b.result_hash
 
 
 def in_flight(call: ToolCall) -> Denial:
@@ -102,14 +97,16 @@ def in_flight(call: ToolCall) -> Denial:
 
 
 @lru_cache(maxsize=256)
-def _repeat(tool: str, code: str) -> Denial:
+def _repeat(tool: str, code: str, old: bool = False) -> Denial:  # noqa: FBT001, FBT002
     # Most denials are this one; making it anew would be a tenth of what a refused call costs.
+    message = (
+        f"This exact {tool} call was already made earlier in this conversation. "
+        "Use the previous result instead of calling again."
+    )
     return Denial(
         code=f"duplicates.{code}",
         status="duplicate_call_blocked",
-        message=(
-            f"This exact {tool} call was already made earlier in this conversation. "
-            "Use the previous result instead of calling again."
-        ),
+        message=f"{message} A call made since may have changed it." if old else message,
         hint="Use the previous result, change the arguments, or go on with the next step.",
+        details={"previous_result_outdated": True} if old else {},
     )

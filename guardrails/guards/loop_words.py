@@ -78,6 +78,14 @@ def nudge_of(pattern: str, tool: str, count: int, length: int) -> Nudge:
     return Nudge(code=f"loops.{pattern}", hint=f"{message} {hint}", values=values)
 
 
+def softened(denial: Denial) -> Nudge:
+    """
+    What *denial* says, as a hint.
+    """
+    tool, count = denial.values["tool"], denial.values["count"]
+    return nudge_of(denial.code.removeprefix("loops."), str(tool), int(str(count)), 0)
+
+
 @lru_cache(maxsize=256)
 def learned_denial(tool: str, percent: int) -> Denial:
     """

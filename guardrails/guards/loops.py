@@ -11,14 +11,14 @@ from ..repeats.features import KIND, RECENT, SAME, WAITS, Levels, levels
 from ..repetition import patterns
 from ..repetition.sketch import NO_SKETCH, sketch_of
 from ..repetition.waiting import inspects, sleeps, waits
-from ..repetition.work import settled
+from ..repetition.work import outdated, settled
 from ..retries.decision import TRANSIENT
 from ..state import Entry, SessionState
 from ..types import Denial, ErrorType, Status, ToolCall
 from ..units import Duration
-from .base import Codes, Facts, Guard, Verdict, guard
+from .base import Codes, Facts, Guard, Verdict, guard, latest
 from .budget import FINISH
-from .loop_words import WORDS, denial_of, learned_denial, learned_nudge, nudge_of
+from .loop_words import WORDS, denial_of, learned_denial, learned_nudge, nudge_of, softened
 
 
 Count = Annotated[int, Ge(1), Le(200)]
@@ -101,16 +101,18 @@ class Loops(Guard):
             return said
         last = next((entry for entry in before if entry.sig == call.sig), None) if repeated else None
         # A retry that the last envelope allowed is none of its business.
-        return None if last is not None and last.retries_left > 0 else self._learned(call.tool, known)
+        if last is not None and last.retries_left > 0:
+            return None
+        return self._learned(call.tool, known, refuse=last is not None and not outdated(state, last))
 
-    def _learned(self, tool: str, known: Levels) -> Verdict:
+    def _learned(self, tool: str, known: Levels, *, refuse: bool) -> Verdict:
         from ..repeats.model_format import repeat_model
 
         model = repeat_model(self.model or "")
         p = model.probability(known)
         if known[KIND] == WAITS:
             return None
-        if known[SAME] == 1 and p >= (model.deny_at if self.model_deny is None else self.model_deny):
+        if refuse and known[SAME] == 1 and p >= (model.deny_at if self.model_deny is None else self.model_deny):
             return learned_denial(tool, int(100 * p))
         return learned_nudge(tool, int(100 * p)) if self.model_nudge is not None and p >= self.model_nudge else None
 
@@ -129,21 +131,29 @@ class Loops(Guard):
         at_rest = self._settled(call, last, before, state, facts)
         if isinstance(at_rest, Denial):
             return at_rest
-        said = self._graded(
-            "identical",
-            patterns.identical(before, call.sig) - (RETRIES if last.error_type in TRANSIENT else 0),
-            self.identical_nudge,
-            self.identical_deny,
-            call,
-            state,
-            "duplicate_call_blocked",
-        )
+        old = outdated(state, latest(state, call.sig) or last)
+        said = None if old else self._identical(call, last, before, state)
         if isinstance(said, Denial):
             return said
+        said = self._cycle(call, before, state, facts) or said or at_rest or self._fresh(call, before, state)
+        # Work was done since: what went before is worth a word, and no refusal but that of the work itself.
+        return softened(said) if old and isinstance(said, Denial) and said.code != "loops.cycle" else said
+
+    def _identical(self, call: ToolCall, last: Entry, before: list[Entry], state: SessionState) -> Verdict:
+        count = patterns.identical(before, call.sig) - (RETRIES if last.error_type in TRANSIENT else 0)
+        nudge, deny = self.identical_nudge, self.identical_deny
+        return self._graded("identical", count, nudge, deny, call, state, "duplicate_call_blocked")
+
+    def _cycle(self, call: ToolCall, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
         length, count = patterns.laps(before, call.sig)
-        if count and not any(entry.unfinished or waits(entry.tool) for entry in before[:length]):
-            said = self._graded("cycle", count, self.cycle_nudge, self.cycle_deny, call, state, length=length) or said
-        return said or at_rest or self._fresh(call, before, state)
+        if not count or any(entry.unfinished or waits(entry.tool) for entry in before[:length]):
+            return None
+        deny = self.cycle_deny
+        if deny is not None and count >= deny and not patterns.in_vain(before, call.sig, length, deny):
+            # What may look at the work of the others is let through: that was done since.
+            looks = facts.tool.read_only or facts.tool.stable
+            deny = None if looks or length * count < patterns.FILLED else deny
+        return self._graded("cycle", count, self.cycle_nudge, deny, call, state, length=length)
 
     def _settled(self, call: ToolCall, last: Entry, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
         if last.error_type in patterns.DETERMINED:
@@ -193,9 +203,9 @@ class Loops(Guard):
         last: Entry,
         state: SessionState,
     ) -> Verdict:
-        if deny is not None and count >= deny and last.seq != state.seq and patterns.past(state)[0] is not last:
-            # Another call since may have shown why: only an unbroken run is refused.
-            deny = None
+        if deny is not None and count >= deny and last.seq != state.seq:
+            # Another call since may have shown why, or done something: only an unbroken run is refused.
+            deny = None if patterns.past(state)[0] is not last or outdated(state, last) else deny
         return self._graded(pattern, count, nudge, deny, call, state)
 
     def _failing(self, call: ToolCall, before: list[Entry], state: SessionState, last: Entry | None) -> Verdict:

@@ -55,8 +55,6 @@ def pass_by(
     else:
         state.streak_tool, state.streak = tool, 1
     state.streak_failures = 0
-    if changes:
-        state.changed_seq = seq
     result_hash, steady, empty = seen
     entry = Entry(seq, tool, sig, state.now_ms, changes, "ok", None, result_hash)
     entry.turn, entry.steady = state.turn & 0xFF, steady

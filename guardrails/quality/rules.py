@@ -10,7 +10,7 @@ from typing import Final
 from ..guards.duplicates import REPAIRABLE
 from ..judge.evidence import Worth
 from ..repetition.waiting import waits
-from ..repetition.work import shown_to_change, worked_on
+from ..repetition.work import shown_to_change
 from ..retries.decision import TRANSIENT
 from .tally import MAX_ATTEMPT, Odds, Tally
 from .trail import Done, Trail
@@ -51,7 +51,7 @@ def refused_by_evidence(tally: Tally, trail: Trail, sig: int | None, worth: Wort
     since, between = kept[last + 1 :], kept[before + 1 : last]
     if waits(latest.tool) or (latest.changes and shown_to_change(since, between)):
         return False
-    if worked_on(since, sig) and worked_on(between, sig):
+    if any(done.worked for done in since):
         return False
     if worth != "unknown":
         tally.evidence.setdefault(len(kept) - before, Odds()).add(worth in ("second", "later"))

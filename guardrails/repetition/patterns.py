@@ -14,11 +14,13 @@ from ..state import Entry, SessionState
 from ..types import ErrorType
 from .results import acknowledges
 from .sketch import NO_SKETCH, likes
-from .work import shown_to_change, worked_on
+from .work import shown_to_change
 
 
 MIN_CYCLE: Final = 2
 MAX_CYCLE: Final = 5
+FILLED: Final = 16
+"""Calls after which a cycle is all that is remembered: whichever of them is the look, it has been looked often enough."""
 _TURN: Final = 0xFF
 NO_TURN: Final = -1
 _OVER: Final = ("ok", "error")
@@ -26,6 +28,8 @@ DETERMINED: Final[frozenset[ErrorType | None]] = frozenset(
     {"validation", "not_found", "tool_missing", "invalid_path", "too_large", "code_error"}
 )
 """Failures that the same call meets again unless something is done in between."""
+REFUSED: Final[frozenset[ErrorType | None]] = frozenset({"validation", "tool_missing", "invalid_path", "too_large"})
+"""Failures that say that the call was wrong, and nothing of what it looked at."""
 CHANGEABLE: Final[frozenset[ErrorType | None]] = frozenset({"cancelled"})
 """Failures that say nothing of the call: a sibling failed, a person said no."""
 
@@ -66,22 +70,25 @@ def same_end(a: Entry, b: Entry) -> bool:
     return a.result_hash == b.result_hash or (a.steady != 0 and a.steady == b.steady)
 
 
+def same_evidence(a: Entry, b: Entry) -> bool:
+    """
+    Whether two calls ended alike: byte-equal results of two successes, equal but for digits of two failures.
+    """
+    return a.status == b.status and a.status in _OVER and a.result_hash == b.result_hash
+
+
 def identical(before: Sequence[Entry], sig: int | None) -> int:
     """
-    How many of the latest calls of *sig* ended alike, with no other work around each of them.
+    How many of the latest calls of *sig* ended alike.
     """
     own = [at for at, entry in enumerate(before) if entry.sig == sig]
     if not own:
         return 0
     first = before[own[0]]
     count, turns = 1, {first.turn}
-    worked = worked_on(before[: own[0]], sig)
     for newer, older in pairwise(own):
         entry = before[older]
         if not same_end(first, entry):
-            break
-        if worked and worked_on(before[newer + 1 : older], sig):
-            # Work, look, work, look: whoever tests after each change is not in a loop.
             break
         if first.changes and shown_to_change(before[: own[0]], before[newer + 1 : older]):
             break
@@ -124,6 +131,22 @@ def _like(a: Entry, b: Entry) -> bool:
     return a.sig == b.sig and a.sig is not None and same_end(a, b)
 
 
+def in_vain(before: Sequence[Entry], sig: int | None, length: int, laps: int) -> bool:
+    """
+    Whether the call of *sig* is work that did nothing in each of the last *laps* of a cycle of *length* calls.
+
+    Each call of these laps gave equal evidence. Work is what only said that it was done. In a cycle without such a call,
+    it is what was refused for its arguments. Any other call may be a look at the work.
+    """
+    calls = before[: length * laps]
+    if not all(same_evidence(entry, calls[at % length]) for at, entry in enumerate(calls)):
+        return False
+    acting = [entry for entry in calls[:length] if entry.changes]
+    work = [entry for entry in acting if entry.status == "ok" and acknowledges(entry.result_hash)]
+    work = work or [entry for entry in acting if entry.error_type in REFUSED]
+    return any(entry.sig == sig for entry in work)
+
+
 def _run(entries: Sequence[Entry], goes_on: Callable[[Entry], bool]) -> list[Entry]:
     """
     The beginning of *entries* while it *goes_on*; one of each turn.
@@ -139,14 +162,16 @@ def _run(entries: Sequence[Entry], goes_on: Callable[[Entry], bool]) -> list[Ent
 
 def same_error(before: Sequence[Entry], tool: str, sig: int | None) -> int:
     """
-    How often in a row *tool* failed of one kind of error, though the arguments were not always those of *sig*.
+    With how many arguments in a row *tool* failed of one kind of error, if they were not always those of *sig*.
     """
     own = [entry for entry in before if entry.tool == tool]
     if not own or own[0].status != "error":
         return 0
     family = own[0].steady
     run = _run(own, lambda entry: entry.status == "error" and entry.steady == family != 0)
-    return len(run) if any(entry.sig != sig for entry in run) else 0
+    sigs = [entry.sig for entry in run]
+    # What failed again and again with the same arguments says nothing of others; what cannot be signed is never the same.
+    return len({*sigs} - {None}) + sigs.count(None) if any(own != sig for own in sigs) else 0
 
 
 def sibling_errors(before: Sequence[Entry], tool: str) -> tuple[int, int]:

@@ -5,7 +5,7 @@ Whether work was done that may be why a call ends otherwise the next time.
 from collections.abc import Iterable
 from typing import Protocol
 
-from ..state import Entry, SessionState
+from ..state import MANY, Entry, SessionState
 
 
 class Executed(Protocol):
@@ -34,12 +34,33 @@ def shown_to_change(since: Iterable[Executed], between: Iterable[Executed]) -> b
     return any(call.status == "ok" and shown.get(call.sig, call.result_hash) != call.result_hash for call in since)
 
 
-def worked_on(calls: Iterable[Executed], sig: int | None) -> bool:
+def outdated(state: SessionState, last: Entry) -> bool:
     """
-    Whether another call than that of *sig* may have changed something.
+    Whether work may have been done since the call *last* was admitted, so that its result is no evidence any more.
+
+    Work is any call that may have changed something. It counts from its admission until it is over. An earlier call equal
+    to *last* is part of the evidence.
     """
-    # Through a shell, or an interpreter, all that is done is done by one tool.
-    return any(call.worked and call.sig != sig for call in calls)
+    if last.seq <= state.changed_seq:
+        return True
+    for entry in reversed(state.window):
+        if not entry.worked or entry is last:
+            continue
+        # Through a shell, or an interpreter, all that is done is done by one tool: other arguments are other work.
+        if entry.seq > last.seq or (entry.sig != last.sig and not _over_before(entry, last)):
+            return True
+    # The window may have forgotten a call that still runs.
+    return any(pending.entry.changes and pending.sig != last.sig for pending in state.pending.values())
+
+
+def _over_before(entry: Entry, last: Entry) -> bool:
+    """
+    Whether all that *entry*, which was admitted before *last*, did was done when *last* was admitted.
+    """
+    if entry.status not in ("ok", "error") or entry.beside >= MANY:
+        return False
+    # A host may tell the calls of one turn in another order than they ended.
+    return entry.seq + entry.beside < last.seq and not (entry.turn and entry.turn == last.turn)
 
 
 def settled(state: SessionState, last: Entry, limit_s: float | None) -> bool:
@@ -49,24 +70,18 @@ def settled(state: SessionState, last: Entry, limit_s: float | None) -> bool:
     """
     if limit_s is not None and state.now_ms - last.at_ms > 1_000 * limit_s:
         return False
-    return not any(_unsettles(entry, last, limit_s) for entry in state.window)
+    if outdated(state, last):
+        return False
+    return last.error_type != "not_found" or not any(_helps(entry, last, limit_s) for entry in state.window)
 
 
-def _unsettles(entry: Entry, last: Entry, limit_s: float | None) -> bool:
+def _helps(entry: Entry, last: Entry, limit_s: float | None) -> bool:
     """
-    Whether *entry* may be why the call *last* ends otherwise the next time.
+    Whether *entry* may be why what the call *last* did not find is found the next time.
     """
-    if entry.status == "running" and entry.changes:
-        # Nobody knows when it will have done what.
-        return True
-    absent = last.error_type == "not_found"
     if entry.seq > last.seq:
         # A look renews the handles of what is shown (the elements of a page), which a tool that acts may have missed.
-        return entry.worked or (absent and last.changes and entry.status == "ok")
-    if not entry.worked or entry.sig == last.sig:
-        return False
-    # In one turn, nobody knows which of two calls was over first.
-    if entry.turn and entry.turn == last.turn:
-        return True
+        return last.changes and entry.status == "ok"
     # What was just made, or started, may take a moment to be found.
-    return absent and limit_s is not None and last.at_ms - entry.at_ms <= 1_000 * limit_s
+    made = entry.worked and entry.sig != last.sig
+    return made and limit_s is not None and last.at_ms - entry.at_ms <= 1_000 * limit_s
