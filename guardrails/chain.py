@@ -32,8 +32,7 @@ class Rule:
     """
     One entry of a policy's `tools:` list: what is declared and overridden for the tools that *match*.
 
-    *match* is a glob of tool names, or several; *guards* has settings by the guard's name: `{"budget": {"max_calls": 3}}`.
-    A `Policy` checks it.
+    *match* is a glob of tool names, or several; *guards* has settings by guard: `{"budget": {"max_calls": 3}}`.
     """
 
     match: str | tuple[str, ...]
@@ -212,8 +211,6 @@ class Chain:
     def _ruled(self, name: str, tool: Tool) -> tuple[dict[str, Any], dict[str, dict[str, Any]], Mode | None, str]:
         """
         The declarations and guard settings of the rules that match *name*: first match wins, key by key.
-
-        A rule that only guesses from the name does not make a look of a *tool* that was declared to change something.
         """
         declared: dict[str, Any] = {}
         settings: dict[str, dict[str, Any]] = {}
@@ -222,9 +219,10 @@ class Chain:
         for rule in self.rules:
             if not matcher(tuple(rule.match))(name):
                 continue
+            # A glob only guesses: it makes no look of a tool that was declared to change something.
             acts = tool.read_only is False and name not in rule.match
             for key, value in rule.declared.items():
-                if not (acts and key in ("read_only", "stable") and value):
+                if not (acts and value is True and key in ("read_only", "stable")):
                     declared.setdefault(key, value)
             for guard, own in rule.guards.items():
                 for key, value in own.items():
