@@ -10,6 +10,7 @@ from .arguments import Arguments
 from .far import far_of
 from .guards.base import Guard, filled, overrides
 from .guards.budget import Budget
+from .guards.denials import Denials
 from .guards.duplicates import Duplicates
 from .guards.rate import Rate
 from .guards.tool_budget import tool_budgets
@@ -115,6 +116,8 @@ class Chain:
         enforced = [g for g in self.guards if g.active and self._enforced(g)]
         self.spenders = tuple(g.spent for g in enforced if overrides(g, "spent"))
         self.turn_spenders = tuple(g.turn_spent for g in enforced if overrides(g, "turn_spent"))
+        self.refusal_spenders = tuple(g.turn_spent for g in enforced if isinstance(g, Denials))
+        """What is asked where a turn is over that nobody told of."""
         spending = [g for g in enforced if "spent" in g.calls_spend]
         self.call_spenders = tuple(g.spent for g in spending if overrides(g, "spent"))
         spending = [g for g in enforced if "turn_spent" in g.calls_spend]

@@ -11,7 +11,7 @@ from typing import Any
 
 from .chain import Chain, Plan
 from .envelope import Envelope
-from .exhaustion import turn_cause, used_up
+from .exhaustion import tell_turn, turn_cause, used_up
 from .found import Found, broken, said
 from .guards.base import Facts, latest
 from .guards.duplicates import in_flight
@@ -110,6 +110,8 @@ def decide(
         running = state.pending.get((call.id, sig)) if sig is not None else None
         if running is not None:
             return _asked_before(chain, call, state, running, claim, expired)
+    if state.turn == 0:
+        tell_turn(chain, state, sig)
     if plan is None:
         plan = chain.plan(call.tool)
     cost = plan.cost

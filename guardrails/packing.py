@@ -12,12 +12,16 @@ import orjson
 
 from .errors import SessionError
 from .packing_trail import ERROR_NUMBERS, Memo, packed_trail, unpacked_trail
-from .state import NEVER, Entry, EntryStatus, Pending, SessionState, pending_key
+from .state import NEVER, Entry, EntryStatus, Pending, SessionState, low, pending_key
 from .types import ERROR_TYPES
 
 
-VERSION: Final = 3
+VERSION: Final = 4
+READ: Final = (3, VERSION)
+"""Versions that `unpack` reads: a session goes on after an upgrade."""
 STATUSES: Final[tuple[EntryStatus, ...]] = ("running", "ok", "error", "expired")
+_NEW: Final = ("turn_refused", "implied", "turn_ms", "call_ms")
+"""What version 3 did not have."""
 TOTALS: Final = (
     "started_ms",
     "now_ms",
@@ -43,7 +47,8 @@ TOTALS: Final = (
     "behind_ms",
     "shared",
     "dull_seq",
-    "refused",
+    "refused_turns",
+    *_NEW,
 )
 _HEAD = struct.Struct("<BBHI")
 """Version, 1 where the JSON holds what only Python's own module reads, entries, bytes of the name table."""
@@ -85,7 +90,7 @@ def pack(state: SessionState, memo: Memo | None = None) -> bytes:
         rest["h"] = trail
     if state.run:
         rest["i"] = state.run
-    for key, value in (("l", state.limits), ("r", state.reserved), ("p", state.problems), ("x", state.exhausted)):
+    for key, value in (("l", state.limits), ("r", state.reserved), ("p", state.refusals), ("x", state.exhausted)):
         if value:
             rest[key] = value
     if state.closed:
@@ -139,7 +144,7 @@ def unpack(packed: bytes) -> SessionState:
     """
     try:
         version, odd, entries, size = _HEAD.unpack_from(packed)
-        if version != VERSION:
+        if version not in READ:
             raise SessionError(f"session state of version {version}; this library reads {VERSION}")
         loads = json.loads if odd else orjson.loads
         at = _HEAD.size
@@ -176,19 +181,20 @@ def unpack(packed: bytes) -> SessionState:
                     bool(status >> 4),
                 )
             )
-        return _state(window, names, loads(packed[at:]))
+        return _state(version, window, names, loads(packed[at:]))
     except (struct.error, ValueError, LookupError, TypeError, RuntimeError, StopIteration) as error:
         raise SessionError(f"session state cannot be read: {error}") from None
 
 
-def _state(window: list[Entry], names: list[str], rest: dict[str, Any]) -> SessionState:
-    state = SessionState(**dict(zip(TOTALS, rest["t"], strict=True)), streak_tool=rest["s"], window=window)
+def _state(version: int, window: list[Entry], names: list[str], rest: dict[str, Any]) -> SessionState:
+    totals, known = rest["t"], TOTALS if version == VERSION else TOTALS[: -len(_NEW)]
+    state = SessionState(**dict(zip(known, totals, strict=True)), streak_tool=rest["s"], window=window)
     state.latest = {entry.sig: entry.seq for entry in window}
     state.results = {entry.result_hash: entry.seq for entry in window if entry.status in ("ok", "error")}
     state.meters = {key: int(value) for key, value in rest["m"].items()} if "m" in rest else {}
     state.limits = rest.get("l", {})
     state.reserved = rest.get("r", {})
-    state.problems = rest.get("p", [])
+    state.refusals = [sig if version == VERSION else low(sig) for sig in rest.get("p", ())]
     state.exhausted = tuple(rest["x"]) if "x" in rest else None
     state.closed = rest.get("c", False)
     state.run = rest.get("i", "")

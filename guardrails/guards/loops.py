@@ -72,7 +72,8 @@ class Loops(Guard):
     empty_deny: Count | None = 10
     wait_nudge: Count | None = 3
     final_after: Count | None = 3
-    """Refused turns in a row after which a further denial ends the session; never where the host tells no turns."""
+    """Turns in a row that only repeated refused calls, after which one more such denial ends the session; never where the
+    host tells no turns."""
     model: Annotated[str, MinLen(1)] | None = None
     """A repeat model: `default`, the shipped one, or a file, relative to the policy file. None: plain rules only."""
     model_nudge: Annotated[float, Gt(0), Le(1)] | None = 0.8
@@ -230,9 +231,16 @@ class Loops(Guard):
     ) -> Verdict:
         if deny is not None and count >= deny:
             denial = denial_of(pattern, call.tool, count, length, status)
-            if self.final_after is not None and state.refused >= self.final_after:
+            if self._final(call, state):
                 return replace(denial, status="limit_reached", hint=FINISH, ends_session=True)
             return denial
         if nudge is not None and count >= nudge:
             return nudge_of(pattern, call.tool, count, length)
         return None
+
+    def _final(self, call: ToolCall, state: SessionState) -> bool:
+        """
+        Whether a further refusal of *call* ends the session: refusals of it were ignored, turn after turn.
+        """
+        after = self.final_after
+        return after is not None and state.turn > 0 and state.denied_turns >= after and state.refused_before(call.sig)

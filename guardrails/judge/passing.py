@@ -49,7 +49,7 @@ def pass_by(
     if state.turn_admitted == 0:
         state.turns += 1
     state.turn_admitted += 1
-    state.denied_turns = state.refused = 0
+    state.denied_turns = state.refused_turns = 0
     if tool == state.streak_tool:
         state.streak += 1
     else:
@@ -59,7 +59,7 @@ def pass_by(
         state.changed_seq = seq
     result_hash, steady, empty = seen
     entry = Entry(seq, tool, sig, state.now_ms, changes, "ok", None, result_hash)
-    entry.turn, entry.steady = state.turn & 0xFF, steady
+    entry.turn, entry.steady = state.mark, steady
     if call.sketch is not None:
         entry.sketch = call.sketch
     if empty == NOTHING:
@@ -97,13 +97,13 @@ def answer(
     turn: bool,  # noqa: FBT001  hot path
 ) -> None:
     """
-    Open the next *turn*, after one that was no strike, and charge the model response, where it told *tokens*; the session
+    Open the next *turn*, after one without refusals, and charge the model response, where it told *tokens*; the session
     ends where that blows a fuse. *fuse* is the only one of *chain*, if there is one.
     """
     now = touch(state, now_ms)
     if turn:
         state.turn += 1
-        state.turn_expects = state.turn_decided = state.turn_admitted = state.turn_strikes = 0
+        state.turn_expects = state.turn_decided = state.turn_admitted = 0
         state.n += 1
     if tokens is None:
         return

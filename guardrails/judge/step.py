@@ -16,6 +16,7 @@ from ..decide import Decision, decide
 from ..guards.base import Facts
 from ..guards.budget import Budget
 from ..guards.growth import Growth
+from ..repetition.together import imply_turn
 from ..state import (
     Pending,
     SessionState,
@@ -177,7 +178,7 @@ class Side:
         state, reach = self.state, self.reach
         if (
             reach is not None
-            and not (turn and (state.turn_strikes or state.denied_turns))
+            and not (turn and (state.turn_refused or state.refused_turns))
             and reach.is_far(state, now, cost or 0, tokens or 0)
         ):
             answer(self.chain, reach.fuse, state, now, cost, tokens, turn)
@@ -201,12 +202,18 @@ class Side:
         plan, reach = way.plan, self.reach
         if reach is None or not reach.is_far(state, now_ms, plan.cost, 0):
             return False
+        if state.turn_refused and state.turn == 0:
+            # Where nobody tells turns this call may end one of refusals.
+            return False
         started, before, meters = state.started_ms, state.now_ms, state.meters
+        implied = state.implied, state.turn_ms, state.call_ms
         now = now_ms + state.behind_ms
         if now >= before and started >= 0:
             state.now_ms = now
         else:
             now = touch(state, now_ms)
+        if state.turn == 0:
+            imply_turn(state, call.sig)
         facts, fuse = way.facts, way.fuse
         facts.now_ms, facts.turn = now, state.turn
         passes, checks = True, way.checks
@@ -234,6 +241,7 @@ class Side:
             state.meters = meters
         if not passes:
             state.started_ms, state.now_ms = started, before
+            state.implied, state.turn_ms, state.call_ms = implied
         return passes
 
     def _finish(
