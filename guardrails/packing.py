@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from .errors import SessionError
+from .errors import StateUnreadable
 from .packing_trail import ERROR_NUMBERS, Memo, packed_trail, unpacked_trail
 from .state import NEVER, Entry, EntryStatus, Pending, SessionState, low, pending_key
 from .types import ERROR_TYPES
@@ -140,12 +140,12 @@ def unpack(packed: bytes) -> SessionState:
     """
     The state that `pack` made these bytes of.
 
-    Raises SessionError where they are not of a version that is known.
+    Raises StateUnreadable if they are damaged, or not of a version that is known.
     """
     try:
         version, odd, entries, size = _HEAD.unpack_from(packed)
         if version not in READ:
-            raise SessionError(f"session state of version {version}; this library reads {VERSION}")
+            raise StateUnreadable(_foreign(version))
         loads = json.loads if odd else orjson.loads
         at = _HEAD.size
         names = loads(packed[at : at + size])
@@ -183,7 +183,18 @@ def unpack(packed: bytes) -> SessionState:
             )
         return _state(version, window, names, loads(packed[at:]))
     except (struct.error, ValueError, LookupError, TypeError, RuntimeError, StopIteration) as error:
-        raise SessionError(f"session state cannot be read: {error}") from None
+        raise StateUnreadable(
+            f"cannot be read ({error}): put a copy of it back; `forget` it only to start it afresh"
+        ) from None
+
+
+def _foreign(version: int) -> str:
+    known = " and ".join(map(str, READ))
+    wrote, then = ("a newer", "upgrade here") if version > VERSION else ("an older", "end it with that one")
+    return (
+        f"is of version {version}, which {wrote} version of this library wrote (this one reads {known}): {then}; "
+        "`forget` it only to start it afresh"
+    )
 
 
 def _state(version: int, window: list[Entry], names: list[str], rest: dict[str, Any]) -> SessionState:

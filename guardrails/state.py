@@ -11,7 +11,8 @@ from typing import Final
 
 from .retries.context import Settled
 from .retries.spec import MAX_LOOKBACK
-from .types import NO_TIME, Denial, Outcome, ToolCall
+from .session_time import read
+from .types import Denial, Outcome, ToolCall
 from .types import Entry as Entry  # noqa: PLC0414  what a state is made of
 from .types import EntryStatus as EntryStatus  # noqa: PLC0414
 from .types import Pending as Pending  # noqa: PLC0414
@@ -27,8 +28,6 @@ ADMISSION_MS: Final = 600_000
 GRACE_MS: Final = 1_000
 """How much longer where the library itself runs the call: it settles it at the timeout, and that must come first."""
 NEVER: Final = 1 << 62
-STEP_BACK_MS: Final = 1_000
-"""A clock that is further behind was set back; less is two threads that read it before they took the lock."""
 
 
 @dataclass(slots=True)
@@ -40,7 +39,7 @@ class SessionState:
     started_ms: int = -1
     """Time of the first event; -1 before it."""
     behind_ms: int = field(default=0, compare=False)
-    """How far the clock was set back since the session began; what it says is that much too little."""
+    """How far the clock was set back since the session began; what it says is that much too little. Below 0: set ahead."""
     now_ms: int = 0
     """The latest time seen; time never goes back."""
     n: int = 0
@@ -193,9 +192,9 @@ def low(sig: int | None) -> int:
 
 def time_of(state: SessionState, now_ms: int) -> int:
     """
-    The session's time when the clock says *now_ms*: it never goes back.
+    The session's time when the clock says *now_ms*: it never goes back, nor does it leap by a year.
     """
-    return max(now_ms + state.behind_ms, state.now_ms)
+    return now_ms if state.started_ms < 0 else read(state.now_ms, state.behind_ms, now_ms)[0]
 
 
 def touch(state: SessionState, now_ms: int) -> int:
@@ -204,13 +203,8 @@ def touch(state: SessionState, now_ms: int) -> int:
     """
     if state.started_ms < 0:
         state.started_ms = state.now_ms = now_ms
-        return now_ms
-    now = now_ms + state.behind_ms
-    if now >= state.now_ms:
-        state.now_ms = now
-    elif state.now_ms - now > STEP_BACK_MS and now_ms != NO_TIME:
-        # The clock was set back. Standing still until it has caught up would make honest calls look like a rush.
-        state.behind_ms += state.now_ms - now
+    else:
+        state.now_ms, state.behind_ms = read(state.now_ms, state.behind_ms, now_ms)
     return state.now_ms
 
 

@@ -196,7 +196,7 @@ class Entry:
     result_hash: int = 0
     """Evidence: of a success as it is, of an error with digits deleted."""
     retry_at_ms: int = 0
-    """After a failure: when a retry may run."""
+    """After a failure: when a retry may run; 0 where nobody advised one, and tries are left all the same."""
     retries_left: int = 0
     """After a failure: how many more identical calls are a retry; 0 after a success or a lasting failure."""
     explored: bool = False  # a retry of it is advised only to learn from what comes of it
@@ -205,6 +205,13 @@ class Entry:
     steady: int = 0  # 32 bits of its result but for what is volatile, or of the family of its failure; 0: not taken
     empty: bool = False  # it brought nothing
     unfinished: bool = False  # it said that what is waited for is not there yet
+
+    @property
+    def advised(self) -> bool:
+        """
+        Whether its envelope said that the same call may be made again.
+        """
+        return self.retries_left > 0 and self.retry_at_ms > 0
 
     @property
     def worked(self) -> bool:

@@ -18,6 +18,7 @@ from ..types import Denial, ErrorType, Status, ToolCall
 from ..units import Duration
 from .base import Codes, Facts, Guard, Verdict, guard
 from .budget import FINISH
+from .duplicates import still_failing
 from .loop_words import WORDS, denial_of, learned_denial, learned_nudge, nudge_of
 
 
@@ -102,7 +103,7 @@ class Loops(Guard):
             return said
         last = next((entry for entry in before if entry.sig == call.sig), None) if repeated else None
         # A retry that the last envelope allowed is none of its business.
-        return None if last is not None and last.retries_left > 0 else self._learned(call.tool, known)
+        return None if last is not None and last.advised else self._learned(call.tool, known)
 
     def _learned(self, tool: str, known: Levels) -> Verdict:
         from ..repeats.model_format import repeat_model
@@ -123,7 +124,7 @@ class Loops(Guard):
             call.sketch = last.sketch
         else:
             sketch_of(call)
-        if last.retries_left > 0:
+        if last.advised:
             return None
         if facts.tool.polling or last.unfinished or waits(call.tool) or sleeps(call.arguments):
             return self._graded("wait", patterns.same_answer(before, call.sig), self.wait_nudge, None, call, state)
@@ -140,7 +141,7 @@ class Loops(Guard):
             "duplicate_call_blocked",
         )
         if isinstance(said, Denial):
-            return said
+            return still_failing(said, call.tool) if last.error_type in TRANSIENT else said
         length, count = patterns.laps(before, call.sig)
         if count and not any(entry.unfinished or waits(entry.tool) for entry in before[:length]):
             said = self._graded("cycle", count, self.cycle_nudge, self.cycle_deny, call, state, length=length) or said

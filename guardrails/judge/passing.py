@@ -13,6 +13,7 @@ from ..guards.growth import Growth
 from ..repetition.results import NOTHING, UNFINISHED
 from ..retries.context import Settled
 from ..retries.spec import MAX_LOOKBACK
+from ..session_time import LEAP_MS, MEND_MS
 from ..state import Entry, SessionState, exhaust, set_meter, touch
 from ..types import Outcome, ToolCall
 from .fuse import lets_tokens
@@ -78,7 +79,7 @@ def pass_by(
     state.results[result_hash] = seq
     state.cost += cost
     now = ended_ms + state.behind_ms
-    if now >= state.now_ms:
+    if 0 <= now - state.now_ms <= LEAP_MS and state.behind_ms <= MEND_MS:
         state.now_ms = now
     else:
         now = touch(state, ended_ms)

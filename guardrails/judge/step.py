@@ -17,6 +17,7 @@ from ..guards.base import Facts
 from ..guards.budget import Budget
 from ..guards.growth import Growth
 from ..repetition.together import imply_turn
+from ..session_time import LEAP_MS, MEND_MS
 from ..state import (
     Pending,
     SessionState,
@@ -208,7 +209,7 @@ class Side:
         started, before, meters = state.started_ms, state.now_ms, state.meters
         implied = state.implied, state.turn_ms, state.call_ms
         now = now_ms + state.behind_ms
-        if now >= before and started >= 0:
+        if 0 <= now - before <= LEAP_MS and started >= 0 and state.behind_ms <= MEND_MS:
             state.now_ms = now
         else:
             now = touch(state, now_ms)
