@@ -143,9 +143,11 @@ def unpack(packed: bytes) -> SessionState:
     Raises StateUnreadable if they are damaged, or not of a version that is known.
     """
     try:
-        version, odd, entries, size = _HEAD.unpack_from(packed)
+        # All that another version is sure to have in common.
+        version = packed[0]
         if version not in READ:
             raise StateUnreadable(_foreign(version))
+        _, odd, entries, size = _HEAD.unpack_from(packed)
         loads = json.loads if odd else orjson.loads
         at = _HEAD.size
         names = loads(packed[at : at + size])
