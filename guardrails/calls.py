@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from .call_id import new_id
 from .chain import Plan
 from .complete import Completion, Prepared, complete, prepare
-from .decide import Decision, decide, undecided
+from .decide import Decision, decide
 from .digest import Earlier, failure
 from .envelope import Envelope
 from .errors import SessionError
 from .guards.duplicates import IN_FLIGHT
-from .ledger import Ledger
+from .ledger import Ledger, undecided
 from .logs import log, warn_once
 from .outcome import outcome_of
 from .places import places_of
@@ -195,11 +195,12 @@ class Calls(Ledger):
             made.marks = self._marks(state, () if made.repeated and not made.claim_n else scopes)
             return made
 
+        failed = "clock"
         try:
-            now = self._now()
+            now = self._now() if plan.deny_on_error else self._time()
+            failed = "store"
             decision = self._store.update(self._all_keys, step)
         except Exception as error:  # noqa: BLE001  a store or a clock that fails is a guard that fails
-            failed = "clock" if now == NO_TIME else "store"
             log.error("%s failed: %s", failed, error, extra={"session": self.id})
             decision = undecided(call, plan, now, error, failed)
         envelope = decision.envelope

@@ -10,9 +10,10 @@ from .arguments import Arguments
 from .far import far_of
 from .guards.base import Guard, filled, overrides
 from .guards.budget import Budget
+from .guards.denials import Denials
 from .guards.duplicates import Duplicates
 from .guards.rate import Rate
-from .guards.tool_budget import tool_budgets
+from .guards.tool_budget import added, tool_budgets
 from .guards.truncate import Truncate
 from .retries.serving import NO_MODELS, Models
 from .state import NEVER
@@ -23,6 +24,7 @@ from .units import matcher
 
 PLANS: Final = 1_024
 """Tools whose plan is kept; a model that makes up names cannot fill the memory."""
+ACTS: Final = ("check", "shape", "spent", "turn_spent")
 WINDOW: Final = 20
 """Executed calls that every session remembers at least."""
 
@@ -114,6 +116,8 @@ class Chain:
         enforced = [g for g in self.guards if g.active and self._enforced(g)]
         self.spenders = tuple(g.spent for g in enforced if overrides(g, "spent"))
         self.turn_spenders = tuple(g.turn_spent for g in enforced if overrides(g, "turn_spent"))
+        self.refusal_spenders = tuple(g.turn_spent for g in enforced if isinstance(g, Denials))
+        """What is asked where a turn is over that nobody told of."""
         spending = [g for g in enforced if "spent" in g.calls_spend]
         self.call_spenders = tuple(g.spent for g in spending if overrides(g, "spent"))
         spending = [g for g in enforced if "turn_spent" in g.calls_spend]
@@ -181,7 +185,7 @@ class Chain:
                 guards.append(Rate(**said, per_tool=True))
             else:
                 guards[-1] = replace(guard, **said)
-        guards.extend(_added(settings))
+        guards.extend(added(settings))
         heard = [g for g in guards if g.mode != "off" and g.active and g.applies(tool)]
         present = [] if (mode or self.mode) == "off" else [(g, self._enforced(g, mode)) for g in heard]
         checking = [(g, (g.name, enforced, g.check)) for g, enforced in present if overrides(g, "check")]
@@ -204,7 +208,11 @@ class Chain:
             cost=tool.cost,
             known=None if self.known is None else name in self.known,
             deny_on_error=on_error == "deny",
-            enforced=tuple(dict.fromkeys(g.name for g, enforced in present if enforced and _acts(g))),
+            enforced=tuple(
+                dict.fromkeys(
+                    g.name for g, enforced in present if enforced and any(overrides(g, method) for method in ACTS)
+                )
+            ),
             locates=tuple((g.name, g.paths) for g, _ in present if overrides(g, "paths")),
         )
 
@@ -276,25 +284,3 @@ class Chain:
 
     def __len__(self) -> int:
         return len(self.guards)
-
-
-def _acts(guard: Guard) -> bool:
-    return any(overrides(guard, method) for method in ("check", "shape", "spent", "turn_spent"))
-
-
-def _added(settings: dict[str, dict[str, Any]]) -> list[Guard]:
-    """
-    Guards that only a `tools:` rule sets.
-    """
-    from .guards import GUARDS
-
-    added: list[Guard] = []
-    for cls in GUARDS:
-        own = settings.get(cls.name)
-        if own is None:
-            continue
-        if cls is Budget:
-            added.extend(tool_budgets(own))
-        else:
-            added.append(Rate(**own, per_tool=True) if cls is Rate else cls(**own))
-    return added

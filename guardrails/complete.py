@@ -15,15 +15,20 @@ from .guards.budget import FINISH
 from .jsonable import exact
 from .repetition.results import HEAD, MAX_EMPTY, emptiness, family_hash, steady_hash
 from .retries.context import Settled, due_of, time_left
+from .retries.decision import TRANSIENT
 from .retries.serving import Advised, Judged, Retried
 from .signature import masked_result_hash, result_hash
-from .state import Entry, Pending, SessionState, exhaust, outdate, pending_key, set_meter, settle, touch
+from .state import Entry, Pending, SessionState, exhaust, outdate, set_meter, settle, touch
 from .truncation import Rendered, render
-from .types import ERROR_TYPES, STATUSES, Outcome, ToolCall
+from .types import ERROR_TYPES, STATUSES, Outcome, ToolCall, pending_key
 
 
 DUE: Final = "due."
 """Counter of a tool: until when, in milliseconds since 1970, one of its answers has asked to be left alone."""
+UNJUDGED_RETRIES: Final = 3
+"""Retries of a failure that may pass, where no guard judges it."""
+UNJUDGED_WAIT_MS: Final = 60_000
+"""From the last of them on until another."""
 DUE_TOOLS: Final = 16
 """Tools of a session that may have one; counters are for guards."""
 
@@ -189,8 +194,8 @@ def complete(
             errors.append((name, f"{type(error).__name__}: {error}"))
     for _, hint in decision.nudges:
         envelope.nudge(hint)
-    if failed and pending is not None and envelope.retryable:
-        _note_retry(pending.entry, envelope, now)
+    if failed and pending is not None:
+        _note_retry(pending.entry, envelope, state)
     limit = pending.limit if pending is not None else None
     if limit is None and (state.exhausted is not None or chain.far is None or not chain.far(state, now, 0)):
         limit = _limit(chain, state, now)
@@ -252,10 +257,17 @@ def _note_due(state: SessionState, tool: str, retry_after_ms: int) -> None:
         set_meter(state, key, due)
 
 
-def _note_retry(entry: Entry, envelope: Envelope, now_ms: int) -> None:
-    entry.retries_left = envelope.max_retries_remaining or 0
-    entry.retry_at_ms = now_ms + (envelope.retry_after_ms or 0)
-    entry.explored = envelope.judged is not None and envelope.judged.explored
+def _note_retry(entry: Entry, envelope: Envelope, state: SessionState) -> None:
+    if envelope.retryable:
+        entry.retries_left = envelope.max_retries_remaining or 0
+        entry.retry_at_ms = state.now_ms + (envelope.retry_after_ms or 0)
+        entry.explored = envelope.judged is not None and envelope.judged.explored
+    elif envelope.retryable is None and entry.error_type in TRANSIENT:
+        # Nobody judges it: a few more tries are no repeats, and later on it is another matter.
+        earlier = state.earlier(entry.sig, len(state.window))
+        run = next((at for at, each in enumerate(earlier) if each.status != "error"), len(earlier))
+        entry.retries_left = max(0, UNJUDGED_RETRIES + 1 - run)
+        entry.retry_at_ms = 0 if entry.retries_left else state.now_ms + UNJUDGED_WAIT_MS
 
 
 def correct(

@@ -11,11 +11,11 @@ from typing import Any
 
 from .chain import Chain, Plan
 from .envelope import Envelope
-from .exhaustion import turn_cause, used_up
+from .exhaustion import tell_turn, turn_cause, used_up
 from .found import Found, broken, said
 from .guards.base import Facts, latest
 from .guards.duplicates import in_flight
-from .refusals import over, unreachable
+from .refusals import over
 from .state import Pending, SessionState, admit, deny, expire, number, set_meter, take_up, touch
 from .types import Denial, Nudge, RetrySource, ToolCall
 
@@ -110,6 +110,8 @@ def decide(
         running = state.pending.get((call.id, sig)) if sig is not None else None
         if running is not None:
             return _asked_before(chain, call, state, running, claim, expired)
+    if state.turn == 0:
+        tell_turn(chain, state, sig)
     if plan is None:
         plan = chain.plan(call.tool)
     cost = plan.cost
@@ -208,23 +210,11 @@ def _charge(plan: Plan, call: ToolCall, state: SessionState, facts: Facts) -> li
     return failed
 
 
-def undecided(call: ToolCall, plan: Plan, now_ms: int, error: Exception, failed: str = "store") -> Decision:
-    """
-    What follows for a call where the state or the time cannot be known: *error* is what the *failed* part raised.
-    """
-    decision = Decision(call, 0, now_ms, 0, errors=((failed, f"{type(error).__name__}: {error}"),))
-    if plan.deny_on_error:
-        denial = unreachable(failed)
-        decision.denials = (denial,)
-        decision.envelope = Envelope.refusal(denial)
-    return decision
-
-
 def _retry_source(call: ToolCall, state: SessionState) -> RetrySource | None:
     entry = latest(state, call.sig)
     if entry is None or entry.status != "error":
         return None
-    return "explore" if entry.explored else "policy" if entry.retries_left else "agent"
+    return "explore" if entry.explored else "policy" if entry.advised else "agent"
 
 
 def give_up(state: SessionState) -> tuple[tuple[int, Pending], ...]:

@@ -7,6 +7,7 @@ The exceptions of the library.
     ├── PolicyError          a policy file or object that is not valid; lists every mistake
     ├── SessionError         a session id, budget or use that is not allowed
     ├── StoreError           a store that cannot be reached, read or written now
+    │   └── StateUnreadable  a state in it that is damaged, or of a version that this one cannot read; a SessionError too
     ├── ModelError           a model file that is not valid
     ├── TrainingError        records or cells that nothing can be learned from
     ├── LoopLimitExceeded    an agent loop that was asked to raise at its iteration limit
@@ -68,6 +69,19 @@ class StoreError(GuardrailsError):
     """
     A store cannot be reached, read or written; nothing was changed. The message says what to do next.
     """
+
+
+class StateUnreadable(StoreError, SessionError):  # noqa: N818
+    """
+    A kept state is damaged, or of a version that this one cannot read; *reason* says which, and what to do. *whose* is
+    the session or the scope, None if only the *store* knows.
+    """
+
+    def __init__(self, reason: str, whose: str | None = None, store: str = "") -> None:
+        place = "session state" if whose is None else f"the state of {whose} in the store `{store}` cannot be used: it"
+        super().__init__(f"{place} {reason}")
+        self.reason = reason
+        self.whose = whose
 
 
 class LoopLimitExceeded(GuardrailsError):  # noqa: N818

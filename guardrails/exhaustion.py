@@ -7,6 +7,7 @@ from collections.abc import Callable
 from .chain import Chain
 from .guards.base import Guard
 from .guards.budget import FINISH
+from .repetition.together import imply_turn
 from .state import SessionState, exhaust
 from .types import Denial
 
@@ -23,6 +24,16 @@ def turn_cause(chain: Chain, state: SessionState, now_ms: int) -> Denial | None:
     The cause that ends the session once the present turn is over.
     """
     return first_cause(chain, chain.turn_spenders, state, now_ms)
+
+
+def tell_turn(chain: Chain, state: SessionState, sig: int | None) -> None:
+    """
+    Where the host tells no turns: note whether a call of *sig* begins one, and end a session whose refusals are enough.
+    """
+    if imply_turn(state, sig) and state.refused_turns:
+        cause = first_cause(chain, chain.refusal_spenders, state, state.now_ms)
+        if cause is not None:
+            exhaust(state, cause)
 
 
 def used_up(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str] | None:

@@ -4,16 +4,20 @@ The state of one session behind its store: read by the clock, changed by events 
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from .chain import Chain
-from .errors import GuardrailsError, SessionError, StoreError
+from .chain import Chain, Plan
+from .decide import Decision
+from .envelope import Envelope
+from .errors import GuardrailsError, SessionError, StateUnreadable, StoreError
 from .logs import log
 from .recorder import Recorder, run_of
+from .refusals import unreachable, unreadable
 from .scopes import Scope, apply, marks, named
 from .session_id import scope_key
 from .state import SessionState, time_of
 from .transitions import note, raise_limits
+from .types import NO_TIME, ToolCall
 
 
 if TYPE_CHECKING:
@@ -22,6 +26,22 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+LATEST_S: Final = 9e12
+"""Seconds since 1970 from which on a clock is not believed."""
+
+
+def undecided(call: ToolCall, plan: Plan, now_ms: int, error: Exception, failed: str) -> Decision:
+    """
+    What follows for a call if the state or the time cannot be known: *error* is what the *failed* part raised.
+
+    A state that cannot be read stays so: to run calls without its limits would never end, whatever `on_error` says.
+    """
+    decision = Decision(call, 0, now_ms, 0, errors=((failed, f"{type(error).__name__}: {error}"),))
+    denial = unreadable(error) if isinstance(error, StateUnreadable) else unreachable(failed)
+    if plan.deny_on_error or isinstance(error, StateUnreadable):
+        decision.denials = (denial,)
+        decision.envelope = Envelope.refusal(denial)
+    return decision
 
 
 class Ledger:
@@ -32,7 +52,7 @@ class Ledger:
     whatever else asks for the state raises what the store raised. Under `allow` the session goes on with what is known,
     which is nothing: calls run uncharged, what would change the state is not counted, and what is asked of it is
     answered as of a new session; the log says so each time. Limits are never moved unseen: `extend` and `child` raise
-    under both.
+    under both, and whatever asks for a state that this version cannot read. A clock that fails loses nothing: the time stands still, and only calls are refused under `deny`.
     """
 
     def __init__(
@@ -56,10 +76,26 @@ class Ledger:
         self._records = None if sink is None else Recorder(id, sink)
 
     def _now(self) -> int:
-        return round(self._clock() * 1000)
+        """
+        What the clock says, in milliseconds. Raises whatever the clock raises, ValueError where it says no time.
+        """
+        said = self._clock()
+        if not 0 <= said < LATEST_S:
+            raise ValueError(f"the clock says `{said!r:.40}`, which is no number of seconds since 1970")
+        return round(said * 1000)
+
+    def _time(self) -> int:
+        """
+        The same, `NO_TIME` where the clock fails: the session's time stands still then, and nothing is lost.
+        """
+        try:
+            return self._now()
+        except Exception as error:  # noqa: BLE001  whatever a clock raises
+            log.error("clock failed: %s", error, extra={"session": self.id})
+            return NO_TIME
 
     def _read(self, look: Callable[[SessionState, int], T]) -> T:
-        now = self._now()
+        now = self._time()
         try:
             return self._store.update(self._keys, lambda states: look(states[0], time_of(states[0], now)))
         except Exception as error:  # noqa: BLE001
@@ -70,7 +106,7 @@ class Ledger:
         """
         What *look* sees in the state and those of the scopes, at what the clock says.
         """
-        now = self._now()
+        now = self._time()
         try:
             return self._store.update(self._all_keys, lambda states: look(states[0], now, self._shared(states)))
         except Exception as error:  # noqa: BLE001
@@ -98,7 +134,7 @@ class Ledger:
 
         *shared* changes the states of the scopes too, or of the *only* one.
         """
-        now, chain = self._now(), self._chain
+        now, chain = self._time(), self._chain
 
         def run(states: list[SessionState]) -> tuple[Any, int, str, dict[str, Any] | None]:
             state = states[0]
@@ -147,6 +183,7 @@ class Ledger:
 
     def _without_store(self, error: Exception) -> None:
         refused = isinstance(error, GuardrailsError) and not isinstance(error, StoreError)
+        refused = refused or isinstance(error, StateUnreadable)
         if self._chain.on_error != "allow" or refused:
             raise error
         log.error("store failed: %s", error, extra={"session": self.id})

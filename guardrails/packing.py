@@ -10,14 +10,18 @@ from typing import Any, Final
 
 import orjson
 
-from .errors import SessionError
+from .errors import StateUnreadable
 from .packing_trail import ERROR_NUMBERS, Memo, packed_trail, unpacked_trail
-from .state import NEVER, Entry, EntryStatus, Pending, SessionState, pending_key
-from .types import ERROR_TYPES
+from .state import NEVER, Entry, Pending, SessionState
+from .types import ERROR_TYPES, EntryStatus, low, pending_key
 
 
 VERSION: Final = 4
+READ: Final = (3, VERSION)
+"""Versions that `unpack` reads: a session goes on after an upgrade."""
 STATUSES: Final[tuple[EntryStatus, ...]] = ("running", "ok", "error", "expired")
+_NEW: Final = ("turn_refused", "implied", "turn_ms", "call_ms")
+"""What version 3 did not have."""
 TOTALS: Final = (
     "started_ms",
     "now_ms",
@@ -43,13 +47,16 @@ TOTALS: Final = (
     "behind_ms",
     "shared",
     "dull_seq",
-    "refused",
+    "refused_turns",
+    *_NEW,
 )
 _HEAD = struct.Struct("<BBHI")
 """Version, 1 where the JSON holds what only Python's own module reads, entries, bytes of the name table."""
 _ENTRY = struct.Struct("<IqqqiBBBBB")
 """seq, sig, result hash, time, milliseconds until a retry, status and two flags, error type + 1 and a flag, retries
 left and two flags, turn, calls admitted beside it."""
+_ENTRY_3 = struct.Struct("<IqqqiBBBB")
+"""The same in version 3, which did not count what was admitted beside a call."""
 _CLOSER = struct.Struct("<qI")
 """Sketch and steady part of the result; only of calls that were looked at so closely."""
 _LOOKED_AT: Final = 128
@@ -85,7 +92,7 @@ def pack(state: SessionState, memo: Memo | None = None) -> bytes:
         rest["h"] = trail
     if state.run:
         rest["i"] = state.run
-    for key, value in (("l", state.limits), ("r", state.reserved), ("p", state.problems), ("x", state.exhausted)):
+    for key, value in (("l", state.limits), ("r", state.reserved), ("p", state.refusals), ("x", state.exhausted)):
         if value:
             rest[key] = value
     if state.closed:
@@ -136,13 +143,16 @@ def unpack(packed: bytes) -> SessionState:
     """
     The state that `pack` made these bytes of.
 
-    Raises SessionError where they are not of a version that is known.
+    Raises StateUnreadable if they are damaged, or not of a version that is known.
     """
     try:
-        version, odd, entries, size = _HEAD.unpack_from(packed)
-        if version != VERSION:
-            raise SessionError(f"session state of version {version}; this library reads {VERSION}")
+        # All that another version is sure to have in common.
+        version = packed[0]
+        if version not in READ:
+            raise StateUnreadable(_foreign(version))
+        _, odd, entries, size = _HEAD.unpack_from(packed)
         loads = json.loads if odd else orjson.loads
+        layout = _ENTRY if version == VERSION else _ENTRY_3
         at = _HEAD.size
         names = loads(packed[at : at + size])
         at += size
@@ -150,8 +160,8 @@ def unpack(packed: bytes) -> SessionState:
         window = []
         at += 2 * entries
         for tool in tools:
-            seq, sig, digest, at_ms, wait, status, error, rest, turn, beside = _ENTRY.unpack_from(packed, at)
-            at += _ENTRY.size
+            seq, sig, digest, at_ms, wait, status, error, rest, turn, *beside = layout.unpack_from(packed, at)
+            at += layout.size
             sketch = steady = 0
             if error & _LOOKED_AT:
                 sketch, steady = _CLOSER.unpack_from(packed, at)
@@ -171,26 +181,38 @@ def unpack(packed: bytes) -> SessionState:
                     rest >> 2,
                     bool(status >> 2 & 1),
                     turn,
-                    beside,
+                    beside[0] if beside else 0,
                     sketch,
                     steady,
                     bool(status >> 3 & 1),
                     bool(status >> 4),
                 )
             )
-        return _state(window, names, loads(packed[at:]))
+        return _state(version, window, names, loads(packed[at:]))
     except (struct.error, ValueError, LookupError, TypeError, RuntimeError, StopIteration) as error:
-        raise SessionError(f"session state cannot be read: {error}") from None
+        raise StateUnreadable(
+            f"cannot be read ({error}): put a copy of it back; `forget` it only to start it afresh"
+        ) from None
 
 
-def _state(window: list[Entry], names: list[str], rest: dict[str, Any]) -> SessionState:
-    state = SessionState(**dict(zip(TOTALS, rest["t"], strict=True)), streak_tool=rest["s"], window=window)
+def _foreign(version: int) -> str:
+    known = " and ".join(map(str, READ))
+    wrote, then = ("a newer", "upgrade here") if version > VERSION else ("an older", "end it with that one")
+    return (
+        f"is of version {version}, which {wrote} version of this library wrote (this one reads {known}): {then}; "
+        "`forget` it only to start it afresh"
+    )
+
+
+def _state(version: int, window: list[Entry], names: list[str], rest: dict[str, Any]) -> SessionState:
+    totals, known = rest["t"], TOTALS if version == VERSION else TOTALS[: -len(_NEW)]
+    state = SessionState(**dict(zip(known, totals, strict=True)), streak_tool=rest["s"], window=window)
     state.latest = {entry.sig: entry.seq for entry in window}
     state.results = {entry.result_hash: entry.seq for entry in window if entry.status in ("ok", "error")}
     state.meters = {key: int(value) for key, value in rest["m"].items()} if "m" in rest else {}
     state.limits = rest.get("l", {})
     state.reserved = rest.get("r", {})
-    state.problems = rest.get("p", [])
+    state.refusals = [sig if version == VERSION else low(sig) for sig in rest.get("p", ())]
     state.exhausted = tuple(rest["x"]) if "x" in rest else None
     state.closed = rest.get("c", False)
     state.run = rest.get("i", "")

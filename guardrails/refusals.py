@@ -3,6 +3,7 @@ The denials that no guard says: of a session that is over, of a state or a time 
 """
 
 from .chain import Chain
+from .errors import StateUnreadable
 from .guards.base import filled
 from .guards.budget import FINISH
 from .types import Denial
@@ -16,6 +17,18 @@ def unreachable(failed: str) -> Denial:
         code=f"{failed}.error",
         message=f"The session's {'state cannot be reached' if failed == 'store' else 'clock failed'}, so the call was not made.",
         hint="Try again later, or tell the user.",
+        strike=False,
+    )
+
+
+def unreadable(error: StateUnreadable) -> Denial:
+    """
+    The refusal of a call whose kept state this version of the library cannot read.
+    """
+    return Denial(
+        code="store.unreadable",
+        message=f"The call was not made: the state of {error.whose or 'this session'} {error.reason}.",
+        hint="Trying again does not help. Tell the user, who can upgrade the library or drop that state.",
         strike=False,
     )
 

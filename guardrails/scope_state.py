@@ -5,8 +5,8 @@ It is a `SessionState` too, so that the same guards can look at it, with totals,
 sessions is worked out anew each time and never kept: a limit that is raised in the policy is raised.
 """
 
-from .state import Entry, Pending, SessionState, expire, number, pending_key, take_up, touch
-from .types import Outcome
+from .state import Entry, Pending, SessionState, expire, number, take_up, touch
+from .types import Outcome, pending_key
 
 
 def open_step(state: SessionState, now_ms: int) -> int:

@@ -21,8 +21,8 @@ from .guards.budget import FINISH
 from .scope_state import claim as claim_held
 from .scope_state import hold, open_step
 from .scope_state import settle as settle_held
-from .state import SessionState, number, pending_key, set_meter, time_of
-from .types import Denial, Nudge, ToolCall
+from .state import SessionState, number, set_meter, time_of
+from .types import Denial, Nudge, ToolCall, pending_key
 
 
 GLOBAL: Final = "global"

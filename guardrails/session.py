@@ -109,7 +109,7 @@ class Session(Calls):
             priced = Priced(units.money("cost_usd", cost_usd), "caller")
         else:
             known = used if tells(usage) else None
-            priced = price_of(known, model, self.policy.prices, provider, self._now())
+            priced = price_of(known, model, self.policy.prices, provider, self._time())
         self.begin_turn(count)
         values = {"model": model, "provider": public(provider), **priced.recorded, **used.recorded}
         step = partial(transitions.charge_response, cost=priced.cost, tokens=used.total)

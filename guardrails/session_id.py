@@ -42,3 +42,11 @@ def scope_key(scope: str, checked: str) -> str:
     Where a store keeps what the sessions of *scope* have used together whose id is *checked*.
     """
     return f"{SCOPES}{scope}/{checked}"
+
+
+def whose(key: str) -> str:
+    """
+    The session, or the scope, whose state a store keeps by *key*, in words.
+    """
+    scope, _, own = key.removeprefix(SCOPES).partition("/")
+    return f"the scope `{scope}` of `{own}`" if key.startswith(SCOPES) else f"`{key}`"

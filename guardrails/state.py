@@ -7,91 +7,26 @@ of the state and its arguments; the store runs it atomically and may run it agai
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final
 
 from .retries.context import Settled
 from .retries.spec import MAX_LOOKBACK
-from .types import NO_TIME, WITHOUT_EFFECT, Denial, ErrorType, Outcome, ToolCall
+from .session_time import read
+from .types import MANY, Denial, Outcome, ToolCall, low, pending_key
+from .types import Entry as Entry  # noqa: PLC0414  what a state is made of
+from .types import Pending as Pending  # noqa: PLC0414
 
 
 METERS: Final = 64
 """Named counters a session may hold; the last one is shared by all that come later (stricter, never looser)."""
 OVERFLOW: Final = "*"
-REMEMBERED_PROBLEMS: Final = 8
-"""Signatures of invalid calls kept to tell a first validation error from a repeated one."""
+REMEMBERED_REFUSALS: Final = 16
+"""Refused signatures kept to tell a first refusal from a repeated one."""
 ADMISSION_MS: Final = 600_000
 """How long an admission may stay unsettled where its tool declares no timeout."""
 GRACE_MS: Final = 1_000
 """How much longer where the library itself runs the call: it settles it at the timeout, and that must come first."""
 NEVER: Final = 1 << 62
-MANY: Final = 255
-"""Calls admitted beside one that runs, from which on they are not counted."""
-STEP_BACK_MS: Final = 1_000
-"""A clock that is further behind was set back; less is two threads that read it before they took the lock."""
-
-EntryStatus = Literal["running", "ok", "error", "expired"]
-
-
-@dataclass(slots=True)
-class Entry:
-    """
-    One executed call in the window.
-    """
-
-    seq: int
-    """Position among the executed calls of the session, from 1."""
-    tool: str
-    sig: int | None
-    at_ms: int
-    changes: bool = True
-    """It may have changed something."""
-    status: EntryStatus = "running"
-    error_type: ErrorType | None = None
-    result_hash: int = 0
-    """Evidence: of a success as it is, of an error with digits deleted."""
-    retry_at_ms: int = 0
-    """After a failure: when a retry may run."""
-    retries_left: int = 0
-    """After a failure: how many more identical calls are a retry; 0 after a success or a lasting failure."""
-    explored: bool = False  # a retry of it is advised only to learn from what comes of it
-    turn: int = 0  # low 8 bits of its turn's number
-    beside: int = 0  # calls that were admitted while it ran; `MANY` stands for that many or more
-    sketch: int = 0  # its arguments, where `Loops` looked at them; see `repetition`
-    steady: int = 0  # 32 bits of its result but for what is volatile, or of the family of its failure; 0: not taken
-    empty: bool = False  # it brought nothing
-    unfinished: bool = False  # it said that what is waited for is not there yet
-
-    @property
-    def worked(self) -> bool:
-        """
-        Whether it may have changed something, as far as its end tells.
-        """
-        return self.changes and self.error_type not in WITHOUT_EFFECT
-
-
-@dataclass(slots=True)
-class Pending:
-    """
-    An admission that is not settled yet.
-    """
-
-    seq: int
-    n: int
-    """Number of its `call` event."""
-    id: str
-    tool: str
-    sig: int | None
-    at_ms: int
-    expires_ms: int
-    cost: int
-    tokens: int
-    turn: int
-    claimed: bool
-    entry: Entry
-    hints: tuple[tuple[str, str], ...] = ()
-    """(code, hint) of the nudges."""
-    limit: tuple[str, str] | None = None
-    """(code, message) of the limit that this call used up."""
 
 
 @dataclass(slots=True)
@@ -103,7 +38,7 @@ class SessionState:
     started_ms: int = -1
     """Time of the first event; -1 before it."""
     behind_ms: int = field(default=0, compare=False)
-    """How far the clock was set back since the session began; what it says is that much too little."""
+    """How far the clock was set back since the session began; what it says is that much too little. Below 0: set ahead."""
     now_ms: int = 0
     """The latest time seen; time never goes back."""
     n: int = 0
@@ -134,8 +69,19 @@ class SessionState:
     turn_decided: int = 0
     turn_admitted: int = 0
     turn_strikes: int = 0
+    """Calls refused in the present turn that an earlier turn was refused already."""
+    turn_refused: int = 0
+    """How many of the latest `refusals` are the present turn's."""
+    refused_turns: int = 0
+    """Turns in a row, up to the previous one, of nothing but refusals."""
     denied_turns: int = 0
-    """Turns in a row, up to the previous one, in which every decided call was denied."""
+    """Those of them that repeated a refused call."""
+    implied: int = 0
+    """Turns that were told apart by when their calls started, while nobody told any."""
+    turn_ms: int = 0
+    """When the first of the calls began that came so soon after each other, up to the latest."""
+    call_ms: int = 0
+    """When the latest call was decided, while nobody told turns."""
 
     streak_tool: str = ""
     streak: int = 0
@@ -151,15 +97,14 @@ class SessionState:
     """`seq` of the latest call in the window that is over, by result hash."""
     dull_seq: int = 0
     """`seq` of the latest call that failed, was empty, or brought what another in the window had brought."""
-    refused: int = 0
-    """Turns with a refusal since a call was last admitted; 0 where nobody tells turns."""
     latest: dict[int | None, int] = field(default_factory=dict)
     """`seq` of the latest call in the window, by signature: to look here is all that most calls need."""
     pending: dict[tuple[str, int | None], Pending] = field(default_factory=dict)
     meters: dict[str, int] = field(default_factory=dict)
     limits: dict[str, int] = field(default_factory=dict)
     """Limits of this session that differ from its policy's: raised by `extend`, given to a child."""
-    problems: list[int] = field(default_factory=list)
+    refusals: list[int] = field(default_factory=list)
+    """Signatures of the latest refused calls as `low` gives them, the newest last."""
     exhausted: tuple[str, str] | None = None
     """(code, message) of the first cause that ended the session."""
     closed: bool = False
@@ -192,6 +137,35 @@ class SessionState:
         return sum(held.get(name, 0) for held in self.reserved.values()) if self.reserved else 0
 
     @property
+    def mark(self) -> int:
+        """
+        What the calls of the present turn are marked by, 1 to 255; 0 before there is a turn.
+        """
+        number = self.turn + self.implied
+        return (number - 1) % 255 + 1 if number else 0
+
+    @property
+    def only_refused(self) -> bool:
+        """
+        Whether every call that was decided in the present turn was refused.
+        """
+        if self.turn:
+            return self.turn_admitted == 0
+        return not self.window or self.window[-1].turn != self.mark
+
+    def refused_before(self, sig: int | None) -> bool:
+        """
+        Whether a call of signature *sig* was refused in an earlier turn.
+        """
+        return sig is not None and low(sig) in self.refusals[: len(self.refusals) - self.turn_refused]
+
+    def refused_now(self, sig: int | None) -> bool:
+        """
+        Whether a call of signature *sig* was refused in the present turn.
+        """
+        return low(sig) in self.refusals[len(self.refusals) - self.turn_refused :]
+
+    @property
     def elapsed_ms(self) -> int:
         """
         Milliseconds from the first event to the latest.
@@ -210,9 +184,9 @@ class SessionState:
 
 def time_of(state: SessionState, now_ms: int) -> int:
     """
-    The session's time when the clock says *now_ms*: it never goes back.
+    The session's time when the clock says *now_ms*: it never goes back, nor does it leap by a year.
     """
-    return max(now_ms + state.behind_ms, state.now_ms)
+    return now_ms if state.started_ms < 0 else read(state.now_ms, state.behind_ms, now_ms)[0]
 
 
 def touch(state: SessionState, now_ms: int) -> int:
@@ -221,13 +195,8 @@ def touch(state: SessionState, now_ms: int) -> int:
     """
     if state.started_ms < 0:
         state.started_ms = state.now_ms = now_ms
-        return now_ms
-    now = now_ms + state.behind_ms
-    if now >= state.now_ms:
-        state.now_ms = now
-    elif state.now_ms - now > STEP_BACK_MS and now_ms != NO_TIME:
-        # The clock was set back. Standing still until it has caught up would make honest calls look like a rush.
-        state.behind_ms += state.now_ms - now
+    else:
+        state.now_ms, state.behind_ms = read(state.now_ms, state.behind_ms, now_ms)
     return state.now_ms
 
 
@@ -237,13 +206,6 @@ def number(state: SessionState) -> int:
     """
     state.n += 1
     return state.n
-
-
-def pending_key(call_id: str, sig: int | None, seq: int | None) -> tuple[str, int | None]:
-    """
-    Where an admission is kept: a call that cannot be signed is never the same call as another, so it has its own place.
-    """
-    return (f"{call_id}#{seq}", None) if sig is None else (call_id, sig)
 
 
 def set_meter(state: SessionState, key: str, value: int) -> None:
@@ -307,7 +269,7 @@ def admit(
     state.turn_decided += 1
     state.turns += state.turn_admitted == 0
     state.turn_admitted += 1
-    state.denied_turns = state.refused = 0
+    state.denied_turns = state.refused_turns = 0
     if tool == state.streak_tool:
         state.streak += 1
     else:
@@ -315,7 +277,7 @@ def admit(
     state.held_cost += cost
     state.held_tokens += tokens
     entry = Entry(seq, tool, sig, now, changes)
-    entry.turn = state.turn & 0xFF
+    entry.turn = state.mark
     if call.sketch is not None:
         entry.sketch = call.sketch
     state.window.append(entry)
@@ -348,17 +310,24 @@ def deny(state: SessionState, call: ToolCall, denial: Denial) -> int:
     Note a refused call: nothing is charged, the window does not age; the number of its event.
     """
     state.turn_decided += 1
-    strike = denial.strike
-    if denial.status == "validation_error" and call.sig is not None and call.sig not in state.problems:
-        state.problems.append(call.sig)
-        del state.problems[:-REMEMBERED_PROBLEMS]
-        strike = False
-    if strike:
-        state.refused += state.turn > 0 and state.turn_strikes == 0
-        state.turn_strikes += 1
+    if denial.strike:
+        _remember_refusal(state, call.sig)
     if denial.ends_session and denial.scope is None:
         exhaust(state, denial)
     return number(state)
+
+
+def _remember_refusal(state: SessionState, sig: int | None) -> None:
+    if state.refused_now(sig):
+        # Calls of one turn do not know of each other's refusals.
+        return
+    key, known = low(sig), state.refusals
+    if state.refused_before(sig):
+        state.turn_strikes += 1
+        known.remove(key)
+    known.append(key)
+    del known[:-REMEMBERED_REFUSALS]
+    state.turn_refused = min(state.turn_refused + 1, REMEMBERED_REFUSALS)
 
 
 def exhaust(state: SessionState, cause: Denial) -> None:
@@ -398,11 +367,20 @@ def settle(
 
 def end_turn(state: SessionState) -> None:
     """
-    Close the present turn: a turn in which every decided call was refused is a strike.
+    Close the present turn: one that only repeated refused calls is a strike.
     """
-    if state.turn_admitted == 0 and state.turn_strikes > 0:
-        state.denied_turns += 1
-    state.turn_decided = state.turn_admitted = state.turn_strikes = 0
+    count_refusals(state)
+    state.turn_decided = state.turn_admitted = 0
+
+
+def count_refusals(state: SessionState) -> None:
+    """
+    Count the present turn, which is over, if it had nothing but refusals.
+    """
+    if state.turn_refused and state.only_refused:
+        state.refused_turns += 1
+        state.denied_turns += state.turn_strikes > 0
+    state.turn_strikes = state.turn_refused = 0
 
 
 def begin_turn(state: SessionState, calls: int) -> None:
@@ -427,7 +405,9 @@ def extend(state: SessionState, limits: dict[str, int]) -> None:
     Set limits and let an exhausted session go on; the refused turns so far are forgiven, blown fuses replaced.
     """
     state.limits.update(limits)
-    state.exhausted, state.denied_turns, state.turn_strikes = None, 0, 0
+    state.exhausted = None
+    state.denied_turns = state.refused_turns = state.turn_strikes = state.turn_refused = 0
+    state.refusals.clear()
     state.meters = {key: value for key, value in state.meters.items() if value >= 0}
 
 

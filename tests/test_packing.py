@@ -3,6 +3,7 @@ A session's state as bytes.
 """
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.errors import SessionError
+from guardrails.errors import SessionError, StateUnreadable
 from guardrails.packing import pack, unpack
 from guardrails.packing_trail import Memo
 from guardrails.signature import low64, sign
@@ -29,7 +30,7 @@ from guardrails.state import (
     settle,
     touch,
 )
-from guardrails.types import ERROR_TYPES, Denial, Outcome, ToolCall
+from guardrails.types import ERROR_TYPES, Denial, Outcome, ToolCall, low
 
 
 NOW = 1_800_000_000_000
@@ -212,3 +213,26 @@ def test_bytes_that_are_no_state_are_an_error_and_not_a_new_session(damage: Call
     settle(state, admitted(state, call("t", 1)), Outcome(1), 1)
     with pytest.raises(SessionError, match="session state"):
         unpack(damage(pack(state)))
+
+
+@pytest.mark.parametrize(
+    ("version", "said"),
+    [
+        (5, "is of version 5, which a newer version of this library wrote .this one reads 3 and 4.: upgrade here"),
+        (255, "is of version 255, which a newer version"),
+        (2, "is of version 2, which an older version of this library wrote .*: end it with that one"),
+        (0, "is of version 0, which an older version"),
+    ],
+)
+def test_a_state_of_another_version_says_which_and_what_to_do(version: int, said: str) -> None:
+    packed = bytes([version]) + pack(SessionState())[1:]
+    with pytest.raises(StateUnreadable, match=f"{said}.*; `forget` it only to start it afresh"):
+        unpack(packed)
+
+
+def test_a_state_that_the_version_before_packed_goes_on() -> None:
+    made = unpack(Path(__file__).with_name("golden").joinpath("state_version_3.bin").read_bytes())
+    assert (made.calls, made.turn, made.seq, made.denied_turns, made.turn_strikes) == (2, 4, 2, 1, 1)
+    assert made.refusals == [low(call("search", "invalid").sig)]
+    assert [entry.status for entry in made.window] == ["ok", "running"]
+    assert unpack(pack(made)) == made

@@ -2,6 +2,7 @@
 Refuse a call whose answer is already there.
 """
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, ClassVar, Final, Literal
 
@@ -10,6 +11,7 @@ from annotated_types import Ge, Le
 from ..repetition.patterns import same_evidence
 from ..repetition.waiting import sleeps, waits
 from ..repetition.work import outdated, shown_to_change
+from ..retries.decision import TRANSIENT
 from ..state import Entry, SessionState
 from ..types import Denial, ErrorType, ToolCall
 from .base import Codes, Facts, Guard, Verdict, guard
@@ -18,6 +20,7 @@ from .base import Codes, Facts, Guard, Verdict, guard
 IN_FLIGHT: Final = "duplicates.in_flight"
 REPAIRABLE: Final[frozenset[ErrorType]] = frozenset({"precondition", "conflict", "exec_nonzero", "code_error"})
 """Kinds of failure after which the same call works once something else is done."""
+LATER: Final = "Do something else and try again later, use another tool, or tell the user what does not work."
 
 
 @guard
@@ -55,11 +58,12 @@ class Duplicates(Guard):
         if facts.tool.polling:
             return None
         earlier = state.earlier(call.sig, self.window)
-        if not earlier or earlier[0].retries_left > 0:
+        if not earlier or _may_retry(earlier[0], facts.now_ms):
             return None
         if self.rule == "always":
-            again = _worth_again(earlier[0], state)
-            return None if again else _repeat(call.tool, "window", outdated(state, earlier[0]))
+            if _worth_again(earlier[0], state):
+                return None
+            return _again(call.tool, "window", earlier[0], outdated(state, earlier[0]))
         if facts.tool.stable and earlier[0].status == "ok" and not outdated(state, earlier[0]):
             return _repeat(call.tool, "stable")
         if len(earlier) < 2 or not same_evidence(earlier[0], earlier[1]):
@@ -72,7 +76,7 @@ class Duplicates(Guard):
         between = [entry for entry in state.window if earlier[1].seq < entry.seq < earlier[0].seq]
         if earlier[0].changes and shown_to_change(since, between):
             return None
-        return _repeat(call.tool, "evidence")
+        return _again(call.tool, "evidence", earlier[0])
 
 
 def _worth_again(last: Entry, state: SessionState) -> bool:
@@ -82,6 +86,27 @@ def _worth_again(last: Entry, state: SessionState) -> bool:
     if last.status == "expired" or last.error_type == "cancelled":
         return True
     return last.error_type in REPAIRABLE and last.seq < state.seq
+
+
+def _may_retry(last: Entry, now_ms: int) -> bool:
+    """
+    Whether *last* failed and the same call is another try: as advised, or by itself where nobody judges failures.
+    """
+    return last.retries_left > 0 or 0 < last.retry_at_ms <= now_ms
+
+
+def _again(tool: str, code: str, last: Entry, old: bool = False) -> Denial:  # noqa: FBT001, FBT002
+    return still_failing(_repeat(tool, code), tool) if last.error_type in TRANSIENT else _repeat(tool, code, old)
+
+
+def still_failing(said: Denial, tool: str) -> Denial:
+    """
+    *said* of a call that failed for a cause that may pass: there is no result to be used, nor given again.
+    """
+    message = f"This exact {tool} call failed again and again for a cause that may pass, so it was not made."
+    if said.ends_session:
+        return replace(said, message=message)
+    return replace(said, status="denied", message=message, hint=LATER)
 
 
 def in_flight(call: ToolCall) -> Denial:

@@ -18,6 +18,7 @@ from ..types import Denial, ErrorType, Status, ToolCall
 from ..units import Duration
 from .base import Codes, Facts, Guard, Verdict, guard, latest
 from .budget import FINISH
+from .duplicates import still_failing
 from .loop_words import WORDS, denial_of, learned_denial, learned_nudge, nudge_of, softened
 
 
@@ -72,7 +73,8 @@ class Loops(Guard):
     empty_deny: Count | None = 10
     wait_nudge: Count | None = 3
     final_after: Count | None = 3
-    """Refused turns in a row after which a further denial ends the session; never where the host tells no turns."""
+    """Turns in a row that only repeated refused calls, after which one more such denial ends the session; never where the
+    host tells no turns."""
     model: Annotated[str, MinLen(1)] | None = None
     """A repeat model: `default`, the shipped one, or a file, relative to the policy file. None: plain rules only."""
     model_nudge: Annotated[float, Gt(0), Le(1)] | None = 0.8
@@ -101,7 +103,7 @@ class Loops(Guard):
             return said
         last = next((entry for entry in before if entry.sig == call.sig), None) if repeated else None
         # A retry that the last envelope allowed is none of its business.
-        if last is not None and last.retries_left > 0:
+        if last is not None and last.advised:
             return None
         return self._learned(call.tool, known, refuse=last is not None and not outdated(state, last))
 
@@ -124,7 +126,7 @@ class Loops(Guard):
             call.sketch = last.sketch
         else:
             sketch_of(call)
-        if last.retries_left > 0:
+        if last.advised:
             return None
         if facts.tool.polling or last.unfinished or waits(call.tool) or sleeps(call.arguments):
             return self._graded("wait", patterns.same_answer(before, call.sig), self.wait_nudge, None, call, state)
@@ -134,7 +136,7 @@ class Loops(Guard):
         old = outdated(state, latest(state, call.sig) or last)
         said = None if old else self._identical(call, last, before, state)
         if isinstance(said, Denial):
-            return said
+            return still_failing(said, call.tool) if last.error_type in TRANSIENT else said
         said = self._cycle(call, before, state, facts) or said or at_rest or self._fresh(call, before, state)
         # Work was done since: what went before is worth a word, and no refusal but that of the work itself.
         return softened(said) if old and isinstance(said, Denial) and said.code != "loops.cycle" else said
@@ -240,9 +242,16 @@ class Loops(Guard):
     ) -> Verdict:
         if deny is not None and count >= deny:
             denial = denial_of(pattern, call.tool, count, length, status)
-            if self.final_after is not None and state.refused >= self.final_after:
+            if self._final(call, state):
                 return replace(denial, status="limit_reached", hint=FINISH, ends_session=True)
             return denial
         if nudge is not None and count >= nudge:
             return nudge_of(pattern, call.tool, count, length)
         return None
+
+    def _final(self, call: ToolCall, state: SessionState) -> bool:
+        """
+        Whether a further refusal of *call* ends the session: refusals of it were ignored, turn after turn.
+        """
+        after = self.final_after
+        return after is not None and state.turn > 0 and state.denied_turns >= after and state.refused_before(call.sig)

@@ -8,6 +8,7 @@ from ..state import SessionState
 from ..types import Denial, Outcome, ToolCall, micro_dollars
 from .base import Codes, Facts, Guard, Verdict, guard
 from .budget import Budget, counted, usd
+from .rate import Rate
 
 
 _TURN_BITS: Final = 32
@@ -109,4 +110,22 @@ def tool_budgets(settings: dict[str, Any]) -> list[ToolBudget]:
             micro_dollars(value) if name == "max_cost_usd" else round(value * (1000 if name == "max_elapsed" else 1))
         )
         made.append(ToolBudget(limit=name, amount=amount, mode=mode))
+    return made
+
+
+def added(settings: dict[str, dict[str, Any]]) -> list[Guard]:
+    """
+    Guards that only a `tools:` rule sets.
+    """
+    from . import GUARDS
+
+    made: list[Guard] = []
+    for cls in GUARDS:
+        own = settings.get(cls.name)
+        if own is None:
+            continue
+        if cls is Budget:
+            made.extend(tool_budgets(own))
+        else:
+            made.append(Rate(**own, per_tool=True) if cls is Rate else cls(**own))
     return made

@@ -13,6 +13,7 @@ from ..guards.growth import Growth
 from ..repetition.results import NOTHING, UNFINISHED
 from ..retries.context import Settled
 from ..retries.spec import MAX_LOOKBACK
+from ..session_time import LEAP_MS, MEND_MS
 from ..state import Entry, SessionState, exhaust, set_meter, touch
 from ..types import Outcome, ToolCall
 from .fuse import lets_tokens
@@ -49,7 +50,7 @@ def pass_by(
     if state.turn_admitted == 0:
         state.turns += 1
     state.turn_admitted += 1
-    state.denied_turns = state.refused = 0
+    state.denied_turns = state.refused_turns = 0
     if tool == state.streak_tool:
         state.streak += 1
     else:
@@ -57,7 +58,7 @@ def pass_by(
     state.streak_failures = 0
     result_hash, steady, empty = seen
     entry = Entry(seq, tool, sig, state.now_ms, changes, "ok", None, result_hash)
-    entry.turn, entry.steady = state.turn & 0xFF, steady
+    entry.turn, entry.steady = state.mark, steady
     if call.sketch is not None:
         entry.sketch = call.sketch
     if empty == NOTHING:
@@ -76,7 +77,7 @@ def pass_by(
     state.results[result_hash] = seq
     state.cost += cost
     now = ended_ms + state.behind_ms
-    if now >= state.now_ms:
+    if 0 <= now - state.now_ms <= LEAP_MS and state.behind_ms <= MEND_MS:
         state.now_ms = now
     else:
         now = touch(state, ended_ms)
@@ -95,13 +96,13 @@ def answer(
     turn: bool,  # noqa: FBT001  hot path
 ) -> None:
     """
-    Open the next *turn*, after one that was no strike, and charge the model response, where it told *tokens*; the session
+    Open the next *turn*, after one without refusals, and charge the model response, where it told *tokens*; the session
     ends where that blows a fuse. *fuse* is the only one of *chain*, if there is one.
     """
     now = touch(state, now_ms)
     if turn:
         state.turn += 1
-        state.turn_expects = state.turn_decided = state.turn_admitted = state.turn_strikes = 0
+        state.turn_expects = state.turn_decided = state.turn_admitted = 0
         state.n += 1
     if tokens is None:
         return

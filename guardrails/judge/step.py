@@ -16,17 +16,11 @@ from ..decide import Decision, decide
 from ..guards.base import Facts
 from ..guards.budget import Budget
 from ..guards.growth import Growth
-from ..state import (
-    Pending,
-    SessionState,
-    admit,
-    pending_key,
-    set_meter,
-    settle,
-    touch,
-)
+from ..repetition.together import imply_turn
+from ..session_time import LEAP_MS, MEND_MS
+from ..state import Pending, SessionState, admit, set_meter, settle, touch
 from ..transitions import charge_response, open_turn
-from ..types import Outcome, ToolCall
+from ..types import Outcome, ToolCall, pending_key
 from .evidence import closer
 from .fuse import call_fuse, lets_call
 from .passing import SUCCESS, Seen, answer, pass_by
@@ -177,7 +171,7 @@ class Side:
         state, reach = self.state, self.reach
         if (
             reach is not None
-            and not (turn and (state.turn_strikes or state.denied_turns))
+            and not (turn and (state.turn_refused or state.refused_turns))
             and reach.is_far(state, now, cost or 0, tokens or 0)
         ):
             answer(self.chain, reach.fuse, state, now, cost, tokens, turn)
@@ -201,12 +195,18 @@ class Side:
         plan, reach = way.plan, self.reach
         if reach is None or not reach.is_far(state, now_ms, plan.cost, 0):
             return False
+        if state.turn_refused and state.turn == 0:
+            # Where nobody tells turns this call may end one of refusals.
+            return False
         started, before, meters = state.started_ms, state.now_ms, state.meters
+        implied = state.implied, state.turn_ms, state.call_ms
         now = now_ms + state.behind_ms
-        if now >= before and started >= 0:
+        if 0 <= now - before <= LEAP_MS and started >= 0 and state.behind_ms <= MEND_MS:
             state.now_ms = now
         else:
             now = touch(state, now_ms)
+        if state.turn == 0:
+            imply_turn(state, call.sig)
         facts, fuse = way.facts, way.fuse
         facts.now_ms, facts.turn = now, state.turn
         passes, checks = True, way.checks
@@ -234,6 +234,7 @@ class Side:
             state.meters = meters
         if not passes:
             state.started_ms, state.now_ms = started, before
+            state.implied, state.turn_ms, state.call_ms = implied
         return passes
 
     def _finish(

@@ -13,8 +13,7 @@ import orjson
 
 from ..guards.denials import Denials
 from ..packing import pack, unpack
-from ..state import pending_key
-from ..types import Outcome, ToolCall
+from ..types import Outcome, ToolCall, pending_key
 from .evidence import Past
 from .lens import Lens
 from .passing import SUCCESS
@@ -103,13 +102,13 @@ class Track:
         main, cap = self.main, self.lens.cap
         if main.passing is not None or main.running:
             main.settle(now)
-        if self.free is None and (cap is None or not (main.state.turn_strikes or main.state.denied_turns)):
+        if self.free is None and (cap is None or not (main.state.turn_refused or main.state.refused_turns)):
             main.respond(now, cost, tokens, turn=turn)
             return
         if self.free is not None:
             self.free.respond(now, cost, tokens, turn=turn)
         elif (
-            turn and cap is not None and main.state.turn_strikes + main.state.denied_turns and _strikes(cap, main, now)
+            turn and cap is not None and main.state.turn_refused + main.state.refused_turns and _strikes(cap, main, now)
         ):
             other = _fork(main, self.lens)
             main.respond(now, cost, tokens, turn=turn)

@@ -18,6 +18,7 @@ from ..readers import RecordedCall, Report, open_calls
 from ..repeats.features import Levels, features
 from ..repetition.patterns import same_end
 from ..repetition.sketch import alike, sketch_of
+from ..repetition.together import imply_turn
 from ..state import Entry, SessionState, admit, begin_turn, end_turn, expire, settle, touch
 from ..tool_call import tool_call
 from ..types import ToolCall
@@ -97,6 +98,8 @@ def _row(call: RecordedCall, session: _Session, chain: Chain) -> Row:
     polling = plan.tool.polling or call.polling
     made = _made(call, str(state.seq + 1))
     expire(state)
+    if state.turn == 0:
+        imply_turn(state, made.sig)
     levels = features(made, state, read_only=read_only, polling=polling)
     before = [entry for entry in reversed(state.window) if entry.status in ("ok", "error")]
     outcome = outcome_of_call(call, plan.tool)

@@ -20,11 +20,12 @@ from ..envelope import Envelope
 from ..errors import SessionError
 from ..guards.duplicates import IN_FLIGHT
 from ..outcome import outcome_of
+from ..repetition.together import part_turn
 from ..results import Results
 from ..scopes import Scope, apply, complete_shared, decide_shared, exhausted_by
-from ..state import SessionState, pending_key
+from ..state import SessionState
 from ..tool_call import tool_call
-from ..types import Outcome, Success, micro_dollars
+from ..types import Outcome, Success, micro_dollars, pending_key
 from .case import Call, Case, Charge, Exhausted, Extend, Ran, Repeat, Request, Settle, Step, Turn, Wait
 from .verdict import Difference, Failure, codes_of, decision_differs, envelope_differs, said_of
 
@@ -154,6 +155,9 @@ class _Run:
         call = tool_call(step.tool, self._fill(step.arguments), call_id, plan.arguments)
         # What stays open is asked for as a host does that runs it itself, or has it approved first.
         claim = step.ran is not None
+        if step.at_ms is None:
+            # Steps come one after another: only a time that is told says that two calls are of one response.
+            part_turn(self.state)
         decision = decide_shared(self.chain, call, self.state, self.now, claim, plan, self.scopes(), "case")
         found = decision_differs(step.expected, decision)
         read: dict[str, Any] | None = None

@@ -21,7 +21,6 @@ MIN_CYCLE: Final = 2
 MAX_CYCLE: Final = 5
 FILLED: Final = 16
 """Calls after which a cycle is all that is remembered: whichever of them is the look, it has been looked often enough."""
-_TURN: Final = 0xFF
 NO_TURN: Final = -1
 _OVER: Final = ("ok", "error")
 DETERMINED: Final[frozenset[ErrorType | None]] = frozenset(
@@ -38,7 +37,7 @@ def past(state: SessionState) -> list[Entry]:
     """
     The calls that are evidence, newest first: over, and of earlier turns.
     """
-    turn = state.turn & _TURN if state.turn else NO_TURN
+    turn = state.mark or NO_TURN
     return [
         entry
         for entry in reversed(state.window)
@@ -51,7 +50,7 @@ def past_of(state: SessionState, tool: str) -> Iterator[Entry]:
     """
     Those of *tool* among them, looked for as they are asked for: mostly the latest tells enough.
     """
-    turn = state.turn & _TURN if state.turn else NO_TURN
+    turn = state.mark or NO_TURN
     return (
         entry
         for entry in reversed(state.window)

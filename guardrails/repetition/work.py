@@ -5,7 +5,8 @@ Whether work was done that may be why a call ends otherwise the next time.
 from collections.abc import Iterable
 from typing import Protocol
 
-from ..state import MANY, Entry, SessionState
+from ..state import SessionState
+from ..types import MANY, Entry
 
 
 class Executed(Protocol):

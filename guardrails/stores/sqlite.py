@@ -13,10 +13,10 @@ from contextlib import suppress
 from os import PathLike
 from typing import Final, Self, TypeVar
 
-from ..errors import SessionError, StoreError
+from ..errors import StateUnreadable, StoreError
 from ..packing import pack, unpack
 from ..packing_trail import Memo
-from ..session_id import SCOPES
+from ..session_id import SCOPES, whose
 from ..state import SessionState
 from ..units import duration_ms
 from .base import NESTED
@@ -157,11 +157,8 @@ class SqliteStore:
             return held
         try:
             return _Held(row, packed, unpack(packed))
-        except SessionError as error:
-            raise StoreError(
-                f"the state of `{key}` in the store `{self.path}` cannot be used: {error}; `forget` it, or put a copy "
-                "of the file back"
-            ) from error
+        except StateUnreadable as error:
+            raise StateUnreadable(error.reason, whose(key), self.path) from error
 
     def _now(self) -> int:
         return round(self._clock() * 1000)

@@ -259,3 +259,67 @@ def test_a_cancelled_call_has_no_answer_to_give_back_and_may_be_made_again(clock
     session = make(clock, Duplicates())
     assert session.call("t", {}, gives(CancelledError("stopped"))).error_type == "cancelled"
     assert session.call("t", {}, gives("ok")).ok
+
+
+PASSING: dict[str, Any] = {
+    "503": {"status": 503, "error": "Service Unavailable"},
+    "timeout": TimeoutError("no answer within 5 s"),
+    "connection": ConnectionResetError("reset by peer"),
+    "rate limit": RuntimeError("HTTP 429: Too Many Requests"),
+    "500": RuntimeError("HTTP 500: Internal Server Error"),
+}
+ALONE: Any = pytest.mark.parametrize("rule", ["always", "evidence"])
+
+
+@ALONE
+@pytest.mark.parametrize("name", PASSING)
+def test_a_failure_that_may_pass_is_tried_again_without_a_guard_that_judges_it(
+    rule: Any, name: str, clock: Any
+) -> None:
+    session = make(clock, Duplicates(rule=rule))
+    failed = PASSING[name] if isinstance(PASSING[name], Exception) else RuntimeError(f"HTTP {name}")
+    assert codes(session, [("t", failed)] * 3 + [("t", "an answer")]) == [None] * 4
+
+
+@ALONE
+@pytest.mark.parametrize("name", PASSING)
+def test_a_failure_that_does_not_pass_is_refused_and_never_called_a_result(rule: Any, name: str, clock: Any) -> None:
+    session = make(clock, Duplicates(rule=rule))
+    failed = PASSING[name] if isinstance(PASSING[name], Exception) else RuntimeError(f"HTTP {name}")
+    assert codes(session, [("t", failed)] * 4) == [None] * 4
+    refused = session.call("t", {}, gives("an answer"))
+    read = refused.to_json()
+    assert (refused.code, refused.status) == (f"duplicates.{'window' if rule == 'always' else rule}", "denied")
+    assert "previous" not in read.lower()
+    assert "try again later" in read
+    clock.advance(61)
+    assert codes(session, [("t", "an answer")]) == [None]
+
+
+@ALONE
+def test_what_a_guard_says_of_a_failure_stands_above_that(rule: Any, clock: Any) -> None:
+    pay = Tool(name="t", idempotent=False)
+    session = make(clock, Duplicates(rule=rule), Retryable(), tools=[pay])
+    first = session.call("t", {}, gives(TimeoutError("no answer")))
+    assert first.retryable is False
+    clock.advance(3_600)
+    again = session.call("t", {}, gives(TimeoutError("no answer")))
+    assert again.code == ("duplicates.window" if rule == "always" else None)
+    assert "previous" not in again.to_json().lower()
+
+
+def test_retries_that_no_guard_judged_are_the_agents_own(clock: Any) -> None:
+    from guardrails.sinks import MemorySink
+
+    sink = MemorySink()
+    session = Policy([Duplicates()]).session("s", clock=clock, records=sink)
+    codes(session, [("t", TimeoutError("no answer"))] * 3)
+    sources = [record["retry_source"] for record in sink.records if record["event"] == "call"]
+    assert sources == [None, "agent", "agent"]
+
+
+def test_a_failure_that_lasts_is_a_repeat_as_before(clock: Any) -> None:
+    session = make(clock, Duplicates())
+    assert codes(session, [("t", FileNotFoundError("no such file"))] * 2) == [None, "duplicates.window"]
+    session = make(clock, Duplicates())
+    assert codes(session, [("t", PermissionError("no"))] * 2) == [None, "duplicates.window"]

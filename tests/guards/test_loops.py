@@ -155,7 +155,7 @@ def test_our_own_denials_do_not_count(clock: Any) -> None:
 
 def test_a_session_ends_only_after_refusals_were_ignored(clock: Any) -> None:
     one = session(clock, Loops(final_after=3))
-    said(one, *[("search", {"q": "a"}, [1])] * 5)
+    said(one, *[("search", {"q": "a"}, [1])] * 6)
     assert not one.exhausted
     envelope = [one.begin_turn(), one.call("search", {"q": "a"}, gives([1]))][1]
     assert one.exhausted
@@ -178,9 +178,17 @@ def test_five_refusals_of_one_turn_are_one(clock: Any) -> None:
     assert not one.exhausted
 
 
+def test_first_refusals_of_several_calls_are_none_that_were_ignored(clock: Any) -> None:
+    one = session(clock, Loops(final_after=1))
+    calls: list[Call] = [("search", {"q": n}, [n]) for n in range(8)]
+    said(one, *calls, *calls)
+    assert said(one, *calls) == ["loops.cycle", *["loops.identical"] * 7] or not one.exhausted
+    assert not one.exhausted
+
+
 def test_where_no_turns_are_told_no_session_ends(clock: Any) -> None:
     """
-    Refused calls of one model response cannot be told from a model that ignores refusals.
+    That is left to `denials`.
     """
     one = session(clock, Loops(final_after=1))
     for _ in range(9):

@@ -186,12 +186,12 @@ def repeats(calls: Calls, *told: str) -> list[RecordedCall]:
 
 
 def test_with_the_cap_on_refused_turns_off_the_session_goes_on_beside(calls: Calls) -> None:
-    made = repeats(calls, "a=1", "a=1", "a=1", "b=1", "b=1", "c=1")
+    made = repeats(calls, "a=1", "a=1", "a=1", "a=1", "b=1", "b=1", "c=1")
     said, total = judged(Policy([Denials(max_turns_in_a_row=2), ALWAYS]), made)
     cap = "denials.max_turns_in_a_row"
-    assert [each.code for each in said] == [None, "duplicates.window", "duplicates.window", cap, cap, cap]
-    assert (total.denied, total.after_exhaustion) == ({"duplicates.window": 2, cap: 1}, {cap: 2})
-    assert (total.denied_without_cap, total.after_exhaustion_without_cap) == ({"duplicates.window": 3}, {})
+    assert [each.code for each in said] == [None, *["duplicates.window"] * 3, cap, cap, cap]
+    assert (total.denied, total.after_exhaustion) == ({"duplicates.window": 3, cap: 1}, {cap: 2})
+    assert (total.denied_without_cap, total.after_exhaustion_without_cap) == ({"duplicates.window": 4}, {})
     assert (total.stopped_second, total.stopped_second_without_cap) == (2, 2)
 
 

@@ -32,9 +32,9 @@ from guardrails.guards.base import Guard, guard
 from guardrails.judge.passing import SUCCESS
 from guardrails.judge.reach import reach_of
 from guardrails.judge.step import Side, way_of
-from guardrails.state import Pending, pending_key
+from guardrails.state import Pending
 from guardrails.transitions import charge_response, open_turn
-from guardrails.types import Mode, Nudge, Outcome, Problem, ToolCall
+from guardrails.types import Mode, Nudge, Outcome, Problem, ToolCall, pending_key
 
 
 @guard
@@ -107,7 +107,7 @@ calls = st.builds(
     Called,
     tool=st.sampled_from("abcd"),
     argument=st.none() | st.integers(0, 2),
-    wait_ms=st.sampled_from([0, 0, 10, 700, 3_000, 700_000]),
+    wait_ms=st.sampled_from([0, 0, 10, 11, 700, 3_000, 700_000, 40_000_000_000]),
     outcome=st.sampled_from([SUCCESS, SUCCESS, None, Outcome(None, "timeout"), Outcome(None, "other", "", None, 5)]),
     evidence=st.tuples(st.integers(1, 2), st.integers(0, 1), st.integers(0, 2)),
     duration_ms=st.sampled_from([0, 0, 5, 800, 4_000, 800_000]),
@@ -162,20 +162,24 @@ class Plain(Side):
             charge_response(self.chain, self.state, now, cost, tokens)
 
 
-@given(chain=chains(), story=st.lists(calls, max_size=25), looks=st.sets(st.integers(0, 24)))
+@given(chain=chains(), story=st.lists(calls, max_size=25), looks=st.sets(st.integers(0, 24)), told=st.booleans())
 def test_the_short_way_leaves_the_state_that_decide_and_complete_leave(
-    chain: Chain, story: list[Called], looks: set[int]
+    chain: Chain,
+    story: list[Called],
+    looks: set[int],
+    told: bool,
 ) -> None:
     """
-    Whoever looks at the state has calls that passed entered first; mostly nobody looks.
+    Whoever looks at the state has calls that passed entered first; mostly nobody looks. Turns are *told*, or not.
     """
     short, plain = Side(chain, reach_of(chain)), Plain(chain, None)
     now = 1_800_000_000_000
     for number, called in enumerate(story):
         now += called.wait_ms
-        if called.turn or called.tokens is not None:
+        turn = called.turn and told
+        if turn or called.tokens is not None:
             for side in (short, plain):
-                side.respond(now, called.cost, called.tokens, turn=called.turn)
+                side.respond(now, called.cost, called.tokens, turn=turn)
         problems = (Problem("n", "odd", "value"),) if called.problem else ()
         call = ToolCall(called.tool, {}, str(number), None, called.argument, problems)
         args = now, way_of(chain.plan(called.tool)), called.outcome, called.evidence, now + called.duration_ms

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Policy, SessionState, SqliteStore, StoreError
+from guardrails.errors import StateUnreadable
 from guardrails.stores.sqlite_file import APPLICATION_ID
 
 
@@ -162,6 +163,51 @@ def test_a_damaged_state_is_an_error_that_names_it_and_harms_no_other(
     assert store.update(["b"], spend) == [2]
     store.forget("a")
     assert store.update(["a"], spend) == [1]
+
+
+UNREADABLE: Any = pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("x'05000000'", "is of version 5, which a newer version of this library wrote"),
+        ("x'01000000'", "is of version 1, which an older version of this library wrote"),
+        ("x''", "cannot be read"),
+    ],
+    ids=["newer", "older", "damaged"],
+)
+
+
+@UNREADABLE
+@pytest.mark.parametrize("on_error", ["deny", "allow"])
+@pytest.mark.parametrize(("key", "whose"), [("s", "`s`"), ("/user/u1", "the scope `user` of `u1`")])
+def test_a_state_that_cannot_be_read_never_lets_a_call_run_without_limits(
+    key: str, whose: str, on_error: Any, state: str, said: str, path: Path, clock: Any
+) -> None:
+    policy = Policy([Budget(max_calls=3)], scopes={"user": [Budget(max_calls=5)]}, on_error=on_error)
+    ran: list[int] = []
+    with SqliteStore(path) as store:
+        session = policy.session("s", store=store, clock=clock, scopes={"user": "u1"})
+        assert session.call("t", {"n": 0}, lambda *_: ran.append(0)).ok
+        raw(path, f"UPDATE states SET state = {state} WHERE key = '{key}'")  # noqa: S608
+        refused = session.call("t", {"n": 1}, lambda *_: ran.append(1))
+        assert (refused.code, refused.status, ran) == ("store.unreadable", "denied", [0])
+        assert f"the state of {whose} {said}" in (refused.message or "")
+        assert str(path) not in refused.to_json()
+        for ask in (lambda: session.exhausted, lambda: session.charge(model="m", cost_usd=1), lambda: session.progress):
+            with pytest.raises(StateUnreadable, match="`forget` it only to start it afresh"):
+                ask()
+        store.forget(key)
+        assert session.call("t", {"n": 1}, lambda *_: ran.append(1)).ok
+
+
+def test_a_result_is_not_lost_where_its_state_cannot_be_read_any_more(path: Path, clock: Any) -> None:
+    with SqliteStore(path) as store:
+        session = Policy([Budget(max_calls=3)], on_error="allow").session("s", store=store, clock=clock)
+
+        def run(*_: Any) -> str:
+            raw(path, "UPDATE states SET state = x'05000000'")
+            return "precious"
+
+        assert session.call("t", {}, run).value == "precious"
 
 
 def test_a_locked_file_is_waited_for_and_then_an_error_and_works_again_afterwards(
