@@ -10,6 +10,7 @@ from .chain import Chain, Plan
 from .decide import Decision
 from .envelope import Envelope
 from .exhaustion import first_cause, progress
+from .failing import Told, note_ended, told
 from .guards.base import Facts
 from .guards.budget import FINISH
 from .jsonable import exact
@@ -17,7 +18,7 @@ from .repetition.results import HEAD, MAX_EMPTY, emptiness, family_hash, steady_
 from .retries.context import Settled, due_of, time_left
 from .retries.serving import Advised, Judged, Retried
 from .signature import masked_result_hash, result_hash
-from .state import Entry, SessionState, exhaust, pending_key, set_meter, settle, touch
+from .state import Entry, Pending, SessionState, exhaust, pending_key, set_meter, settle, touch
 from .truncation import Rendered, render
 from .types import ERROR_TYPES, STATUSES, Outcome, ToolCall
 
@@ -44,6 +45,8 @@ class Prepared:
     """Of a success, where asked for, what is not volatile; of a failure its family; 0: not taken."""
     empty: int = 0
     """As `emptiness` says."""
+    told: Told | None = None
+    """Its values; None: to be taken from the call and what is rendered, if a tool fails."""
 
 
 def prepare(outcome: Outcome, max_bytes: int, *, closer: bool = False) -> Prepared:
@@ -172,7 +175,7 @@ def complete(
     errors: list[tuple[str, str]] = []
     state.n = n = state.n + 1
     if pending is not None:
-        settle(state, pending, outcome, prepared.result_hash, prepared.steady, prepared.empty)
+        _settle(state, pending, call, prepared)
         if plan.settles:
             errors += correct(plan, call, outcome, state, facts)
     if prepared.own is not None:
@@ -219,6 +222,21 @@ def complete(
         plan.changes,
         state.elapsed_ms,
     )
+
+
+def _settle(state: SessionState, pending: Pending, call: ToolCall, prepared: Prepared) -> None:
+    """
+    Settle *call*; while a tool fails, note its values too. What was cancelled tells nothing.
+    """
+    outcome, rendered, what, entry = prepared.outcome, prepared.rendered, prepared.told, pending.entry
+    settle(state, pending, outcome, prepared.result_hash, prepared.steady, prepared.empty)
+    if (outcome.error_type is None and not state.failing) or outcome.error_type == "cancelled":
+        return
+    if what is None:
+        said = outcome.error_message.encode(errors="replace") if rendered is None else rendered.payload
+        what = told(call, said)
+    failed, oldest = outcome.error_type is not None, state.window[0].seq
+    note_ended(state.failing, entry.tool, entry.seq, failed=failed, what=what, oldest=oldest)
 
 
 def _limit(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str] | None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import orjson
 
 from .errors import SessionError
+from .failing import packed_failing, unpacked_failing
 from .packing_trail import ERROR_NUMBERS, Memo, packed_trail, unpacked_trail
 from .state import NEVER, Entry, EntryStatus, Pending, SessionState, pending_key
 from .types import ERROR_TYPES
@@ -83,6 +84,8 @@ def pack(state: SessionState, memo: Memo | None = None) -> bytes:
         rest["o"] = _admissions(state)
     if trail:
         rest["h"] = trail
+    if state.failing:
+        rest["f"] = packed_failing(state.failing)
     if state.run:
         rest["i"] = state.run
     for key, value in (("l", state.limits), ("r", state.reserved), ("p", state.problems), ("x", state.exhausted)):
@@ -192,6 +195,7 @@ def _state(window: list[Entry], names: list[str], rest: dict[str, Any]) -> Sessi
     state.exhausted = tuple(rest["x"]) if "x" in rest else None
     state.closed = rest.get("c", False)
     state.run = rest.get("i", "")
+    state.failing = unpacked_failing(rest.get("f", ()))
     state.trail = unpacked_trail(rest.get("h", ()), window, names)
     by_seq = {entry.seq: entry for entry in window}
     for packed in rest.get("o", []):

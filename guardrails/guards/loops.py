@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Final
 
 from annotated_types import Ge, Gt, Le, MinLen
 
+from ..failing import Failing, brings_new, spared
 from ..repeats.features import KIND, RECENT, SAME, WAITS, Levels, levels
 from ..repetition import patterns
 from ..repetition.sketch import NO_SKETCH, sketch_of
@@ -18,7 +19,7 @@ from ..types import Denial, ErrorType, Status, ToolCall
 from ..units import Duration
 from .base import Codes, Facts, Guard, Verdict, guard
 from .budget import FINISH
-from .loop_words import WORDS, denial_of, learned_denial, learned_nudge, nudge_of
+from .loop_words import ALIKE, WORDS, denial_of, learned_denial, learned_nudge, nudge_of
 
 
 Count = Annotated[int, Ge(1), Le(200)]
@@ -40,6 +41,7 @@ class Loops(Guard):
 
     codes: ClassVar[Codes] = {
         **{f"loops.{name}": ("tool", "count") for name in WORDS if name != "cycle"},
+        **{f"loops.{name}": ("tool", "count", "error") for name in ALIKE},
         "loops.cycle": ("tool", "count", "length"),
         "loops.learned": ("tool", "percent"),
     }
@@ -201,20 +203,44 @@ class Loops(Guard):
     def _failing(self, call: ToolCall, before: list[Entry], state: SessionState, last: Entry | None) -> Verdict:
         tool = call.tool
         if last is not None and last.error_type == "tool_missing":
-            count = patterns.unknown(before, tool)
-            return self._graded("unknown_tool", count, self.unknown_tool_nudge, self.unknown_tool_deny, call, state)
+            count, limits = patterns.unknown(before, tool), (self.unknown_tool_nudge, self.unknown_tool_deny)
+            return self._alike("unknown_tool", count, limits, call, state, last, {tool})
         count, tools = patterns.sibling_errors(before, tool)
-        if tools > 1:
-            return self._graded(
-                "sibling_errors", count, self.sibling_errors_nudge, self.sibling_errors_deny, call, state
-            )
+        if tools:
+            limits = self.sibling_errors_nudge, self.sibling_errors_deny
+            return self._alike("sibling_errors", count, limits, call, state, before[0], tools)
         if last is None or last.error_type in TRANSIENT - DOWN:
             # What passes by waiting is for `retryable` to judge.
             return None
         deny = None if before[0].tool != tool or last.error_type in TRANSIENT else self.same_error_deny
-        return self._graded(
-            "same_error", patterns.same_error(before, tool, call.sig), self.same_error_nudge, deny, call, state
-        )
+        count = patterns.same_error(before, tool, call.sig)
+        return self._alike("same_error", count, (self.same_error_nudge, deny), call, state, last, {tool})
+
+    def _alike(
+        self,
+        pattern: str,
+        count: int,
+        limits: tuple[int | None, int | None],
+        call: ToolCall,
+        state: SessionState,
+        last: Entry,
+        tools: set[str],
+    ) -> Verdict:
+        """
+        What is said of *count* failures of *tools* that are like the *last*; nothing of a call that brings something new.
+        """
+        nudge, deny = limits
+        if not any(limit is not None and count >= limit for limit in limits):
+            return None
+        if any(entry.seq > last.seq and entry.status == "ok" and entry.tool in tools for entry in state.window):
+            # Of the present turn: the row is broken.
+            return None
+        followed: list[Failing] = [state.failing[name] for name in tools if name in state.failing]
+        if brings_new(call, followed):
+            return None
+        if call.sig not in state.latest and spared(call, state.failing):
+            deny = None
+        return self._graded(pattern, count, nudge, deny, call, state, error=last.error_type)
 
     def _graded(
         self,
@@ -227,12 +253,13 @@ class Loops(Guard):
         status: Status = "denied",
         *,
         length: int = 0,
+        error: ErrorType | None = None,
     ) -> Verdict:
         if deny is not None and count >= deny:
-            denial = denial_of(pattern, call.tool, count, length, status)
+            denial = denial_of(pattern, call.tool, count, length, status, error)
             if self.final_after is not None and state.refused >= self.final_after:
                 return replace(denial, status="limit_reached", hint=FINISH, ends_session=True)
             return denial
         if nudge is not None and count >= nudge:
-            return nudge_of(pattern, call.tool, count, length)
+            return nudge_of(pattern, call.tool, count, length, error)
         return None

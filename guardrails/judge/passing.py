@@ -9,6 +9,7 @@ from typing import Final
 
 from ..chain import Chain
 from ..exhaustion import spent
+from ..failing import Told
 from ..guards.growth import Growth
 from ..repetition.results import NOTHING, UNFINISHED
 from ..retries.context import Settled
@@ -24,8 +25,8 @@ SUCCESS: Final = Outcome()
 _new: Final = tuple.__new__
 """What the constructor of a named tuple does, without a frame of its own."""
 
-Seen = tuple[int, int, int]
-"""(result hash, steady part, emptiness) of what came back."""
+Seen = tuple[int, int, int] | tuple[int, int, int, Told]
+"""(result hash, steady part, emptiness) of what came back; while a tool fails, its values too."""
 
 
 def pass_by(
@@ -57,7 +58,7 @@ def pass_by(
     state.streak_failures = 0
     if changes:
         state.changed_seq = seq
-    result_hash, steady, empty = seen
+    result_hash, steady, empty = seen[:3]
     entry = Entry(seq, tool, sig, state.now_ms, changes, "ok", None, result_hash)
     entry.turn, entry.steady = state.turn & 0xFF, steady
     if call.sketch is not None:

@@ -13,6 +13,7 @@ from typing import Any
 from ..chain import Chain, Plan
 from ..complete import Prepared, complete
 from ..decide import Decision, decide
+from ..failing import told
 from ..guards.base import Facts
 from ..guards.budget import Budget
 from ..guards.growth import Growth
@@ -107,12 +108,14 @@ class Side:
         state = self.state
         if self.passing is not None or self.running:
             self.settle(now)
+        if said is not None and (state.failing or (outcome is not None and outcome.error_type is not None)):
+            evidence = *evidence[:3], told(call, said.encode(errors="ignore"))
         decision: Decision | None = None
         if self._passes(call, state, now, way):
             plan = way.plan
             if call.sketch is not None and outcome is SUCCESS and said is not None:
                 evidence = closer(evidence, said)
-            if outcome is SUCCESS and way.silent and not self.running:
+            if outcome is SUCCESS and way.silent and not self.running and not state.failing:
                 if end_ms <= now:
                     pass_by(state, call, plan.cost, plan.changes, self.chain.window, now, evidence)
                 else:
@@ -246,6 +249,7 @@ class Side:
         if (
             outcome is SUCCESS
             and way.silent
+            and not state.failing
             and admission.limit is None
             and reach is not None
             and reach.is_far(state, now_ms, 0, 0)
@@ -253,9 +257,9 @@ class Side:
         ):
             touch(state, now_ms)
             state.n += 1
-            settle(state, admission, SUCCESS, *evidence)
+            settle(state, admission, SUCCESS, *evidence[:3])
             return
-        prepared = Prepared(outcome, None, evidence[0], None, evidence[1], evidence[2])
+        prepared = Prepared(outcome, None, evidence[0], None, *evidence[1:])
         complete(self.chain, decided(call, admission), prepared, state, now_ms, way.plan)
 
 

@@ -21,11 +21,24 @@ MIN_CYCLE: Final = 2
 MAX_CYCLE: Final = 5
 _TURN: Final = 0xFF
 NO_TURN: Final = -1
+_VERBS: Final = frozenset(
+    {
+        *("get", "list", "find", "search", "read", "fetch", "query", "show", "look", "check", "view", "count"),
+        *("create", "add", "new", "make", "insert", "write", "put", "set", "save", "update", "edit", "change"),
+        *("delete", "remove", "cancel", "clear", "send", "post", "run", "execute", "exec", "call", "do", "start"),
+        *("stop", "open", "close", "move", "copy", "upload", "download", "submit", "return", "use", "is", "has"),
+    }
+)
+"""The first word of a name that says what the tool does, and not whose it is."""
 _OVER: Final = ("ok", "error")
 DETERMINED: Final[frozenset[ErrorType | None]] = frozenset(
     {"validation", "not_found", "tool_missing", "invalid_path", "too_large", "code_error"}
 )
 """Failures that the same call meets again unless something is done in between."""
+SHARED: Final[frozenset[ErrorType | None]] = frozenset(
+    {"auth", "rate_limit", "server_error", "unavailable", "timeout", "connection"}
+)
+"""Failures whose cause a tool may share with others of its server; any other says nothing of a tool that was not called."""
 CHANGEABLE: Final[frozenset[ErrorType | None]] = frozenset({"cancelled"})
 """Failures that say nothing of the call: a sibling failed, a person said no."""
 
@@ -149,18 +162,22 @@ def same_error(before: Sequence[Entry], tool: str, sig: int | None) -> int:
     return len(run) if any(entry.sig != sig for entry in run) else 0
 
 
-def sibling_errors(before: Sequence[Entry], tool: str) -> tuple[int, int]:
+def sibling_errors(before: Sequence[Entry], tool: str) -> tuple[int, set[str]]:
     """
-    (calls, tools): how often in a row any tool failed of one kind of error, where *tool* is a sibling of theirs.
+    (calls, tools): how often in a row any tool failed of one kind of error, if *tool* is one of theirs, or of one server
+    with them while the cause may lie in the server.
     """
     if not before or before[0].status != "error":
-        return 0, 0
+        return 0, set()
     family = before[0].steady
     run = _run(before, lambda entry: entry.status == "error" and entry.steady == family != 0)
     tools = {entry.tool for entry in run}
-    if tool not in tools and not any(_server(tool) == _server(other) != "" for other in tools):
-        return 0, 0
-    return (len(run), len(tools)) if len(tools) > 1 else (0, 0)
+    if len(tools) == 1 or not (
+        tool in tools
+        or (before[0].error_type in SHARED and any(_server(tool) == _server(other) != "" for other in tools))
+    ):
+        return 0, set()
+    return len(run), tools
 
 
 @lru_cache(maxsize=1024)
@@ -172,7 +189,8 @@ def _server(tool: str) -> str:
         head, found, _ = tool.rpartition(mark)
         if found:
             return head
-    return tool.partition("_")[0] if "_" in tool else ""
+    head, found, _ = tool.partition("_")
+    return head if found and head.lower() not in _VERBS else ""
 
 
 def unknown(before: Sequence[Entry], tool: str) -> int:
