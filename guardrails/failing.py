@@ -14,18 +14,20 @@ from typing import Any, Final, NamedTuple
 
 from xxhash import xxh3_64_intdigest
 
-from .signature import RESULT_HEAD, canonical
+from .signature import canonical
 from .types import ToolCall
 
 
 BITS: Final = 4096
-"""Of a set of values; of one that was filled by a thousand, nearly half are set, and in doubt a value counts as there."""
+"""Of a set of values, two for each; of one of a thousand values 4 in 10 are set: in doubt a value counts as there."""
 MOST_TOOLS: Final = 3
 """Tools of a session whose failures are followed."""
 SPARED_AFTER: Final = 4
 """Refusals in a row after which a call with arguments of its own is let through."""
 ARGUMENTS: Final = 1 << 13
 """Bytes of canonical arguments that are looked at."""
+RESULT: Final = 1 << 14
+"""The same of a result; many times as many values would fill a set."""
 ALIKE: Final = frozenset({"loops.same_error", "loops.sibling_errors", "loops.unknown_tool"})
 """Codes of refusals of calls that would fail like those before."""
 
@@ -71,7 +73,7 @@ def told(call: ToolCall, result: bytes) -> Told:
     """
     written = _written(call)
     tried = _values(written)
-    return Told(_set_of(tried), _set_of(_values(result[:RESULT_HEAD]) - tried))
+    return Told(_set_of(tried), _set_of(_values(result[:RESULT]) - tried))
 
 
 def brings_new(call: ToolCall, followed: Collection[Failing]) -> bool:
@@ -176,10 +178,7 @@ def _written(call: ToolCall) -> bytes:
 def _values(text: bytes) -> set[bytes]:
     if b"\\" in text:
         text = _ESCAPED.sub(b" ", text)
-    found = set(_VALUES.findall(text))
-    for value in [value for value in found if not value.isalnum()]:
-        found.update(_WORDS.findall(value))
-    return found
+    return {*_VALUES.findall(text), *_WORDS.findall(text)}
 
 
 def _asked(written: bytes) -> set[bytes]:
@@ -191,13 +190,12 @@ def _asked(written: bytes) -> set[bytes]:
 
 def _set_of(found: Collection[bytes]) -> int:
     made = bytearray(BITS // 8)
-    for value in found:
-        digest = xxh3_64_intdigest(value)
-        for at in (digest % BITS, digest // BITS % BITS):
-            made[at >> 3] |= 1 << (at & 7)
+    for digest in map(xxh3_64_intdigest, found):
+        made[digest >> 3 & 0x1FF] |= 1 << (digest & 7)
+        made[digest >> 15 & 0x1FF] |= 1 << (digest >> 12 & 7)
     return int.from_bytes(made, "little")
 
 
 def _bits(value: bytes) -> int:
     digest = xxh3_64_intdigest(value)
-    return 1 << digest % BITS | 1 << digest // BITS % BITS
+    return 1 << (digest & 0xFFF) | 1 << (digest >> 12 & 0xFFF)

@@ -198,7 +198,8 @@ class Loops(Guard):
         if deny is not None and count >= deny and last.seq != state.seq and patterns.past(state)[0] is not last:
             # Another call since may have shown why: only an unbroken run is refused.
             deny = None
-        return self._graded(pattern, count, nudge, deny, call, state)
+        said = self._graded(pattern, count, nudge, deny, call, state)
+        return None if said is None or patterns.broken(state, last, {call.tool}) else said
 
     def _failing(self, call: ToolCall, before: list[Entry], state: SessionState, last: Entry | None) -> Verdict:
         tool = call.tool
@@ -232,8 +233,7 @@ class Loops(Guard):
         nudge, deny = limits
         if not any(limit is not None and count >= limit for limit in limits):
             return None
-        if any(entry.seq > last.seq and entry.status == "ok" and entry.tool in tools for entry in state.window):
-            # Of the present turn: the row is broken.
+        if patterns.broken(state, last, tools):
             return None
         followed: list[Failing] = [state.failing[name] for name in tools if name in state.failing]
         if brings_new(call, followed):

@@ -5,7 +5,7 @@ Each function counts what came before; how many are too many is for a policy to 
 none of the present turn (its calls were made without knowing each other's results), and calls of one turn count once.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
@@ -178,6 +178,19 @@ def sibling_errors(before: Sequence[Entry], tool: str) -> tuple[int, set[str]]:
     ):
         return 0, set()
     return len(run), tools
+
+
+def broken(state: SessionState, last: Entry, tools: Collection[str]) -> bool:
+    """
+    Whether a call of the present turn is over that ended otherwise than *last*, the latest of a run of *tools*.
+    """
+    return any(
+        entry.seq > last.seq
+        and entry.status in _OVER
+        and (len(tools) > 1 or entry.tool in tools)
+        and not (same_end(entry, last) or (entry.status == last.status and entry.empty and last.empty))
+        for entry in state.window
+    )
 
 
 @lru_cache(maxsize=1024)

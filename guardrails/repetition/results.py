@@ -162,14 +162,15 @@ def family_hash(kind: ErrorType, text: str) -> int:
     """
     32 bits of what a failure says, without what it repeats of the arguments.
     """
-    said = " ".join(_unechoed(text[:HEAD].lower()).split())
+    text = text[:HEAD].lower()
+    if text[:1] in ("[", '"') or '{"' in text or "{'" in text:
+        # A message in JSON is quoted as well, and no echo for that; a word alone may be one.
+        text = _STRINGS.sub(_sentence, _STRINGS.sub(_sentence, text))
+    said = " ".join(_unechoed(text).split())
     return xxh3_64_intdigest(f"{kind}: {said}".encode(errors="replace")) & 0xFFFFFFFF or 1
 
 
 def _unechoed(text: str) -> str:
-    if text[:1] in ("[", '"') or '{"' in text or "{'" in text:
-        # A message in JSON is quoted as well, and no echo for that; a word alone may be one.
-        text = _STRINGS.sub(_sentence, _STRINGS.sub(_sentence, text))
     if not text.isascii():
         return _ECHOED.sub(" ", text)
     text = _QUOTED.sub(" ", text)
