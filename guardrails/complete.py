@@ -232,10 +232,10 @@ def _settle(state: SessionState, pending: Pending, call: ToolCall, prepared: Pre
     settle(state, pending, outcome, prepared.result_hash, prepared.steady, prepared.empty)
     if (outcome.error_type is None and not state.failing) or outcome.error_type == "cancelled":
         return
+    failed, oldest = outcome.error_type is not None, state.window[0].seq
     if what is None:
         said = outcome.error_message.encode(errors="replace") if rendered is None else rendered.payload
-        what = told(call, said)
-    failed, oldest = outcome.error_type is not None, state.window[0].seq
+        what = told(call, said, failed=failed)
     note_ended(state.failing, entry.tool, entry.seq, failed=failed, what=what, oldest=oldest)
 
 

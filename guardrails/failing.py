@@ -10,6 +10,7 @@ import re
 from base64 import b85decode, b85encode
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from string import ascii_letters, digits
 from typing import Any, Final, NamedTuple
 
 from xxhash import xxh3_64_intdigest
@@ -31,9 +32,13 @@ RESULT: Final = 1 << 14
 ALIKE: Final = frozenset({"loops.same_error", "loops.sibling_errors", "loops.unknown_tool"})
 """Codes of refusals of calls that would fail like those before."""
 
-_ESCAPED: Final = re.compile(rb"\\+.", re.DOTALL)
-_VALUES: Final = re.compile(rb"/?[\w\x80-\xff]+(?:[./@-]+[\w\x80-\xff]+)*+")
-_WORDS: Final = re.compile(rb"[\w\x80-\xff]+")
+_ESCAPED: Final = ((b"\\\\", b"\\"), *((mark, b" ") for mark in (b'\\"', b"\\n", b"\\r", b"\\t")))
+"""What JSON writes with a backslash, twice where JSON is in JSON."""
+_JOINS: Final = b"./@-"
+_IN_WORDS: Final = (ascii_letters + digits + "_").encode() + bytes(range(128, 256))
+_TO_WORDS: Final = bytes(code if code in _IN_WORDS else ord(" ") for code in range(256))
+_TO_RUNS: Final = bytes(code if code in _IN_WORDS + _JOINS else ord(" ") for code in range(256))
+_EMPTY: Final = frozenset({b""})
 _SINGLE: Final = re.compile(rb'(?<=[:\[,])"?(\w)"?(?=[,}\]])')
 """An argument of one character."""
 
@@ -67,13 +72,13 @@ class Failing:
     """Signatures of the calls that were refused since one was admitted, the latest `SPARED_AFTER`."""
 
 
-def told(call: ToolCall, result: bytes) -> Told:
+def told(call: ToolCall, result: bytes, *, failed: bool) -> Told:
     """
-    The values of *call* and of its *result*, JSON or text; of a long result those of its head.
+    The values of *call* and of its *result*, JSON or text; of a long result those of its head. Arguments that worked were
+    tried in vain by nobody: they are left out.
     """
-    written = _written(call)
-    tried = _values(written)
-    return Told(_set_of(tried), _set_of(_values(result[:RESULT]) - tried))
+    tried = _values(_written(call))
+    return Told(_set_of(tried) if failed else 0, _set_of(_values(result[:RESULT]) - tried))
 
 
 def brings_new(call: ToolCall, followed: Collection[Failing]) -> bool:
@@ -177,8 +182,11 @@ def _written(call: ToolCall) -> bytes:
 
 def _values(text: bytes) -> set[bytes]:
     if b"\\" in text:
-        text = _ESCAPED.sub(b" ", text)
-    return {*_VALUES.findall(text), *_WORDS.findall(text)}
+        for mark, instead in _ESCAPED:
+            text = text.replace(mark, instead)
+    words = set(text.translate(_TO_WORDS).split())
+    runs = set(text.translate(_TO_RUNS).split()) - words
+    return words.union([run.rstrip(_JOINS).lstrip(b".@-") for run in runs]) - _EMPTY
 
 
 def _asked(written: bytes) -> set[bytes]:

@@ -253,7 +253,7 @@ def test_what_is_kept_is_bounded_and_survives_packing(story: list[tuple[str, boo
     state = SessionState()
     for seq, (tool, failed, size) in enumerate(story, 1):
         call = tool_call(tool, {"n": seq}, "1", None)
-        what = told(call, " ".join(f"{tool}{seq}x{n}" for n in range(size**2)).encode())
+        what = told(call, " ".join(f"{tool}{seq}x{n}" for n in range(size**2)).encode(), failed=failed)
         note_ended(state.failing, tool, seq, failed=failed, what=what, oldest=max(1, seq - 9))
         assert len(state.failing) <= MOST_TOOLS
     again = unpack(pack(state)).failing
@@ -281,7 +281,7 @@ def test_refusals_are_packed() -> None:
 
 def test_of_a_long_result_the_head_is_looked_at() -> None:
     call = tool_call("a", {}, "1", None)
-    assert told(call, b"x1 " * RESULT + b"last") == told(call, b"x1 " * RESULT)
+    assert told(call, b"x1 " * RESULT + b"last", failed=True) == told(call, b"x1 " * RESULT, failed=True)
 
 
 @given(st.lists(st.text(min_size=2, max_size=20), min_size=1, max_size=20), st.data())
@@ -292,10 +292,14 @@ def test_what_was_shown_and_not_tried_is_found_again(shown: list[str], data: st.
     words = [word for word in shown if word.isalnum()]
     value = data.draw(st.sampled_from(words)) if words else "x1"
     failing: dict[str, Failing] = {}
-    note_ended(failing, "a", 1, failed=True, what=told(tool_call("a", {"q": "tried0"}, "1", None), b""), oldest=1)
+    note_ended(
+        failing, "a", 1, failed=True, what=told(tool_call("a", {"q": "tried0"}, "1", None), b"", failed=True), oldest=1
+    )
     result = Policy([]).session("s").call("b", {}, lambda *_: [*shown, "x1"]).rendered
     assert result is not None
-    note_ended(failing, "b", 2, failed=False, what=told(tool_call("b", {}, "2", None), result.payload), oldest=1)
+    note_ended(
+        failing, "b", 2, failed=False, what=told(tool_call("b", {}, "2", None), result.payload, failed=False), oldest=1
+    )
     assert brings_new(tool_call("a", {"q": value}, "3", None), failing.values())
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from ..chain import Chain
 from ..exhaustion import spent
-from ..failing import Told
+from ..failing import Told, note_ended, told
 from ..guards.growth import Growth
 from ..repetition.results import NOTHING, UNFINISHED
 from ..retries.context import Settled
@@ -86,6 +86,17 @@ def pass_by(
     state.trail.append(_new(Settled, (tool, sig, None, now)))
     if len(state.trail) > MAX_LOOKBACK:
         del state.trail[0]
+    if state.failing:
+        follow(state, call, seq, seen)
+
+
+def follow(state: SessionState, call: ToolCall, seq: int, seen: Seen) -> None:
+    """
+    Note the values of a *call* that worked, while a tool fails.
+    """
+    if state.failing:
+        what = seen[3] if len(seen) == 4 else told(call, b"", failed=False)
+        note_ended(state.failing, call.tool, seq, failed=False, what=what, oldest=state.window[0].seq)
 
 
 def answer(

@@ -30,7 +30,7 @@ from ..transitions import charge_response, open_turn
 from ..types import Outcome, ToolCall
 from .evidence import closer
 from .fuse import call_fuse, lets_call
-from .passing import SUCCESS, Seen, answer, pass_by
+from .passing import SUCCESS, Seen, answer, follow, pass_by
 from .reach import Reach
 
 
@@ -108,14 +108,15 @@ class Side:
         state = self.state
         if self.passing is not None or self.running:
             self.settle(now)
-        if said is not None and (state.failing or (outcome is not None and outcome.error_type is not None)):
-            evidence = *evidence[:3], told(call, said.encode(errors="ignore"))
+        failed = outcome is not None and outcome.error_type is not None
+        if said is not None and (failed or state.failing):
+            evidence = *evidence[:3], told(call, said.encode(errors="ignore"), failed=failed)
         decision: Decision | None = None
         if self._passes(call, state, now, way):
             plan = way.plan
             if call.sketch is not None and outcome is SUCCESS and said is not None:
                 evidence = closer(evidence, said)
-            if outcome is SUCCESS and way.silent and not self.running and not state.failing:
+            if outcome is SUCCESS and way.silent and not self.running:
                 if end_ms <= now:
                     pass_by(state, call, plan.cost, plan.changes, self.chain.window, now, evidence)
                 else:
@@ -249,7 +250,6 @@ class Side:
         if (
             outcome is SUCCESS
             and way.silent
-            and not state.failing
             and admission.limit is None
             and reach is not None
             and reach.is_far(state, now_ms, 0, 0)
@@ -258,6 +258,7 @@ class Side:
             touch(state, now_ms)
             state.n += 1
             settle(state, admission, SUCCESS, *evidence[:3])
+            follow(state, call, admission.seq, evidence)
             return
         prepared = Prepared(outcome, None, evidence[0], None, *evidence[1:])
         complete(self.chain, decided(call, admission), prepared, state, now_ms, way.plan)
