@@ -38,6 +38,10 @@ _JOINS: Final = b"./@-"
 _IN_WORDS: Final = (ascii_letters + digits + "_").encode() + bytes(range(128, 256))
 _TO_WORDS: Final = bytes(code if code in _IN_WORDS else ord(" ") for code in range(256))
 _TO_RUNS: Final = bytes(code if code in _IN_WORDS + _JOINS else ord(" ") for code in range(256))
+_MARKS: Final = re.compile(r"[^\w\x00-\x7f]+")
+"""Quotes, dashes and arrows of other alphabets."""
+_UNSPACED: Final = re.compile(r"[\u0e00-\u10ff\u3040-\uffff]{2,}")
+"""Scripts that put no space between words (Thai, CJK, Hangul): of them each two characters are a value too."""
 _EMPTY: Final = frozenset({b""})
 _SINGLE: Final = re.compile(rb'(?<=[:\[,])"?(\w)"?(?=[,}\]])')
 """An argument of one character."""
@@ -184,7 +188,12 @@ def _values(text: bytes) -> set[bytes]:
     if b"\\" in text:
         for mark, instead in _ESCAPED:
             text = text.replace(mark, instead)
-    words = set(text.translate(_TO_WORDS).split())
+    pairs: set[bytes] = set()
+    if not text.isascii():
+        said = _MARKS.sub(" ", text.decode("utf-8", "ignore"))
+        pairs = {run[at : at + 2].encode() for run in _UNSPACED.findall(said) for at in range(len(run) - 1)}
+        text = said.encode()
+    words = pairs.union(text.translate(_TO_WORDS).split())
     runs = set(text.translate(_TO_RUNS).split()) - words
     return words.union([run.rstrip(_JOINS).lstrip(b".@-") for run in runs]) - _EMPTY
 

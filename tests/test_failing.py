@@ -129,6 +129,16 @@ REPAIRS: dict[str, list[Call]] = {
         ("list_shops", {}, ["深圳"]),
         ("find_shop", {"name": "深圳"}, {"open": True}),
     ],
+    "a name within a sentence without spaces": [
+        *[("find_shop", {"name": name}, LookupError("no such shop")) for name in ("北京店", "上海店", "广州店")],
+        ("read_page", {}, "我们在深圳、成都有新店。"),
+        ("find_shop", {"name": "成都"}, {"open": True}),
+    ],
+    "a name between marks that are not ASCII": [
+        *[("find_shop", {"name": name}, LookupError("no such shop")) for name in ("north", "south", "west")],
+        ("read_page", {}, "12\u2192\u201ceast\u201d\u2014open"),
+        ("find_shop", {"name": "east"}, {"open": True}),
+    ],
     "a line of a text, escaped": [
         *[("goto", {"label": name}, LookupError("no such label")) for name in ("one", "two", "three")],
         ("read_text", {}, 'first:\n\t"start_here"\n'),
