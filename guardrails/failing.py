@@ -58,9 +58,6 @@ class Told(NamedTuple):
     """Of its result, without those of its arguments."""
 
 
-NOTHING_TOLD: Final = Told()
-
-
 @dataclass(slots=True)
 class Failing:
     """
@@ -78,8 +75,8 @@ class Failing:
 
 def told(call: ToolCall, result: bytes, *, failed: bool) -> Told:
     """
-    The values of *call* and of its *result*, JSON or text; of a long result those of its head. Arguments that worked were
-    tried in vain by nobody: they are left out.
+    The values of *call* and of its *result*, JSON or text; of a long result those of its head. The arguments of a call
+    that worked are no failed try, and are left out.
     """
     tried = _values(_written(call))
     return Told(_set_of(tried) if failed else 0, _set_of(_values(result[:RESULT]) - tried))

@@ -175,7 +175,7 @@ def test_guesses_are_hinted_at_from_the_fourth_on_and_refused_from_the_seventh(n
 
 def test_what_was_shown_before_the_first_failure_is_not_new(clock: Any) -> None:
     one = session(clock)
-    shown = ("list_files", {}, [f"file{n}" for n in range(9)])
+    shown: Call = ("list_files", {}, [f"file{n}" for n in range(9)])
     calls = [("open_it", {"path": f"file{n}"}, PermissionError("permission denied")) for n in range(7)]
     assert said(one, shown, *calls) == [None] * 4 + ["same_error"] * 3 + ["SAME_ERROR"]
 

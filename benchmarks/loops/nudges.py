@@ -89,11 +89,11 @@ def _ended(call: RecordedCall) -> str:
     return f"{call.error_type or 'ok'}: {_short(call.result)}"
 
 
-def main(folder: Path = DATA, number: str = "40", seed: str = "1") -> int:
+def main(folder: str | Path = DATA, number: str = "40", seed: str = "1") -> int:
     """
     Print both.
     """
-    files = inputs(sorted(map(str, folder.glob("*.jsonl*"))))
+    files = inputs(sorted(map(str, Path(folder).glob("*.jsonl*"))))
     if not files:
         print(f"skipped: no recorded data sets in `{folder}`", file=sys.stderr)
         return 2
@@ -113,4 +113,4 @@ def main(folder: Path = DATA, number: str = "40", seed: str = "1") -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(Path, sys.argv[1:2]), *sys.argv[2:]))
+    sys.exit(main(*sys.argv[1:]))
