@@ -10,6 +10,7 @@ from .chain import Chain, Plan
 from .decide import Decision
 from .envelope import Envelope
 from .exhaustion import first_cause, progress
+from .failing import Told, note_ended, told
 from .guards.base import Facts
 from .guards.budget import FINISH
 from .jsonable import exact
@@ -49,6 +50,8 @@ class Prepared:
     """Of a success, where asked for, what is not volatile; of a failure its family; 0: not taken."""
     empty: int = 0
     """As `emptiness` says."""
+    told: Told | None = None
+    """Its values; None: to be taken from the call and what is rendered, if a tool fails."""
 
 
 def prepare(outcome: Outcome, max_bytes: int, *, closer: bool = False) -> Prepared:
@@ -176,7 +179,7 @@ def complete(
         _note_due(state, call.tool, outcome.retry_after_ms)
     state.n = n = state.n + 1
     errors: list[tuple[str, str]] = []
-    _end(state, pending, prepared, plan)
+    _end(state, pending, call, prepared, plan)
     if pending is not None and plan.settles:
         errors += correct(plan, call, outcome, state, facts)
     if prepared.own is not None:
@@ -225,11 +228,23 @@ def complete(
     )
 
 
-def _end(state: SessionState, pending: Pending | None, prepared: Prepared, plan: Plan) -> None:
-    if pending is not None:
-        settle(state, pending, prepared.outcome, prepared.result_hash, prepared.steady, prepared.empty)
-    elif plan.changes:
-        outdate(state)
+def _end(state: SessionState, pending: Pending | None, call: ToolCall, prepared: Prepared, plan: Plan) -> None:
+    """
+    Settle *call*; while a tool fails, note its values too. What was cancelled tells nothing.
+    """
+    if pending is None:
+        if plan.changes:
+            outdate(state)
+        return
+    outcome, rendered, what, entry = prepared.outcome, prepared.rendered, prepared.told, pending.entry
+    settle(state, pending, outcome, prepared.result_hash, prepared.steady, prepared.empty)
+    if (outcome.error_type is None and not state.failing) or outcome.error_type == "cancelled":
+        return
+    failed, oldest = outcome.error_type is not None, state.window[0].seq
+    if what is None:
+        said = outcome.error_message.encode(errors="replace") if rendered is None else rendered.payload
+        what = told(call, said, failed=failed)
+    note_ended(state.failing, entry.tool, entry.seq, failed=failed, what=what, oldest=oldest)
 
 
 def _limit(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str] | None:

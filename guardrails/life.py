@@ -222,6 +222,7 @@ def _call(record: Record) -> ToolCall:
         problems,
         places=None if places is None else {guard: tuple(answers) for guard, answers in places.items()},
         sketch=sketch,
+        news=record.get("news"),
     )
 
 

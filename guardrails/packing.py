@@ -11,6 +11,7 @@ from typing import Any, Final
 import orjson
 
 from .errors import StateUnreadable
+from .failing import packed_failing, unpacked_failing
 from .packing_trail import ERROR_NUMBERS, Memo, packed_trail, unpacked_trail
 from .state import NEVER, Entry, Pending, SessionState
 from .types import ERROR_TYPES, EntryStatus, low, pending_key
@@ -90,6 +91,8 @@ def pack(state: SessionState, memo: Memo | None = None) -> bytes:
         rest["o"] = _admissions(state)
     if trail:
         rest["h"] = trail
+    if state.failing:
+        rest["f"] = packed_failing(state.failing)
     if state.run:
         rest["i"] = state.run
     for key, value in (("l", state.limits), ("r", state.reserved), ("p", state.refusals), ("x", state.exhausted)):
@@ -216,6 +219,7 @@ def _state(version: int, window: list[Entry], names: list[str], rest: dict[str, 
     state.exhausted = tuple(rest["x"]) if "x" in rest else None
     state.closed = rest.get("c", False)
     state.run = rest.get("i", "")
+    state.failing = unpacked_failing(rest.get("f", ()))
     state.trail = unpacked_trail(rest.get("h", ()), window, names)
     by_seq = {entry.seq: entry for entry in window}
     for packed in rest.get("o", []):

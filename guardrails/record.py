@@ -46,7 +46,7 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
 
     `retry_source` is who caused it where the same call failed before: `agent` of its own accord, `policy` since it was
     advised, `explore` where that was to learn; `propensity` how likely such advice was given. `args_sim_max` is what a
-    learned guard computed. Null without them. `sketch` is there where like calls were looked for.
+    learned guard computed. Null without them. `sketch` is there where like calls were looked for, `news` where values that results have shown.
     """
     call = decision.call
     said = "deny" if decision.denials else "nudge" if decision.nudges else "allow"
@@ -81,6 +81,9 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
     if call.sketch is not None:
         # Arguments may be erased, and what they were told by is not.
         record["sketch"] = call.sketch
+    if call.news is not None:
+        # What results have shown may be erased too.
+        record["news"] = call.news
     return record
 
 

@@ -132,7 +132,8 @@ def _marked(record: Callable[[], dict[str, Any]], marks: dict[str, Any] | None) 
 def _light(decision: Decision) -> Decision:
     call = decision.call
     light = copy(decision)
-    light.call = ToolCall(call.tool, None, call.id, None, call.sig, call.problems, call.canonical, call.places)
+    light.call = ToolCall(call.tool, None, call.id, None, call.sig, call.problems, call.canonical)
+    light.call.places, light.call.sketch, light.call.news = call.places, call.sketch, call.news
     return light
 
 

@@ -1,14 +1,16 @@
 """
 The state of a session: the only thing that guards look at, and everything that changes it.
 
-Rule 1: every transition lives in this file, those of scopes in `scope_state`. Rule 2: a transition is a pure function
-of the state and its arguments; the store runs it atomically and may run it again on a fresh copy.
+Rule 1: every transition lives in this file, those of scopes in `scope_state`, of failing tools in `failing`. Rule 2: a
+transition is a pure function of the state and its arguments; the store runs it atomically and may run it again on a fresh
+copy.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from .failing import Failing, note_refused
 from .retries.context import Settled
 from .retries.spec import MAX_LOOKBACK
 from .session_time import read
@@ -41,16 +43,13 @@ class SessionState:
     """How far the clock was set back since the session began; what it says is that much too little. Below 0: set ahead."""
     now_ms: int = 0
     """The latest time seen; time never goes back."""
-    n: int = 0
-    """Events so far: the number of the latest record."""
-    seq: int = 0
-    """Executed calls so far, children's excluded."""
+    n: int = 0  # events so far: the number of the latest record
+    seq: int = 0  # executed calls so far, children's excluded
     calls: int = 0
     """Admitted calls, those of closed children included."""
     turns: int = 0
     """Turns with an admitted call."""
-    cost: int = 0
-    """Micro-dollars: settled calls and charged model responses."""
+    cost: int = 0  # micro-dollars: settled calls and charged model responses
     tokens: int = 0
     requests: int = 0
     """Model requests started."""
@@ -64,8 +63,7 @@ class SessionState:
 
     turn: int = 0
     """Number of the present turn; 0 before the first `begin_turn`."""
-    turn_expects: int = 0
-    """How many calls the present turn has; 0: unknown."""
+    turn_expects: int = 0  # how many calls the present turn has; 0: unknown
     turn_decided: int = 0
     turn_admitted: int = 0
     turn_strikes: int = 0
@@ -85,8 +83,7 @@ class SessionState:
 
     streak_tool: str = ""
     streak: int = 0
-    streak_failures: int = 0
-    """Failures in a row at the end of the streak."""
+    streak_failures: int = 0  # failures in a row at the end of the streak
     changed_seq: int = 0
     """`seq` of the latest call that was admitted before work ended of which the window does not tell."""
 
@@ -99,6 +96,8 @@ class SessionState:
     """`seq` of the latest call that failed, was empty, or brought what another in the window had brought."""
     latest: dict[int | None, int] = field(default_factory=dict)
     """`seq` of the latest call in the window, by signature: to look here is all that most calls need."""
+    failing: dict[str, Failing] = field(default_factory=dict)
+    """The tools whose latest call failed, by name, as far as they are followed."""
     pending: dict[tuple[str, int | None], Pending] = field(default_factory=dict)
     meters: dict[str, int] = field(default_factory=dict)
     limits: dict[str, int] = field(default_factory=dict)
@@ -310,6 +309,7 @@ def deny(state: SessionState, call: ToolCall, denial: Denial) -> int:
     Note a refused call: nothing is charged, the window does not age; the number of its event.
     """
     state.turn_decided += 1
+    note_refused(state.failing, call, denial.code, state.seq)
     if denial.strike:
         _remember_refusal(state, call.sig)
     if denial.ends_session and denial.scope is None:

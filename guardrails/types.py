@@ -99,6 +99,8 @@ class ToolCall:
     None: nobody looked."""
     sketch: int | None = None
     """What `repetition` tells calls that are worded alike by; None: nobody looked."""
+    news: bool | None = None
+    """Whether it has a value that a result has shown since its tool began to fail, not tried yet; None: nobody looked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ LAYERS: list[set[str]] = [
     {"types", "errors", "units"},
     {"collect", "session_id", "usage", "tagged", "arguments", "outcome", "commands", "declared", "path_text"},
     {"signature", "room", "leading_json", "jsonable", "plain_json", "truncation", "merged", "retries"},
-    {"tool", "tool_call", "session_time", "state", "envelope", "envelope_text"},
+    {"tool", "tool_call", "session_time", "failing", "state", "envelope", "envelope_text"},
     {"packing", "packing_trail", "guards", "amounts", "repetition", "repeats"},
     {"far"},
     {"chain", "turns", "loop"},

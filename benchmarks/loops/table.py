@@ -11,14 +11,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.judge.shipped_policies import CODING, DATA, WEAK, together
+from benchmarks.loops import failures, stories
 from benchmarks.loops.baselines import GeminiCli, HermesAgent, OpenHands, StepLimit, TwoIdenticalResults
-from benchmarks.loops.stories import HONEST, LOOPS, Story
+from benchmarks.loops.stories import Story
 from guardrails import Duplicates, Loops, Policy
 from guardrails.judge.inputs import inputs
 from guardrails.judge.result import Judgement
 from guardrails.judge.run import Work, judge_files
 
 
+LOOPS: Final = stories.LOOPS | failures.LOOPS
+HONEST: Final = stories.HONEST | failures.HONEST
 OFF: Final = Duplicates(window=30, mode="off")
 """Makes sessions remember as many calls as the others look back at."""
 

@@ -7,8 +7,9 @@ from typing import Annotated, ClassVar, Final
 
 from annotated_types import Ge, Gt, Le, MinLen
 
+from ..failing import Failing, brings_new, spared
 from ..repeats.features import KIND, RECENT, SAME, WAITS, Levels, levels
-from ..repetition import patterns
+from ..repetition import cycles, patterns
 from ..repetition.sketch import NO_SKETCH, sketch_of
 from ..repetition.waiting import inspects, sleeps, waits
 from ..repetition.work import outdated, settled
@@ -19,7 +20,7 @@ from ..units import Duration
 from .base import Codes, Facts, Guard, Verdict, guard, latest
 from .budget import FINISH
 from .duplicates import still_failing
-from .loop_words import WORDS, denial_of, learned_denial, learned_nudge, nudge_of, softened
+from .loop_words import ALIKE, WORDS, denial_of, learned_denial, learned_nudge, nudge_of, softened
 
 
 Count = Annotated[int, Ge(1), Le(200)]
@@ -41,6 +42,7 @@ class Loops(Guard):
 
     codes: ClassVar[Codes] = {
         **{f"loops.{name}": ("tool", "count") for name in WORDS if name != "cycle"},
+        **{f"loops.{name}": ("tool", "count", "error") for name in ALIKE},
         "loops.cycle": ("tool", "count", "length"),
         "loops.learned": ("tool", "percent"),
     }
@@ -147,14 +149,14 @@ class Loops(Guard):
         return self._graded("identical", count, nudge, deny, call, state, "duplicate_call_blocked")
 
     def _cycle(self, call: ToolCall, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
-        length, count = patterns.laps(before, call.sig)
+        length, count = cycles.laps(before, call.sig)
         if not count or any(entry.unfinished or waits(entry.tool) for entry in before[:length]):
             return None
         deny = self.cycle_deny
-        if deny is not None and count >= deny and not patterns.in_vain(before, call.sig, length, deny):
+        if deny is not None and count >= deny and not cycles.in_vain(before, call.sig, length, deny):
             # What may look at the work of the others is let through: that was done since.
             looks = facts.tool.read_only or facts.tool.stable
-            deny = None if looks or length * count < patterns.FILLED else deny
+            deny = None if looks or length * count < cycles.FILLED else deny
         return self._graded("cycle", count, self.cycle_nudge, deny, call, state, length=length)
 
     def _settled(self, call: ToolCall, last: Entry, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
@@ -208,25 +210,49 @@ class Loops(Guard):
         if deny is not None and count >= deny and last.seq != state.seq:
             # Another call since may have shown why, or done something: only an unbroken run is refused.
             deny = None if patterns.past(state)[0] is not last or outdated(state, last) else deny
-        return self._graded(pattern, count, nudge, deny, call, state)
+        said = self._graded(pattern, count, nudge, deny, call, state)
+        return None if said is None or patterns.broken(state, last, {call.tool}) else said
 
     def _failing(self, call: ToolCall, before: list[Entry], state: SessionState, last: Entry | None) -> Verdict:
         tool = call.tool
         if last is not None and last.error_type == "tool_missing":
-            count = patterns.unknown(before, tool)
-            return self._graded("unknown_tool", count, self.unknown_tool_nudge, self.unknown_tool_deny, call, state)
+            count, limits = patterns.unknown(before, tool), (self.unknown_tool_nudge, self.unknown_tool_deny)
+            return self._alike("unknown_tool", count, limits, call, state, last, {tool})
         count, tools = patterns.sibling_errors(before, tool)
-        if tools > 1:
-            return self._graded(
-                "sibling_errors", count, self.sibling_errors_nudge, self.sibling_errors_deny, call, state
-            )
+        if tools:
+            limits = self.sibling_errors_nudge, self.sibling_errors_deny
+            return self._alike("sibling_errors", count, limits, call, state, before[0], tools)
         if last is None or last.error_type in TRANSIENT - DOWN:
             # What passes by waiting is for `retryable` to judge.
             return None
         deny = None if before[0].tool != tool or last.error_type in TRANSIENT else self.same_error_deny
-        return self._graded(
-            "same_error", patterns.same_error(before, tool, call.sig), self.same_error_nudge, deny, call, state
-        )
+        count = patterns.same_error(before, tool, call.sig)
+        return self._alike("same_error", count, (self.same_error_nudge, deny), call, state, last, {tool})
+
+    def _alike(
+        self,
+        pattern: str,
+        count: int,
+        limits: tuple[int | None, int | None],
+        call: ToolCall,
+        state: SessionState,
+        last: Entry,
+        tools: set[str],
+    ) -> Verdict:
+        """
+        What is said of *count* failures of *tools* that are like the *last*; nothing of a call that brings something new.
+        """
+        nudge, deny = limits
+        if not any(limit is not None and count >= limit for limit in limits):
+            return None
+        if patterns.broken(state, last, tools):
+            return None
+        followed: list[Failing] = [state.failing[name] for name in tools if name in state.failing]
+        if brings_new(call, followed):
+            return None
+        if call.sig not in state.latest and spared(call, state.failing):
+            deny = None
+        return self._graded(pattern, count, nudge, deny, call, state, error=last.error_type)
 
     def _graded(
         self,
@@ -239,14 +265,15 @@ class Loops(Guard):
         status: Status = "denied",
         *,
         length: int = 0,
+        error: ErrorType | None = None,
     ) -> Verdict:
         if deny is not None and count >= deny:
-            denial = denial_of(pattern, call.tool, count, length, status)
+            denial = denial_of(pattern, call.tool, count, length, status, error)
             if self._final(call, state):
                 return replace(denial, status="limit_reached", hint=FINISH, ends_session=True)
             return denial
         if nudge is not None and count >= nudge:
-            return nudge_of(pattern, call.tool, count, length)
+            return nudge_of(pattern, call.tool, count, length, error)
         return None
 
     def _final(self, call: ToolCall, state: SessionState) -> bool:

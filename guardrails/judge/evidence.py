@@ -115,7 +115,7 @@ def closer(seen: Seen, said: str) -> Seen:
     """
     if len(said) >= CUT:
         return seen
-    return seen[0], _steady(said), seen[2]
+    return seen[0], _steady(said), *seen[2:]
 
 
 @lru_cache(maxsize=256)

@@ -18,7 +18,7 @@ from .evidence import BITS, Worth, brought, evidence_of, outcome_of_call, seen_o
 from .lacking import Held, no_scopes, not_judged
 from .lens import Lens, lens
 from .made import made_of
-from .passing import SUCCESS
+from .passing import SUCCESS, Seen
 from .result import MAX_STOPS, Judgement, Kind, Stop, Tally, TimeLine, add
 from .step import Side
 from .track import Track, Turn
@@ -104,7 +104,7 @@ class Judge:
             evidence = -number
         result = call.result
         if not lens.looks or result is None:
-            seen = evidence, 0, 0
+            seen: Seen = evidence, 0, 0
         elif outcome is SUCCESS:
             seen = evidence, 0, brought(result) if len(result) <= MAX_EMPTY else 0
         else:

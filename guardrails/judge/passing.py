@@ -9,6 +9,7 @@ from typing import Final
 
 from ..chain import Chain
 from ..exhaustion import spent
+from ..failing import Told, note_ended, told
 from ..guards.growth import Growth
 from ..repetition.results import NOTHING, UNFINISHED
 from ..retries.context import Settled
@@ -25,8 +26,8 @@ SUCCESS: Final = Outcome()
 _new: Final = tuple.__new__
 """What the constructor of a named tuple does, without a frame of its own."""
 
-Seen = tuple[int, int, int]
-"""(result hash, steady part, emptiness) of what came back."""
+Seen = tuple[int, int, int] | tuple[int, int, int, Told]
+"""(result hash, steady part, emptiness) of what came back; while a tool fails, its values too."""
 
 
 def pass_by(
@@ -56,7 +57,7 @@ def pass_by(
     else:
         state.streak_tool, state.streak = tool, 1
     state.streak_failures = 0
-    result_hash, steady, empty = seen
+    result_hash, steady, empty = seen[:3]
     entry = Entry(seq, tool, sig, state.now_ms, changes, "ok", None, result_hash)
     entry.turn, entry.steady = state.mark, steady
     if call.sketch is not None:
@@ -84,6 +85,17 @@ def pass_by(
     state.trail.append(_new(Settled, (tool, sig, None, now)))
     if len(state.trail) > MAX_LOOKBACK:
         del state.trail[0]
+    if state.failing:
+        follow(state, call, seq, seen)
+
+
+def follow(state: SessionState, call: ToolCall, seq: int, seen: Seen) -> None:
+    """
+    Note the values of a *call* that worked, while a tool fails.
+    """
+    if state.failing:
+        what = seen[3] if len(seen) == 4 else told(call, b"", failed=False)
+        note_ended(state.failing, call.tool, seq, failed=False, what=what, oldest=state.window[0].seq)
 
 
 def answer(

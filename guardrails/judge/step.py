@@ -13,6 +13,7 @@ from typing import Any
 from ..chain import Chain, Plan
 from ..complete import Prepared, complete
 from ..decide import Decision, decide
+from ..failing import told
 from ..guards.base import Facts
 from ..guards.budget import Budget
 from ..guards.growth import Growth
@@ -23,7 +24,7 @@ from ..transitions import charge_response, open_turn
 from ..types import Outcome, ToolCall, pending_key
 from .evidence import closer
 from .fuse import call_fuse, lets_call
-from .passing import SUCCESS, Seen, answer, pass_by
+from .passing import SUCCESS, Seen, answer, follow, pass_by
 from .reach import Reach
 
 
@@ -101,6 +102,9 @@ class Side:
         state = self.state
         if self.passing is not None or self.running:
             self.settle(now)
+        failed = outcome is not None and outcome.error_type is not None
+        if said is not None and (failed or state.failing):
+            evidence = *evidence[:3], told(call, said.encode(errors="ignore"), failed=failed)
         decision: Decision | None = None
         if self._passes(call, state, now, way):
             plan = way.plan
@@ -254,9 +258,10 @@ class Side:
         ):
             touch(state, now_ms)
             state.n += 1
-            settle(state, admission, SUCCESS, *evidence)
+            settle(state, admission, SUCCESS, *evidence[:3])
+            follow(state, call, admission.seq, evidence)
             return
-        prepared = Prepared(outcome, None, evidence[0], None, evidence[1], evidence[2])
+        prepared = Prepared(outcome, None, evidence[0], None, *evidence[1:])
         complete(self.chain, decided(call, admission), prepared, state, now_ms, way.plan)
 
 

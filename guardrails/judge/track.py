@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import orjson
 
+from ..failing import Told
 from ..guards.denials import Denials
 from ..packing import pack, unpack
 from ..types import Outcome, ToolCall, pending_key
@@ -202,5 +203,6 @@ def _opened(packed: list[Any], side: Side, lens: Lens) -> Side:
         outcome = SUCCESS if error_type is None else Outcome(None, error_type, "", http_status, retry_after_ms)
         call = ToolCall(admission.tool, None, admission.id, None, admission.sig)
         way = lens.way(admission.tool, *declared)
-        side.running.append((end_ms, admission, call, outcome, tuple(evidence), way))
+        seen = (*evidence[:3], *(Told(*sets) for sets in evidence[3:]))
+        side.running.append((end_ms, admission, call, outcome, seen, way))
     return side

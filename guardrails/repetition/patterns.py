@@ -5,7 +5,7 @@ Each function counts what came before; how many are too many is for a policy to 
 none of the present turn (its calls were made without knowing each other's results), and calls of one turn count once.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Final
@@ -17,18 +17,25 @@ from .sketch import NO_SKETCH, likes
 from .work import shown_to_change
 
 
-MIN_CYCLE: Final = 2
-MAX_CYCLE: Final = 5
-FILLED: Final = 16
-"""Calls after which a cycle is all that is remembered: whichever of them is the look, it has been looked often enough."""
 NO_TURN: Final = -1
+_VERBS: Final = frozenset(
+    {
+        *("get", "list", "find", "search", "read", "fetch", "query", "show", "look", "check", "view", "count"),
+        *("create", "add", "new", "make", "insert", "write", "put", "set", "save", "update", "edit", "change"),
+        *("delete", "remove", "cancel", "clear", "send", "post", "run", "execute", "exec", "call", "do", "start"),
+        *("stop", "open", "close", "move", "copy", "upload", "download", "submit", "return", "use", "is", "has"),
+    }
+)
+"""The first word of a name that says what the tool does, and not whose it is."""
 _OVER: Final = ("ok", "error")
 DETERMINED: Final[frozenset[ErrorType | None]] = frozenset(
     {"validation", "not_found", "tool_missing", "invalid_path", "too_large", "code_error"}
 )
 """Failures that the same call meets again unless something is done in between."""
-REFUSED: Final[frozenset[ErrorType | None]] = frozenset({"validation", "tool_missing", "invalid_path", "too_large"})
-"""Failures that say that the call was wrong, and nothing of what it looked at."""
+SHARED: Final[frozenset[ErrorType | None]] = frozenset(
+    {"auth", "rate_limit", "server_error", "unavailable", "timeout", "connection"}
+)
+"""Failures whose cause a tool may share with others of its server; any other says nothing of a tool that was not called."""
 CHANGEABLE: Final[frozenset[ErrorType | None]] = frozenset({"cancelled"})
 """Failures that say nothing of the call: a sibling failed, a person said no."""
 
@@ -105,47 +112,6 @@ def same_answer(before: Sequence[Entry], sig: int | None) -> int:
     return next((at for at, entry in enumerate(own) if not same_end(own[0], entry)), len(own))
 
 
-def laps(before: Sequence[Entry], sig: int | None) -> tuple[int, int]:
-    """
-    (length, whole laps) of the cycle of calls, each with its result, that *sig* would go on with; (0, 0) without one.
-
-    Any call of the cycle goes on with it: where one was refused, the next one is made.
-    """
-    for length in range(MIN_CYCLE, MAX_CYCLE + 1):
-        if len(before) < 2 * length:
-            break
-        lap = before[:length]
-        own = sum(entry.sig == sig for entry in lap)
-        if own in (0, length):
-            continue
-        matched = length
-        while matched < len(before) and _like(before[matched], before[matched - length]):
-            matched += 1
-        if matched >= 2 * length:
-            return length, matched // length
-    return 0, 0
-
-
-def _like(a: Entry, b: Entry) -> bool:
-    return a.sig == b.sig and a.sig is not None and same_end(a, b)
-
-
-def in_vain(before: Sequence[Entry], sig: int | None, length: int, laps: int) -> bool:
-    """
-    Whether the call of *sig* is work that did nothing in each of the last *laps* of a cycle of *length* calls.
-
-    Each call of these laps gave equal evidence. Work is what only said that it was done. In a cycle without such a call,
-    it is what was refused for its arguments. Any other call may be a look at the work.
-    """
-    calls = before[: length * laps]
-    if not all(same_evidence(entry, calls[at % length]) for at, entry in enumerate(calls)):
-        return False
-    acting = [entry for entry in calls[:length] if entry.changes]
-    work = [entry for entry in acting if entry.status == "ok" and acknowledges(entry.result_hash)]
-    work = work or [entry for entry in acting if entry.error_type in REFUSED]
-    return any(entry.sig == sig for entry in work)
-
-
 def _run(entries: Sequence[Entry], goes_on: Callable[[Entry], bool]) -> list[Entry]:
     """
     The beginning of *entries* while it *goes_on*; one of each turn.
@@ -173,18 +139,35 @@ def same_error(before: Sequence[Entry], tool: str, sig: int | None) -> int:
     return len({*sigs} - {None}) + sigs.count(None) if any(own != sig for own in sigs) else 0
 
 
-def sibling_errors(before: Sequence[Entry], tool: str) -> tuple[int, int]:
+def sibling_errors(before: Sequence[Entry], tool: str) -> tuple[int, set[str]]:
     """
-    (calls, tools): how often in a row any tool failed of one kind of error, where *tool* is a sibling of theirs.
+    (calls, tools): how often in a row any tool failed of one kind of error, if *tool* is one of theirs, or of one server
+    with them while the cause may lie in the server.
     """
     if not before or before[0].status != "error":
-        return 0, 0
+        return 0, set()
     family = before[0].steady
     run = _run(before, lambda entry: entry.status == "error" and entry.steady == family != 0)
     tools = {entry.tool for entry in run}
-    if tool not in tools and not any(_server(tool) == _server(other) != "" for other in tools):
-        return 0, 0
-    return (len(run), len(tools)) if len(tools) > 1 else (0, 0)
+    if len(tools) == 1 or not (
+        tool in tools
+        or (before[0].error_type in SHARED and any(_server(tool) == _server(other) != "" for other in tools))
+    ):
+        return 0, set()
+    return len(run), tools
+
+
+def broken(state: SessionState, last: Entry, tools: Collection[str]) -> bool:
+    """
+    Whether a call of the present turn is over that ended otherwise than *last*, the latest of a run of *tools*.
+    """
+    return any(
+        entry.seq > last.seq
+        and entry.status in _OVER
+        and (len(tools) > 1 or entry.tool in tools)
+        and not (same_end(entry, last) or (entry.status == last.status and entry.empty and last.empty))
+        for entry in state.window
+    )
 
 
 @lru_cache(maxsize=1024)
@@ -196,7 +179,8 @@ def _server(tool: str) -> str:
         head, found, _ = tool.rpartition(mark)
         if found:
             return head
-    return tool.partition("_")[0] if "_" in tool else ""
+    head, found, _ = tool.partition("_")
+    return head if found and head.lower() not in _VERBS else ""
 
 
 def unknown(before: Sequence[Entry], tool: str) -> int:

@@ -65,6 +65,10 @@ _IN_WORDS: Final = ascii_lowercase + digits + "_"
 _IN_PATHS: Final = _IN_WORDS + ".~-"
 _ECHOED: Final = re.compile(_QUOTED.pattern + r"|#\w+|(?:[\w.~-]{0,80}+/){1,20}+[\w.*-]{0,80}+|(?<!\w)[^\W\d]*+\d\w*")
 """What a failure repeats of the arguments: quoted text, paths, ids, numbers. All of these at once, in any alphabet."""
+_STRINGS: Final = re.compile(
+    r'"((?:[^"\\]|\\.)*+)(?:"|\Z)|(?<=[{:,\[ ])\'((?:[^\'\\]|\\.)*+)(?:\'(?=\s*[:,}\]])|\Z)', re.DOTALL
+)
+"""Those of JSON, and of a Python object's text, cut off or not."""
 _SILENT: Final = frozenset({b"", b"null", b'""', b"true", b'"ok"', b'"OK"', b'"Done"', b'"done"', b"ok", b"OK"})
 _BITS: Final = (1 << 63) - 1
 """Those of a hash that a recorded result has."""
@@ -158,7 +162,11 @@ def family_hash(kind: ErrorType, text: str) -> int:
     """
     32 bits of what a failure says, without what it repeats of the arguments.
     """
-    said = " ".join(_unechoed(text[:HEAD].lower()).split())
+    text = text[:HEAD].lower()
+    if text[:1] in ("[", '"') or '{"' in text or "{'" in text:
+        # A message in JSON is quoted as well, and no echo for that; a word alone may be one.
+        text = _STRINGS.sub(_sentence, _STRINGS.sub(_sentence, text))
+    said = " ".join(_unechoed(text).split())
     return xxh3_64_intdigest(f"{kind}: {said}".encode(errors="replace")) & 0xFFFFFFFF or 1
 
 
@@ -171,6 +179,11 @@ def _unechoed(text: str) -> str:
     if "/" in text:
         text = _without(_PATHS, text, _IN_PATHS)
     return _without(_NUMBERS, text, _IN_WORDS)
+
+
+def _sentence(found: re.Match[str]) -> str:
+    said = found[1] or found[2] or ""
+    return said.replace('\\"', '"') if " " in said.strip() else " "
 
 
 def _without(found: re.Pattern[str], text: str, before: str) -> str:

@@ -222,7 +222,7 @@ def test_volatile_parts_of_a_result_are_no_news_but_other_digits_are(clock: Any)
 def test_another_tool_in_between_gives_an_error_one_more_chance(clock: Any) -> None:
     one = session(clock)
     said(one, *[("open", {"path": f"p{n}"}, missing(f"p{n}")) for n in range(6)])
-    assert said(one, ("list_files", {}, ["q"]), ("open", {"path": "q"}, "text")) == [None, "nudge loops.same_error"]
+    assert said(one, ("list_files", {}, ["q"]), ("open", {"path": "r"}, "text")) == [None, "nudge loops.same_error"]
 
 
 def test_thresholds_are_set_for_single_tools(clock: Any) -> None:

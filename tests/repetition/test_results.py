@@ -81,6 +81,19 @@ def test_a_long_result_is_not_compared_in_part() -> None:
         ("no column 'a' in 'users'", "no column 'b' in 'users'", True),
         ("order #W12 not found", "order #W13 not found", True),
         ("permission denied", "no such file", False),
+        ('{"error": "no such table", "table": "a"}', '{"error": "no such table", "table": "b"}', True),
+        ("{\"error\": \"no column 'a' in 'users'\"}", "{\"error\": \"no column 'b' in 'users'\"}", True),
+        ('{"error": "no column \\"a\\" in users"}', '{"error": "no column \\"b\\" in users"}', True),
+        ('{"error": "the id is no good"}', '{"error": "the endpoint is off"}', False),
+        (
+            '{"error": "", "why": "{\'message\': \'at most 4\'}"}',
+            '{"error": "", "why": "{\'message\': \'it is off\'}"}',
+            False,
+        ),
+        ('other: {"detail": {"message": "too many"}}', 'other: {"detail": {"message": "too few now"}}', False),
+        ('"no such file: src/a.py"', '"no such file: lib/b.py"', True),
+        ('"no such file: src/a.py"', '"permission denied"', False),
+        ('["the id is no good"]', '["the endpoint is off"]', False),
     ],
 )
 def test_a_failure_is_of_a_family_whatever_arguments_it_repeats(one: str, other: str, *, same: bool) -> None:
