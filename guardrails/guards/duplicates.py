@@ -61,7 +61,7 @@ class Duplicates(Guard):
             return _repeat(call.tool, "stable")
         if len(earlier) < 2 or not same_evidence(earlier[0], earlier[1]):
             return None
-        if earlier[0].unfinished or waits(call.tool) or sleeps(call.arguments):
+        if earlier[0].unfinished or waits(call.tool) or sleeps(call.arguments, call.tool):
             return None
         since = [entry for entry in state.window if entry.seq > earlier[0].seq]
         between = [entry for entry in state.window if earlier[1].seq < entry.seq < earlier[0].seq]

@@ -124,7 +124,7 @@ class Loops(Guard):
             sketch_of(call)
         if last.retries_left > 0:
             return None
-        if facts.tool.polling or last.unfinished or waits(call.tool) or sleeps(call.arguments):
+        if facts.tool.polling or last.unfinished or waits(call.tool) or sleeps(call.arguments, call.tool):
             return self._graded("wait", patterns.same_answer(before, call.sig), self.wait_nudge, None, call, state)
         at_rest = self._settled(call, last, before, state, facts)
         if isinstance(at_rest, Denial):
