@@ -44,7 +44,12 @@ _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_:][A-Za-z0-9]+)*")
 _TIME: Final = re.compile(r"[\d$]")
 _WAITS: Final = re.compile(r"--?(?:watch|wait)(?:-\w[\w-]*)?(?:=(?!false|0|no).*)?", re.IGNORECASE)
 _FOLLOWS: Final = re.compile(r"-\w*[fF]|--follow.*|--retry")
-_LOG: Final = re.compile(r"\.(?:log|out|output|err)$|nohup\.out$", re.IGNORECASE)
+_LOG: Final = re.compile(r"\.(?:log|out|output|err)$|(?:^|/)logs?/", re.IGNORECASE)
+_REPORTS: Final = frozenset({"--describe", "--status"})
+"""Options that stand for a verb."""
+_ASKS: Final = _REPORTS | {"--list"}
+_CODE: Final = re.compile(r"-\w*[cepr]|--(?:eval|print|exec)")
+"""Options of interpreters behind which the code itself stands."""
 _OWN_NAME: Final = frozenset({"wait", "await", "poll", "status", "progress"})
 _TESTS: Final = frozenset({"test", "tests", "spec"})
 
@@ -75,16 +80,20 @@ def _kind(words: Words, depth: int) -> Kind | None:
     """
     LOOKS or ACTS; None if neither is known.
     """
+    if words[:1] == ["--"]:
+        words = words[1:]
     if not words or depth > MAX_DEPTH or "--help" in words:
         return None
     program, rest = words[0], words[1:]
     name = _PACKED.sub("", re.split(r"[/\\]", program)[-1].lower())
     if name in SLEEPERS or (name == "timeout" and rest[:1] == ["/t"]):
         return Kind.LOOKS if any(map(_TIME.search, rest)) else None
-    if name in LOOKERS or (name not in FILES and any(map(_WAITS.fullmatch, rest))):
+    if name in LOOKERS:
         return Kind.LOOKS
     if (within := _within(name, words, depth)) is not None:
         return next((kind for kind in within if kind is not None), None)
+    if name not in FILES and any(map(_WAITS.fullmatch, rest)):
+        return Kind.LOOKS
     if name == "tail":
         shown = any(map(_FOLLOWS.fullmatch, rest)) or any(_LOG.search(word) for word in rest if word[:1] != "-")
         return Kind.LOOKS if shown else None
@@ -97,11 +106,12 @@ def _kind(words: Words, depth: int) -> Kind | None:
     if name in FILES or name in BUILDS:
         return None
     if _INTERPRETERS.fullmatch(name):
-        place = next((at for _, _, at in _bare(rest)), None)
-        return None if place is None or "-c" in rest[:place] else _own(rest[place], rest[place + 1 :], depth)
+        place = next((at for _, _, at in _bare(rest)), len(rest))
+        code = place == len(rest) or any(map(_CODE.fullmatch, rest[:place]))
+        return None if code else _own(rest[place], rest[place + 1 :], depth)
     if name in TASKS or (_SCRIPT.match(program) and name not in SERVICES):
         return _own(name, rest, depth)
-    return Kind.LOOKS if _named_for_waiting(name) else _by_verb(rest, depth, lists=True)
+    return Kind.LOOKS if _named_for_waiting(name) else _by_verb(name, rest, depth, lists=True)
 
 
 def _within(name: str, words: Words, depth: int) -> list[Kind | None] | None:
@@ -136,7 +146,7 @@ def _own(name: str, rest: Words, depth: int) -> Kind | None:
     name = name.rpartition("/")[2].lower()
     if name in FILES or name in BUILDS:
         return None
-    return Kind.LOOKS if _named_for_waiting(name) else _by_verb(rest, depth, lists=False)
+    return Kind.LOOKS if _named_for_waiting(name) else _by_verb(name, rest, depth, lists=False)
 
 
 def _named_for_waiting(name: str) -> bool:
@@ -144,41 +154,42 @@ def _named_for_waiting(name: str) -> bool:
     return not tokens.isdisjoint(_OWN_NAME) and tokens.isdisjoint(_TESTS)
 
 
-def _by_verb(rest: Words, depth: int, *, lists: bool) -> Kind | None:
+def _by_verb(name: str, rest: Words, depth: int, *, lists: bool) -> Kind | None:
     """
     What the verb of a command says, which stands behind options and nouns; *lists*: `get` and the like are believed.
 
-    A word behind an option may be the value of that option. It is believed only if no other word tells more.
+    A word behind an option may be its value. It is believed if no other word tells more, and *name* is a known service or
+    the option is long and comes first.
     """
     guess: Kind | None = None
-    happens = task = False
-    nouns = 0
+    service, happens, task = name in SERVICES, False, False
+    nouns: list[str] = []
     for word, doubtful, place in _bare(rest):
         if not _WORD.fullmatch(word):
             if doubtful:
                 continue
             break
         kind = verb(word)
-        if kind in (Kind.LOOKS, Kind.TASK) and not lists:
-            # Their tests and lists are of the project's own.
-            if kind is Kind.TASK and word != "run":
-                break
-            kind = Kind.TASK if kind is Kind.TASK else None
-        if kind is None and not doubtful:
+        if not lists and kind is Kind.TASK and word != "run":
+            break
+        if not lists and kind is Kind.LOOKS:
+            # A list or a report of the project's own.
+            kind = None
+        if word in ("exec", "ssh"):
+            return _executed(rest, place, depth)
+        if doubtful:
+            if not task and (service or (lists and not nouns and rest[place - 1].startswith("--"))):
+                guess = guess or (kind and (Kind.ACTS if kind in (Kind.ACTS, Kind.TASK) else Kind.LOOKS))
+        elif kind is None:
             if word in SETTINGS or word in BUILDS or word in ASKED:
                 return None
             if word in ("api", "rest") and lists:
                 return request(rest[place + 1 :], everywhere=True)
-            lists = lists or word in SERVICES
-            nouns += 1
-            if nouns > NOUNS:
+            service = service or word in SERVICES
+            lists = lists or service
+            nouns.append(word)
+            if len(nouns) > NOUNS:
                 break
-        elif word == "exec":
-            return _executed(rest, place, depth)
-        elif doubtful:
-            if task:
-                continue
-            guess = guess or (Kind.ACTS if kind in (Kind.ACTS, Kind.TASK) else kind and Kind.LOOKS)
         elif kind is Kind.ACTS:
             return kind
         elif kind is Kind.TASK:
@@ -188,22 +199,37 @@ def _by_verb(rest: Words, depth: int, *, lists: bool) -> Kind | None:
             continue
         elif kind is Kind.HAPPENS:
             happens = True
-        elif kind is not None:
+        else:
             return Kind.LOOKS
     if happens:
         return Kind.LOOKS
-    return Kind.ACTS if task and guess is None else guess
+    if lists and "--" in rest:
+        # `doppler run -- docker ps`, `minikube kubectl -- get pods`
+        behind = rest[rest.index("--") + 1 :]
+        return _kind([*(noun for noun in nouns[-1:] if noun in SERVICES), *behind], depth + 1)
+    if task and (guess is None or not service):
+        return Kind.ACTS
+    return Kind.LOOKS if guess is None and not (_ASKS if lists else _REPORTS).isdisjoint(rest) else guess
 
 
 def _executed(rest: Words, place: int, depth: int) -> Kind | None:
     """
-    What is run in a container or an environment by `exec [OPTION].. [NAME] COMMAND`.
+    What is run elsewhere by `exec [OPTION].. [NAME] COMMAND` or `ssh [OPTION].. HOST COMMAND`, which begins at *place*.
     """
-    if "--" in rest:
-        return _kind(rest[rest.index("--") + 1 :], depth + 1)
     behind = rest[place + 1 :]
-    kinds = (_kind(behind[at + 1 :], depth + 1) for _, _, at in islice(_bare(behind), 3))
-    return next((kind for kind in kinds if kind is not None), None)
+    script = next((behind[at + 1] for at, word in enumerate(behind[:-1]) if word in ("-c", "-C", "--command")), None)
+    if rest[place] == "ssh":
+        if script is None:
+            return _kind(rest[place:], depth + 1)
+        return Kind.LOOKS if script_waits(script, depth + 1) else None
+    if "--" in behind:
+        return _kind(behind[behind.index("--") :], depth + 1)
+    for _, _, at in islice(_bare(behind), 3):
+        inner = behind[at + 1 :]
+        kind = _kind(inner, depth + 1)
+        if kind is not None or (inner and (inner[0] in FILES or inner[0] in BUILDS)):
+            return kind
+    return None
 
 
 def _bare(words: Words) -> Iterator[tuple[str, bool, int]]:

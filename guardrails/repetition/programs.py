@@ -36,7 +36,8 @@ BUILDS: Final = _words(
     mvnw gradle gradlew sbt dotnet msbuild cmake ninja meson bazel cabal ghc rebar3 terraform tofu terragrunt packer pytest
     tox nox jest vitest mocha cypress playwright rspec phpunit ctest ruff flake8 pylint isort mypy pyright eslint prettier
     biome stylelint rubocop golangci-lint shellcheck hadolint pre-commit pip pip3 apt apt-get apt-cache dnf yum pacman apk
-    gem brew choco
+    gem brew choco nvm fnm volta pyenv rbenv rustup opam luarocks flatpak winget scoop nix guix conan vcpkg
+    flutter dart lein elm zig nim
     """
 )
 """Programs that build, test and install here: what they find changes only if somebody works."""
@@ -46,12 +47,14 @@ ASKED: Final = {
     "pnpm": _words("view info show"),
     "yarn": _words("info npm"),
     "brew": _words("services"),
+    "pip": _words("index"),
 }
 """What some of them ask elsewhere all the same."""
 TASKS: Final = _words(
     """
     make gmake just task rake invoke inv npm npx pnpm yarn bun bunx deno uv uvx poetry pipenv pdm hatch rye pipx bundle
-    conda mamba pixi mise asdf nx turbo lerna composer grunt gulp ant
+    conda mamba pixi mix stack swift pod mise asdf nx turbo lerna composer grunt gulp ant
+    alembic flask django-admin rails prisma knex sequelize typeorm symfony
     """
 )
 """Programs that run tasks of any name: one called `status` or `logs` is believed, one called `list` is not."""
@@ -77,7 +80,7 @@ AWAITS: Final = _words("wait await watch poll ping follow logcat")
 LOOKS: Final = _words(
     """
     get list ls describe desc show view display inspect info details report query lookup read search find capture print
-    history dump
+    history dump head exists receive peek
     """
 )
 ACTS: Final = _words(
@@ -87,12 +90,14 @@ ACTS: Final = _words(
     rerun replay push publish upload download merge close reopen comment login logout init new checkout enable disable attach
     detach connect disconnect register deregister allow revoke grant deny approve reject invoke send submit dispatch trigger
     drain cordon uncordon taint annotate expose autoscale rename move mv cp copy clear flush purge prune reset clean rotate
-    renew lint format fix write save modify change replace assign lock unlock mount unmount leave bootstrap exec ssh
+    renew lint format fix write save modify change replace assign lock unlock mount unmount leave bootstrap test exec ssh
     """
 )
 TASK_NAMES: Final = _words(
-    "run build deploy release test import export backup restore sync update upgrade migrate schedule tag label transfer pull"
+    "run build deploy release import export backup restore sync update upgrade migrate schedule tag label transfer pull"
 )
 """Verbs that act, and names of what is looked at: `run IMAGE`, but `run view`."""
-SETTINGS: Final = _words("config configure configuration auth context contexts plugin plugins completion version help")
+SETTINGS: Final = _words(
+    "config configure configuration auth context contexts plugin plugins extension extensions completion version help"
+)
 """What is asked of them is a setting of the program itself."""

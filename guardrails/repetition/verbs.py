@@ -16,6 +16,8 @@ TOKEN: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 _METHOD: Final = re.compile(r"(?:-[sSfLkig]*X|--(?:request|method)|-Method)=?(?P<said>.*)")
 _SENDS: Final = re.compile(r"-[sSfLkig]*[dFT].*|--(?:data|json|form|upload-file|post-|body-).*|-(?:Body|InFile)")
 _FIELDS: Final = re.compile(r"-[fF].*|--(?:field|raw-field|input|body).*")
+_PROBES: Final = re.compile(r"-[sSfLkig]*I|--(?:head|spider|retry)|.*%\{(?:http|response)_code\}", re.DOTALL)
+"""Asked is only whether something answers."""
 _METHODS: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _LIVE: Final = re.compile(
     r"/(?:health(?:z|check)?|ready(?:z|ness)?|readiness|live(?:z|ness)?|status(?:es)?|state|progress|ping|poll)(?:$|[/?#.])"
@@ -43,27 +45,31 @@ def verb(word: str) -> Kind | None:
     """
     What *word* says if it is a verb: `get`, `describe-instances`, `ps:scale`, `DescribeInstances`, `proxy-status`.
     """
-    *before, word = word.split(":")
+    # `logs:drains:add` adds, `pg:info` and `build:view` look.
+    kinds = map(_part, reversed(word.split(":")[-4:]))
+    return next((kind for kind in kinds if kind is not None), None)
+
+
+def _part(word: str) -> Kind | None:
     tokens = [token.lower() for token in TOKEN.findall(word)]
     if tokens[:1] == ["batch"]:
+        # `batch-get-builds`
         tokens = tokens[1:]
     if not tokens:
         return None
     first, several = tokens[0], len(tokens) > 1
-    kind: Kind | None = None
-    if several and (
-        first in ACTS or first in TASK_NAMES or ({"or", "and"} & {*tokens} and not ACTS.isdisjoint(tokens))
-    ):
-        kind = Kind.ACTS
-    elif first in AWAITS or (several and first == "is"):
-        kind = Kind.AWAITS
-    elif first in LOOKS:
-        kind = Kind.LOOKS
-    elif "".join(tokens) in HAPPENS or (several and tokens[-1] in HAPPENS):
-        kind = Kind.HAPPENS
-    elif first in ACTS or first in TASK_NAMES:
-        kind = Kind.ACTS if first in ACTS else Kind.TASK
-    return verb(":".join(before)) if kind is None and before else kind
+    if several and (first in TASK_NAMES or (not {"or", "and"}.isdisjoint(tokens) and not ACTS.isdisjoint(tokens))):
+        # `run-instances`, `get-or-create`
+        return Kind.ACTS
+    if first in ACTS:
+        return Kind.ACTS
+    if first in AWAITS or (several and first == "is"):
+        return Kind.AWAITS
+    if first in LOOKS:
+        return Kind.LOOKS
+    if "".join(tokens) in HAPPENS or (several and tokens[-1] in HAPPENS):
+        return Kind.HAPPENS
+    return Kind.TASK if first in TASK_NAMES else None
 
 
 def is_live(address: str) -> bool:
@@ -89,4 +95,5 @@ def request(rest: Sequence[str], *, everywhere: bool = False) -> Kind | None:
             return Kind.ACTS if any("mutation" in word for word in rest) else Kind.LOOKS
         if any(map((_FIELDS if everywhere else _SENDS).fullmatch, rest)):
             return Kind.ACTS
-    return Kind.LOOKS if everywhere or any(is_live(word) for word in rest if word[:1] != "-") else None
+    asks = everywhere or any(map(_PROBES.match, rest)) or any(is_live(word) for word in rest if word[:1] != "-")
+    return Kind.LOOKS if asks else None

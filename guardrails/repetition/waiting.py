@@ -25,8 +25,8 @@ _WAITS: Final = re.compile(
 )
 """Names of tools that are asked again until something has happened."""
 _COMMANDS: Final = re.compile(
-    r"(?:^|[_-])(?:command|cmd|cmdline|script|shell|bash|argv|program|executable|binary)(?:s|$|[_-]|[A-Z])"
-    r"|(?:Command|Cmd|Script|Shell|Argv)(?:s|$|[A-Z])"
+    r"(?:^|[_-])(?:command|cmd|cmdline|shell|bash|argv|program|executable|binary)(?:s|$|[_-]|[A-Z])"
+    r"|(?:Command|Cmd|Shell|Argv)(?:s|$|[A-Z])"
 )
 """Names of arguments that hold a command."""
 _PARAMETERS: Final = frozenset({"args", "arguments", "params", "parameters"})
@@ -36,7 +36,7 @@ _SHELLS: Final = re.compile(
     r"|(?:Shell|Bash)(?:$|[A-Z])"
 )
 """Names of tools that run commands."""
-_INPUTS: Final = frozenset({"code", "input", "text", "chars", "source"})
+_INPUTS: Final = frozenset({"code", "input", "text", "chars", "source", "script"})
 """Names of arguments that hold a command if the tool runs commands."""
 _PROSE: Final = frozenset(
     {"query", "q", "question", "prompt", "message", "title", "content", "pattern", "search", "regex"}
