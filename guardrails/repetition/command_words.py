@@ -78,11 +78,8 @@ class _Splitter:
 
     def read(self, text: str) -> None:
         at = 0
-        while at < len(text):
-            match = (_QUOTED if self._quoted else _PLAIN).match(text, at)
-            if match is None:
-                # A backslash that ends the text.
-                break
+        # Each piece is a character at least, and any character is one.
+        while (match := (_QUOTED if self._quoted else _PLAIN).match(text, at)) is not None:
             at = self._take(match, text)
         while self._open:
             self._leave()
@@ -118,7 +115,8 @@ class _Splitter:
             case "raw":
                 self._word = (self._word or "") + match["inside"]
             case "opens":
-                self._enter(match["opens"])
+                array = match["opens"] == "(" and (self._word or "").endswith("=")
+                self._enter("=(" if array else match["opens"])
             case "closes":
                 self._leave()
             case "tick":
@@ -145,13 +143,22 @@ class _Splitter:
     def _enter(self, sign: str) -> None:
         self._open.append(_Open(sign, self._pipeline, self._words, self._word, self._quoted))
         self._pipeline, self._words, self._word, self._quoted = [], [], None, False
+        self._redirects = False
 
     def _leave(self) -> None:
+        self._end_word()
+        if self._open and self._open[-1].sign == "=(":
+            # The words of an array are no command.
+            self._words = []
         self._end_pipeline()
-        if self._open:
-            sign, self._pipeline, self._words, self._word, self._quoted = self._open.pop()
-            if sign != "(":
-                self._word = (self._word or "") + _SUBSTITUTED
+        if not self._open:
+            return
+        sign, self._pipeline, self._words, self._word, self._quoted = self._open.pop()
+        if sign == "(":
+            # What stands before `()` names a function.
+            self._words, self._word = [], None
+        else:
+            self._word = (self._word or "") + _SUBSTITUTED
 
     def _end_word(self) -> None:
         if self._word is None:

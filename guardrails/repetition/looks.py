@@ -29,8 +29,10 @@ from .verbs import TOKEN, Kind, request, verb
 
 MAX_WORDS: Final = 48
 """Words of one command that are read."""
-MAX_DEPTH: Final = 4
+MAX_DEPTH: Final = 8
 """Commands within commands: `sudo bash -c 'timeout 9 kubectl ...'`."""
+MAX_RUNS: Final = 4
+"""Commands that one other runs: `find -exec`, `parallel`."""
 NOUNS: Final = 4
 """Words before a verb: `gcloud compute instance-groups managed list-instances`."""
 
@@ -45,9 +47,8 @@ _TIME: Final = re.compile(r"[\d$]")
 _WAITS: Final = re.compile(r"--?(?:watch|wait)(?:-\w[\w-]*)?(?:=(?!false|0|no).*)?", re.IGNORECASE)
 _FOLLOWS: Final = re.compile(r"-\w*[fF]|--follow.*|--retry")
 _LOG: Final = re.compile(r"\.(?:log|out|output|err)$|(?:^|/)logs?/", re.IGNORECASE)
-_REPORTS: Final = frozenset({"--describe", "--status"})
-"""Options that stand for a verb."""
-_ASKS: Final = _REPORTS | {"--list"}
+_ASKS: Final = frozenset({"--list", "--describe"})
+"""Options that stand for a verb: `kafka-topics --list`."""
 _CODE: Final = re.compile(r"-\w*[cepr]|--(?:eval|print|exec)")
 """Options of interpreters behind which the code itself stands."""
 _OWN_NAME: Final = frozenset({"wait", "await", "poll", "status", "progress"})
@@ -125,7 +126,7 @@ def _within(name: str, words: Words, depth: int) -> list[Kind | None] | None:
         place = next((at for at, word in enumerate(rest) if word.lower() in ("-c", "-command", "/c")), len(rest))
         runs = [Inner(script=" ".join(rest[place + 1 :]))]
     else:
-        runs = list(islice(inner(name, words, None), MAX_DEPTH))
+        runs = list(islice(inner(name, words, None), MAX_RUNS))
     if not runs and name in SHELLS:
         place = next((at for _, _, at in _bare(rest)), len(rest))
         # Without a script a shell runs what is piped in.
@@ -209,7 +210,7 @@ def _by_verb(name: str, rest: Words, depth: int, *, lists: bool) -> Kind | None:
         return _kind([*(noun for noun in nouns[-1:] if noun in SERVICES), *behind], depth + 1)
     if task and (guess is None or not service):
         return Kind.ACTS
-    return Kind.LOOKS if guess is None and not (_ASKS if lists else _REPORTS).isdisjoint(rest) else guess
+    return Kind.LOOKS if lists and guess is None and not _ASKS.isdisjoint(rest) else guess
 
 
 def _executed(rest: Words, place: int, depth: int) -> Kind | None:
@@ -224,7 +225,7 @@ def _executed(rest: Words, place: int, depth: int) -> Kind | None:
         return Kind.LOOKS if script_waits(script, depth + 1) else None
     if "--" in behind:
         return _kind(behind[behind.index("--") :], depth + 1)
-    for _, _, at in islice(_bare(behind), 3):
+    for _, _, at in islice(_bare(behind), 2):
         inner = behind[at + 1 :]
         kind = _kind(inner, depth + 1)
         if kind is not None or (inner and (inner[0] in FILES or inner[0] in BUILDS)):
