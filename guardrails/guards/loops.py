@@ -100,8 +100,10 @@ class Loops(Guard):
         if said is not None or known is None:
             return said
         last = next((entry for entry in before if entry.sig == call.sig), None) if repeated else None
-        # A retry that the last envelope allowed is none of its business.
-        return None if last is not None and last.retries_left > 0 else self._learned(call.tool, known)
+        # A retry that the last envelope allowed is none of its business, nor is a command that waits.
+        if last is not None and (last.retries_left > 0 or sleeps(call.arguments, call.tool)):
+            return None
+        return self._learned(call.tool, known)
 
     def _learned(self, tool: str, known: Levels) -> Verdict:
         from ..repeats.model_format import repeat_model
