@@ -171,7 +171,7 @@ class Loops(Guard):
             return None
         sketch = sketch_of(call)
         said: Verdict = None
-        if last.sketch == sketch:
+        if last.sketch == sketch and not sleeps(call.arguments, tool):
             nudge, deny = self.volatile_argument_nudge, self.volatile_argument_deny
             count = patterns.unchanged([*patterns.past_of(state, tool)], sketch, call.sig)
             said = self._run_of("volatile_argument", count, nudge, deny, call, last, state)

@@ -70,7 +70,7 @@ def sleeps(arguments: Any, tool: str = "") -> bool:
     changes by itself or is somewhere else.
     """
     if type(arguments) is str:
-        return _SHELLS.search(tool) is not None and _waits(arguments[:HEAD])
+        return _runs_commands(tool) and _waits(arguments[:HEAD])
     return type(arguments) is dict and any(map(_waits, _commands(arguments, tool)))
 
 
@@ -78,27 +78,46 @@ def _commands(arguments: dict[Any, Any], tool: str) -> Iterator[Command]:
     """
     The commands that *arguments* may hold, in themselves and in what they hold.
     """
-    named = re.split(r"[_./:]", tool)[-1].lower()
-    program: tuple[str, ...] = (named,) if named in SERVICES else ()
-    parameters: tuple[str, ...] = ()
+    program: Any = None
+    parameters: Any = None
     for key, value in islice(arguments.items(), VALUES):
         if type(key) is not str or key in LABELS or key in _PROSE:
             continue
         if type(value) is dict:
             yield from _commands({k: v for k, v in islice(value.items(), VALUES) if type(v) is not dict}, tool)
         elif key in _PARAMETERS:
-            parameters = _words(value)
-        elif _COMMANDS.search(key) is not None or (key in _INPUTS and _SHELLS.search(tool) is not None):
-            words = _words(value)
-            program = program if words[:1] == program else (*program, *words)
+            parameters = value
+        elif _holds_command(key) or (key in _INPUTS and _runs_commands(tool)):
+            program = value
             yield from _told(value)
         elif type(value) is str and len(value) <= LINE and "\n" not in value.strip():
             if _HINT.search(value) is not None:
                 yield value
             elif value.startswith(("http://", "https://")) and " " not in value and is_live(value):
                 yield ("curl", value)
-    if program and (parameters or named in SERVICES):
-        yield (*program, *parameters)
+    named = _service(tool)
+    if parameters is not None or named:
+        words = _words(program)
+        yield (*(() if words[: len(named)] == named else named), *words, *_words(parameters))
+
+
+@lru_cache(maxsize=256)
+def _holds_command(key: str) -> bool:
+    return _COMMANDS.search(key) is not None
+
+
+@lru_cache(maxsize=1024)
+def _runs_commands(tool: str) -> bool:
+    return _SHELLS.search(tool) is not None
+
+
+@lru_cache(maxsize=1024)
+def _service(tool: str) -> tuple[str, ...]:
+    """
+    The program that *tool* is named for, if it is a known one: `mcp__k8s__kubectl`.
+    """
+    name = re.split(r"[_./:]", tool)[-1].lower()
+    return (name,) if name in SERVICES else ()
 
 
 def _told(value: Any) -> Iterator[Command]:

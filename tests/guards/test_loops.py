@@ -387,6 +387,13 @@ def test_a_command_that_looks_elsewhere_polls_wherever_its_verb_stands(command: 
     assert heard == [None] * 3 + ["nudge loops.wait"] * 6
 
 
+def test_a_command_that_polls_with_the_time_of_day_polls(clock: Any) -> None:
+    calls: list[Call] = [
+        ("bash", {"command": f"curl -s https://h/jobs/7?now=180000000{n}"}, "queued: 3") for n in range(9)
+    ]
+    assert said(session(clock), *calls) == [None] * 9
+
+
 @pytest.mark.parametrize(
     "command", ["kubectl -n status apply -f x", "git -C app status", "pytest -k wait", "cat status"]
 )
