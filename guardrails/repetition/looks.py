@@ -89,7 +89,7 @@ def _kind(words: Words, depth: int) -> Kind | None:
     name = _PACKED.sub("", re.split(r"[/\\]", program)[-1].lower())
     if name in SLEEPERS or (name == "timeout" and rest[:1] == ["/t"]):
         return Kind.LOOKS if any(map(_TIME.search, rest)) else None
-    if name in LOOKERS:
+    if name in LOOKERS or (name == "kill" and rest[:1] == ["-0"]):
         return Kind.LOOKS
     if (within := _within(name, words, depth)) is not None:
         return next((kind for kind in within if kind is not None), None)

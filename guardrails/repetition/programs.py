@@ -25,16 +25,16 @@ FILES: Final = _words(
     nvim nano emacs code subl open xdg-open cp mv rm ln mkdir rmdir touch chmod chown tar zip unzip gzip gunzip rsync scp
     sftp basename dirname realpath readlink pwd cd pushd popd echo printf test [ [[ true false : yes seq date cal printenv
     which whereis type whoami id hostname uname man info help history alias export set unset declare local read return exit
-    trap for case select function in jq yq xq gron mlr column rev tac shuf md5sum sha1sum sha256sum base64 openssl gpg dpkg
-    rpm
+    trap source . for case select function in jq yq xq gron mlr column rev tac shuf md5sum sha1sum sha256sum base64 openssl gpg dpkg
+    rpm psql createdb dropdb pg_dump pg_restore mysql mariadb mysqldump sqlite3 duckdb mongosh cqlsh
     """
 )
-"""Programs that work on files, text and sources here: their words are names and patterns."""
+"""Programs that work on files, text, sources and databases: their words are names and patterns."""
 BUILDS: Final = _words(
     """
     gcc g++ cc clang ld rustc cargo go gofmt javac scalac kotlinc tsc babel swc esbuild webpack rollup vite xcodebuild mvn
     mvnw gradle gradlew sbt dotnet msbuild cmake ninja meson bazel cabal ghc rebar3 terraform tofu terragrunt packer pytest
-    tox nox jest vitest mocha cypress playwright rspec phpunit ctest ruff flake8 pylint isort mypy pyright eslint prettier
+    tox nox jest vitest mocha karma cypress playwright rspec phpunit ctest coverage ruff black flake8 pylint isort mypy pyright eslint prettier
     biome stylelint rubocop golangci-lint shellcheck hadolint pre-commit pip pip3 apt apt-get apt-cache dnf yum pacman apk
     gem brew choco nvm fnm volta pyenv rbenv rustup opam luarocks flatpak winget scoop nix guix conan vcpkg
     flutter dart lein elm zig nim
@@ -64,6 +64,7 @@ LOOKERS: Final = _words(
     watch squeue sacct sinfo sstat qstat qhost bjobs condor_q nvidia-smi rocm-smi gpustat nvtop journalctl dmesg ping ping6
     nc fping pg_isready dig host nslookup traceroute mtr stern kubetail logcat tasklist atq lpstat mailq inotifywait
     get-process get-service get-job receive-job wait-job wait-process
+    get-eventlog get-winevent test-netconnection test-connection
     """
 )
 """Programs that look at what goes on by itself whatever they are asked."""

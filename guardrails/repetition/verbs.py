@@ -20,7 +20,7 @@ _PROBES: Final = re.compile(r"-[sSfLkig]*I|--(?:head|spider|retry)|.*%\{(?:http|
 """Asked is only whether something answers."""
 _METHODS: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _LIVE: Final = re.compile(
-    r"/(?:health(?:z|check)?|ready(?:z|ness)?|readiness|live(?:z|ness)?|status(?:es)?|state|progress|ping|poll)(?:$|[/?#.])"
+    r"/(?:health(?:z|[-_]?check)?|alive|heartbeat|up|ready(?:z|ness)?|readiness|live(?:z|ness)?|status(?:es)?|state|progress|ping|poll)(?:$|[/?#.])"
     r"|/(?:jobs|runs|builds|deployments|deploys|pipelines|operations|executions|workflows)/[^/?#]",
     re.IGNORECASE,
 )
