@@ -68,7 +68,7 @@ class Duplicates(Guard):
             return _repeat(call.tool, "stable")
         if len(earlier) < 2 or not same_evidence(earlier[0], earlier[1]):
             return None
-        if earlier[0].unfinished or waits(call.tool) or sleeps(call.arguments):
+        if earlier[0].unfinished or waits(call.tool) or sleeps(call.arguments, call.tool):
             return None
         if outdated(state, earlier[0]):
             return None

@@ -104,8 +104,8 @@ class Loops(Guard):
         if said is not None or known is None:
             return said
         last = next((entry for entry in before if entry.sig == call.sig), None) if repeated else None
-        # A retry that the last envelope allowed is none of its business.
-        if last is not None and last.advised:
+        # A retry that the last envelope allowed is none of its business, nor is a command that waits.
+        if last is not None and (last.advised or sleeps(call.arguments, call.tool)):
             return None
         return self._learned(call.tool, known, refuse=last is not None and not outdated(state, last))
 
@@ -130,7 +130,7 @@ class Loops(Guard):
             sketch_of(call)
         if last.advised:
             return None
-        if facts.tool.polling or last.unfinished or waits(call.tool) or sleeps(call.arguments):
+        if facts.tool.polling or last.unfinished or waits(call.tool) or sleeps(call.arguments, call.tool):
             return self._graded("wait", patterns.same_answer(before, call.sig), self.wait_nudge, None, call, state)
         at_rest = self._settled(call, last, before, state, facts)
         if isinstance(at_rest, Denial):
@@ -183,7 +183,7 @@ class Loops(Guard):
             return None
         sketch = sketch_of(call)
         said: Verdict = None
-        if last.sketch == sketch:
+        if last.sketch == sketch and not sleeps(call.arguments, tool):
             nudge, deny = self.volatile_argument_nudge, self.volatile_argument_deny
             count = patterns.unchanged([*patterns.past_of(state, tool)], sketch, call.sig)
             said = self._run_of("volatile_argument", count, nudge, deny, call, last, state)

@@ -4,10 +4,19 @@ Which calls are made again until something has happened, told from names and arg
 
 import re
 
+from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 from typing import Any, Final
 
+from .looks import script_waits, words_wait
+from .programs import SERVICES, SLEEPERS
+from .sketch import LABELS
+from .verbs import is_live
+
+
+Command = str | tuple[str, ...]
+"""The text of a script, or the words of one command."""
 
 _WAITS: Final = re.compile(
     r"(?:^|[_./-])(?:wait|poll|sleep|status|state|progress|check|await|tail|watch|ping|health)(?:$|[_./-])"
@@ -15,20 +24,36 @@ _WAITS: Final = re.compile(
     r"|^(?:write_stdin|read_bash|read_output|get_output|read_process)$"
 )
 """Names of tools that are asked again until something has happened."""
-_SLEEPS: Final = re.compile(r"(?:^|[\s;&|(])(?:sleep|Start-Sleep(?: -\w{1,12})?) \d|--(?:watch|wait)\b")
-"""In a command: it waits before it looks."""
-_WATCHES: Final = re.compile(
-    r"(?:^|[;&|(] ?)(?:kubectl (?:get|rollout|wait|describe|logs)|gh (?:run|pr) (?:view|watch|checks|list)"
-    r"|docker (?:compose )?(?:ps|logs|wait)|systemctl (?:is-active|status)|squeue|qstat|nvidia-smi|pgrep)\b"
-    r"|:\d{2,5}/(?:healthz?|readyz?|livez?)\b"
+_COMMANDS: Final = re.compile(
+    r"(?:^|[_-])(?:command|cmd|cmdline|shell|bash|argv|program|executable|binary)(?:s|$|[_-]|[A-Z])"
+    r"|(?:Command|Cmd|Shell|Argv)(?:s|$|[A-Z])"
 )
-"""The same: it looks at what changes by itself, pods, jobs, services."""
-HEAD: Final = 512
-"""Characters of an argument that are searched for it."""
+"""Names of arguments that hold a command."""
+_PARAMETERS: Final = frozenset({"args", "arguments", "params", "parameters"})
+"""Names of arguments that hold the words behind a program that another argument, or the tool, names."""
+_SHELLS: Final = re.compile(
+    r"(?:^|[_./-])(?:bash|shell|sh|zsh|cmd|exec|terminal|console|powershell|pwsh)(?:$|[_./-])"
+    r"|(?:Shell|Bash)(?:$|[A-Z])"
+)
+"""Names of tools that run commands."""
+_INPUTS: Final = frozenset({"code", "input", "text", "chars", "source", "script"})
+"""Names of arguments that hold a command if the tool runs commands."""
+_PROSE: Final = frozenset(
+    {"query", "q", "question", "prompt", "message", "title", "content", "pattern", "search", "regex"}
+)
+"""Names of arguments that speak of commands, if they do at all, and never hold one."""
+_HINT: Final = re.compile(
+    r"(?:^|[;&|(])\s*+(?:(?:sudo|\w+=\S*)\s++)*+"
+    rf"(?:{'|'.join(map(re.escape, sorted(SERVICES | SLEEPERS, key=len, reverse=True)))})(?:\s|$)"
+)
+HEAD: Final = 2048
+"""Characters of a command that are read."""
+LINE: Final = 512
+"""Characters of an argument that may be a command though no name says so."""
 VALUES: Final = 16
-"""Arguments of a call that are."""
+"""Arguments of a call that are searched, and commands of a list."""
 _INSPECTS: Final = re.compile(r"lint|diagnos|validat|verif|audit|type_?check|get_?errors", re.IGNORECASE)
-"""Names of tools that are pleased with what they look at where they bring nothing."""
+"""Names of tools that are pleased with what they look at if they bring nothing."""
 
 
 @lru_cache(maxsize=1024)
@@ -39,21 +64,85 @@ def waits(tool: str) -> bool:
     return _WAITS.search(tool) is not None
 
 
-def sleeps(arguments: Any) -> bool:
+def sleeps(arguments: Any, tool: str = "") -> bool:
     """
-    Whether a call is a command that is made again until something has happened: it waits first, or looks at work elsewhere.
+    Whether a call of *tool* is a command that is made again until something has happened: it sleeps, or looks at what
+    changes by itself or is somewhere else.
     """
-    return type(arguments) is dict and any(
-        type(value) is str
-        and (
-            _WATCHES.search(value, 0, HEAD) is not None
-            or (
-                (value.find("leep", 0, HEAD) >= 0 or value.find("--w", 0, HEAD) >= 0)
-                and _SLEEPS.search(value, 0, HEAD) is not None
-            )
-        )
-        for value in islice(arguments.values(), VALUES)
-    )
+    if type(arguments) is str:
+        return _runs_commands(tool) and _waits(arguments[:HEAD])
+    return type(arguments) is dict and any(map(_waits, _commands(arguments, tool)))
+
+
+def _commands(arguments: dict[Any, Any], tool: str) -> Iterator[Command]:
+    """
+    The commands that *arguments* may hold, in themselves and in what they hold.
+    """
+    program: Any = None
+    parameters: Any = None
+    for key, value in islice(arguments.items(), VALUES):
+        if type(key) is not str or key in LABELS or key in _PROSE:
+            continue
+        if type(value) is dict:
+            yield from _commands({k: v for k, v in islice(value.items(), VALUES) if type(v) is not dict}, tool)
+        elif key in _PARAMETERS:
+            parameters = value
+        elif _holds_command(key) or (key in _INPUTS and _runs_commands(tool)):
+            program = value
+            yield from _told(value)
+        elif type(value) is str and len(value) <= LINE and "\n" not in value.strip():
+            if _HINT.search(value) is not None:
+                yield value
+            elif value.startswith(("http://", "https://")) and " " not in value and is_live(value):
+                yield ("curl", value)
+    named = _service(tool)
+    if parameters is not None or named:
+        words = _words(program)
+        yield (*(() if words[: len(named)] == named else named), *words, *_words(parameters))
+
+
+@lru_cache(maxsize=256)
+def _holds_command(key: str) -> bool:
+    return _COMMANDS.search(key) is not None
+
+
+@lru_cache(maxsize=1024)
+def _runs_commands(tool: str) -> bool:
+    return _SHELLS.search(tool) is not None
+
+
+@lru_cache(maxsize=1024)
+def _service(tool: str) -> tuple[str, ...]:
+    """
+    The program that *tool* is named for, if it is a known one: `mcp__k8s__kubectl`.
+    """
+    name = re.split(r"[_./:]", tool)[-1].lower()
+    return (name,) if name in SERVICES else ()
+
+
+def _told(value: Any) -> Iterator[Command]:
+    """
+    The commands in the *value* of an argument that holds one, or several.
+    """
+    if type(value) is str:
+        yield value[:HEAD]
+    elif type(value) is list and value and all(type(item) is str for item in value[:VALUES]):
+        # `["ls", "-l"]` is one command, `["ls -l", "ps"]` are two.
+        if " " in value[0]:
+            yield from (item[:HEAD] for item in value[:VALUES])
+        else:
+            yield _words(value)
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    if type(value) is str:
+        return tuple(value[:HEAD].split())
+    return tuple(word[:HEAD] for word in value[:64] if type(word) is str) if type(value) is list else ()
+
+
+@lru_cache(maxsize=256)
+def _waits(command: Command) -> bool:
+    return script_waits(command) if type(command) is str else words_wait(command)
 
 
 @lru_cache(maxsize=1024)

@@ -380,6 +380,37 @@ def test_who_waits_is_recognised_and_never_blocked(tool: str, arguments: Any, va
     assert heard == [None] * 3 + ["nudge loops.wait"] * 6
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "kubectl -n shop get pods",
+        "sudo docker compose -f x.yml ps | grep web",
+        "gh -R o/r run view 7",
+        ["aws", "--region", "r", "ec2", "describe-instances"],
+    ],
+)
+@pytest.mark.parametrize("value", ["7 of 9", missing("web")], ids=["answered", "failed"])
+def test_a_command_that_looks_elsewhere_polls_wherever_its_verb_stands(command: Any, value: Any, clock: Any) -> None:
+    one = session(clock, Duplicates(rule="evidence", window=20), Loops())
+    heard = said(one, *[("bash", {"command": command}, value)] * 9)
+    assert heard == [None] * 3 + ["nudge loops.wait"] * 6
+
+
+def test_a_command_that_polls_with_the_time_of_day_polls(clock: Any) -> None:
+    calls: list[Call] = [
+        ("bash", {"command": f"curl -s https://h/jobs/7?now=180000000{n}"}, "queued: 3") for n in range(9)
+    ]
+    assert said(session(clock), *calls) == [None] * 9
+
+
+@pytest.mark.parametrize(
+    "command", ["kubectl -n status apply -f x", "git -C app status", "pytest -k wait", "cat status"]
+)
+def test_an_ordinary_command_made_again_and_again_is_refused(command: str, clock: Any) -> None:
+    one = session(clock, Duplicates(rule="evidence", window=20), Loops())
+    assert None not in said(one, *[("bash", {"command": command}, "as before")] * 5)[2:]
+
+
 def test_what_waits_in_a_cycle_makes_it_none(clock: Any) -> None:
     calls: list[Call] = [("get_export", {"id": 9}, WAITING), ("beat", {}, "ok")] * 9
     assert "loops.cycle" not in said(session(clock, Duplicates(rule="evidence", window=20), Loops()), *calls)

@@ -64,6 +64,15 @@ def test_what_is_said_of_the_second_of_two_identical_calls(
     assert said(Policy([Loops(model=sure, **settings)]).session("s", clock=clock), *calls) == expected
 
 
+def test_a_command_that_waits_is_no_business_of_the_model(clock: Any, sure: str) -> None:
+    session = Policy([Loops(model=sure)]).session("s", clock=clock)
+    for _ in range(3):
+        session.begin_turn()
+        decision = session.decide("bash", {"command": "kubectl -n shop get pods"})
+        assert (decision.code, decision.nudges) == (None, ())
+        session.complete(decision, "web 0/1")
+
+
 def test_without_a_model_nothing_is_said_of_a_second_occurrence(clock: Any) -> None:
     assert said(Policy([Loops()]).session("s", clock=clock), *CALLS) == [None, None]
 

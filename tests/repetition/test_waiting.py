@@ -42,6 +42,52 @@ def test_a_command_that_sleeps_before_it_looks_waits(arguments: Any, expected: b
     assert sleeps(arguments) is expected
 
 
+POLL = "kubectl -n shop get pods"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "expected"),
+    [
+        ("exec_command", {"cmd": POLL, "workdir": "/srv"}, True),
+        ("run", {"shell_command": POLL}, True),
+        ("run", {"commandLine": POLL}, True),
+        ("run", {"argv": ["kubectl", "-n", "shop", "get", "pods"]}, True),
+        ("shell", {"command": ["bash", "-lc", POLL]}, True),
+        ("run", {"commands": ["cd app", POLL]}, True),
+        ("spawn", {"command": "kubectl", "args": ["-n", "shop", "get", "pods"]}, True),
+        ("spawn", {"program": "zorble", "args": ["--zone=a", "status", "7"]}, True),
+        ("spawn", {"args": "-n shop get pods", "command": "kubectl"}, True),
+        ("local_shell", {"action": {"type": "exec", "command": ["gh", "-R", "o/r", "run", "view"]}}, True),
+        ("mcp__k8s__kubectl", {"args": ["-n", "shop", "get", "pods"]}, True),
+        ("kubectl", {"command": "get pods -n shop"}, True),
+        ("call_aws", {"cli_command": "aws --region r ec2 describe-instances"}, True),
+        ("terminal", {"text": "zorble status 7"}, True),
+        ("send_keys", {"keys": f"{POLL}\n"}, True),
+        ("web_fetch", {"url": "http://localhost:8080/healthz"}, True),
+        ("bash", POLL, True),
+        ("spawn", {"command": "kubectl", "args": ["-n", "shop", "apply", "-f", "get.yaml"]}, False),
+        ("kubectl", {"args": ["delete", "pod", "get"]}, False),
+        ("shell", {"command": ["bash", "-lc", "pytest -q tests/test_status.py"]}, False),
+        ("run", {"commands": ["cd app", "make"]}, False),
+        ("bash", {"command": "pytest", "description": "Check build status"}, False),
+        ("bash", {"command": "pytest", "description": "docker ps"}, False),
+        ("web_search", {"query": "docker logs"}, False),
+        ("grep", {"pattern": "kubectl get pods", "path": "docs/status"}, False),
+        ("write_file", {"path": "wait.sh", "content": "sleep 5\ndocker ps"}, False),
+        ("write_file", {"path": "wait.sh", "data": "sleep 5\ndocker ps\n"}, False),
+        ("note", {"about": "project status"}, False),
+        ("edit", {"command": "view", "path": "/src/status"}, False),
+        ("click", {"script": "await page.click('#go')"}, False),
+        ("web_fetch", {"url": "https://example.com/docs/status-codes"}, False),
+        ("apply_patch", POLL, False),
+        ("run", {"command": ["x"] * 100_000}, False),
+        ("run", {"command": [], "args": [None, 7], "env": {"A": {"command": POLL}}}, False),
+    ],
+)
+def test_a_command_is_found_in_the_arguments_that_hold_one(tool: str, arguments: Any, expected: bool) -> None:
+    assert sleeps(arguments, tool) is expected
+
+
 @pytest.mark.parametrize(
     ("tool", "expected"), [("lint_file", True), ("mcp__ide__getDiagnostics", True), ("list_issues", False)]
 )
