@@ -124,6 +124,7 @@ class Chain:
         counting = [g for g in self.guards if g.active and g.mode != "off" and mode != "off"]
         self.requests = tuple(g.request for g in counting if overrides(g, "request"))
         self.usages = tuple(g.usage for g in counting if overrides(g, "usage"))
+        self.responses = tuple(g.response for g in counting if isinstance(g, Budget) and g.closes)
         self.plans: dict[str, Plan] = {}
         """Those made so far; `plan` makes one."""
 

@@ -114,7 +114,8 @@ class Life:
             case "turn":
                 transitions.open_turn(chain, state, now, record["calls"])
             case "charge":
-                step = partial(transitions.charge_response, cost=record["cost"], tokens=record["tokens"])
+                cost, tokens, model = record["cost"], record["tokens"], record.get("model")
+                step = partial(transitions.charge_response, cost=cost, tokens=tokens, model=model or "")
                 apply(scopes, now, step)
                 step(chain, state, now)
             case "request":

@@ -30,6 +30,13 @@ class Price:
     cache_read_mtok: Annotated[float, Ge(0)] | None = None
     """Of input tokens read from a cache; None: as other input."""
 
+    @property
+    def free(self) -> bool:
+        """
+        Whether any response costs nothing, whatever it used.
+        """
+        return not (self.input_mtok or self.output_mtok or self.cache_read_mtok)
+
 
 class Usage(NamedTuple):
     """
@@ -104,13 +111,9 @@ def tells(usage: object) -> bool:
 
 def cost_of(usage: Usage, model: str, prices: Mapping[str, Price]) -> int | None:
     """
-    Micro-dollars of one response; None where no price is known for *model*.
-
-    *prices* maps model names or globs to prices; an exact name stands above a glob, then the first glob that matches.
+    Micro-dollars of one response at the *prices* that `own_price` reads; None where no price is known for *model*.
     """
-    price = prices.get(model)
-    if price is None:
-        price = next((found for pattern, found in prices.items() if fnmatchcase(model, pattern)), None)
+    price = own_price(model, prices)
     if price is None:
         return None
     cached = min(usage.cached, usage.input)
@@ -121,6 +124,18 @@ def cost_of(usage: Usage, model: str, prices: Mapping[str, Price]) -> int | None
         + Decimal(str(price.output_mtok)) * usage.output
     )
     return int(exact.to_integral_value(ROUND_HALF_EVEN))
+
+
+def own_price(model: str, prices: Mapping[str, Price]) -> Price | None:
+    """
+    The price of *model*; None: *prices* has none.
+
+    *prices* maps model names or globs to prices; an exact name stands above a glob, then the first glob that matches.
+    """
+    price = prices.get(model)
+    if price is None:
+        price = next((found for pattern, found in prices.items() if fnmatchcase(model, pattern)), None)
+    return price
 
 
 def _get(source: object, name: str) -> Any:

@@ -9,6 +9,7 @@ from ..chain import Chain
 from ..guards.budget import Budget
 from ..guards.denials import Denials
 from ..guards.growth import Growth
+from ..guards.unpriced import BLOWN
 from ..state import NEVER, SessionState
 from ..types import micro_dollars
 from .fuse import token_fuse
@@ -16,8 +17,6 @@ from .fuse import token_fuse
 
 KNOWN: Final = (Budget, Growth, Denials)
 """Guards whose limits are known here; another that may end a session is always asked."""
-BLOWN: Final = -1
-"""A counter of a fuse that has blown."""
 
 
 @dataclass(frozen=True, slots=True)

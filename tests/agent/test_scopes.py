@@ -78,6 +78,8 @@ def test_whose_a_conversation_is_must_be_said(given: list[str], said: str, tmp_p
     [
         ("budget.max_calls", "--extend max_calls=AMOUNT"),
         ("user.budget.max_cost_usd", "--extend user.max_cost_usd=AMOUNT"),
+        ("budget.unpriced", "--forgive"),
+        ("user.budget.unpriced", "--extend user.max_cost_usd=0"),
         ("denials.max_turns_in_a_row", "--forgive"),
         ("loop.max_iterations", '"go on"'),
         (None, "--forgive"),
