@@ -108,6 +108,8 @@ class Chain:
         self.left_out = left_out
         self.messages = dict(messages or {})
         self.known = self._known()
+        self.least: int | None = None
+        """The cheapest tool, as records tell it; None: to be found. See `exhaustion`."""
         self.window = max(
             [WINDOW, *(g.window for g in self.guards if isinstance(g, Duplicates)), *self._rule_windows()]
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from .chain import Chain
 from .errors import GuardrailsError, SessionError, StoreError
+from .exhaustion import least
 from .logs import log
 from .recorder import Recorder, run_of
 from .scopes import Scope, apply, marks, named
@@ -122,6 +123,8 @@ class Ledger:
         n, extra = made if isinstance(made, tuple) else (made, None)
         if self._records is not None:
             shown = dict(values or {})
+            if cheapest := least(chain):
+                shown["least"] = cheapest
             if extra is not None:
                 shown.setdefault("limits", extra)
             self._records.event(event, life, n, at_ms, {**shown, **(where or {})})

@@ -3,6 +3,7 @@ One life of a session, lived again from its records.
 """
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -109,7 +110,9 @@ class Life:
             raise SessionError(f"event {record['n']} settles a call that is not in the records")
 
     def _change(self, event: str, record: Record, now: int, scopes: Sequence[Scope]) -> None:
-        chain, state = self._chain, self.state
+        chain, state = copy(self._chain), self.state
+        # Code may list the tools, and a replay does not have it.
+        chain.least = record.get("least", 0)
         match event:
             case "turn":
                 transitions.open_turn(chain, state, now, record["calls"])

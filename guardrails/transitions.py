@@ -9,7 +9,7 @@ from typing import Final
 
 from .chain import Chain
 from .errors import SessionError
-from .exhaustion import exhaustion, failed, spent
+from .exhaustion import exhaustion, failed, note_turn, spent
 from .guards.budget import Budget, usd
 from .state import (
     SessionState,
@@ -53,6 +53,7 @@ def charge_response(
     """
     now = touch(state, now_ms)
     charge(state, cost, tokens)
+    note_turn(chain, state, cost)
     if not _ended(chain, state, now):
         for usage in chain.usages:
             _count(chain, state, usage, tokens, now)

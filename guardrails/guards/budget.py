@@ -85,7 +85,8 @@ class Budget(Guard):
                 return _held("budget.max_calls", "calls", state.reserved_by_children("max_calls"))
         if self.max_cost_usd is not None:
             money = self.cost_left(state)
-            if money is not None and (facts.cost > money or money <= 0):
+            # What is free fits beside what is held; what is spent has ended the session above.
+            if money is not None and facts.cost > max(money, 0):
                 return self._too_dear("max_cost_usd", usd(facts.cost), usd(max(money, 0)))
         if self.max_tokens is not None:
             tokens = self.tokens_left(state)

@@ -10,13 +10,13 @@ from typing import Final
 from ..chain import Chain
 from ..exhaustion import spent
 from ..guards.growth import Growth
+from ..guards.unpriced import BLOWN
 from ..repetition.results import NOTHING, UNFINISHED
 from ..retries.context import Settled
 from ..retries.spec import MAX_LOOKBACK
 from ..state import Entry, SessionState, exhaust, set_meter, touch
 from ..types import Outcome, ToolCall
 from .fuse import lets_tokens
-from .reach import BLOWN
 
 
 SUCCESS: Final = Outcome()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..chain import Chain
+from ..exhaustion import least
 from ..guards.budget import Budget
 from ..guards.denials import Denials
 from ..guards.growth import Growth
@@ -62,8 +63,10 @@ class Reach:
 
 def reach_of(chain: Chain) -> Reach | None:
     """
-    The limits of *chain*; None where a guard that is not known here may end a session.
+    The limits of *chain*; None where a guard that is not known here may end a session, or what tools cost.
     """
+    if least(chain):
+        return None
     asked = (*chain.spenders, *chain.turn_spenders, *chain.usages)
     if not all(type(method.__self__) in KNOWN for method in asked):  # type: ignore[attr-defined]
         return None
