@@ -633,7 +633,8 @@ def test_the_policy_s_parameters_stand_above_those_of_what_is_offered(either: Wa
 def test_a_declared_tool_is_listed_and_its_declarations_hold(either: Ways, serve: Serve) -> None:
     server = serve([Calls(call("search_hotels", {"city": "Kyoto"}), call("search_hotels", {})), Text("done")])
     tool = Tool()
-    with Policy(guards=[Validation(), Budget(max_cost_usd=1)]).session("declared") as session:
+    policy = Policy(guards=[Validation(), Budget(max_cost_usd=1)], prices={"m": {"input_mtok": 0}})
+    with policy.session("declared") as session:
         declared = Declared.of(search_hotels, cost_usd=0.25)
         found, refused = results(either(server, session, model="m", tools=[declared], execute=tool).messages)
         assert session.cost_usd == 0.25
