@@ -774,6 +774,22 @@ def test_a4_a_response_that_spends_the_budget_has_none_of_its_calls_run(drive: W
     assert [e["status"] for e in results(result.messages)[4:]] == ["limit_reached"] * 2
 
 
+def test_a_model_without_a_price_is_asked_once_for_calls_and_once_for_the_answer(drive: Ways, serve: Serve) -> None:
+    asks = obeying(lambda _body, n: Calls(grep(n), usage=Usage(5_000_000, 10)), "no price")
+    for on_unpriced, ended, requests in (("deny", "budget.unpriced", 2), ("warn", LIMIT_CODE, 21)):
+        settings: Any = {"max_cost_usd": 0.25, "on_unpriced": on_unpriced}
+        with Policy(guards=[Budget(**settings)]).session(f"unpriced {on_unpriced}") as session:
+            result = drive(serve(asks), session, model="m", tools=[GREP], execute=Tool())
+        assert (result.ended, result.code, result.requests) == ("forced", ended, requests)
+
+
+def test_a_server_that_sends_no_usage_leaves_a_cost_limit_open(drive: Ways, serve: Serve) -> None:
+    server = serve([Calls(grep(1), usage=False), Text("done", usage=False)])
+    with Policy(guards=[Budget(max_cost_usd=0.25)]).session("usage") as session:
+        assert drive(server, session, model="m", tools=[GREP], execute=Tool()).ended == "answered"
+        assert (session.exhausted, session.unpriced) == (False, 2)
+
+
 # Errors
 
 
