@@ -76,6 +76,8 @@ def test_a_model_of_any_name_closes_it(model: Any, shown: str, clock: Any) -> No
         {"model": UNKNOWN, "usage": SOME},
         {"model": UNKNOWN, "usage": {"input_tokens": 1, "output_tokens": 0}},
         {"model": UNKNOWN, "usage": {"prompt_tokens": 0, "completion_tokens": 1}, "calls": 0},
+        {"model": UNKNOWN, "usage": {"total_tokens": 100_000_000}},
+        {"model": UNKNOWN, "usage": {"prompt_tokens": 1e8}},
         {"model": "gpt-5-mini", "usage": SOME, "provider": "no-such-provider"},
         {"model": "whisper-1", "usage": SOME, "provider": "openai"},
         {"model": "other-7b", "usage": SOME, "provider": "http://127.0.0.1:8000/v1"},
