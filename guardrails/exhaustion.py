@@ -25,7 +25,7 @@ def spent(chain: Chain, state: SessionState, now_ms: int) -> Denial | None:
 
 def least(chain: Chain) -> int:
     """
-    Micro-dollars of the cheapest tool, where money is limited; 0: one is free, or nobody lists the tools.
+    Micro-dollars of the cheapest tool; 0 if one is free, nobody lists the tools, or money is not limited.
     """
     if chain.least is not None:
         return chain.least
@@ -41,7 +41,7 @@ def least(chain: Chain) -> int:
 
 def note_turn(chain: Chain, state: SessionState, cost: int | None) -> None:
     """
-    Keep what the cheapest model response has cost, where it may once be asked.
+    Keep what the cheapest model response has cost, if no tool is free.
     """
     if cost is not None and least(chain):
         set_meter(state, TURN, min(cost, state.meters.get(TURN, cost)))
@@ -51,8 +51,8 @@ def _outgrown(chain: Chain, state: SessionState) -> Denial | None:
     """
     The cause that neither a tool nor a model turn fits into what is left of the cost limit.
 
-    A turn is taken for as cheap as the cheapest so far, and fits where none has a price. What is only held may come back,
-    and counts as left.
+    A turn is taken for as cheap as the cheapest so far, and fits if none has a price. What is only held may come back, and
+    counts as left.
     """
     turn, budget = state.meters.get(TURN), chain.budget
     if turn is None or budget is None:

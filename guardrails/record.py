@@ -188,7 +188,7 @@ def event_record(
     """
     The line of any other event: `charge turn request claim extend reserve release open close`.
 
-    `least` is what the cheapest of the tools costs, in micro-dollars, where a cost limit asks for it and none is free.
+    `least` is what the cheapest of the tools costs, in micro-dollars, if money is limited and no tool is free.
     """
     return {**_head(event, session_id, run, n, at_ms), **values}
 

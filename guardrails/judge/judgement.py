@@ -205,7 +205,7 @@ class Judge:
             if saved:
                 self._saved(turn, 1)
         if begun or known:
-            # Only where the library itself ran is it known that a price was asked for.
+            # Only the library's own records tell that a price was asked for.
             model = None if call.decision is None else call.model or ""
             track.respond(now, cost, tokens if known else None, turn=begun, model=model)
 

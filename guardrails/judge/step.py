@@ -170,7 +170,7 @@ class Side:
 
     def respond(self, now: int, cost: int | None, tokens: int | None, *, turn: bool, model: str | None = None) -> None:
         """
-        A model response came: a *turn* of its own, and its usage where that is known. *model*: where its price was asked.
+        A model response came: a *turn* of its own, and its usage where that is known. *model* is None if nobody asked for its price.
         """
         if self.passing is not None or self.running:
             self.settle(now)

@@ -226,7 +226,7 @@ def merge(base: Node, over: Node) -> Node:
     """
     *over* laid upon *base*: two maps merge key by key, anything else replaces what is below it.
 
-    What *base* said of a limit of its own goes with it where *over* has another limit.
+    What *base* said of a limit of its own goes with it if *over* has another limit.
     """
     if not isinstance(base.value, dict) or not isinstance(over.value, dict):
         return over
