@@ -109,6 +109,8 @@ class Chain:
         self.left_out = left_out
         self.messages = dict(messages or {})
         self.known = self._known()
+        self.least: int | None = None
+        """The cheapest tool, as records tell it; None: to be found. See `exhaustion`."""
         self.window = max(
             [WINDOW, *(g.window for g in self.guards if isinstance(g, Duplicates)), *self._rule_windows()]
         )
@@ -127,6 +129,7 @@ class Chain:
         counting = [g for g in self.guards if g.active and g.mode != "off" and mode != "off"]
         self.requests = tuple(g.request for g in counting if overrides(g, "request"))
         self.usages = tuple(g.usage for g in counting if overrides(g, "usage"))
+        self.responses = tuple(g.response for g in counting if isinstance(g, Budget) and g.closes)
         self.plans: dict[str, Plan] = {}
         """Those made so far; `plan` makes one."""
 

@@ -3,20 +3,77 @@ What ends a session, and what is left of it.
 """
 
 from collections.abc import Callable
+from typing import Final
 
 from .chain import Chain
 from .guards.base import Guard
-from .guards.budget import FINISH
+from .guards.budget import FINISH, usd
 from .repetition.together import imply_turn
-from .state import SessionState, exhaust
-from .types import Denial
+from .state import NEVER, SessionState, exhaust, set_meter
+from .types import Denial, micro_dollars
+
+
+TURN: Final = "budget.turn"
+"""Counter: micro-dollars of the cheapest model response of the family."""
 
 
 def spent(chain: Chain, state: SessionState, now_ms: int) -> Denial | None:
     """
     The cause that ends the session now, in the policy's words.
     """
-    return first_cause(chain, chain.spenders, state, now_ms)
+    return first_cause(chain, chain.spenders, state, now_ms) or _outgrown(chain, state)
+
+
+def least(chain: Chain) -> int:
+    """
+    Micro-dollars of the cheapest tool; 0 if one is free, nobody lists the tools, or money is not limited.
+    """
+    if chain.least is not None:
+        return chain.least
+    if chain.budget is None or chain.budget.max_cost_usd is None:
+        return 0
+    found = NEVER
+    for name in chain.tools if chain.known is None else chain.tools.keys() & chain.known:
+        found = min(found, chain.plan(name).cost)
+        if found == 0:
+            break
+    return 0 if found == NEVER else found
+
+
+def note_turn(chain: Chain, state: SessionState, cost: int | None) -> None:
+    """
+    Keep what the cheapest model response has cost, if no tool is free.
+    """
+    if cost is not None and least(chain):
+        set_meter(state, TURN, min(cost, state.meters.get(TURN, cost)))
+
+
+def _outgrown(chain: Chain, state: SessionState) -> Denial | None:
+    """
+    The cause that neither a tool nor a model turn fits into what is left of the cost limit.
+
+    A turn is taken for as cheap as the cheapest so far, and fits if none has a price. What is only held may come back, and
+    counts as left.
+    """
+    turn, budget = state.meters.get(TURN), chain.budget
+    if turn is None or budget is None:
+        return None
+    limit = budget.cost_limit(state)
+    if limit is None:
+        return None
+    left = limit - state.cost - micro_dollars(budget.final_answer_reserve_usd)
+    if left >= turn or left >= least(chain):
+        return None
+    said = Denial(
+        code="budget.max_cost_usd",
+        status="limit_reached",
+        message=f"{usd(left)} of the cost limit ({usd(limit)}) is left, less than any tool or model turn costs. "
+        "Stopping tool loop.",
+        hint=FINISH,
+        ends_session=True,
+        values={"limit": usd(limit), "used": usd(state.cost), "left": usd(left)},
+    )
+    return chain.worded(said)
 
 
 def turn_cause(chain: Chain, state: SessionState, now_ms: int) -> Denial | None:

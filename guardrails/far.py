@@ -8,6 +8,7 @@ more after it), which takes 4 % off a call.
 from collections.abc import Callable, Iterable
 
 from .guards.budget import Budget
+from .guards.unpriced import BLOWN
 from .state import NEVER, SessionState
 from .types import micro_dollars
 
@@ -29,6 +30,7 @@ def far_of(budget: Budget | None, ending: Iterable[Callable[..., object]]) -> Fa
     elapsed = NEVER if budget.max_elapsed is None else round(budget.max_elapsed * 1000)
     cost = NEVER if budget.max_cost_usd is None else micro_dollars(budget.max_cost_usd)
     cost -= micro_dollars(budget.final_answer_reserve_usd)
+    closes = budget.closes
     several = not (budget.max_turns is budget.max_tokens is budget.max_cost_usd is None)
 
     def is_far(state: SessionState, now_ms: int, estimate: int) -> bool:
@@ -43,6 +45,7 @@ def far_of(budget: Budget | None, ending: Iterable[Callable[..., object]]) -> Fa
                     state.turns >= turns
                     or state.tokens + state.held_tokens >= tokens
                     or state.cost + state.held_cost + estimate >= cost
+                    or (closes and BLOWN in state.meters.values())
                 )
             )
         )

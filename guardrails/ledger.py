@@ -10,6 +10,7 @@ from .chain import Chain, Plan
 from .decide import Decision
 from .envelope import Envelope
 from .errors import GuardrailsError, SessionError, StateUnreadable, StoreError
+from .exhaustion import least
 from .logs import log
 from .recorder import Recorder, run_of
 from .refusals import unreachable, unreadable
@@ -158,6 +159,8 @@ class Ledger:
         n, extra = made if isinstance(made, tuple) else (made, None)
         if self._records is not None:
             shown = dict(values or {})
+            if cheapest := least(chain):
+                shown["least"] = cheapest
             if extra is not None:
                 shown.setdefault("limits", extra)
             self._records.event(event, life, n, at_ms, {**shown, **(where or {})})

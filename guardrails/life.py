@@ -3,6 +3,7 @@ One life of a session, lived again from its records.
 """
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -109,12 +110,15 @@ class Life:
             raise SessionError(f"event {record['n']} settles a call that is not in the records")
 
     def _change(self, event: str, record: Record, now: int, scopes: Sequence[Scope]) -> None:
-        chain, state = self._chain, self.state
+        chain, state = copy(self._chain), self.state
+        # Code may list the tools, and a replay does not have it.
+        chain.least = record.get("least", 0)
         match event:
             case "turn":
                 transitions.open_turn(chain, state, now, record["calls"])
             case "charge":
-                step = partial(transitions.charge_response, cost=record["cost"], tokens=record["tokens"])
+                cost, tokens, model = record["cost"], record["tokens"], record.get("model")
+                step = partial(transitions.charge_response, cost=cost, tokens=tokens, model=model or "")
                 apply(scopes, now, step)
                 step(chain, state, now)
             case "request":

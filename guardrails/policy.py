@@ -41,6 +41,7 @@ class Covered(NamedTuple):
     tool: str
     declared: bool
     priced: bool
+    """False: no `cost_usd` is declared, and it counts as free until it says what it has cost."""
     guards: tuple[str, ...]
     """The guards that are enforced for it."""
 
@@ -209,8 +210,9 @@ class Policy:
         provider: str | None = None,
     ) -> list[Covered] | list[CoveredModel]:
         """
-        What of *tools* is declared, priced and guarded; the honest answer to "is everything covered?". Of *models*
-        (of *provider*, as for `Session.charge`), which have a price today.
+        What of *tools* is declared, priced and guarded; the honest answer to "is everything covered?". A tool that is not
+        priced is free, whatever a cost limit says. Of *models* (of *provider*, as for `Session.charge`), which have a price
+        today.
         """
         if models is not None:
             return [self._covered_model(model, provider) for model in models]

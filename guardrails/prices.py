@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from .logs import warn_once
 from .types import MICRO
-from .usage import Price, Usage, cost_of
+from .usage import Price, Usage, cost_of, own_price
 
 
 CACHED: Final = 1_024
@@ -109,6 +109,14 @@ def price_of(usage: Usage | None, model: str, own: Mapping[str, Price], provider
     name of the *model* alone decides. *at_ms*: prices change. Where nobody knows the log says so once for each model.
     """
     if usage is None:
+        price = own_price(model, own)
+        if price is not None and price.free:
+            return Priced(0, "policy")
+        warn_once(
+            f"usage {model}",
+            "a response of `%s` did not say what it used: it is counted as unpriced, and no cost limit sees it",
+            model,
+        )
         return Priced(None, unknown="the response did not say what it used")
     cost = cost_of(usage, model, own)
     if cost is not None:
@@ -117,7 +125,7 @@ def price_of(usage: Usage | None, model: str, own: Mapping[str, Price], provider
     if priced.cost is None:
         warn_once(
             f"price {model}",
-            "no price is known for `%s` (%s): its responses are counted as unpriced, and cost limits do not see them; "
+            "no price is known for `%s` (%s): its responses are counted as unpriced, and no cost limit holds; "
             "set its price in the policy's `prices:`",
             model,
             priced.unknown,

@@ -190,6 +190,8 @@ def event_record(
 ) -> dict[str, Any]:
     """
     The line of any other event: `charge turn request claim extend reserve release open close`.
+
+    `least` is what the cheapest of the tools costs, in micro-dollars, if money is limited and no tool is free.
     """
     return {**_head(event, session_id, run, n, at_ms), **values}
 

@@ -112,7 +112,7 @@ class Session(Calls):
             priced = price_of(known, model, self.policy.prices, provider, self._time())
         self.begin_turn(count)
         values = {"model": model, "provider": public(provider), **priced.recorded, **used.recorded}
-        step = partial(transitions.charge_response, cost=priced.cost, tokens=used.total)
+        step = partial(transitions.charge_response, cost=priced.cost, tokens=used.total, model=model or "")
         self._event("charge", step, values, shared=step)
         return priced
 

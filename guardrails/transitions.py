@@ -9,7 +9,7 @@ from typing import Final
 
 from .chain import Chain
 from .errors import SessionError
-from .exhaustion import exhaustion, failed, spent
+from .exhaustion import exhaustion, failed, note_turn, spent
 from .guards.budget import Budget, usd
 from .state import (
     SessionState,
@@ -45,15 +45,20 @@ def open_turn(chain: Chain, state: SessionState, now_ms: int, calls: int) -> int
     return number(state)
 
 
-def charge_response(chain: Chain, state: SessionState, now_ms: int, cost: int | None, tokens: int) -> int:
+def charge_response(
+    chain: Chain, state: SessionState, now_ms: int, cost: int | None, tokens: int, model: str | None = None
+) -> int:
     """
-    Charge a model response.
+    Charge a response of *model*; a *cost* of None: nobody knows its price, or (*model* is None) nobody asked for it.
     """
     now = touch(state, now_ms)
     charge(state, cost, tokens)
+    note_turn(chain, state, cost)
     if not _ended(chain, state, now):
         for usage in chain.usages:
             _count(chain, state, usage, tokens, now)
+        for response in chain.responses:
+            _count(chain, state, response, cost, tokens, model)
         _ended(chain, state, now)
     return number(state)
 
@@ -72,7 +77,7 @@ def start_request(chain: Chain, state: SessionState, now_ms: int) -> int:
     return number(state)
 
 
-def _count(chain: Chain, state: SessionState, method: Callable[..., Mapping[str, int]], *facts: int) -> None:
+def _count(chain: Chain, state: SessionState, method: Callable[..., Mapping[str, int]], *facts: object) -> None:
     try:
         for key, value in method(state, *facts).items():
             set_meter(state, key, value)

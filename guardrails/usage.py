@@ -15,6 +15,7 @@ from .errors import SessionError
 
 _INPUT: Final = ("prompt_tokens", "input_tokens")
 _OUTPUT: Final = ("completion_tokens", "output_tokens")
+_TOTAL: Final = ("total_tokens",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,13 @@ class Price:
     output_mtok: Annotated[float, Ge(0)] = 0.0
     cache_read_mtok: Annotated[float, Ge(0)] | None = None
     """Of input tokens read from a cache; None: as other input."""
+
+    @property
+    def free(self) -> bool:
+        """
+        Whether any response costs nothing, whatever it used.
+        """
+        return not (self.input_mtok or self.output_mtok or self.cache_read_mtok)
 
 
 class Usage(NamedTuple):
@@ -84,9 +92,12 @@ def read_usage(usage: object) -> Usage:
         raise SessionError(f"`usage` is what a client's answer says was used (`response.usage`), not `{shown}`")
     read = _get(usage, "prompt_tokens_details") or _get(usage, "input_tokens_details")
     written = _get(usage, "completion_tokens_details") or _get(usage, "output_tokens_details")
+    asked, said, total = _told(usage, *_INPUT), _told(usage, *_OUTPUT), _count(usage, *_TOTAL)
+    # Of a sum that is all there is, what nobody tells apart counts as what costs more.
+    output = max(0, total - (asked or 0)) if said is None else said
     return Usage(
-        _count(usage, *_INPUT),
-        _count(usage, *_OUTPUT),
+        max(0, total - output) if asked is None else asked,
+        output,
         _count(read, "cached_tokens"),
         _count(read, "cache_write_tokens"),
         _count(written, "reasoning_tokens"),
@@ -99,18 +110,14 @@ def tells(usage: object) -> bool:
     """
     Whether *usage* says how many tokens were used: what does not was not free.
     """
-    return isinstance(usage, Usage) or any(_get(usage, name) is not None for name in (*_INPUT, *_OUTPUT))
+    return isinstance(usage, Usage) or _told(usage, *_INPUT, *_OUTPUT, *_TOTAL) is not None
 
 
 def cost_of(usage: Usage, model: str, prices: Mapping[str, Price]) -> int | None:
     """
-    Micro-dollars of one response; None where no price is known for *model*.
-
-    *prices* maps model names or globs to prices; an exact name stands above a glob, then the first glob that matches.
+    Micro-dollars of one response at the *prices* that `own_price` reads; None where no price is known for *model*.
     """
-    price = prices.get(model)
-    if price is None:
-        price = next((found for pattern, found in prices.items() if fnmatchcase(model, pattern)), None)
+    price = own_price(model, prices)
     if price is None:
         return None
     cached = min(usage.cached, usage.input)
@@ -123,13 +130,33 @@ def cost_of(usage: Usage, model: str, prices: Mapping[str, Price]) -> int | None
     return int(exact.to_integral_value(ROUND_HALF_EVEN))
 
 
+def own_price(model: str, prices: Mapping[str, Price]) -> Price | None:
+    """
+    The price of *model*; None: *prices* has none.
+
+    *prices* maps model names or globs to prices; an exact name stands above a glob, then the first glob that matches.
+    """
+    price = prices.get(model)
+    if price is None:
+        price = next((found for pattern, found in prices.items() if fnmatchcase(model, pattern)), None)
+    return price
+
+
 def _get(source: object, name: str) -> Any:
     return source.get(name) if isinstance(source, Mapping) else getattr(source, name, None)
 
 
 def _count(source: object, *names: str) -> int:
+    return _told(source, *names) or 0
+
+
+def _told(source: object, *names: str) -> int | None:
+    """
+    The first number of tokens among *names*; None: there is none.
+    """
     for name in names:
         value = _get(source, name)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-            return value
-    return 0
+        whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+        if whole and not isinstance(value, bool) and value >= 0:
+            return int(value)
+    return None

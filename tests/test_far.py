@@ -27,6 +27,7 @@ budgets = st.builds(
     max_cost_usd=st.none() | small.map(lambda micro: micro / 1e6),
     max_elapsed=st.none() | st.integers(1, 6).map(lambda ms: ms / 1000),
     final_answer_reserve_usd=small.map(lambda micro: micro / 1e6),
+    on_unpriced=st.sampled_from(["deny", "warn"]),
 )
 states = st.builds(
     SessionState,
@@ -40,6 +41,7 @@ states = st.builds(
     turn_admitted=st.integers(0, 1),
     limits=st.sampled_from([{}, {"max_calls": 1}]),
     reserved=st.sampled_from([{}, {"kid": {"max_calls": 3}}]),
+    meters=st.sampled_from([{}, {"growth.tokens": -1}, {"budget.unpriced:m": -1}]),
 )
 
 

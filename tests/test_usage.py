@@ -70,11 +70,28 @@ def test_what_is_no_count_counts_nothing(usage: Any) -> None:
 
 
 @pytest.mark.parametrize(
+    ("usage", "read"),
+    [
+        ({"total_tokens": 100}, Usage(0, 100)),
+        ({"prompt_tokens": 30, "total_tokens": 100}, Usage(30, 70)),
+        ({"output_tokens": 30, "total_tokens": 100}, Usage(70, 30)),
+        ({"prompt_tokens": 30, "completion_tokens": 0, "total_tokens": 100}, Usage(30, 0)),
+        ({"prompt_tokens": 30, "total_tokens": 0}, Usage(30, 0)),
+        # Numbers of JSON that some servers write with a point or an exponent.
+        ({"prompt_tokens": 1e8, "completion_tokens": 5.0}, Usage(100_000_000, 5)),
+    ],
+)
+def test_a_sum_is_read_where_its_parts_are_not_told(usage: Any, read: Usage) -> None:
+    assert read_usage(usage) == read
+
+
+@pytest.mark.parametrize(
     ("usage", "unpriced"),
     [
         (None, 1),
         ({}, 1),
         ({"prompt_tokens": None}, 1),
+        ({"prompt_tokens": "7", "completion_tokens": float("nan")}, 1),
         (SimpleNamespace(), 1),
         ({"prompt_tokens": 0}, 0),
         (Usage(0, 0), 0),

@@ -251,4 +251,8 @@ def how_to_go_on(cause: str | None) -> str:
     *scope, guard, name = f"..{cause or ''}".split(".")[-3:]
     if guard == "loop":
         return '"go on"'
-    return f"--extend {'.'.join([*filter(None, scope), name])}=AMOUNT" if guard == "budget" else "--forgive"
+    if guard != "budget" or (name == "unpriced" and not any(scope)):
+        return "--forgive"
+    # Of a scope only a limit can be raised, which forgives it too.
+    limit, amount = ("max_cost_usd", "0") if name == "unpriced" else (name, "AMOUNT")
+    return f"--extend {'.'.join([*filter(None, scope), limit])}={amount}"

@@ -2,7 +2,7 @@
 Cap what a session, or one tool of it, may use: calls, turns, money, tokens, time.
 """
 
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from annotated_types import Ge, Gt
 
@@ -10,6 +10,7 @@ from ..state import SessionState
 from ..types import MICRO, Denial, ToolCall, micro_dollars
 from ..units import Duration
 from .base import Codes, Facts, Guard, Verdict, guard
+from .unpriced import blow, blown_by, told
 
 
 SEEDS = {
@@ -28,7 +29,8 @@ class Budget(Guard):
 
     Cost and tokens are reserved at admission by the tool's estimate and settled by what the call really used; a
     started call counts, whatever becomes of it. Calls of the last turn still run. A call whose estimate does not fit
-    any more is refused alone while cheaper ones may still run.
+    any more is refused alone while cheaper ones may still run. A model response of unknown price ends a session with a cost
+    limit, unless `on_unpriced` is `warn`.
     """
 
     codes: ClassVar[Codes] = {
@@ -37,6 +39,7 @@ class Budget(Guard):
         "budget.max_cost_usd": ("limit", "used", "estimate", "left"),
         "budget.max_tokens": ("limit", "used", "estimate", "left"),
         "budget.max_elapsed": ("limit", "used"),
+        "budget.unpriced": ("limit", "model"),
     }
 
     aliases: ClassVar[dict[str, str]] = SEEDS
@@ -51,6 +54,8 @@ class Budget(Guard):
     """Seconds from the session's first event."""
     final_answer_reserve_usd: Annotated[float, Ge(0)] = 0.0
     """Held back from `max_cost_usd` for the model's final answer."""
+    on_unpriced: Literal["deny", "warn"] = "deny"
+    """What a model response of unknown price does to a session with `max_cost_usd`: end it, or only be logged."""
 
     @property
     def active(self) -> bool:
@@ -80,7 +85,8 @@ class Budget(Guard):
                 return _held("budget.max_calls", "calls", state.reserved_by_children("max_calls"))
         if self.max_cost_usd is not None:
             money = self.cost_left(state)
-            if money is not None and (facts.cost > money or money <= 0):
+            # What is free fits beside what is held; what is spent has ended the session above.
+            if money is not None and facts.cost > max(money, 0):
                 return self._too_dear("max_cost_usd", usd(facts.cost), usd(max(money, 0)))
         if self.max_tokens is not None:
             tokens = self.tokens_left(state)
@@ -98,6 +104,9 @@ class Budget(Guard):
             micro = self.cost_limit(state)
             if micro is not None and state.cost >= micro - micro_dollars(self.final_answer_reserve_usd):
                 return ended("budget.max_cost_usd", "Cost limit", usd(micro), usd(state.cost))
+            model = blown_by(state) if self.on_unpriced == "deny" else None
+            if micro is not None and model is not None:
+                return _unpriced(usd(micro), model)
         if self.max_tokens is not None:
             limit = limits.get("max_tokens", self.max_tokens) if limits else self.max_tokens
             if state.tokens >= limit:
@@ -112,6 +121,22 @@ class Budget(Guard):
 
     def turn_spent(self, state: SessionState, now_ms: int) -> Denial | None:
         return None if self.max_turns is None else self._turns(state)
+
+    @property
+    def closes(self) -> bool:
+        """
+        Whether a model response of unknown price ends the session.
+        """
+        return self.max_cost_usd is not None and self.on_unpriced == "deny"
+
+    def response(self, state: SessionState, cost: int | None, tokens: int, model: str | None) -> dict[str, int]:
+        """
+        New values of counters once a response of *model* was charged; a *cost* of None: nobody knows its price, or (*model*
+        is None) nobody asked for it.
+        """
+        if cost is not None or model is None or not tokens or not self.closes or blown_by(state) is not None:
+            return {}
+        return blow(model)
 
     def _turns(self, state: SessionState) -> Denial | None:
         limit = state.limit("max_turns", self.max_turns)
@@ -221,6 +246,17 @@ def ended(code: str, what: str, limit: str, used: object) -> Denial:
         hint=FINISH,
         ends_session=True,
         values={"limit": limit, "used": used},
+    )
+
+
+def _unpriced(limit: str, model: str) -> Denial:
+    return Denial(
+        code="budget.unpriced",
+        status="limit_reached",
+        message=told(model, limit),
+        hint=FINISH,
+        ends_session=True,
+        values={"limit": limit, "model": model},
     )
 
 

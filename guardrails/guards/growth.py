@@ -11,9 +11,7 @@ from ..types import Denial, ToolCall
 from .base import Codes, Facts, Guard, Verdict, guard
 from .budget import FINISH, counted
 from .rate import gcra
-
-
-_BROKEN = -1
+from .unpriced import BLOWN
 
 
 @guard
@@ -48,14 +46,14 @@ class Growth(Guard):
         # Whether `gcra` asks for a wait, written out: this is on every call's way.
         if limit is not None and state.meter("growth.calls") - facts.now_ms * limit > (limit - 1) * 1_000:
             return _blown("max_calls_per_second", f"{counted(limit, 'call')} a second")
-        return self.spent(state, facts.now_ms) if _BROKEN in state.meters.values() else None
+        return self.spent(state, facts.now_ms) if BLOWN in state.meters.values() else None
 
     def spent(self, state: SessionState, now_ms: int) -> Denial | None:
-        if state.meter("growth.requests") == _BROKEN:
+        if state.meter("growth.requests") == BLOWN:
             return _blown(
                 "max_requests_per_second", f"{counted(self.max_requests_per_second or 0, 'model request')} a second"
             )
-        if state.meter("growth.tokens") == _BROKEN:
+        if state.meter("growth.tokens") == BLOWN:
             return _blown("max_tokens_per_minute", f"{counted(self.max_tokens_per_minute or 0, 'token')} a minute")
         return None
 
@@ -76,7 +74,7 @@ def _step(state: SessionState, key: str, now_ms: int, limit: int | None, period_
     # An extended session starts afresh: the fuse is replaced.
     meter = max(state.meter(key), 0)
     arrival, wait = gcra(meter, now_ms, limit, period_ms, amount)
-    return {key: _BROKEN if wait else arrival}
+    return {key: BLOWN if wait else arrival}
 
 
 def _blown(name: str, limit: str) -> Denial:

@@ -11,6 +11,8 @@ from .budget import Budget, counted, usd
 from .rate import Rate
 
 
+TOOLLESS: Final = ("final_answer_reserve_usd", "on_unpriced")
+"""Settings of `Budget` that no tool has: it writes no final answer, and its price is what it declares."""
 _TURN_BITS: Final = 32
 
 
@@ -104,7 +106,7 @@ def tool_budgets(settings: dict[str, Any]) -> list[ToolBudget]:
     made = []
     for key, value in settings.items():
         name = Budget.aliases.get(key, key)
-        if value is None or name in ("mode", "final_answer_reserve_usd"):
+        if value is None or name in ("mode", *TOOLLESS):
             continue
         amount = (
             micro_dollars(value) if name == "max_cost_usd" else round(value * (1000 if name == "max_elapsed" else 1))

@@ -205,7 +205,9 @@ class Judge:
             if saved:
                 self._saved(turn, 1)
         if begun or known:
-            track.respond(now, cost, tokens if known else None, turn=begun)
+            # Only the library's own records tell that a price was asked for.
+            model = None if call.decision is None else call.model or ""
+            track.respond(now, cost, tokens if known else None, turn=begun, model=model)
 
     def _cost(self, call: RecordedCall) -> int | None:
         if call.cost_usd is not None:

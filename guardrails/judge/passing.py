@@ -11,6 +11,7 @@ from ..chain import Chain
 from ..exhaustion import spent
 from ..failing import Told, note_ended, told
 from ..guards.growth import Growth
+from ..guards.unpriced import BLOWN
 from ..repetition.results import NOTHING, UNFINISHED
 from ..retries.context import Settled
 from ..retries.spec import MAX_LOOKBACK
@@ -18,7 +19,6 @@ from ..session_time import LEAP_MS, MEND_MS
 from ..state import Entry, SessionState, exhaust, set_meter, touch
 from ..types import Outcome, ToolCall
 from .fuse import lets_tokens
-from .reach import BLOWN
 
 
 SUCCESS: Final = Outcome()

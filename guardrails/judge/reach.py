@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..chain import Chain
+from ..exhaustion import least
 from ..guards.budget import Budget
 from ..guards.denials import Denials
 from ..guards.growth import Growth
+from ..guards.unpriced import BLOWN
 from ..state import NEVER, SessionState
 from ..types import micro_dollars
 from .fuse import token_fuse
@@ -16,8 +18,6 @@ from .fuse import token_fuse
 
 KNOWN: Final = (Budget, Growth, Denials)
 """Guards whose limits are known here; another that may end a session is always asked."""
-BLOWN: Final = -1
-"""A counter of a fuse that has blown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +63,10 @@ class Reach:
 
 def reach_of(chain: Chain) -> Reach | None:
     """
-    The limits of *chain*; None where a guard that is not known here may end a session.
+    The limits of *chain*; None where a guard that is not known here may end a session, or what tools cost.
     """
+    if least(chain):
+        return None
     asked = (*chain.spenders, *chain.turn_spenders, *chain.usages)
     if not all(type(method.__self__) in KNOWN for method in asked):  # type: ignore[attr-defined]
         return None

@@ -45,7 +45,7 @@ def session_case(policy: Policy, name: str, files: Iterable[Input], session_id: 
     judge = Judge(policy)
     said = (judge.judge(call) for call in calls)
     decided = [Decided(each.decision, each.code, each.observed) for each in said]
-    return case_of(calls, decided, policy=name, prices=policy.prices)
+    return case_of(calls, decided, policy=name, prices=policy.prices, closes=bool(policy.chain.responses))
 
 
 def _others(session_id: str, names: list[str]) -> str:

@@ -166,9 +166,9 @@ class Side:
             self.passing = None
             self.running.append((end_ms, self._admitted(call, way.plan), call, SUCCESS, evidence, way))
 
-    def respond(self, now: int, cost: int | None, tokens: int | None, *, turn: bool) -> None:
+    def respond(self, now: int, cost: int | None, tokens: int | None, *, turn: bool, model: str | None = None) -> None:
         """
-        A model response came: a *turn* of its own, and its usage where that is known.
+        A model response came: a *turn* of its own, and its usage where that is known. *model* is None if nobody asked for its price.
         """
         if self.passing is not None or self.running:
             self.settle(now)
@@ -176,6 +176,7 @@ class Side:
         if (
             reach is not None
             and not (turn and (state.turn_refused or state.refused_turns))
+            and (cost is not None or model is None or not self.chain.responses)
             and reach.is_far(state, now, cost or 0, tokens or 0)
         ):
             answer(self.chain, reach.fuse, state, now, cost, tokens, turn)
@@ -183,7 +184,7 @@ class Side:
         if turn:
             open_turn(self.chain, state, now, 0)
         if tokens is not None:
-            charge_response(self.chain, state, now, cost, tokens)
+            charge_response(self.chain, state, now, cost, tokens, model)
 
     def _admitted(self, call: ToolCall, plan: Plan) -> Pending:
         return admit(self.state, call, plan.cost, 0, plan.timeout_ms, plan.changes, True, self.chain.window)  # noqa: FBT003

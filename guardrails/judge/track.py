@@ -96,28 +96,28 @@ class Track:
         last = min(self.last, self.first + MAX_LINE - 1)
         return [stops.get(index, (index, "allow", "")) for index in range(self.first, last + 1)]
 
-    def respond(self, now: int, cost: int | None, tokens: int | None, *, turn: bool) -> None:
+    def respond(self, now: int, cost: int | None, tokens: int | None, *, turn: bool, model: str | None = None) -> None:
         """
-        A model response came; where the cap on refused turns strikes now, the session goes on without it beside.
+        A response of *model* (None: nobody asked for its price) came; where the cap on refused turns strikes now, the session goes on without it beside.
         """
         main, cap = self.main, self.lens.cap
         if main.passing is not None or main.running:
             main.settle(now)
         if self.free is None and (cap is None or not (main.state.turn_refused or main.state.refused_turns)):
-            main.respond(now, cost, tokens, turn=turn)
+            main.respond(now, cost, tokens, turn=turn, model=model)
             return
         if self.free is not None:
-            self.free.respond(now, cost, tokens, turn=turn)
+            self.free.respond(now, cost, tokens, turn=turn, model=model)
         elif (
             turn and cap is not None and main.state.turn_refused + main.state.refused_turns and _strikes(cap, main, now)
         ):
             other = _fork(main, self.lens)
-            main.respond(now, cost, tokens, turn=turn)
+            main.respond(now, cost, tokens, turn=turn, model=model)
             if main.state.exhausted is not None and main.state.exhausted[0].startswith(cap.name):
-                other.respond(now, cost, tokens, turn=turn)
+                other.respond(now, cost, tokens, turn=turn, model=model)
                 self.free, self.free_refused = other, self.refused
             return
-        main.respond(now, cost, tokens, turn=turn)
+        main.respond(now, cost, tokens, turn=turn, model=model)
 
     def to_bytes(self) -> bytes:
         """

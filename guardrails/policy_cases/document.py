@@ -96,7 +96,7 @@ class Charge(TypedDict):
 
     tokens: NotRequired[Whole]
     cost_usd: NotRequired[Dollars]
-    """Absent: its price is unknown."""
+    """Absent: its price is unknown, which ends a session with a cost limit unless `on_unpriced` is `warn`."""
     calls: NotRequired[Whole]
     """Tool calls of the response; 0: unknown."""
     begins_turn: NotRequired[bool]

@@ -40,13 +40,15 @@ def case_of(
     name: str | None = None,
     policy: str | None = None,
     prices: Mapping[str, Price] | None = None,
+    closes: bool = False,
 ) -> str:
     """
     The YAML of a case file with one case: the *calls* of one session, and what is to be decided of each.
 
     Texts are redacted and cut deterministically. Calls without times come 100 ms apart, a repeat of a failed one a
     minute later. *name* is the case's, else the session's id; *policy* the one that the case is written for, *prices*
-    its prices. What does not fit into a case file is left out from the end. Raises ValueError where there is no call,
+    its prices. One that *closes* ends a session at a response of unknown price: a response whose cost another program did
+    not record is written as free. What does not fit into a case file is left out from the end. Raises ValueError where there is no call,
     or the decisions are not as many.
     """
     writer: Writer | None = None
@@ -54,7 +56,7 @@ def case_of(
     left_out = size = weight = 0
     for call, after, decision in _paired(calls, decisions):
         if writer is None:
-            writer = Writer(call, prices or {})
+            writer = Writer(call, prices or {}, closes=closes)
         if left_out:
             left_out += 1
             continue

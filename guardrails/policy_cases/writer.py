@@ -36,11 +36,12 @@ class Writer:
     The steps of one session, in the order of its calls.
     """
 
-    def __init__(self, first: RecordedCall, prices: Mapping[str, Price]) -> None:
+    def __init__(self, first: RecordedCall, prices: Mapping[str, Price], *, closes: bool = False) -> None:
         self.session_id = first.session_id
         self.stand_ins = StandIns()
         self.tools: dict[str, _Declared] = {}
         self._prices = prices
+        self._closes = closes
         self._start = first.ts_ms
         self._turned = first.turn is not None
         self._now = 0
@@ -124,8 +125,12 @@ class Writer:
             cost = max(micro_dollars(call.cost_usd), 0)
         elif call.model is not None and self._prices:
             cost = cost_of(used, call.model, self._prices)
+        told = call.tokens_in is not None or call.tokens_out is not None
+        if told and cost is None and self._closes and call.decision is None:
+            # Nobody asked what it costs, so that it ended nothing.
+            cost = 0
         at = f", at: {_seconds(self._now)}"
-        if call.tokens_in is not None or call.tokens_out is not None or cost is not None:
+        if told or cost is not None:
             shown = f"tokens: {used.total}"
             shown += "" if cost is None else f", cost_usd: {cost // MICRO}.{cost % MICRO:06d}"
             shown += "" if begun else ", begins_turn: false"

@@ -20,6 +20,7 @@ from ..errors import PolicyError
 from ..guards import GUARDS
 from ..guards.base import Guard
 from ..guards.budget import Budget, check_reserve
+from ..guards.tool_budget import TOOLLESS
 from ..policy_scopes import SCOPE_GUARDS, SESSION_ONLY, scope_name
 from ..tool import Tool
 from ..units import Glob
@@ -118,8 +119,7 @@ def rule_guards(config: Any) -> dict[str, Any]:
     The type of the settings of each guard that a rule can set.
     """
     guards = {cls.name: _typed(cls, config) for cls in RULE_GUARDS if cls is not Budget}
-    # A tool has no final answer to hold money back for.
-    return {"budget": _typed(Budget, config, name="ToolBudget", without=("final_answer_reserve_usd",)), **guards}
+    return {"budget": _typed(Budget, config, name="ToolBudget", without=TOOLLESS), **guards}
 
 
 def scopes_type(config: Any) -> Any:

@@ -22,6 +22,8 @@ from .yaml_reader import parse
 
 MAX_FILES: Final = 32
 _FILE_KEYS: Final = ("version", "extends")
+_SAID_OF: Final = {"max_cost_usd": "on_unpriced"}
+"""Settings by the limit that they are said of: a cap that a file writes is not softened by a file that it extends."""
 
 
 def read(
@@ -223,11 +225,17 @@ class _Assembly:
 def merge(base: Node, over: Node) -> Node:
     """
     *over* laid upon *base*: two maps merge key by key, anything else replaces what is below it.
+
+    What *base* said of a limit of its own goes with it if *over* has another limit.
     """
     if not isinstance(base.value, dict) or not isinstance(over.value, dict):
         return over
 
     merged = dict(base.value)
+
+    for limit, setting in _SAID_OF.items():
+        if limit in base.value and limit in over.value:
+            merged.pop(setting, None)
 
     for key, entry in over.value.items():
         below = merged.get(key)

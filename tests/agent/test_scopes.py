@@ -78,6 +78,8 @@ def test_whose_a_conversation_is_must_be_said(given: list[str], said: str, tmp_p
     [
         ("budget.max_calls", "--extend max_calls=AMOUNT"),
         ("user.budget.max_cost_usd", "--extend user.max_cost_usd=AMOUNT"),
+        ("budget.unpriced", "--forgive"),
+        ("user.budget.unpriced", "--extend user.max_cost_usd=0"),
         ("denials.max_turns_in_a_row", "--forgive"),
         ("loop.max_iterations", '"go on"'),
         (None, "--forgive"),
@@ -85,3 +87,19 @@ def test_whose_a_conversation_is_must_be_said(given: list[str], said: str, tmp_p
 )
 def test_how_a_conversation_goes_on_is_told_by_what_ended_it(cause: str | None, option: str) -> None:
     assert how_to_go_on(cause) == option
+
+
+def test_a_conversation_whose_model_has_no_price_says_so_and_goes_on_once_it_has_one(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\nextends: default\nbudget: {max_cost_usd: 0.5}\n")
+    new = ["--model", "m", "--policy", str(policy), "--tools", str(tmp_path / "tools.py")]
+    with ScriptedOpenAI(twice) as server:
+        ended = run(server, tmp_path, "one", *new)
+        assert ended.exit_code == 1
+        assert "No price is known for the model `m`, so the cost limit ($0.50) cannot be held" in ended.stderr
+        assert "ended by budget.unpriced" in ended.stderr
+        chat = next(_after(line) for line in ended.stderr.splitlines() if "--resume" in line)
+        assert "--forgive" in ended.stderr
+        policy.write_text(f"{policy.read_text()}prices: {{m: {{input_mtok: 1.0}}}}\n")
+        again = run(server, tmp_path, "--resume", chat, "--forgive", "--policy", str(policy), "and now?")
+    assert "that is all" in again.stdout, again.output

@@ -633,7 +633,8 @@ def test_the_policy_s_parameters_stand_above_those_of_what_is_offered(either: Wa
 def test_a_declared_tool_is_listed_and_its_declarations_hold(either: Ways, serve: Serve) -> None:
     server = serve([Calls(call("search_hotels", {"city": "Kyoto"}), call("search_hotels", {})), Text("done")])
     tool = Tool()
-    with Policy(guards=[Validation(), Budget(max_cost_usd=1)]).session("declared") as session:
+    policy = Policy(guards=[Validation(), Budget(max_cost_usd=1)], prices={"m": {"input_mtok": 0}})
+    with policy.session("declared") as session:
         declared = Declared.of(search_hotels, cost_usd=0.25)
         found, refused = results(either(server, session, model="m", tools=[declared], execute=tool).messages)
         assert session.cost_usd == 0.25
@@ -771,6 +772,22 @@ def test_a4_a_response_that_spends_the_budget_has_none_of_its_calls_run(drive: W
     assert (result.ended, result.code, result.requests) == ("forced", "budget.max_cost_usd", 4)
     assert len(tool.ran) == 4
     assert [e["status"] for e in results(result.messages)[4:]] == ["limit_reached"] * 2
+
+
+def test_a_model_without_a_price_is_asked_once_for_calls_and_once_for_the_answer(drive: Ways, serve: Serve) -> None:
+    asks = obeying(lambda _body, n: Calls(grep(n), usage=Usage(5_000_000, 10)), "no price")
+    for on_unpriced, ended, requests in (("deny", "budget.unpriced", 2), ("warn", LIMIT_CODE, 21)):
+        settings: Any = {"max_cost_usd": 0.25, "on_unpriced": on_unpriced}
+        with Policy(guards=[Budget(**settings)]).session(f"unpriced {on_unpriced}") as session:
+            result = drive(serve(asks), session, model="m", tools=[GREP], execute=Tool())
+        assert (result.ended, result.code, result.requests) == ("forced", ended, requests)
+
+
+def test_a_server_that_sends_no_usage_leaves_a_cost_limit_open(drive: Ways, serve: Serve) -> None:
+    server = serve([Calls(grep(1), usage=False), Text("done", usage=False)])
+    with Policy(guards=[Budget(max_cost_usd=0.25)]).session("usage") as session:
+        assert drive(server, session, model="m", tools=[GREP], execute=Tool()).ended == "answered"
+        assert (session.exhausted, session.unpriced) == (False, 2)
 
 
 # Errors

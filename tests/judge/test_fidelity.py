@@ -22,6 +22,8 @@ from guardrails import Budget, Denials, Duplicates, Policy, Rate, Retryable, Str
 from guardrails.judge.exact import replayed
 from guardrails.judge.inputs import inputs
 from guardrails.judge.judgement import Judge
+from guardrails.judge.session_case import session_case
+from guardrails.policy_cases import read_cases, run_case
 from guardrails.readers import RecordedCall, Report
 from guardrails.readers.own_records import OwnRecords
 from guardrails.session import Session
@@ -188,3 +190,37 @@ def test_what_the_records_say_of_tools_that_code_declared_is_believed(tmp_path: 
             session.call("wait", {}, lambda *_: "ok")
     assert decided(path)[1] == {None, "budget.max_cost_usd"}
     assert replayed(own, inputs([str(path)])).same
+
+
+@pytest.mark.parametrize("on_unpriced", ["deny", "warn"])
+def test_a_response_of_unknown_price_ends_a_session_for_the_judge_as_it_did(
+    on_unpriced: Any, tmp_path: Path, clock: Any
+) -> None:
+    path, own = tmp_path / "records.jsonl", Policy([Budget(max_cost_usd=0.5, on_unpriced=on_unpriced)])
+    codes: list[str | None] = []
+    with JsonLines(path) as sink:
+        session = own.session("s", records=sink, clock=clock, on_decision=lambda decision: codes.append(decision.code))
+        for n, model in enumerate(["gpt-5-mini", "no-such-model", "gpt-5-mini"]):
+            session.charge(model=model, usage={"prompt_tokens": 100}, calls=1)
+            session.call("look", {"n": n}, lambda *_: "ok")
+    ended = "budget.unpriced" if on_unpriced == "deny" else None
+    assert codes == [None, ended, ended]
+    judge = Judge(own)
+    with path.open("rb") as lines:
+        assert [judge.judge(call).code for call in OwnRecords().calls(lines, "own", Report(), "own")] == codes
+    assert replayed(own, inputs([str(path)])).same
+    (case,) = read_cases(session_case(own, "own", inputs([str(path)]), "s")).cases
+    assert run_case(own.chain, case).passed
+
+
+def test_a_transcript_that_tells_no_costs_ends_nothing_and_neither_does_its_case(tmp_path: Path) -> None:
+    path, own = tmp_path / "calls.jsonl", Policy([Budget(max_cost_usd=0.5)])
+    told = {"session_id": "s", "tool": "look", "is_error": False, "result": "ok", "model": "m", "tokens_in": 10**8}
+    path.write_text(
+        "".join(json.dumps({**told, "arguments": {"n": n}, "turn": n, "ts": 1.8e9 + n}) + "\n" for n in (1, 2, 3))
+    )
+    text = session_case(own, "own", inputs([str(path)]), "s")
+    assert "tokens: 100000000, cost_usd: 0.000000" in text
+    (case,) = read_cases(text).cases
+    assert run_case(own.chain, case).passed
+    assert "cost_usd" not in session_case(Policy([Budget(max_calls=9)]), "own", inputs([str(path)]), "s")

@@ -4,7 +4,7 @@ How far a session is from the limits of its chain.
 
 import pytest
 
-from guardrails import Budget, Denials, Duplicates, Growth, Policy, SessionState
+from guardrails import Budget, Denials, Duplicates, Growth, Policy, SessionState, Tool
 from guardrails.guards.base import Guard, guard
 from guardrails.judge.reach import reach_of
 from guardrails.types import Denial
@@ -52,6 +52,12 @@ def test_time_comes_within_reach() -> None:
     reach = reach_of(Policy([LIMITS]).chain)
     assert reach is not None
     assert [reach.is_far(state(), now, 0, 0) for now in (60_999, 61_000)] == [True, False]
+
+
+def test_what_all_tools_cost_is_asked_each_time() -> None:
+    assert reach_of(Policy([LIMITS], tools=[Tool(name="dear", cost_usd=0.5)]).chain) is None
+    assert reach_of(Policy([LIMITS], tools=[Tool(name="dear", cost_usd=0.5), Tool(name="free")]).chain) is not None
+    assert reach_of(Policy([Budget(max_calls=1)], tools=[Tool(name="dear", cost_usd=0.5)]).chain) is not None
 
 
 def test_without_limits_nothing_is_within_reach() -> None:

@@ -62,6 +62,7 @@ GUARDS: list[st.SearchStrategy[Guard]] = [
         max_tokens=st.none() | st.integers(0, 300),
         max_cost_usd=st.none() | st.sampled_from([0.15, 0.35, 2.0]),
         final_answer_reserve_usd=st.sampled_from([0.0, 0.0, 0.1]),
+        on_unpriced=st.sampled_from(["deny", "warn"]),
         max_elapsed=st.none() | st.sampled_from([2.0, 60.0]),
     ),
     st.builds(Growth, max_calls_per_second=st.none() | st.integers(1, 5), max_tokens_per_minute=st.just(500)),
@@ -100,6 +101,7 @@ class Called:
     turn: bool
     tokens: int | None
     cost: int | None
+    model: str | None
     problem: bool
 
 
@@ -114,6 +116,7 @@ calls = st.builds(
     turn=st.booleans(),
     tokens=st.none() | st.integers(0, 100),
     cost=st.none() | st.sampled_from([0, 1_000, 100_000]),
+    model=st.none() | st.just("m"),
     problem=st.sampled_from([False, False, False, True]),
 )
 
@@ -154,12 +157,12 @@ class Plain(Side):
                 self.open.remove(one)
                 complete(self.chain, one[1], Prepared(one[2], None, one[3][0], None, *one[3][1:]), self.state, one[0])
 
-    def respond(self, now: int, cost: int | None, tokens: int | None, *, turn: bool) -> None:
+    def respond(self, now: int, cost: int | None, tokens: int | None, *, turn: bool, model: str | None = None) -> None:
         self.settle(now)
         if turn:
             open_turn(self.chain, self.state, now, 0)
         if tokens is not None:
-            charge_response(self.chain, self.state, now, cost, tokens)
+            charge_response(self.chain, self.state, now, cost, tokens, model)
 
 
 @given(chain=chains(), story=st.lists(calls, max_size=25), looks=st.sets(st.integers(0, 24)), told=st.booleans())
@@ -179,7 +182,7 @@ def test_the_short_way_leaves_the_state_that_decide_and_complete_leave(
         turn = called.turn and told
         if turn or called.tokens is not None:
             for side in (short, plain):
-                side.respond(now, called.cost, called.tokens, turn=turn)
+                side.respond(now, called.cost, called.tokens, turn=turn, model=called.model)
         problems = (Problem("n", "odd", "value"),) if called.problem else ()
         call = ToolCall(called.tool, {}, str(number), None, called.argument, problems)
         args = now, way_of(chain.plan(called.tool)), called.outcome, called.evidence, now + called.duration_ms

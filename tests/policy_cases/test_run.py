@@ -201,10 +201,10 @@ def test_turns_charges_and_requests_are_lived_through() -> None:
   - {call: b, cost_usd: 0.25, tokens: 5, envelope: {progress: {turns_left: 2, cost_left_usd: 0.75, tokens_left: 95}}}
   - {charge: {tokens: 45, cost_usd: 0.5}}
   - {call: a, envelope: {progress: {turns_left: 1, cost_left_usd: 0.25, tokens_left: 50}}}
-  - {charge: {tokens: 10, begins_turn: false}}
+  - {charge: {tokens: 10, cost_usd: 0, begins_turn: false}}
   - {call: b, envelope: {progress: {turns_left: 1, tokens_left: 40}}}
   - {exhausted: null}
-  - {charge: {tokens: 40, calls: 1}}
+  - {charge: {tokens: 40, cost_usd: 0, calls: 1}}
   - {exhausted: budget.max_tokens}
   - {extend: {max_tokens: 1}}
   - {call: c}

@@ -80,6 +80,8 @@ def loosened() -> Iterator[Any]:
                 continue
             if guard.name == "loops" and field.name in SHADOWED:
                 continue
+            if field.name == "on_unpriced" and getattr(guard, "max_cost_usd", None) is None:
+                continue
             if isinstance(value, bool):
                 others = [not value] if field.name != "per_tool" else []
             elif isinstance(value, (int, float)):

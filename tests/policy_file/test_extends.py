@@ -39,6 +39,30 @@ def test_later_files_win_maps_merge_and_lists_replace() -> None:
     assert document.mistakes == []
 
 
+@pytest.mark.parametrize(
+    ("base", "own", "said"),
+    [
+        ("{max_cost_usd: 1, on_unpriced: warn}", "{max_calls: 5}", "warn"),
+        ("{max_cost_usd: 1, on_unpriced: warn}", "{max_cost_usd: 2}", None),
+        ("{max_cost_usd: 1, on_unpriced: warn}", "{max_total_cost_usd: 2}", None),
+        ("{max_cost_usd: 1, on_unpriced: warn}", "{max_cost_usd: 2, on_unpriced: warn}", "warn"),
+        ("{max_cost_usd: 1, on_unpriced: deny}", "{on_unpriced: warn}", "warn"),
+        ("{on_unpriced: warn}", "{max_cost_usd: 2}", "warn"),
+    ],
+)
+@pytest.mark.parametrize("place", ["budget: SETTINGS", "scopes: {user: {budget: SETTINGS}}"])
+def test_a_cap_that_a_file_writes_is_not_softened_by_what_was_said_of_another(
+    base: str, own: str, said: str | None, place: str, tmp_path: Path
+) -> None:
+    (tmp_path / "base.yaml").write_text(f"version: 1\n{place.replace('SETTINGS', base)}\n")
+    (tmp_path / "own.yaml").write_text(f"version: 1\nextends: ./base.yaml\n{place.replace('SETTINGS', own)}\n")
+    document = read(tmp_path / "own.yaml", other_names={"budget": {"max_total_cost_usd": "max_cost_usd"}})
+    data = document.data if "budget" in document.data else document.data["scopes"]["user"]
+
+    assert document.mistakes == []
+    assert data["budget"].get("on_unpriced") == said
+
+
 def test_a_circle_of_extends_shows_its_chain() -> None:
     assert mistakes_of(read(FILES / "circle" / "a.yaml"), FILES) == [
         (
