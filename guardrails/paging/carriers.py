@@ -14,7 +14,7 @@ def blocks(rows: Any) -> list[str] | None:
     """
     The leading and last texts of a list that is the content of an MCP result; None if it is not.
     """
-    if not rows or not all(isinstance(one, dict) and isinstance(one.get("type"), str) for one in rows[:2]):
+    if not rows or not isinstance(rows[0], dict) or not isinstance(rows[0].get("type"), str):
         return None
     texts = [_text(one) for one in (*rows[:BLOCKS], *rows[BLOCKS:][-BLOCKS:])]
     return [text for text in texts if text is not None] if any(text is not None for text in texts) else None

@@ -6,15 +6,24 @@ from collections.abc import Iterable
 from itertools import islice
 from typing import Any, Final
 
+from .carriers import blocks
 from .names import SPELLINGS, Kind, kind_of
 
 
 _ENDS: Final = 48
 """Members at either end of a large object that are looked at; between them only the usual spellings are."""
+MAX_REMARK: Final = 400
+"""Characters of an element of a list that may speak of the list."""
 _FEW: Final = 6
 """Members of an object that speaks of pages alone."""
 _SURE: Final = frozenset({Kind.CURSOR, Kind.TOTAL})
 SILENT: Final = frozenset({None, Kind.INSIDE, Kind.MONEY, Kind.THING})
+_MOST: Final = 32
+"""Members of an object that is looked through in one go."""
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+_MUTE: Final = frozenset({None, Kind.MONEY, Kind.THING})
+_LISTED: Final = frozenset({None, Kind.INSIDE})
+_TOTALS: Final = frozenset({Kind.TOTAL, Kind.COUNT})
 
 
 def members(value: dict[Any, Any]) -> Iterable[tuple[Any, Any]]:
@@ -24,7 +33,8 @@ def members(value: dict[Any, Any]) -> Iterable[tuple[Any, Any]]:
     if len(value) <= 2 * _ENDS:
         return dict.items(value)
     some = dict(islice(dict.items(value), _ENDS))
-    some.update({name: dict.__getitem__(value, name) for name in SPELLINGS if dict.__contains__(value, name)})
+    # The view's way walks through the smaller of the two.
+    some.update((name, dict.__getitem__(value, name)) for name in dict.keys(value) & SPELLINGS)
     some.update(islice(reversed(dict.items(value)), _ENDS))
     return some.items()
 
@@ -39,10 +49,35 @@ def is_listing(value: dict[Any, Any]) -> bool:
     return any(kind in _SURE for kind, _ in kinds) and any(isinstance(member, (list, tuple)) for _, member in kinds)
 
 
-def is_paging(value: dict[Any, Any]) -> bool:
+def may_speak(value: Any) -> bool:
     """
-    Whether an object speaks of pages alone.
+    Whether an element of a list may speak of the list: a short text, or an object that speaks of pages alone.
     """
-    return 0 < len(value) <= _FEW and all(
-        type(name) is str and kind_of(name) not in SILENT for name in dict.keys(value)
-    )
+    if isinstance(value, str):
+        return len(value) <= MAX_REMARK
+    if not isinstance(value, dict) or not 0 < len(value) <= _FEW:
+        return False
+    for name in dict.keys(value):  # noqa: SIM110 - nearly every row ends at its first name: `all` takes longer
+        if type(name) is not str or kind_of(name) in SILENT:
+            return False
+    return True
+
+
+def says_nothing(value: dict[Any, Any], found: int | None, depth: int = 2) -> bool:
+    """
+    Whether nearly every object's case is that of *value*: no member speaks of pages, but for a total of *found*.
+    """
+    if len(value) > _MOST:
+        return False
+    for name, member in dict.items(value):
+        said = kind_of(name) if type(name) is str else None
+        kind = type(member)
+        if kind is dict:
+            if said is not None or depth < 1 or not says_nothing(member, None, depth - 1):
+                return False
+        elif kind is list:
+            if said not in _LISTED or (member and (may_speak(member[0]) or may_speak(member[-1]) or blocks(member))):
+                return False
+        elif kind not in _SCALARS or not (said in _MUTE or (said in _TOTALS and kind is int and member == found)):
+            return False
+    return True

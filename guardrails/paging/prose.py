@@ -7,10 +7,10 @@ is what was asked for. Lines are short, so that no pattern takes long.
 
 import re
 
-from collections.abc import Iterator
-from typing import Final
+from typing import Final, NamedTuple
 
 from .names import Kind, kind_of
+from .scalars import flag
 from .signs import NARROW, ON, Fact, Listing
 
 
@@ -18,7 +18,7 @@ _END_CHARS: Final = 1_600
 """Characters at either end of a text whose lines are read."""
 _LINES: Final = 6
 _LINE_CHARS: Final = 220
-_MARKS: Final = 16
+_MAX_MARKS: Final = 16
 """Tellings of a cut that are looked at in the middle of a text."""
 
 _N: Final = r"(\d{1,3}(?:,\d{3}){1,3}|\d{1,12})"
@@ -28,6 +28,7 @@ _NOUN: Final = (
     r"|directories|folders|changes|errors|warnings|tests|failures|problems|characters|chars|tokens|bytes|words|paragraphs"
     r"|hotels|flights|offers|tickets|orders|emails|threads|repositories|branches|jobs|runs|logs|tables|nodes|edges)"
 )
+_MATCHES: Final = r"(?:results?|items?|rows?|match(?:es)?|entr(?:y|ies)|records?|hits?|documents?|listings?|data)"
 _BEFORE: Final = r"(?:^|[.;:,(\[|] {0,2}|\b(?:and|now|currently|only) )"
 """A statement begins a line or follows another: within a line it may be quoted."""
 _SHOWN: Final = r"(?:showing|displaying|viewing|listing|returning|returned|shown|displayed)"
@@ -42,13 +43,13 @@ _PART: Final = re.compile(
     rf"{_BEFORE}{_SHOWN}\b(?: only)?(?: the)?(?: first| top| last| latest| most recent)?:? {{1,3}}{_N}(?: [a-z-]{{1,20}}){{0,3}}{_OF}{_N}"
 )
 _BARE_PART: Final = re.compile(
-    rf"^(?:only |first |top )?{_N}(?: {_NOUN})?{_OF}{_N}(?: (?:total |matching )?{_NOUN})?(?: (?:were |are )?(?:shown|displayed|listed|returned))?\W*$"
+    rf"^(?:only |first |top )?{_N}(?: {_NOUN})?{_OF}{_N} (?:(?:total |matching )?{_MATCHES}\W*$|(?:{_NOUN} )?(?:were |are )?{_SHOWN}\W*$)"
 )
 _PAGE: Final = re.compile(rf"{_BEFORE}(?:{_SHOWN} )?page\s{{0,2}}[:#]?\s{{0,2}}{_N}(?:{_OF}|/){_N}\b")
 _MORE: Final = re.compile(
-    rf"^(and |plus |\+ ?|& )?{_N} (?:more|additional|further)(?: [a-z]{{1,14}})?(?: {_NOUN})?\b(.{{0,60}})$"
+    rf"^(and |plus |\+ ?|& )?{_N} (?:more|additional|further)(?: [a-z]{{1,14}})??( {_NOUN})?"
+    r"(?: (?:are |were )?(?:not shown|available|hidden|omitted|truncated|found|matched|remaining|left|total))?(?:\W*$|\W*\()"
 )
-_MORE_NOUN: Final = re.compile(rf"^{_N} (?:more|additional|further) {_NOUN}(?: |\W*$)")
 _AVAILABLE: Final = re.compile(
     rf"(?:\bmore {_NOUN}(?: (?:that|which))?(?: are| is| were)? (?:available|exist|match|hidden|remain|not shown|follow|omitted)"
     rf"|^there (?:are|is) (?:\w{{1,10}} )?more {_NOUN}\W*$|^has more {_NOUN}\W*$|^more {_NOUN} available)"
@@ -56,18 +57,25 @@ _AVAILABLE: Final = re.compile(
 _NO_MORE: Final = re.compile(rf"^(?:no (?:more|further) {_NOUN}|end of (?:results?|list|output|file))\W*$")
 _GO_ON: Final = re.compile(
     rf"\b(?:use|pass|call|request|ask|set|specify|run)\b.{{1,80}}\b(?:for|to (?:get|see|fetch|load|view|continue|retrieve|show|read))"
-    rf" (?:the )?(?:next (?:page|part|chunk|batch|{_NOUN})|more {_NOUN}|more\W*$|the rest|remaining {_NOUN})"
+    rf" (?:the )?(?:next (?:page|part|chunk|batch|{_NOUN})|more {_MATCHES}|more pages|more\W*$|the rest|remaining {_NOUN})"
 )
-_TEXT: Final = rf"(?:output|contents?|text|list|response|body|data|{_NOUN})"
+_TEXT: Final = (
+    r"(?:output|contents?|text|list|response|body|results?|lines?|rows|entries|matches|items|messages|characters|chars|tokens"
+    r"|bytes|files|diff|log|history|changes)"
+)
 _CUT: Final = re.compile(
     rf"^(?:(?:warning|note|info)\W{{1,3}})?(?:the |some )?(?:"
     rf"(?:{_N} )?(?:more |remaining |other )?(?:(?:tool|command|search) )?{_TEXT} (?:(?:was|were|is|are|has been|have been) )?"
-    rf"(?:truncated|omitted|clipped|cut off|cut short|not shown|too (?:long|large))"
-    rf"|truncated (?:{_TEXT}|at|to|after|from|because|by|{_N})|(?:\w{{1,12}} ){{0,4}}truncated$|truncated:)(?=$|[^a-z]| (?:at|to|after|from|because|due|by|for|in|as)\b)"
+    rf"(?:truncated|omitted|clipped|cut off|cut short|not shown)"
+    rf"|truncated (?:{_TEXT}|at|to|after|{_N})|truncated:"
+    rf"|(?:output|contents?|response|result) (?:is |was )?too (?:long|large))"
+    rf"(?=$|[^a-z ]| [^a-z]| (?:at|to|after|from|because|due|by|for)\b)"
 )
+_CUT_MARK: Final = re.compile(r"^(?:\w{1,12} ){0,4}(?:truncated|omitted|clipped)$")
 _OF_A_FILE: Final = re.compile(r"\s{0,8}\d{1,7}(?:\t|\u2192|\|)|\S{1,160}:\d{1,7}[:\-]")
 """A numbered line, or one that a search found."""
-_MARK: Final = re.compile(r"truncated|omitted|clipped", re.IGNORECASE)
+_MARKS: Final = ("runcated", "mitted")
+"""Of words that begin with either case."""
 _INLINE: Final = re.compile(
     rf"(?:…|\.\.\.|\[)\s{{0,2}}{_N} (?:more )?{_NOUN} (?:truncated|omitted|clipped)\s{{0,2}}(?:…|\.\.\.|\])"
     rf"|\[(?:{_TEXT} )?truncated\b[^\]\n]{{0,90}}\]\s{{0,3}}$",
@@ -82,10 +90,32 @@ _MEMBER: Final = re.compile(
     r"^[\"']?([A-Za-z@_][\w .@$-]{1,40}?)[\"']?\s{0,3}[:=]\s{0,3}[\"']?([^\"'\s][^\"']{0,160}?)[\"']?,?$"
 )
 _STRIPPED: Final = " \t\r*_#>()[]{}<=-|/.…·•~`\"'"
-_TELLING: Final = (
-    "showing", "display", "viewing", "listing", "return", "shown", " of ", "page", "more", "next", "truncat", "omitted",
-    "clipped", "cut ", "cursor", "further", "additional", "end of", "limit", "/", "continu", "complete", "maximum", "too l",
-)  # fmt: skip
+_TOKEN: Final = re.compile(r"\d|[=/]|[A-Z].*[a-z].*[A-Z]|[A-Z]{2}")
+_STATED: Final = frozenset({Kind.MORE, Kind.CUT, Kind.BROKEN, Kind.WHOLE})
+_BRACKETS: Final = frozenset(".[(<\u2026*")
+_COUNTED: Final = re.compile(r"\d.*(?:of|/).*\d")
+
+
+class _Telling(NamedTuple):
+    """
+    Which statements are worth looking for, by words that each of them has.
+    """
+
+    counted: bool
+    left: bool
+    cut: bool
+    limited: bool
+    member: bool
+
+
+_WORDS: Final = (
+    (" of ", "page"),
+    ("more", "additional", "further", "the rest", "remaining", "next ", "end of"),
+    ("truncat", "omitted", "clipped", "cut ", "not shown", "too l"),
+    ("limit", "showing", "displaying", "maximum", "capped", "more"),
+    ("next", "more", "contin", "trunc", "partial", "complete", "timed", "cursor", "last", "end", "resum"),
+)
+"""Of each statement of `_Telling`, in small letters."""
 
 
 def tell(listing: Listing, text: str) -> None:
@@ -93,10 +123,13 @@ def tell(listing: Listing, text: str) -> None:
     Add to *listing* what *text* says of its own extent.
     """
     pages: list[tuple[int, int]] = []
-    for line in _lines(text):
-        lowered = line.lower()
-        if any(word in lowered for word in _TELLING) and not _OF_A_FILE.match(line):
-            _of_line(listing, line, lowered.strip(_STRIPPED), pages)
+    lines = [line for line in _lines(text) if len(line) <= _LINE_CHARS]
+    ends = "\n".join(lines).lower()
+    telling = _Telling(*(any(word in ends for word in words) for words in _WORDS))
+    if True in telling:
+        for line in lines:
+            if not _OF_A_FILE.match(line):
+                _of_line(listing, line, telling, pages)
     if pages:
         # A text of many pages tells of each; the last counts.
         page, of = max(pages)
@@ -107,48 +140,49 @@ def tell(listing: Listing, text: str) -> None:
     _of_marks(listing, text)
 
 
-def _lines(text: str) -> Iterator[str]:
-    head = text[:_END_CHARS]
-    tail = text[max(_END_CHARS, len(text) - _END_CHARS) :]
-    leading = [line for line in head.split("\n") if line.strip()]
-    if not tail:
-        yield from (line for line in (*leading[:_LINES], *leading[_LINES:][-_LINES:]) if len(line) <= _LINE_CHARS)
-        return
-    yield from (line for line in leading[:_LINES] if len(line) <= _LINE_CHARS)
-    trailing = [line for line in tail.split("\n") if line.strip()]
-    yield from (line for line in trailing[-_LINES:] if len(line) <= _LINE_CHARS)
+def _lines(text: str) -> list[str]:
+    head = [line for line in text[:_END_CHARS].split("\n", 4 * _LINES)[: 4 * _LINES] if line.strip()]
+    if len(text) <= _END_CHARS and len(head) <= _LINES:
+        return head
+    if len(text) <= _END_CHARS and text.count("\n") < 4 * _LINES:
+        return head[:_LINES] + head[_LINES:][-_LINES:]
+    tail = text[-min(_END_CHARS, max(len(text) - len("".join(head[:_LINES])), 0)) :]
+    tail_lines = [line for line in tail.rsplit("\n", 4 * _LINES)[-4 * _LINES :] if line.strip()]
+    return head[:_LINES] + tail_lines[-_LINES:]
 
 
-def _of_line(listing: Listing, line: str, said: str, pages: list[tuple[int, int]]) -> None:
-    if at := _RANGE.search(said) or _BARE_RANGE.match(said):
+def _of_line(listing: Listing, line: str, telling: _Telling, pages: list[tuple[int, int]]) -> None:
+    said = line.lower().strip(_STRIPPED)
+    counted = telling.counted and _COUNTED.search(said) is not None
+    if counted and (at := _RANGE.search(said) or _BARE_RANGE.match(said)):
         first, last, total = _integers(at)
         _reached(listing, last, total, f"{first} to {last} of {total}")
-    elif at := _PAGE.search(said):
+    elif counted and (at := _PAGE.search(said)):
         page, of = _integers(at)
         pages.append((page, of))
-    elif at := _PART.search(said) or _BARE_PART.match(said):
+    elif counted and (at := _PART.search(said) or _BARE_PART.match(said)):
         shown, total = _integers(at)
         _reached(listing, shown, total, f"{shown} of {total}")
-    elif _NO_MORE.match(said):
+    elif telling.left and _NO_MORE.match(said):
         listing.ends = True
-    elif (at := _MORE.match(said)) and _is_left(line, said, at):
+    elif telling.left and (at := _MORE.match(said)) and _is_left(line, said, at):
         listing.more.append((2, f"{at[2]} more are not shown: {ON}."))
-    elif _AVAILABLE.search(said) or _GO_ON.search(said):
+    elif telling.left and (_AVAILABLE.search(said) or _GO_ON.search(said)):
         listing.more.append((3, f"The text says that there is more: {ON}."))
-    elif _CUT.match(said):
+    elif telling.cut and (_CUT.match(said) or (_CUT_MARK.match(said) and line.lstrip()[:1] in _BRACKETS)):
         listing.more.append((4, f"The text says that it was cut. {NARROW}"))
-    elif _LIMITED.search(said):
+    elif telling.limited and _LIMITED.search(said):
         listing.doubt = True
-    else:
+    elif telling.member and (":" in line or "=" in line):
         _of_member(listing, line)
 
 
 def _is_left(line: str, said: str, at: re.Match[str]) -> bool:
     """
-    Whether "30 more" ends a listing: it is led by dots or "and", or names what is left.
+    Whether "30 more" ends a listing: it is led by dots or "and", names what is left, or is all of its line.
     """
-    led = at[1] is not None or line.lstrip(" \t/#*([<-").startswith(("...", "…", "+"))
-    return led or bool(_MORE_NOUN.match(said)) or not said[at.end(2) :].replace("more", "").strip()
+    led = at[1] is not None or line.lstrip(" \t/#*([<-").startswith(("...", "\u2026", "+"))
+    return led or at[3] is not None or said.endswith("more")
 
 
 def _integers(at: re.Match[str]) -> list[int]:
@@ -169,19 +203,26 @@ def _of_member(listing: Listing, line: str) -> None:
     at = _MEMBER.match(line.strip(" \t\r*_#>()[]{}-|"))
     if at is None:
         return
-    kind = kind_of(at[1])
-    if kind in {Kind.CURSOR, Kind.MORE, Kind.CUT, Kind.BROKEN} or (kind is Kind.WHOLE and at[1].lower() != "eof"):
-        name = at[1].strip()
-        if kind is Kind.CURSOR and (" " in at[2] or name.lower().startswith("contin")):
-            return
-        listing.facts.append(Fact(kind, name, at[2].rstrip(","), found=False))
+    kind, name, value = kind_of(at[1]), at[1].strip(), at[2]
+    if kind is Kind.CURSOR:
+        # Words are the types and names of a program.
+        is_one = " " not in value and _TOKEN.search(value) is not None and not name.lower().startswith("contin")
+    else:
+        # A statement, not an assignment or an argument.
+        is_one = (
+            kind in _STATED and ":" in line and (line[:1] not in {" ", "\t"} or '"' in line) and flag(value) is not None
+        )
+    if is_one:
+        listing.facts.append(Fact(kind, name, value, found=False))  # type: ignore[arg-type]
 
 
 def _of_marks(listing: Listing, text: str) -> None:
-    for index, at in enumerate(_MARK.finditer(text)):
-        if index == _MARKS:
-            return
-        around = text[max(0, at.start() - 90) : at.end() + 90]
-        if _INLINE.search(around):
-            listing.more.append((4, f"The text says that it was cut. {NARROW}"))
-            return
+    for mark in _MARKS:
+        at = -1
+        for _ in range(_MAX_MARKS):
+            at = text.find(mark, at + 1)
+            if at < 0:
+                break
+            if _INLINE.search(text, max(0, at - 90), at + 100):
+                listing.more.append((4, f"The text says that it was cut. {NARROW}"))
+                return

@@ -11,7 +11,7 @@ from ..jsonable import BASIC
 from .carriers import BLOCKS, blocks, looks_like_data, unfenced
 from .names import LISTS, Kind, kind_of
 from .numbers import count
-from .objects import SILENT, is_listing, is_paging, members
+from .objects import MAX_REMARK, SILENT, is_listing, may_speak, members, says_nothing
 from .prose import tell
 from .signs import Fact, Listing, read
 
@@ -21,8 +21,6 @@ MAX_OBJECTS: Final = 48
 MAX_DEPTH: Final = 7
 MAX_PARSED: Final = 262_144
 """Characters of a text that is read as JSON."""
-_SENTENCE: Final = 400
-"""Characters of an element of a longer list that may speak of the list."""
 _RANKS: Final = {name: rank for rank, name in enumerate(LISTS)}
 _BESIDE: Final = frozenset(
     [
@@ -84,28 +82,34 @@ def extent_of(value: Any, payload: bytes | None = None) -> Extent:
 
     *payload* is its JSON, which is read where *value* is, or holds, an object of another type than JSON's.
     """
-    found = None
-    reader = _Reader()
-    if not isinstance(value, BASIC):
-        return Extent() if payload is None or len(payload) > MAX_PARSED else extent_of(orjson.loads(payload))
     if isinstance(value, dict):
         found = _found(value)
+        if says_nothing(value, found):
+            return Extent(found, found)
+        reader = _Reader()
         reader.add(value, "", 0)
     elif isinstance(value, (list, tuple)):
+        found = len(value)
         texts = blocks(value)
+        if texts is None and (found < 2 or not (may_speak(value[0]) or may_speak(value[-1]))):
+            return Extent(found, found)
+        reader = _Reader()
         if texts is not None:
+            found = None
             reader.add_texts(texts, 0)
+        elif found <= BLOCKS and all(isinstance(one, str) for one in value):
+            # They may be the blocks of one answer as well as lines.
+            reader.add_texts(list(value), 0)
         else:
-            found = len(value)
-            if found <= BLOCKS and all(isinstance(one, str) for one in value):
-                # They may be the blocks of one answer as well as lines.
-                reader.add_texts(list(value), 0)
-            else:
-                reader.add_ends(value)
+            reader.add_ends(value)
     elif isinstance(value, str):
+        found = None
+        reader = _Reader()
         reader.add_text(value, 0)
-    else:
+    elif isinstance(value, BASIC) or payload is None or len(payload) > MAX_PARSED:
         return Extent()
+    else:
+        return extent_of(orjson.loads(payload))
     if reader.opaque and payload is not None and len(payload) <= MAX_PARSED:
         return extent_of(orjson.loads(payload))
     return reader.extent(found)
@@ -233,17 +237,11 @@ class _Reader:
         """
         Add what the first or the last element of a list tells, if it speaks of pages alone.
         """
-        if len(rows) < 2 or not (isinstance(rows[0], (dict, str)) or isinstance(rows[-1], (dict, str))):
-            return
-        for one, other in ((rows[-1], rows[0]), (rows[0], rows[-1])):
+        for one, other in ((rows[-1], rows[0]), (rows[0], rows[-1])) if len(rows) > 1 else ():
             if isinstance(one, str):
-                if len(one) <= _SENTENCE:
+                if len(one) <= MAX_REMARK:
                     tell(self._listing, one)
-            elif (
-                isinstance(one, dict)
-                and is_paging(one)
-                and not (isinstance(other, dict) and one.keys() == other.keys())
-            ):
+            elif may_speak(one) and not (isinstance(other, dict) and one.keys() == other.keys()):
                 self._add_fact(Kind.PAGING, "", one, 0, trusted=True)
 
     def add_texts(self, texts: list[str], depth: int) -> None:
@@ -271,7 +269,8 @@ class _Reader:
                 tell(self._listing, text)
                 return
             if isinstance(value, dict):
-                self.add(value, "", depth + 1)
+                if not says_nothing(value, None):
+                    self.add(value, "", depth + 1)
             elif isinstance(value, list):
                 self._add_rows("", value, depth + 1, usual=True)
             elif isinstance(value, str):
