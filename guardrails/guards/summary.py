@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from ..envelope import Envelope
 from ..jsonable import dumps
-from ..paging import extent_of
+from ..paging import Extent, extent_of
 from ..state import SessionState
 from ..types import Outcome, ToolCall
 from .base import Codes, Facts, Guard, guard
@@ -55,11 +55,19 @@ class Summary(Guard):
             if extent.how is not None:
                 envelope.hint(extent.how)
             elif extent.found is not None and whole and extent.complete and envelope.next_action_hint is None:
-                envelope.next_action_hint = _next_step(extent.found)
+                envelope.next_action_hint = _next_step(extent.found, extent)
         return envelope
 
 
-def _next_step(found: int) -> str:
+def _next_step(found: int, extent: Extent) -> str | None:
+    if extent.total is not None and extent.total > found:
+        return (
+            f"These are the last {found} of {extent.total}."
+            if found
+            else f"None of the {extent.total} is in this part."
+        )
+    if extent.later:
+        return None
     if found == 0:
         return "No matches. The same call will find none again: change the arguments, or say that there are none."
     what = "Found 1 match. Use it" if found == 1 else f"Found {found} matches. Use them"

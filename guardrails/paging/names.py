@@ -46,6 +46,8 @@ class Kind(Enum):
     LAST = auto()
     """A boolean says whether this is the last page, a number how many there are."""
     TOTAL = auto()
+    TOTAL_OF = auto()
+    """A total of what it names, which the matches need not be."""
     COUNT = auto()
     """A total, unless it counts or sums something else."""
     OFFSET = auto()
@@ -103,12 +105,13 @@ _NAMES: Final = {
     " no_more_pages is_exhaustive all_results_shown",
     Kind.DONE: "complete done final exhausted finished",
     Kind.LAST: "last last_page",
-    Kind.TOTAL: "total_matches total_count total_results total_items total_records total_rows total_hits total_size"
-    " total_elements total_entries total_docs total_documents total_objects total_number total_found total_available"
-    " total_results_available total_result_count total_item_count total_row_count total_record_count total_matching num_found"
-    " number_of_results number_of_matches estimated_total estimated_total_hits nb_hits odata_count x_total_count x_total"
-    " total_lines total_messages total_files total_issues total_users total_products total_posts results_total items_total"
-    " records_total records_filtered full_count overall_count count_total",
+    Kind.TOTAL: "total_matches total_count total_results total_items total_records total_rows total_hits total_elements"
+    " total_entries total_number total_found total_available total_results_available total_result_count total_item_count"
+    " total_row_count total_record_count total_matching num_found number_of_results number_of_matches estimated_total"
+    " estimated_total_hits nb_hits odata_count x_total_count x_total results_total items_total records_filtered full_count"
+    " overall_count count_total",
+    Kind.TOTAL_OF: "total_docs total_documents total_objects total_size total_lines total_messages total_files total_issues"
+    " total_users total_products total_posts total_events total_comments total_tickets total_orders",
     Kind.COUNT: "total count found num_results result_count results_count num_matches match_count matches_count"
     " hits_count num_items item_count items_count record_count row_count",
     Kind.OFFSET: "offset skip skipped result_offset page_offset",

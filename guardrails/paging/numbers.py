@@ -30,9 +30,12 @@ def count(listing: Listing) -> None:
         if said is not None and fact.kind in _NUMBERS:
             # `last_page` and `pages` say one thing.
             kind = Kind.PAGES if fact.kind is Kind.LAST else fact.kind
-            told.setdefault(kind, (said, fact))
+            # Beside a total stands a count of those shown.
+            if kind not in told or (kind is Kind.COUNT and said > told[kind][0]):
+                told[kind] = (said, fact)
     if not told:
         return
+    listing.later = listing.later or _begin(listing, told)[0] != 0
     total = _total(listing, told)
     if total is not None:
         listing.total = total
@@ -44,6 +47,7 @@ def count(listing: Listing) -> None:
 _NUMBERS: Final = frozenset(
     {
         Kind.TOTAL,
+        Kind.TOTAL_OF,
         Kind.COUNT,
         Kind.OFFSET,
         Kind.START,
@@ -63,6 +67,8 @@ def _total(listing: Listing, told: dict[Kind, tuple[int, Fact]]) -> int | None:
     """
     if Kind.TOTAL in told:
         return told[Kind.TOTAL][0]
+    if Kind.TOTAL_OF in told and _names_the_rows(listing, told):
+        return told[Kind.TOTAL_OF][0]
     if Kind.COUNT not in told:
         return None
     said, fact = told[Kind.COUNT]
@@ -86,6 +92,12 @@ def _total(listing: Listing, told: dict[Kind, tuple[int, Fact]]) -> int | None:
     return None
 
 
+def _names_the_rows(listing: Listing, told: dict[Kind, tuple[int, Fact]]) -> bool:
+    name = told[Kind.TOTAL_OF][1].name.rpartition(".")[2].lower()
+    placed = Kind.UNTIL in told or any(fact.kind in _PLACES or fact.kind is Kind.DONE for fact in listing.facts)
+    return placed or bool(listing.rows_name and name.endswith(listing.rows_name))
+
+
 def _are_objects(rows: Any) -> bool:
     return all(isinstance(row, dict) for row in rows[:4])
 
@@ -106,12 +118,13 @@ def _sums(listing: Listing) -> set[float]:
             sums[name] = sums.get(name, 0) + value
         if len(amounts) == 2:
             products += amounts[0][1] * amounts[1][1]
-    return {*(round(one, 2) for name, one in sums.items() if name != "id"), round(products, 2), sum(listing.others)}
+    beside = {sum(listing.others)} if len(listing.others) > 1 else set()
+    return {round(products, 2), *(round(one, 2) for name, one in sums.items() if name != "id"), *beside}
 
 
 def _of_total(listing: Listing, told: dict[Kind, tuple[int, Fact]], total: int) -> None:
     shown = None if listing.rows is None else len(listing.rows)
-    at, name = _begin(listing, told, shown)
+    at, name = _begin(listing, told)
     if Kind.UNTIL in told and (Kind.START in told or shown is not None):
         end = told[Kind.UNTIL][0]
     elif at is not None and (shown is not None or name or Kind.PAGE in told):
@@ -131,10 +144,11 @@ def _of_total(listing: Listing, told: dict[Kind, tuple[int, Fact]], total: int) 
     listing.more.append((1 if name else 2, f"This is {what}: {on}."))
 
 
-def _begin(listing: Listing, told: dict[Kind, tuple[int, Fact]], shown: int | None) -> tuple[int | None, str]:
+def _begin(listing: Listing, told: dict[Kind, tuple[int, Fact]]) -> tuple[int | None, str]:
     """
     How many matches stand before the first shown, and the name of that number; None if this is a later page.
     """
+    shown = None if listing.rows is None else len(listing.rows)
     limit = told[Kind.LIMIT][0] if Kind.LIMIT in told else shown
     if Kind.OFFSET in told:
         said, fact = told[Kind.OFFSET]
@@ -148,9 +162,7 @@ def _begin(listing: Listing, told: dict[Kind, tuple[int, Fact]], shown: int | No
         if before == 0:
             return 0, ""
         return (before * told[Kind.LIMIT][0], "") if Kind.LIMIT in told else (None, "")
-    if any(fact.kind is Kind.BACK and fact.value for fact in listing.facts):
-        return None, ""
-    return 0, ""
+    return (None if listing.later else 0), ""
 
 
 def _pages_before(told: dict[Kind, tuple[int, Fact]]) -> int:

@@ -18,6 +18,8 @@ _END_CHARS: Final = 1_600
 """Characters at either end of a text whose lines are read."""
 _LINES: Final = 6
 _LINE_CHARS: Final = 220
+_SEARCHED: Final = 262_144
+"""Characters in which they are looked for."""
 _MAX_MARKS: Final = 16
 """Tellings of a cut that are looked at in the middle of a text."""
 
@@ -220,7 +222,7 @@ def _of_marks(listing: Listing, text: str) -> None:
     for mark in _MARKS:
         at = -1
         for _ in range(_MAX_MARKS):
-            at = text.find(mark, at + 1)
+            at = text.find(mark, at + 1, _SEARCHED)
             if at < 0:
                 break
             if _INLINE.search(text, max(0, at - 90), at + 100):

@@ -74,6 +74,8 @@ class Extent:
     """None: the signs contradict each other, or cannot be read."""
     how: str | None = None
     """How to go on if there is more."""
+    later: bool = False
+    """It is not the first part of what was found."""
 
 
 def extent_of(value: Any, payload: bytes | None = None) -> Extent:
@@ -152,7 +154,8 @@ class _Reader:
             elif said is None and complete is True:
                 complete = None
             total = listing.total if total is None else total
-        return Extent(found, found if total is None else total, complete, how)
+        later = self._listings[0].later
+        return Extent(found, found if total is None else total, complete, how, later)
 
     def add(self, value: dict[Any, Any], path: str, depth: int) -> None:
         """
@@ -215,7 +218,7 @@ class _Reader:
             listing.lists += not usual
             rank = _RANKS.get(name.lower(), len(LISTS) - usual)
             if listing.rows is None or rank < self._rank:
-                listing.rows, listing.named, self._rank = rows, usual, rank
+                listing.rows, listing.rows_name, listing.named, self._rank = rows, name.lower(), usual, rank
             self.add_ends(rows)
 
     def _add_unknown(self, unknown: list[dict[Any, Any]], depth: int) -> None:

@@ -53,6 +53,7 @@ class Listing:
     facts: list[Fact] = field(default_factory=list)
     rows: Any = None
     """The matches: a list."""
+    rows_name: str = ""
     named: bool = False
     """By one of the usual names."""
     lists: int = 0
@@ -70,6 +71,8 @@ class Listing:
     whole: bool = False
     """Nothing is missing."""
     doubt: bool = False
+    later: bool = False
+    """It is not the first part."""
     mark: Fact | None = None
     """A place that may be the end."""
     total: int | None = None
@@ -99,7 +102,18 @@ class Listing:
 
 
 _PAGED: Final = frozenset(
-    {Kind.BACK, Kind.TOTAL, Kind.COUNT, Kind.LIMIT, Kind.OFFSET, Kind.START, Kind.PAGE, Kind.PAGES, Kind.MORE}
+    {
+        Kind.BACK,
+        Kind.TOTAL,
+        Kind.TOTAL_OF,
+        Kind.COUNT,
+        Kind.LIMIT,
+        Kind.OFFSET,
+        Kind.START,
+        Kind.PAGE,
+        Kind.PAGES,
+        Kind.MORE,
+    }
 )
 
 
@@ -169,6 +183,10 @@ def _target(value: Any) -> Any:
             if isinstance(name, str) and name.replace("_", "").lower() in _TARGETS and isinstance(said, (str, int)):
                 return str(said)
     return value
+
+
+def _back(listing: Listing, fact: Fact) -> None:
+    listing.later = listing.later or not is_empty(fact.value)
 
 
 def _mark(listing: Listing, fact: Fact) -> None:
@@ -261,6 +279,7 @@ def _last(listing: Listing, fact: Fact) -> None:
 _READERS: Final = {
     Kind.CURSOR: _cursor,
     Kind.NEXT: _next,
+    Kind.BACK: _back,
     Kind.MARK: _mark,
     Kind.LINK: _link,
     Kind.MORE: _more,
