@@ -2,7 +2,8 @@
 Whether a result is all there is: the signs of more in it, and how to go on.
 
     names              how members are called: cursors, flags, totals, places
-    scalars signs      the members of one listing, and what each says
+    listing            one listing, and what its signs say together
+    scalars signs      what each of its members says
     numbers            what its numbers say together
     prose              what plain text says of itself: "showing 1-10 of 120"
     carriers objects   texts and objects: which hold a result, which speak of pages

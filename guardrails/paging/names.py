@@ -64,6 +64,10 @@ class Kind(Enum):
     """Holds what is said about the result, pages among it."""
     INSIDE = auto()
     """Holds the result itself, as data or as text."""
+    REMARK = auto()
+    """A text about the result, or a list of such."""
+    STATUS = auto()
+    """May say in a word that the result is partial."""
     MONEY = auto()
     """Beside it, a bare `total` is an amount."""
     THING = auto()
@@ -82,7 +86,7 @@ _NAMES: Final = {
     " continuation continuation_key continuation_url continue_from continue_token x_ms_continuation page_state paging_state"
     " resume_token resumption_token last_evaluated_key after_cursor cursor_after continue",
     Kind.NEXT: "next next_id next_index next_line next_key next_row",
-    Kind.MARK: "cursor scroll_id bookmark after end_cursor",
+    Kind.MARK: "cursor scroll_id bookmark after end_cursor page_token pagination_token",
     Kind.BACK: "previous prev previous_page prev_page previous_cursor prev_cursor previous_page_token prev_page_token"
     " previous_link prev_link previous_url prev_url prev_page_url previous_page_url back_token before",
     Kind.LINK: "link links",
@@ -99,7 +103,7 @@ _NAMES: Final = {
     " search_timed_out query_timed_out",
     Kind.LEFT: "omitted omitted_count num_omitted omitted_items omitted_results omitted_lines omitted_rows remaining_items"
     " remaining_item_count remaining_results remaining_rows remaining_records remaining_lines remaining_pages pages_remaining"
-    " pages_left not_shown more_count truncated_count",
+    " pages_left not_shown more_count truncated_count truncated_lines truncated_items truncated_rows",
     Kind.WHOLE: "is_complete results_complete is_last is_last_page last_page_reached is_final_page end_of_list end_of_results"
     " end_of_data end_of_file end_of_stream eof at_end is_end end_reached reached_end no_more no_more_results no_more_items"
     " no_more_pages is_exhaustive all_results_shown",
@@ -107,7 +111,7 @@ _NAMES: Final = {
     Kind.LAST: "last last_page",
     Kind.TOTAL: "total_matches total_count total_results total_items total_records total_rows total_hits total_elements"
     " total_entries total_number total_found total_available total_results_available total_result_count total_item_count"
-    " total_row_count total_record_count total_matching num_found number_of_results number_of_matches estimated_total"
+    " total_row_count total_record_count total_matching matches_total hits_total num_found number_of_results number_of_matches estimated_total"
     " estimated_total_hits nb_hits odata_count x_total_count x_total results_total items_total records_filtered full_count"
     " overall_count count_total",
     Kind.TOTAL_OF: "total_docs total_documents total_objects total_size total_lines total_messages total_files total_issues"
@@ -124,11 +128,13 @@ _NAMES: Final = {
     Kind.PAGES: "pages total_pages page_count nb_pages num_pages number_of_pages max_page page_total pages_total pages_count"
     " x_total_pages",
     Kind.PAGING: "paging pagination page_info pager cursors pagination_info paging_info page_metadata paging_metadata"
-    " pagination_metadata page_details page_data pagination_data page_context next_page_info result_info results_info",
+    " pagination_metadata page_details page_data pagination_data page_context next_page_info truncation result_info results_info",
     Kind.ABOUT: "meta metadata list_metadata response_metadata search_metadata search_information info headers"
     " result_metadata results_metadata request_info queries summary response_headers list_meta envelope",
     Kind.INSIDE: "result response body payload output value json content contents structured_content structured stdout text"
     " markdown collection list search search_results values",
+    Kind.REMARK: "message messages note notes warning warnings hint hints notice notices footer caption detail details status_message",
+    Kind.STATUS: "status state result_status results_status completeness",
     Kind.MONEY: "currency currency_code subtotal sub_total tax taxes vat shipping discount discounts tip amount amount_due"
     " balance order_id order_number invoice_id invoice_number cart_id receipt_id payment payment_method payments grand_total"
     " total_price total_amount",

@@ -5,9 +5,9 @@ What the numbers of a listing say together: matches shown, their total, where th
 from itertools import islice
 from typing import Any, Final
 
+from .listing import ON, Fact, Listing
 from .names import Kind
 from .scalars import number
-from .signs import ON, Fact, Listing
 
 
 _SUMMED: Final = 256

@@ -12,6 +12,8 @@ from .names import SPELLINGS, Kind, kind_of
 
 _ENDS: Final = 48
 """Members at either end of a large object that are looked at; between them only the usual spellings are."""
+_MANY: Final = 1_024
+"""Rows by their keys that are looked at."""
 MAX_REMARK: Final = 400
 """Characters of an element of a list that may speak of the list."""
 _FEW: Final = 6
@@ -37,6 +39,18 @@ def members(value: dict[Any, Any]) -> Iterable[tuple[Any, Any]]:
     some.update((name, dict.__getitem__(value, name)) for name in dict.keys(value) & SPELLINGS)
     some.update(islice(reversed(dict.items(value)), _ENDS))
     return some.items()
+
+
+def are_rows(value: dict[Any, Any]) -> bool:
+    """
+    Whether an object holds rows by their keys: several objects of one form.
+    """
+    if not 1 < len(value) <= _MANY:
+        return False
+    first = next(iter(dict.values(value)))
+    if not isinstance(first, dict) or is_listing(first):
+        return False
+    return all(isinstance(one, dict) and one.keys() == first.keys() for one in dict.values(value))
 
 
 def is_listing(value: dict[Any, Any]) -> bool:

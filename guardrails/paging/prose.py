@@ -9,9 +9,9 @@ import re
 
 from typing import Final, NamedTuple
 
+from .listing import NARROW, ON, Fact, Listing
 from .names import Kind, kind_of
 from .scalars import flag
-from .signs import NARROW, ON, Fact, Listing
 
 
 _END_CHARS: Final = 1_600
@@ -34,32 +34,51 @@ _MATCHES: Final = r"(?:results?|items?|rows?|match(?:es)?|entr(?:y|ies)|records?
 _BEFORE: Final = r"(?:^|[.;:,(\[|] {0,2}|\b(?:and|now|currently|only) )"
 """A statement begins a line or follows another: within a line it may be quoted."""
 _SHOWN: Final = r"(?:showing|displaying|viewing|listing|returning|returned|shown|displayed)"
-_OF: Final = r"\s{0,3}(?:\(?out\s{1,3}of|of|/)\s{1,3}(?:about |approximately |around |over |more than |a total of |the |~ ?)?(?:total )?"
+_OF: Final = (
+    r"(?:\s{0,3}\(?(?:out\s{1,3})?of\s{1,3}(?:about |approximately |around |over |more than |a total of |the |~ ?)?(?:total )?"
+    r"|\s{0,3}/\s{0,3})"
+)
 _RANGE: Final = re.compile(
     rf"(?:{_BEFORE}{_SHOWN}\b|^{_NOUN}\b)[^\d]{{0,30}}{_N}\s{{0,3}}(?:-|\u2013|\u2014|\.\.|to|through)\s{{0,3}}{_N}[^\d]{{0,20}}{_OF}{_N}"
 )
 _BARE_RANGE: Final = re.compile(
-    rf"^{_N}\s{{0,3}}(?:-|\u2013|\u2014|\.\.|to|through)\s{{0,3}}{_N}{_OF}{_N}(?:\s{{1,3}}(?:total )?{_NOUN})?(?:\s{{1,3}}(?:shown|total))?\W*$"
+    rf"^{_N}\s{{0,3}}(?:-|\u2013|\u2014|\.\.|to|through)\s{{0,3}}{_N}"
+    rf"(?: {{0,3}}(?:out )?of {{1,3}}{_N}(?: (?:total )?{_NOUN})?|{_OF}{_N} {_NOUN})(?: (?:shown|total))?\W*$"
 )
 _PART: Final = re.compile(
-    rf"{_BEFORE}{_SHOWN}\b(?: only)?(?: the)?(?: first| top| last| latest| most recent)?:? {{1,3}}{_N}(?: [a-z-]{{1,20}}){{0,3}}{_OF}{_N}"
+    rf"(?:{_BEFORE}{_SHOWN}\b|^{_MATCHES})(?: only)?(?: the)?(?: first| top| last| latest| most recent)?:? {{1,3}}{_N}(?: [a-z-]{{1,20}}){{0,3}}{_OF}{_N}"
 )
 _BARE_PART: Final = re.compile(
     rf"^(?:only |first |top )?{_N}(?: {_NOUN})?{_OF}{_N} (?:(?:total |matching )?{_MATCHES}\W*$|(?:{_NOUN} )?(?:were |are )?{_SHOWN}\W*$)"
 )
-_PAGE: Final = re.compile(rf"{_BEFORE}(?:{_SHOWN} )?page\s{{0,2}}[:#]?\s{{0,2}}{_N}(?:{_OF}|/){_N}\b")
-_MORE: Final = re.compile(
-    rf"^(and |plus |\+ ?|& )?{_N} (?:more|additional|further)(?: [a-z]{{1,14}})??( {_NOUN})?"
-    r"(?: (?:are |were )?(?:not shown|available|hidden|omitted|truncated|found|matched|remaining|left|total))?(?:\W*$|\W*\()"
+_AND_ALL: Final = re.compile(
+    rf"(?:{_BEFORE}{_SHOWN} (?:only |the |first |top |last ){{0,3}}{_N}(?: {_NOUN})?|^{_N}(?: {_NOUN})? {_SHOWN})"
+    rf"[ ,;(]{{1,3}}(?:of )?{_N} (?:in )?(?:total|found|match)"
 )
+_ALL_AND: Final = re.compile(
+    rf"(?:^|\bfound |\btotal(?: [a-z]{{1,12}})?:? ){_N}(?: {_NOUN})?[ ,.;:(]{{1,4}}{_SHOWN} (?:only |the |first |top |last ){{0,3}}{_N}\b"
+)
+_PAGE: Final = re.compile(rf"{_BEFORE}(?:{_SHOWN} )?(?:page|p\.)\s{{0,2}}[:#]?\s{{0,2}}{_N}(?:{_OF}|/){_N}\b")
+_MORE: Final = re.compile(
+    rf"^(and |plus |\+ ?|& )?{_N} (?:more|additional|further|others?)(?: [a-z]{{1,14}})??( {_NOUN})?"
+    r"( (?:are |were )?(?:not shown|available|hidden|omitted|truncated|found|matched|remaining|left|total))?(?:\W*$|\W*\()"
+)
+_LISTED: Final = re.compile(rf",.{{0,200}}(?:\band|\+|\u2026|\.\.\.) ?\(?{_N} (?:more|others)(?: {_NOUN})?\W*$")
 _AVAILABLE: Final = re.compile(
     rf"(?:\bmore {_NOUN}(?: (?:that|which))?(?: are| is| were)? (?:available|exist|match|hidden|remain|not shown|follow|omitted)"
-    rf"|^there (?:are|is) (?:\w{{1,10}} )?more {_NOUN}\W*$|^has more {_NOUN}\W*$|^more {_NOUN} available)"
+    rf"|^there (?:are|is) (?:\w{{1,10}} )?more {_NOUN}\W*$|^has more {_NOUN}\W*$|^more (?:{_NOUN} )?available)"
 )
 _NO_MORE: Final = re.compile(rf"^(?:no (?:more|further) {_NOUN}|end of (?:results?|list|output|file))\W*$")
+_REST: Final = rf"(?:the )?(?:next (?:page|part|chunk|batch|{_NOUN})|more {_MATCHES}|more pages|rest|remaining {_NOUN})"
+_SEE: Final = r"(?:for|to (?:get|see|fetch|load|view|continue|retrieve|show|read))"
+_ASK: Final = r"(?:use|pass|call|request|ask|set|specify|run|increase|raise|add|provide)"
 _GO_ON: Final = re.compile(
-    rf"\b(?:use|pass|call|request|ask|set|specify|run)\b.{{1,80}}\b(?:for|to (?:get|see|fetch|load|view|continue|retrieve|show|read))"
-    rf" (?:the )?(?:next (?:page|part|chunk|batch|{_NOUN})|more {_MATCHES}|more pages|more\W*$|the rest|remaining {_NOUN})"
+    rf"\b{_ASK}\b.{{1,80}}\b{_SEE} (?:{_REST}|more\W*$)|\b{_SEE} (?:{_REST}|more\b)\W.{{0,40}}\b{_ASK}\b"
+    rf"|\b{_ASK}\b.{{1,40}}\b(?:cursor|offset|page|token)\b.{{0,60}} to continue\b|^(?:the )?(?:cursor|token|offset) (?:for|of) {_REST}"
+)
+_BROKEN: Final = re.compile(
+    r"\b(?:results?|output|list|data|response) (?:are|is) (?:incomplete|partial|not complete)\b"
+    r"|^(?:incomplete|partial) (?:results?|output|data|response|list)\b|\btimed out\b.{0,30}\bpartial\b"
 )
 _TEXT: Final = (
     r"(?:output|contents?|text|list|response|body|results?|lines?|rows|entries|matches|items|messages|characters|chars|tokens"
@@ -73,7 +92,7 @@ _CUT: Final = re.compile(
     rf"|(?:output|contents?|response|result) (?:is |was )?too (?:long|large))"
     rf"(?=$|[^a-z ]| [^a-z]| (?:at|to|after|from|because|due|by|for)\b)"
 )
-_CUT_MARK: Final = re.compile(r"^(?:\w{1,12} ){0,4}(?:truncated|omitted|clipped)$")
+_CUT_MARK: Final = re.compile(r"^(?:\w{1,12} ){0,4}(?:truncated|omitted|clipped)(?:$|,)")
 _OF_A_FILE: Final = re.compile(r"\s{0,8}\d{1,7}(?:\t|\u2192|\|)|\S{1,160}:\d{1,7}[:\-]")
 """A numbered line, or one that a search found."""
 _MARKS: Final = ("runcated", "mitted")
@@ -83,9 +102,10 @@ _INLINE: Final = re.compile(
     rf"|\[(?:{_TEXT} )?truncated\b[^\]\n]{{0,90}}\]\s{{0,3}}$",
     re.IGNORECASE,
 )
+_ONLY: Final = re.compile(rf"^(?:{_SHOWN} )?only (?:the )?(?:first|top|last|latest) {_N}\b")
 _LIMITED: Final = re.compile(
-    rf"^(?:showing|displaying) (?:only )?(?:the )?(?:results with pagination|(?:first|top|last|latest) {_N}\b(?!.*\bof\b))"
-    rf"|^{_NOUN} (?:are |were )?(?:limited|capped) (?:to|at) {_N}|^(?:there )?(?:may|might) be more\b|^more (?:results?|items|pages|match(?:es)?|entries|rows|records|hits|data)\W*$"
+    rf"^(?:showing|displaying) (?:the )?(?:results with pagination|(?:first|top|last|latest) {_N}\b(?!.*\bof\b))"
+    rf"|^{_NOUN} (?:are |were )?(?:limited|capped) (?:to|at) {_N}|^(?:there )?(?:may|might) be more\b|\bresults? (?:may|might) be (?:incomplete|partial)\b|^more (?:results?|items|pages|match(?:es)?|entries|rows|records|hits|data)\W*$"
     rf"|\b(?:limit|maximum)(?: of {_N}(?: {_NOUN})?)? (?:was )?reached\b"
 )
 _MEMBER: Final = re.compile(
@@ -95,7 +115,7 @@ _STRIPPED: Final = " \t\r*_#>()[]{}<=-|/.…·•~`\"'"
 _TOKEN: Final = re.compile(r"\d|[=/]|[A-Z].*[a-z].*[A-Z]|[A-Z]{2}")
 _STATED: Final = frozenset({Kind.MORE, Kind.CUT, Kind.BROKEN, Kind.WHOLE})
 _BRACKETS: Final = frozenset(".[(<\u2026*")
-_COUNTED: Final = re.compile(r"\d.*(?:of|/).*\d")
+_COUNTED: Final = re.compile(r"\d[^\d].*\d")
 
 
 class _Telling(NamedTuple):
@@ -111,10 +131,10 @@ class _Telling(NamedTuple):
 
 
 _WORDS: Final = (
-    (" of ", "page"),
-    ("more", "additional", "further", "the rest", "remaining", "next ", "end of"),
-    ("truncat", "omitted", "clipped", "cut ", "not shown", "too l"),
-    ("limit", "showing", "displaying", "maximum", "capped", "more"),
+    (" of ", "page", "show", "display", "return", "list", "result"),
+    ("more", "additional", "further", "other", "the rest", "remaining", "next ", "end of", "continue"),
+    ("truncat", "omitted", "clipped", "cut ", "not shown", "too l", "partial", "complete", "only "),
+    ("limit", "showing", "displaying", "maximum", "capped", "more", "may be"),
     ("next", "more", "contin", "trunc", "partial", "complete", "timed", "cursor", "last", "end", "resum"),
 )
 """Of each statement of `_Telling`, in small letters."""
@@ -156,22 +176,31 @@ def _lines(text: str) -> list[str]:
 def _of_line(listing: Listing, line: str, telling: _Telling, pages: list[tuple[int, int]]) -> None:
     said = line.lower().strip(_STRIPPED)
     counted = telling.counted and _COUNTED.search(said) is not None
-    if counted and (at := _RANGE.search(said) or _BARE_RANGE.match(said)):
-        first, last, total = _integers(at)
-        _reached(listing, last, total, f"{first} to {last} of {total}")
-    elif counted and (at := _PAGE.search(said)):
+    if counted and (at := _PAGE.search(said)):
         page, of = _integers(at)
         pages.append((page, of))
-    elif counted and (at := _PART.search(said) or _BARE_PART.match(said)):
+    elif counted and (at := _RANGE.search(said) or _BARE_RANGE.match(said)):
+        first, last, total = _integers(at)
+        _reached(listing, last, total, f"{first} to {last} of {total}")
+    elif counted and (at := _PART.search(said) or _BARE_PART.match(said) or _AND_ALL.search(said)):
         shown, total = _integers(at)
+        _reached(listing, shown, total, f"{shown} of {total}")
+    elif counted and (at := _ALL_AND.search(said)):
+        total, shown = _integers(at)
         _reached(listing, shown, total, f"{shown} of {total}")
     elif telling.left and _NO_MORE.match(said):
         listing.ends = True
+    elif telling.left and (at := _LISTED.search(said)):
+        listing.more.append((2, f"{at[1]} more are not shown: {ON}."))
     elif telling.left and (at := _MORE.match(said)) and _is_left(line, said, at):
         listing.more.append((2, f"{at[2]} more are not shown: {ON}."))
-    elif telling.left and (_AVAILABLE.search(said) or _GO_ON.search(said)):
+    elif telling.left and (_AVAILABLE.search(said) or _GO_ON.search(said) or (said == "more" and "--" in line)):
         listing.more.append((3, f"The text says that there is more: {ON}."))
-    elif telling.cut and (_CUT.match(said) or (_CUT_MARK.match(said) and line.lstrip()[:1] in _BRACKETS)):
+    elif telling.cut and _BROKEN.search(said):
+        listing.broken = f"The text says that the result is not whole. {NARROW}"
+    elif telling.cut and (
+        _ONLY.match(said) or _CUT.match(said) or (_CUT_MARK.match(said) and line.lstrip()[:1] in _BRACKETS)
+    ):
         listing.more.append((4, f"The text says that it was cut. {NARROW}"))
     elif telling.limited and _LIMITED.search(said):
         listing.doubt = True
@@ -184,7 +213,7 @@ def _is_left(line: str, said: str, at: re.Match[str]) -> bool:
     Whether "30 more" ends a listing: it is led by dots or "and", names what is left, or is all of its line.
     """
     led = at[1] is not None or line.lstrip(" \t/#*([<-").startswith(("...", "\u2026", "+"))
-    return led or at[3] is not None or said.endswith("more")
+    return led or at[3] is not None or at[4] is not None or said.endswith("more")
 
 
 def _integers(at: re.Match[str]) -> list[int]:
@@ -209,13 +238,21 @@ def _of_member(listing: Listing, line: str) -> None:
     if kind is Kind.CURSOR:
         # Words are the types and names of a program.
         is_one = " " not in value and _TOKEN.search(value) is not None and not name.lower().startswith("contin")
-    else:
-        # A statement, not an assignment or an argument.
-        is_one = (
-            kind in _STATED and ":" in line and (line[:1] not in {" ", "\t"} or '"' in line) and flag(value) is not None
-        )
-    if is_one:
-        listing.facts.append(Fact(kind, name, value, found=False))  # type: ignore[arg-type]
+        if is_one:
+            listing.facts.append(Fact(kind, name, value, found=False))
+    elif kind is Kind.NEXT:
+        listing.doubt = listing.doubt or value.startswith(("http://", "https://"))
+    elif kind in _STATED and _is_statement(line) and flag(value) is not None:
+        listing.facts.append(Fact(kind, name, flag(value), found=False))
+
+
+def _is_statement(line: str) -> bool:
+    """
+    Whether a line like `has_more: true` is no assignment and no argument of a program.
+    """
+    if ":" in line:
+        return line[:1] not in {" ", "\t"} or '"' in line
+    return " " not in line and not line.endswith(",")
 
 
 def _of_marks(listing: Listing, text: str) -> None:

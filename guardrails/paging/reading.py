@@ -9,11 +9,12 @@ import orjson
 
 from ..jsonable import BASIC
 from .carriers import BLOCKS, blocks, looks_like_data, unfenced
+from .listing import Fact, Listing
 from .names import LISTS, Kind, kind_of
 from .numbers import count
-from .objects import MAX_REMARK, SILENT, is_listing, may_speak, members, says_nothing
+from .objects import MAX_REMARK, SILENT, are_rows, is_listing, may_speak, members, says_nothing
 from .prose import tell
-from .signs import Fact, Listing, read
+from .signs import read
 
 
 MAX_OBJECTS: Final = 48
@@ -22,6 +23,8 @@ MAX_DEPTH: Final = 7
 MAX_PARSED: Final = 262_144
 """Characters of a text that is read as JSON."""
 _RANKS: Final = {name: rank for rank, name in enumerate(LISTS)}
+_REMARKS: Final = 4
+"""Texts of a list of remarks that are read."""
 _BESIDE: Final = frozenset(
     [
         "errors",
@@ -177,6 +180,8 @@ class _Reader:
                     listing.others.append(member)
             elif kind is Kind.INSIDE:
                 inside.append((name, member))
+            elif kind is Kind.REMARK or (kind is Kind.ABOUT and isinstance(member, str)):
+                self._add_remarks(member)
             elif kind is Kind.MONEY:
                 listing.money = True
             elif kind is Kind.THING:
@@ -184,7 +189,9 @@ class _Reader:
             else:
                 self._add_fact(kind, f"{path}{name}", member, depth, trusted=False)
         for name, member in inside:
-            if isinstance(member, dict):
+            if isinstance(member, dict) and listing.rows is None and are_rows(member):
+                listing.rows, listing.named = list(dict.values(member)), True
+            elif isinstance(member, dict):
                 self.add(member, f"{path}{name}.", depth + 1)
             elif isinstance(member, str):
                 self.add_text(member, depth + 1)
@@ -192,6 +199,11 @@ class _Reader:
                 self.opaque = True
         if unknown:
             self._add_unknown(unknown, depth)
+
+    def _add_remarks(self, said: Any) -> None:
+        for text in said[:_REMARKS] if isinstance(said, (list, tuple)) else (said,):
+            if isinstance(text, str) and len(text) <= MAX_REMARK:
+                tell(self._listing, text)
 
     def _may_look(self, depth: int) -> bool:
         self._left -= 1

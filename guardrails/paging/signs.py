@@ -1,104 +1,26 @@
 """
-The members of one listing that may speak of pages, and what each says.
+What each member of a listing says of its pages.
 """
 
 import re
 
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+from .listing import ADDRESS, NARROW, ON, Fact, Listing, go_on
 from .names import Kind
 from .scalars import flag, is_empty, number
 
 
-MAX_SHOWN: Final = 96
-"""Characters of a value that a hint repeats."""
-NARROW: Final = "Ask for a smaller part: a range, a filter or a page."
-ON: Final = "ask for the next part"
-_SHOWABLE: Final = re.compile(r"[A-Za-z0-9_.:/?&=%+~@,|$-]+")
-"""No space and no quote: what a hint repeats of a tool's text can be no sentence."""
 _WORD: Final = re.compile(r"[A-Za-z]+(?:[ _.\-][A-Za-z0-9]{1,12}){0,5}(?:\(\))?")
 """A step, a function or a chapter rather than a place in a listing."""
 _SPACE: Final = re.compile(r"\s")
-_ADDRESS: Final = re.compile(r"https?://|/|\?|\.\.")
 _RELATION: Final = re.compile(r"""\brel=["']?([a-z]{1,12})""", re.IGNORECASE)
 _TARGET: Final = re.compile(r"<([^<>\s]{1,2000})>[^<>]{0,200}\brel=[\"']?next\b", re.IGNORECASE)
+_BROKEN_WORDS: Final = frozenset({"partial", "incomplete", "truncated", "timed_out", "partial_results"})
+_MAX_STATUS: Final = 24
 _TARGETS: Final = frozenset(
     {"href", "url", "link", "uri", "after", "cursor", "token", "page", "offset", "start", "startindex"}
 )
-
-
-@dataclass(slots=True)
-class Fact:
-    """
-    One member of a result that may speak of pages.
-    """
-
-    kind: Kind
-    name: str
-    """Where it stands, as a hint can say it; "" if it cannot."""
-    value: Any
-    found: bool
-    """Stands in a place that is for pages alone; once judged: or beside matches."""
-    paged: bool = False
-    """Stands in such a place, or beside matches that are named so or counted."""
-
-
-@dataclass(slots=True)
-class Listing:
-    """
-    What a result tells of one listing; its parts may stand in several places.
-    """
-
-    facts: list[Fact] = field(default_factory=list)
-    rows: Any = None
-    """The matches: a list."""
-    rows_name: str = ""
-    named: bool = False
-    """By one of the usual names."""
-    lists: int = 0
-    """Lists by other names."""
-    others: list[int] = field(default_factory=list)
-    """Whole numbers by other names."""
-    money: bool = False
-    thing: bool = False
-    more: list[tuple[int, str]] = field(default_factory=list)
-    """How to go on; the lower the number, the more helpful."""
-    broken: str | None = None
-    """How to go on if the search did not come to its end, which is no matter of pages."""
-    ends: bool = False
-    """No page follows."""
-    whole: bool = False
-    """Nothing is missing."""
-    doubt: bool = False
-    later: bool = False
-    """It is not the first part."""
-    mark: Fact | None = None
-    """A place that may be the end."""
-    total: int | None = None
-
-    @property
-    def complete(self) -> bool | None:
-        """
-        Whether this is all; None if its signs contradict each other, or cannot be read.
-        """
-        if self.broken is not None:
-            return None if self.whole else False
-        if self.more:
-            return None if self.ends or self.whole else False
-        if self.doubt or (self.mark is not None and not self.ends and not self.whole):
-            return None
-        return True
-
-    @property
-    def how(self) -> str | None:
-        """
-        How to go on.
-        """
-        if not self.more:
-            return self.broken
-        rank, text = min(self.more)
-        return text if self.mark is None or rank < 2 else _go_on(self.mark.name, self.mark.value)[1]
 
 
 _PAGED: Final = frozenset(
@@ -131,15 +53,6 @@ def read(listing: Listing) -> None:
             reader(listing, fact)
 
 
-def _go_on(name: str, value: Any) -> tuple[int, str]:
-    if not name:
-        return 1, f"There is more: {ON}."
-    text = str(value) if isinstance(value, (str, int)) else ""
-    is_shown = len(text) <= MAX_SHOWN and _SHOWABLE.fullmatch(text)
-    what = "link" if _ADDRESS.match(text) else "cursor"
-    return 0, f"There is more: call again with the {what} in `{name}`{f': `{text}`' if is_shown else ''}."
-
-
 def _by(fact: Fact, said: str = "true") -> str:
     return f" (`{fact.name}` is {said})" if fact.name else ""
 
@@ -150,9 +63,9 @@ def _cursor(listing: Listing, fact: Fact) -> None:
         listing.ends = True
     elif isinstance(value, str):
         if fact.found or not _SPACE.search(value):
-            listing.more.append(_go_on(fact.name, value))
+            listing.more.append(go_on(fact.name, value))
     elif type(value) is int or isinstance(value, (dict, list, tuple)):
-        listing.more.append(_go_on(fact.name, value))
+        listing.more.append(go_on(fact.name, value))
     elif value is not True:
         listing.doubt = True
     elif fact.found:
@@ -165,8 +78,8 @@ def _next(listing: Listing, fact: Fact) -> None:
         listing.ends = True
     elif isinstance(value, str):
         if fact.paged or (fact.found and not _WORD.fullmatch(value)):
-            listing.more.append(_go_on(fact.name, value))
-        elif _ADDRESS.match(value):
+            listing.more.append(go_on(fact.name, value))
+        elif ADDRESS.match(value):
             listing.doubt = True
     elif value is True and fact.found:
         listing.more.append((3, f"There is more: {ON}."))
@@ -204,13 +117,13 @@ def _link(listing: Listing, fact: Fact) -> None:
         relations = {one.lower() for one in _RELATION.findall(text)}
         if "next" in relations:
             at = _TARGET.search(text)
-            listing.more.append(_go_on(fact.name, at[1] if at else None))
+            listing.more.append(go_on(fact.name, at[1] if at else None))
         elif relations & {"prev", "previous", "first"}:
             listing.ends = True
     elif isinstance(value, (list, tuple)):
         for one in value[:32]:
             if isinstance(one, dict) and "next" in (one.get("rel"), one.get("relation")):
-                listing.more.append(_go_on(fact.name, _target(one)))
+                listing.more.append(go_on(fact.name, _target(one)))
 
 
 def _more(listing: Listing, fact: Fact) -> None:
@@ -262,13 +175,20 @@ def _done(listing: Listing, fact: Fact) -> None:
     """
     `complete: false` beside matches is said of them; `done: false` may be said of a job that lists something.
     """
-    if fact.value is True:
+    said = fact.value if isinstance(fact.value, bool) else flag(fact.value) if fact.paged else None
+    if said:
         listing.whole = listing.whole or fact.paged
-    elif fact.value is False and fact.found:
+    elif said is False and fact.found:
         if fact.paged and fact.name.rpartition(".")[2].lower() == "complete" and not (listing.thing or listing.money):
             _whole(listing, fact)
         else:
             listing.doubt = True
+
+
+def _status(listing: Listing, fact: Fact) -> None:
+    said = fact.value.strip().lower() if isinstance(fact.value, str) and len(fact.value) < _MAX_STATUS else ""
+    if fact.paged and not (listing.thing or listing.money) and said.replace(" ", "_") in _BROKEN_WORDS:
+        listing.broken = f"The result is not whole{_by(fact, said)}. {NARROW}"
 
 
 def _last(listing: Listing, fact: Fact) -> None:
@@ -288,5 +208,6 @@ _READERS: Final = {
     Kind.LEFT: _left,
     Kind.WHOLE: _whole,
     Kind.DONE: _done,
+    Kind.STATUS: _status,
     Kind.LAST: _last,
 }
