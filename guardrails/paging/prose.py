@@ -73,7 +73,7 @@ _REST: Final = rf"(?:the )?(?:next (?:page|part|chunk|batch|{_NOUN})|more {_MATC
 _SEE: Final = r"(?:for|to (?:get|see|fetch|load|view|continue|retrieve|show|read))"
 _ASK: Final = r"(?:use|pass|call|request|ask|set|specify|run|increase|raise|add|provide)"
 _GO_ON: Final = re.compile(
-    rf"\b{_ASK}\b.{{1,80}}\b{_SEE} (?:{_REST}|more\W*$)|\b{_SEE} (?:{_REST}|more\b)\W.{{0,40}}\b{_ASK}\b"
+    rf"\b{_ASK}\b.{{1,80}}\b{_SEE} (?:{_REST}|more\W*$)|\b{_SEE} {_REST}\W.{{0,40}}\b{_ASK}\b"
     rf"|\b{_ASK}\b.{{1,40}}\b(?:cursor|offset|page|token)\b.{{0,60}} to continue\b|^(?:the )?(?:cursor|token|offset) (?:for|of) {_REST}"
 )
 _BROKEN: Final = re.compile(

@@ -207,7 +207,10 @@ class _Reader:
 
     def _may_look(self, depth: int) -> bool:
         self._left -= 1
-        return self._left >= 0 and depth <= MAX_DEPTH
+        may = self._left >= 0 and depth <= MAX_DEPTH
+        # A place for signs that is not looked into may hold one.
+        self._listing.doubt = self._listing.doubt or not may
+        return may
 
     def _add_fact(self, kind: Kind, path: str, member: Any, depth: int, *, trusted: bool) -> None:
         holds = _HOLDERS.get(kind)
@@ -238,6 +241,8 @@ class _Reader:
         Objects by names of a tool's own: an only one wraps the result; of several, each may be a listing by itself.
         """
         listing = self._listing
+        if depth >= MAX_DEPTH:
+            return
         if len(unknown) == 1 and listing.rows is None and not listing.facts:
             self.add(unknown[0], "", depth + 1)
             return
