@@ -13,6 +13,8 @@ MAX_NAME: Final = 48
 """Characters; no name of the tables is longer."""
 LISTS: Final = ("results", "items", "data", "rows", "matches", "hits", "entries", "records")
 """Where a result holds its matches; the first in this order counts."""
+BROKEN_WORDS: Final = frozenset({"partial", "incomplete", "truncated", "timed_out", "partial_results"})
+"""States of a search that did not come to its end."""
 _ODD: Final = re.compile(r"[^A-Za-z0-9_.@$:\- ]")
 _JOINTS: Final = re.compile(r"[^a-z0-9]+")
 

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any, Final
 
 from .carriers import blocks
-from .names import SPELLINGS, Kind, kind_of
+from .names import BROKEN_WORDS, SPELLINGS, Kind, kind_of
 
 
 _ENDS: Final = 48
@@ -16,6 +16,8 @@ _MANY: Final = 1_024
 """Rows by their keys that are looked at."""
 MAX_REMARK: Final = 400
 """Characters of an element of a list that may speak of the list."""
+_MARKS: Final = frozenset("[(.+<-\u2026")
+"""A single word that speaks of a list begins with one of them."""
 _FEW: Final = 6
 """Members of an object that speaks of pages alone."""
 _SURE: Final = frozenset({Kind.CURSOR, Kind.TOTAL})
@@ -68,13 +70,17 @@ def may_speak(value: Any) -> bool:
     Whether an element of a list may speak of the list: a short text, or an object that speaks of pages alone.
     """
     if isinstance(value, str):
-        return len(value) <= MAX_REMARK
+        return len(value) <= MAX_REMARK and (" " in value or value[:1] in _MARKS)
     if not isinstance(value, dict) or not 0 < len(value) <= _FEW:
         return False
     for name in dict.keys(value):  # noqa: SIM110 - nearly every row ends at its first name: `all` takes longer
         if type(name) is not str or kind_of(name) in SILENT:
             return False
     return True
+
+
+def _speaks(rows: list[Any]) -> bool:
+    return len(rows) > 1 and (may_speak(rows[0]) or may_speak(rows[-1]))
 
 
 def says_nothing(value: dict[Any, Any], found: int | None, depth: int = 2) -> bool:
@@ -90,7 +96,10 @@ def says_nothing(value: dict[Any, Any], found: int | None, depth: int = 2) -> bo
             if said is not None or depth < 1 or not says_nothing(member, None, depth - 1):
                 return False
         elif kind is list:
-            if said not in _LISTED or (member and (may_speak(member[0]) or may_speak(member[-1]) or blocks(member))):
+            if said not in _LISTED or (member and (blocks(member) or _speaks(member))):
+                return False
+        elif said is Kind.STATUS:
+            if kind is not str or member.lower().replace(" ", "_") in BROKEN_WORDS:
                 return False
         elif kind not in _SCALARS or not (said in _MUTE or (said in _TOTALS and kind is int and member == found)):
             return False

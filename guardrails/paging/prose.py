@@ -17,6 +17,8 @@ from .scalars import flag
 _END_CHARS: Final = 1_600
 """Characters at either end of a text whose lines are read."""
 _LINES: Final = 6
+_SPLITS: Final = 18
+"""Lines, blank ones too, at either end of a text."""
 _LINE_CHARS: Final = 220
 _SEARCHED: Final = 262_144
 """Characters in which they are looked for."""
@@ -120,24 +122,29 @@ _COUNTED: Final = re.compile(r"\d[^\d].*\d")
 
 class _Telling(NamedTuple):
     """
-    Which statements are worth looking for, by words that each of them has.
+    The words of a text, in small letters, by the statements that each of them may belong to.
     """
 
-    counted: bool
-    left: bool
-    cut: bool
-    limited: bool
-    member: bool
+    counted: tuple[str, ...]
+    left: tuple[str, ...]
+    cut: tuple[str, ...]
+    limited: tuple[str, ...]
+    member: tuple[str, ...]
+
+    def within(self, line: str) -> "_Telling":
+        """
+        Those of them that *line* has.
+        """
+        return _Telling(*(words and tuple([word for word in words if word in line]) for words in self))
 
 
-_WORDS: Final = (
+_WORDS: Final = _Telling(
     (" of ", "page", "show", "display", "return", "list", "result"),
-    ("more", "additional", "further", "other", "the rest", "remaining", "next ", "end of", "continue"),
+    ("more", "additional", "further", "other", "rest", "remaining", "next", "end of", "continue"),
     ("truncat", "omitted", "clipped", "cut ", "not shown", "too l", "partial", "complete", "only "),
-    ("limit", "showing", "displaying", "maximum", "capped", "more", "may be"),
-    ("next", "more", "contin", "trunc", "partial", "complete", "timed", "cursor", "last", "end", "resum"),
+    ("limit", "maximum", "capped", "may be"),
+    ("cursor", "timed", "last", "resum", "token"),
 )
-"""Of each statement of `_Telling`, in small letters."""
 
 
 def tell(listing: Listing, text: str) -> None:
@@ -147,11 +154,10 @@ def tell(listing: Listing, text: str) -> None:
     pages: list[tuple[int, int]] = []
     lines = [line for line in _lines(text) if len(line) <= _LINE_CHARS]
     ends = "\n".join(lines).lower()
-    telling = _Telling(*(any(word in ends for word in words) for words in _WORDS))
-    if True in telling:
+    telling = _WORDS.within(ends)
+    if any(telling):
         for line in lines:
-            if not _OF_A_FILE.match(line):
-                _of_line(listing, line, telling, pages)
+            _of_line(listing, line, telling, pages)
     if pages:
         # A text of many pages tells of each; the last counts.
         page, of = max(pages)
@@ -163,19 +169,25 @@ def tell(listing: Listing, text: str) -> None:
 
 
 def _lines(text: str) -> list[str]:
-    head = [line for line in text[:_END_CHARS].split("\n", 4 * _LINES)[: 4 * _LINES] if line.strip()]
-    if len(text) <= _END_CHARS and len(head) <= _LINES:
-        return head
-    if len(text) <= _END_CHARS and text.count("\n") < 4 * _LINES:
-        return head[:_LINES] + head[_LINES:][-_LINES:]
-    tail = text[-min(_END_CHARS, max(len(text) - len("".join(head[:_LINES])), 0)) :]
-    tail_lines = [line for line in tail.rsplit("\n", 4 * _LINES)[-4 * _LINES :] if line.strip()]
-    return head[:_LINES] + tail_lines[-_LINES:]
+    """
+    The first and the last lines that are not blank.
+    """
+    if len(text) <= _END_CHARS:
+        lines = [line for line in text.split("\n") if line and not line.isspace()]
+        return lines if len(lines) <= 2 * _LINES else lines[:_LINES] + lines[-_LINES:]
+    head, tail = text[:_END_CHARS].split("\n", _SPLITS), text[-_END_CHARS:].rsplit("\n", _SPLITS)
+    leading = [line for line in head[:-1] if line and not line.isspace()]
+    trailing = [line for line in tail[1:] if line and not line.isspace()]
+    return leading[:_LINES] + trailing[-_LINES:]
 
 
 def _of_line(listing: Listing, line: str, telling: _Telling, pages: list[tuple[int, int]]) -> None:
-    said = line.lower().strip(_STRIPPED)
-    counted = telling.counted and _COUNTED.search(said) is not None
+    lowered = line.lower()
+    words = telling.within(lowered)
+    if not any(words) or _OF_A_FILE.match(line):
+        return
+    said = lowered.strip(_STRIPPED)
+    counted = words.counted and _COUNTED.search(said) is not None
     if counted and (at := _PAGE.search(said)):
         page, of = _integers(at)
         pages.append((page, of))
@@ -188,23 +200,23 @@ def _of_line(listing: Listing, line: str, telling: _Telling, pages: list[tuple[i
     elif counted and (at := _ALL_AND.search(said)):
         total, shown = _integers(at)
         _reached(listing, shown, total, f"{shown} of {total}")
-    elif telling.left and _NO_MORE.match(said):
+    elif words.left and _NO_MORE.match(said):
         listing.ends = True
-    elif telling.left and (at := _LISTED.search(said)):
+    elif words.left and (at := _LISTED.search(said)):
         listing.more.append((2, f"{at[1]} more are not shown: {ON}."))
-    elif telling.left and (at := _MORE.match(said)) and _is_left(line, said, at):
+    elif words.left and (at := _MORE.match(said)) and _is_left(line, said, at):
         listing.more.append((2, f"{at[2]} more are not shown: {ON}."))
-    elif telling.left and (_AVAILABLE.search(said) or _GO_ON.search(said) or (said == "more" and "--" in line)):
+    elif words.left and (_AVAILABLE.search(said) or _GO_ON.search(said) or (said == "more" and "--" in line)):
         listing.more.append((3, f"The text says that there is more: {ON}."))
-    elif telling.cut and _BROKEN.search(said):
+    elif words.cut and _BROKEN.search(said):
         listing.broken = f"The text says that the result is not whole. {NARROW}"
-    elif telling.cut and (
+    elif words.cut and (
         _ONLY.match(said) or _CUT.match(said) or (_CUT_MARK.match(said) and line.lstrip()[:1] in _BRACKETS)
     ):
         listing.more.append((4, f"The text says that it was cut. {NARROW}"))
-    elif telling.limited and _LIMITED.search(said):
+    elif (words.limited or words.counted or words.left) and _LIMITED.search(said):
         listing.doubt = True
-    elif telling.member and (":" in line or "=" in line):
+    elif ":" in line or "=" in line:
         _of_member(listing, line)
 
 

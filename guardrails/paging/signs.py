@@ -7,7 +7,7 @@ import re
 from typing import Any, Final
 
 from .listing import ADDRESS, NARROW, ON, Fact, Listing, go_on
-from .names import Kind
+from .names import BROKEN_WORDS, Kind
 from .scalars import flag, is_empty, number
 
 
@@ -16,7 +16,6 @@ _WORD: Final = re.compile(r"[A-Za-z]+(?:[ _.\-][A-Za-z0-9]{1,12}){0,5}(?:\(\))?"
 _SPACE: Final = re.compile(r"\s")
 _RELATION: Final = re.compile(r"""\brel=["']?([a-z]{1,12})""", re.IGNORECASE)
 _TARGET: Final = re.compile(r"<([^<>\s]{1,2000})>[^<>]{0,200}\brel=[\"']?next\b", re.IGNORECASE)
-_BROKEN_WORDS: Final = frozenset({"partial", "incomplete", "truncated", "timed_out", "partial_results"})
 _MAX_STATUS: Final = 24
 _TARGETS: Final = frozenset(
     {"href", "url", "link", "uri", "after", "cursor", "token", "page", "offset", "start", "startindex"}
@@ -187,7 +186,7 @@ def _done(listing: Listing, fact: Fact) -> None:
 
 def _status(listing: Listing, fact: Fact) -> None:
     said = fact.value.strip().lower() if isinstance(fact.value, str) and len(fact.value) < _MAX_STATUS else ""
-    if fact.paged and not (listing.thing or listing.money) and said.replace(" ", "_") in _BROKEN_WORDS:
+    if fact.paged and not (listing.thing or listing.money) and said.replace(" ", "_") in BROKEN_WORDS:
         listing.broken = f"The result is not whole{_by(fact, said)}. {NARROW}"
 
 
