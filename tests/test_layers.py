@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1] / "guardrails"
 LAYERS: list[set[str]] = [
     {"types", "errors", "units"},
     {"collect", "session_id", "usage", "tagged", "arguments", "outcome", "commands", "declared", "path_text"},
-    {"signature", "room", "leading_json", "jsonable", "plain_json", "truncation", "merged", "retries"},
+    {"signature", "room", "leading_json", "jsonable", "plain_json", "truncation", "merged", "retries", "paging"},
     {"tool", "tool_call", "session_time", "failing", "state", "envelope", "envelope_text"},
     {"packing", "packing_trail", "guards", "amounts", "repetition", "repeats"},
     {"far"},

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 
 from ..envelope import Envelope
 from ..jsonable import dumps
+from ..paging import Extent, extent_of
 from ..state import SessionState
 from ..types import Outcome, ToolCall
 from .base import Codes, Facts, Guard, guard
@@ -16,15 +17,6 @@ MAX_STRING: Final = 200
 """Characters of one string in a query summary."""
 MAX_SUMMARY: Final = 1_024
 """Bytes of a whole query summary."""
-LISTS: Final = ("results", "items", "data", "rows", "matches", "hits", "entries", "records")
-TOTALS: Final = ("total_matches", "total_count", "total", "totalCount", "total_results")
-CURSORS: Final = ("next_cursor", "nextCursor", "next_page_token", "nextPageToken", "next_page", "cursor_next")
-MORE: Final = ("has_more", "hasMore", "has_next", "hasNextPage", "truncated", "is_truncated")
-_PLACES: Final = {name: place for place, name in enumerate((*LISTS, *TOTALS, *CURSORS, *MORE))}
-_FIRST_TOTAL: Final = len(LISTS)
-_FIRST_CURSOR: Final = _FIRST_TOTAL + len(TOTALS)
-_FIRST_MORE: Final = _FIRST_CURSOR + len(CURSORS)
-_END: Final = len(_PLACES)
 
 
 @guard
@@ -32,8 +24,8 @@ class Summary(Guard):
     """
     Echo the query, count the matches, and say whether the result is complete.
 
-    A page that names a next cursor, says that there is more, or holds fewer elements than its own total is not
-    complete, and the hint says how to go on.
+    A result with any sign of more (`paging`) is not complete, and the hint says how to go on. If its signs contradict
+    each other, or cannot be read, nothing is said.
     """
 
     codes: ClassVar[Codes] = {}
@@ -53,60 +45,33 @@ class Summary(Guard):
                 envelope.query_summary = asked if short else summarise(asked)
         if envelope.status != "success":
             return envelope
-        found, total, more = survey(envelope.value)
-        whole = outcome.complete
-        if total is not None and whole and self.total and envelope.total_matches is None:
-            envelope.total_matches = total
+        rendered = envelope.rendered
+        whole = outcome.complete and (rendered is None or rendered.complete)
+        extent = extent_of(envelope.value, rendered.payload if whole and rendered is not None else None)
+        if extent.total is not None and outcome.complete and self.total and envelope.total_matches is None:
+            envelope.total_matches = extent.total
         if envelope.is_complete is None:
-            rendered = envelope.rendered
-            if rendered is not None and not rendered.complete:
-                whole = False
-            envelope.is_complete = whole and more is None
-            if more is not None:
-                envelope.hint(more)
-            elif found is not None and whole and envelope.next_action_hint is None:
-                envelope.next_action_hint = _next_step(found)
+            envelope.is_complete = extent.complete if whole else False
+            if extent.how is not None:
+                envelope.hint(extent.how)
+            elif extent.found is not None and whole and extent.complete and envelope.next_action_hint is None:
+                envelope.next_action_hint = _next_step(extent.found, extent)
         return envelope
 
 
-def _next_step(found: int) -> str:
+def _next_step(found: int, extent: Extent) -> str | None:
+    if extent.total is not None and extent.total > found:
+        return (
+            f"These are the last {found} of {extent.total}."
+            if found
+            else f"None of the {extent.total} is in this part."
+        )
+    if extent.later:
+        return None
     if found == 0:
         return "No matches. The same call will find none again: change the arguments, or say that there are none."
     what = "Found 1 match. Use it" if found == 1 else f"Found {found} matches. Use them"
     return f"{what}. Do not search again unless parameters change."
-
-
-def survey(value: Any) -> tuple[int | None, int | None, str | None]:
-    """
-    (elements here, matches in all, how to get the rest) of a result; None where it does not say.
-    """
-    if isinstance(value, (list, tuple)):
-        return len(value), len(value), None
-    if not isinstance(value, dict):
-        return None, None, None
-    # The view's way walks through the smaller of the two, which a large result is not.
-    telling = value.keys() & _PLACES.keys()
-    if not telling:
-        return None, None, None
-    found = total = more = None
-    # Of several of one kind the first counts, in the order above.
-    list_at = total_at = more_at = _END
-    for name in telling:
-        said, at = value[name], _PLACES[name]
-        if at < _FIRST_TOTAL:
-            if at < list_at and isinstance(said, (list, tuple)):
-                found, list_at = len(said), at
-        elif at < _FIRST_CURSOR:
-            if at < total_at and type(said) is int:
-                total, total_at = said, at
-        elif at < more_at and (said if at < _FIRST_MORE else said is True):
-            more, more_at = name, at
-    if more is not None:
-        how = f"call again with the cursor in `{more}`" if more_at < _FIRST_MORE else "ask for the next part"
-        return found, found if total is None else total, f"There is more: {how}."
-    if found is not None and total is not None and found < total:
-        return found, total, f"This is {found} of {total}: ask for the next part."
-    return found, found if total is None else total, None
 
 
 def summarise(arguments: Any) -> Any:

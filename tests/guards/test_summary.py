@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Budget, Envelope, Policy, Summary, Truncate
-from guardrails.guards.summary import MAX_SUMMARY, summarise, survey
+from guardrails.guards.summary import MAX_SUMMARY, summarise
 from guardrails.signature import sign
 from guardrails.types import ToolCall
 
@@ -55,7 +55,7 @@ def test_a8_an_error_says_what_was_asked_too(clock: Any) -> None:
         ({"data": [1, 2], "next_cursor": ""}, 2, True),
         ({"rows": [], "has_more": True}, 0, False),
         ({"rows": [1], "hasMore": False}, 1, True),
-        ({"truncated": "yes"}, None, True),
+        ({"truncated": "yes"}, None, False),
         ({"total": "12"}, None, True),
         ({"total": True}, None, True),
         ({"results": "none"}, None, True),
@@ -68,7 +68,7 @@ def test_a1_matches_are_counted_and_a_page_is_not_complete(value: Any, total: in
     read = shown(value, {})
     assert (read.get("total_matches"), read["is_complete"]) == (total, complete)
     if not complete:
-        assert "more" in read["next_action_hint"] or " of " in read["next_action_hint"]
+        assert any(word in read["next_action_hint"] for word in ("more", " of ", "cut"))
 
 
 @pytest.mark.parametrize(("found", "words"), [(0, "No matches."), (1, "Found 1 match."), (7, "Found 7 matches.")])
@@ -142,14 +142,6 @@ def test_a_summary_is_at_most_1_kb_of_json_whatever_the_arguments(arguments: Any
     envelope = Envelope.success(1, query_summary=summarise(arguments))
     text = envelope.to_json()
     assert len(text.encode()) - len('{"status":"success","query_summary":,"result":1}') <= MAX_SUMMARY + 16
-
-
-def test_a_large_result_is_asked_for_the_keys_that_tell_and_not_walked_through() -> None:
-    class Large(dict[str, int]):
-        def __iter__(self) -> Any:
-            raise AssertionError
-
-    assert survey(Large({str(n): n for n in range(1_000)} | {"total": 7})) == (None, 7, None)
 
 
 @pytest.mark.parametrize(

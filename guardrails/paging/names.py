@@ -1,0 +1,168 @@
+"""
+How results name their pages: the usual names of cursors, totals, flags and places, whatever their spelling.
+"""
+
+import re
+
+from enum import Enum, auto
+from functools import lru_cache
+from typing import Final
+
+
+MAX_NAME: Final = 48
+"""Characters; no name of the tables is longer."""
+LISTS: Final = ("results", "items", "data", "rows", "matches", "hits", "entries", "records")
+"""Where a result holds its matches; the first in this order counts."""
+BROKEN_WORDS: Final = frozenset({"partial", "incomplete", "truncated", "timed_out", "partial_results"})
+"""States of a search that did not come to its end."""
+_ODD: Final = re.compile(r"[^A-Za-z0-9_.@$:\- ]")
+_JOINTS: Final = re.compile(r"[^a-z0-9]+")
+
+
+class Kind(Enum):
+    """
+    What a member of a result says of its pages.
+    """
+
+    CURSOR = auto()
+    """Where to go on; empty at the end."""
+    NEXT = auto()
+    """The same, if it stands beside matches: alone it is a step, a chapter, a link of a list."""
+    MARK = auto()
+    """A place in a listing that may be its end."""
+    BACK = auto()
+    LINK = auto()
+    """Links with their relation, as in a header."""
+    MORE = auto()
+    """True: there is more; false: there is not."""
+    CUT = auto()
+    """True: the answer was shortened; false: it was not."""
+    BROKEN = auto()
+    """True: the search did not come to its end; false says nothing of further pages."""
+    LEFT = auto()
+    """How many are not shown."""
+    WHOLE = auto()
+    """True: this is all; false: it is not."""
+    DONE = auto()
+    """The same, if it stands beside matches: alone it is the state of a job."""
+    LAST = auto()
+    """A boolean says whether this is the last page, a number how many there are."""
+    TOTAL = auto()
+    TOTAL_OF = auto()
+    """A total of what it names, which the matches need not be."""
+    COUNT = auto()
+    """A total, unless it counts or sums something else."""
+    OFFSET = auto()
+    START = auto()
+    """An offset that may be counted from 1."""
+    UNTIL = auto()
+    LIMIT = auto()
+    PAGE = auto()
+    PAGE_FROM_0 = auto()
+    PAGES = auto()
+    PAGING = auto()
+    """Holds the pages' own members."""
+    ABOUT = auto()
+    """Holds what is said about the result, pages among it."""
+    INSIDE = auto()
+    """Holds the result itself, as data or as text."""
+    REMARK = auto()
+    """A text about the result, or a list of such."""
+    STATUS = auto()
+    """May say in a word that the result is partial."""
+    MONEY = auto()
+    """Beside it, a bare `total` is an amount."""
+    THING = auto()
+    """Beside it, a bare `total` or `count` may be one of a thing's own."""
+
+
+_AFTER_NEXT: Final = (
+    "page cursor token link url uri href marker offset start skip batch position page_token page_cursor page_url page_uri "
+    "page_link page_href page_number page_start page_offset page_params page_index cursor_mark continuation_token "
+    "continuation batch_token records_url results results_url start_key partition_key row_key key_marker upload_id_marker "
+    "version_id_marker record_name query_token search_after start_index page_results_url chunk segment_token"
+)
+_NAMES: Final = {
+    Kind.CURSOR: " ".join(f"next_{name}" for name in _AFTER_NEXT.split())
+    + " cursor_next page_next link_next odata_next_link x_next_page x_next_cursor x_next_token opc_next_page continuation_token"
+    " continuation continuation_key continuation_url continue_from continue_token x_ms_continuation page_state paging_state"
+    " resume_token resumption_token last_evaluated_key after_cursor cursor_after continue",
+    Kind.NEXT: "next next_id next_index next_line next_key next_row",
+    Kind.MARK: "cursor scroll_id bookmark after end_cursor page_token pagination_token",
+    Kind.BACK: "previous prev previous_page prev_page previous_cursor prev_cursor previous_page_token prev_page_token"
+    " previous_link prev_link previous_url prev_url prev_page_url previous_page_url back_token before",
+    Kind.LINK: "link links",
+    Kind.MORE: "has_more has_more_results has_more_items has_more_pages has_more_records has_more_data has_more_rows"
+    " has_more_entries has_more_matches has_next has_next_page has_additional has_additional_results more_available"
+    " more_results_available more_items_available more_results more_items more_pages more_data more_records more_rows"
+    " is_more more is_more_available has_remaining items_remaining results_remaining",
+    Kind.CUT: "truncated is_truncated was_truncated output_truncated results_truncated result_truncated list_truncated"
+    " text_truncated content_truncated response_truncated data_truncated stdout_truncated body_truncated clipped is_clipped"
+    " capped is_capped cut_off limit_reached limit_hit limit_exceeded limited results_limited reached_limit"
+    " max_results_reached exceeded_transfer_limit exceeded_limit truncated_json",
+    Kind.BROKEN: "partial is_partial partial_result partial_results partial_data partial_response incomplete is_incomplete"
+    " incomplete_result incomplete_results incomplete_data timed_out is_timed_out has_timed_out terminated_early"
+    " search_timed_out query_timed_out",
+    Kind.LEFT: "omitted omitted_count num_omitted omitted_items omitted_results omitted_lines omitted_rows remaining_items"
+    " remaining_item_count remaining_results remaining_rows remaining_records remaining_lines remaining_pages pages_remaining"
+    " pages_left not_shown more_count truncated_count truncated_lines truncated_items truncated_rows",
+    Kind.WHOLE: "is_complete results_complete is_last is_last_page last_page_reached is_final_page end_of_list end_of_results"
+    " end_of_data end_of_file end_of_stream eof at_end is_end end_reached reached_end no_more no_more_results no_more_items"
+    " no_more_pages is_exhaustive all_results_shown",
+    Kind.DONE: "complete done final exhausted finished",
+    Kind.LAST: "last last_page",
+    Kind.TOTAL: "total_matches total_count total_results total_items total_records total_rows total_hits total_elements"
+    " total_entries total_number total_found total_available total_results_available total_result_count total_item_count"
+    " total_row_count total_record_count total_matching matches_total hits_total num_found number_of_results number_of_matches estimated_total"
+    " estimated_total_hits nb_hits odata_count x_total_count x_total results_total items_total records_filtered full_count"
+    " overall_count count_total",
+    Kind.TOTAL_OF: "total_docs total_documents total_objects total_size total_lines total_messages total_files total_issues"
+    " total_users total_products total_posts total_events total_comments total_tickets total_orders",
+    Kind.COUNT: "total count found num_results result_count results_count num_matches match_count matches_count"
+    " hits_count num_items item_count items_count record_count row_count",
+    Kind.OFFSET: "offset skip skipped result_offset page_offset",
+    Kind.START: "start start_at start_index starting_at start_line first_line first_index from begin",
+    Kind.UNTIL: "to end end_index end_at last_index end_line until",
+    Kind.LIMIT: "limit size per_page page_size max_results items_per_page hits_per_page rows_per_page results_per_page page_length"
+    " page_limit rpp max_items records_per_page",
+    Kind.PAGE: "page current_page page_number page_no page_num this_page",
+    Kind.PAGE_FROM_0: "number page_index",
+    Kind.PAGES: "pages total_pages page_count nb_pages num_pages number_of_pages max_page page_total pages_total pages_count"
+    " x_total_pages",
+    Kind.PAGING: "paging pagination page_info pager cursors pagination_info paging_info page_metadata paging_metadata"
+    " pagination_metadata page_details page_data pagination_data page_context next_page_info truncation result_info results_info",
+    Kind.ABOUT: "meta metadata list_metadata response_metadata search_metadata search_information info headers"
+    " result_metadata results_metadata request_info queries summary response_headers list_meta envelope",
+    Kind.INSIDE: "result response body payload output value json content contents structured_content structured stdout text"
+    " markdown collection list search search_results values",
+    Kind.REMARK: "message messages note notes warning warnings hint hints notice notices footer caption detail details status_message",
+    Kind.STATUS: "status state result_status results_status completeness",
+    Kind.MONEY: "currency currency_code subtotal sub_total tax taxes vat shipping discount discounts tip amount amount_due"
+    " balance order_id order_number invoice_id invoice_number cart_id receipt_id payment payment_method payments grand_total"
+    " total_price total_amount",
+    Kind.THING: "id name title sku uuid slug author isbn label price color brand",
+}
+_KINDS: Final = {name.replace("_", ""): kind for kind, names in _NAMES.items() for name in names.split()}
+_KINDS.update(dict.fromkeys(LISTS, Kind.INSIDE))
+
+
+def _spellings(name: str) -> tuple[str, ...]:
+    words = name.split("_")
+    camel = words[0] + "".join(word.title() for word in words[1:])
+    return name, camel, camel[:1].upper() + camel[1:]
+
+
+SPELLINGS: Final = frozenset(
+    spelling for names in (*_NAMES.values(), " ".join(LISTS)) for name in names.split() for spelling in _spellings(name)
+)
+"""The usual spellings, by which a large object is searched without a walk through it."""
+
+
+@lru_cache(maxsize=4096)
+def kind_of(key: str) -> Kind | None:
+    """
+    What a member called *key* says, by its letters alone; None if that is nothing of pages.
+    """
+    if len(key) > MAX_NAME or _ODD.search(key):
+        return None
+    return _KINDS.get(_JOINTS.sub("", key.lower()))

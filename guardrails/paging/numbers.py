@@ -1,0 +1,196 @@
+"""
+What the numbers of a listing say together: matches shown, their total, where they begin, which page of how many.
+"""
+
+from itertools import islice
+from typing import Any, Final
+
+from .listing import ON, Fact, Listing
+from .names import Kind
+from .scalars import number
+
+
+_SUMMED: Final = 256
+"""Rows whose columns are added up."""
+_PLACES: Final = frozenset(
+    {Kind.OFFSET, Kind.START, Kind.LIMIT, Kind.PAGE, Kind.PAGES, Kind.NEXT, Kind.BACK, Kind.MORE, Kind.CURSOR}
+)
+"""Beside one of these a bare `total` counts matches."""
+_UNSURE_PAGES: Final = frozenset({"pages", "pagecount", "numpages", "numberofpages"})
+"""A book has them too."""
+
+
+def count(listing: Listing) -> None:
+    """
+    Add to *listing* what its numbers say.
+    """
+    told: dict[Kind, tuple[int, Fact]] = {}
+    for fact in listing.facts:
+        said = number(fact.value)
+        if said is not None and fact.kind in _NUMBERS:
+            # `last_page` and `pages` say one thing.
+            kind = Kind.PAGES if fact.kind is Kind.LAST else fact.kind
+            # Beside a total stands a count of those shown.
+            if kind not in told or (kind is Kind.COUNT and said > told[kind][0]):
+                told[kind] = (said, fact)
+    if not told:
+        return
+    listing.later = listing.later or _begin(listing, told)[0] != 0
+    total = _total(listing, told)
+    if total is not None:
+        listing.total = total
+        _of_total(listing, told, total)
+    if Kind.PAGES in told:
+        _of_pages(listing, told)
+
+
+_NUMBERS: Final = frozenset(
+    {
+        Kind.TOTAL,
+        Kind.TOTAL_OF,
+        Kind.COUNT,
+        Kind.OFFSET,
+        Kind.START,
+        Kind.UNTIL,
+        Kind.LIMIT,
+        Kind.PAGE,
+        Kind.PAGE_FROM_0,
+        Kind.PAGES,
+        Kind.LAST,
+    }
+)
+
+
+def _total(listing: Listing, told: dict[Kind, tuple[int, Fact]]) -> int | None:
+    """
+    How many matches there are; None if no number says that.
+    """
+    if Kind.TOTAL in told:
+        return told[Kind.TOTAL][0]
+    if Kind.TOTAL_OF in told and _names_the_rows(listing, told):
+        return told[Kind.TOTAL_OF][0]
+    if Kind.COUNT not in told:
+        return None
+    said, fact = told[Kind.COUNT]
+    is_total = fact.name.rpartition(".")[2].lower() == "total"
+    if listing.rows is None:
+        return said if is_total and type(fact.value) is int and not listing.money else None
+    shown = len(listing.rows)
+    if said <= shown:
+        # `count` may be how many are shown.
+        return said if is_total and not listing.money else None
+    if fact.paged and any(one.kind in _PLACES for one in listing.facts):
+        return said
+    if listing.money or said in _sums(listing):
+        return None
+    if listing.thing:
+        listing.doubt = listing.doubt or listing.named
+        return None
+    if listing.named or (listing.lists == 1 and _are_objects(listing.rows)):
+        return said
+    listing.doubt = True
+    return None
+
+
+def _names_the_rows(listing: Listing, told: dict[Kind, tuple[int, Fact]]) -> bool:
+    name = told[Kind.TOTAL_OF][1].name.rpartition(".")[2].lower()
+    placed = Kind.UNTIL in told or any(fact.kind in _PLACES or fact.kind is Kind.DONE for fact in listing.facts)
+    return placed or bool(listing.rows_name and name.endswith(listing.rows_name))
+
+
+def _are_objects(rows: Any) -> bool:
+    return all(isinstance(row, dict) for row in rows[:4])
+
+
+def _sums(listing: Listing) -> set[float]:
+    """
+    What the columns of the rows, or the numbers beside them, add up to: a total of those counts no rows.
+    """
+    sums: dict[Any, float] = {}
+    products = 0.0
+    for row in listing.rows[:_SUMMED]:
+        if not isinstance(row, dict):
+            continue
+        amounts = [
+            (name, value) for name, value in islice(dict.items(row), 64) if type(value) is int or type(value) is float
+        ]
+        for name, value in amounts:
+            sums[name] = sums.get(name, 0) + value
+        if len(amounts) == 2:
+            products += amounts[0][1] * amounts[1][1]
+    beside = {sum(listing.others)} if len(listing.others) > 1 else set()
+    return {round(products, 2), *(round(one, 2) for name, one in sums.items() if name != "id"), *beside}
+
+
+def _of_total(listing: Listing, told: dict[Kind, tuple[int, Fact]], total: int) -> None:
+    shown = None if listing.rows is None else len(listing.rows)
+    at, name = _begin(listing, told)
+    if Kind.UNTIL in told and (Kind.START in told or shown is not None):
+        end = told[Kind.UNTIL][0]
+    elif at is not None and (shown is not None or name or Kind.PAGE in told):
+        part = told[Kind.LIMIT][0] if shown is None and Kind.LIMIT in told else shown
+        if part is None:
+            return
+        end = at + part
+    else:
+        # A later page whose place is not told.
+        listing.doubt = listing.doubt or (shown is not None and shown < total and not listing.ends)
+        return
+    if end >= total:
+        listing.ends = True
+        return
+    what = f"{shown} of {total}" if not at and shown is not None else f"up to {end} of {total}"
+    on = f"{ON}, with `{name}` = {end}" if name else ON
+    listing.more.append((1 if name else 2, f"This is {what}: {on}."))
+
+
+def _begin(listing: Listing, told: dict[Kind, tuple[int, Fact]]) -> tuple[int | None, str]:
+    """
+    How many matches stand before the first shown, and the name of that number; None if this is a later page.
+    """
+    shown = None if listing.rows is None else len(listing.rows)
+    limit = told[Kind.LIMIT][0] if Kind.LIMIT in told else shown
+    if Kind.OFFSET in told:
+        said, fact = told[Kind.OFFSET]
+        return said, fact.name.rpartition(".")[2]
+    if Kind.START in told:
+        said, fact = told[Kind.START]
+        from_1 = said == 1 or bool(limit and limit > 1 and said % limit == 1)
+        return (said - 1, "") if from_1 else (said, fact.name.rpartition(".")[2])
+    if Kind.PAGE in told or Kind.PAGE_FROM_0 in told:
+        before = _pages_before(told)
+        if before == 0:
+            return 0, ""
+        return (before * told[Kind.LIMIT][0], "") if Kind.LIMIT in told else (None, "")
+    return (None if listing.later else 0), ""
+
+
+def _pages_before(told: dict[Kind, tuple[int, Fact]]) -> int:
+    if Kind.PAGE not in told:
+        return told[Kind.PAGE_FROM_0][0]
+    page, _ = told[Kind.PAGE]
+    return page if page == 0 or _counts_from_0(told) else page - 1
+
+
+def _counts_from_0(told: dict[Kind, tuple[int, Fact]]) -> bool:
+    # Engines that call their number of pages so count pages from 0.
+    return Kind.PAGES in told and told[Kind.PAGES][1].name.rpartition(".")[2].lower().startswith("nb")
+
+
+def _of_pages(listing: Listing, told: dict[Kind, tuple[int, Fact]]) -> None:
+    pages, fact = told[Kind.PAGES]
+    if pages < 1 or not (fact.found or Kind.LIMIT in told or Kind.TOTAL in told or not _may_be_a_books(listing, fact)):
+        return
+    if Kind.PAGE not in told and Kind.PAGE_FROM_0 not in told:
+        listing.doubt = listing.doubt or (pages > 1 and fact.paged and not listing.ends)
+        return
+    page = told[Kind.PAGE if Kind.PAGE in told else Kind.PAGE_FROM_0][0]
+    if _pages_before(told) + 1 < pages:
+        listing.more.append((1, f"This is page {page} of {pages}: ask for page {page + 1}."))
+    else:
+        listing.ends = True
+
+
+def _may_be_a_books(listing: Listing, fact: Fact) -> bool:
+    name = fact.name.rpartition(".")[2].lower().replace("_", "")
+    return name in _UNSURE_PAGES and listing.thing
