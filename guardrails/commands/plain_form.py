@@ -40,7 +40,8 @@ _ADVICE: Final = {
     "a pattern": "name the files; a pattern that the program itself reads goes between single quotes",
     "a home directory": "write the path of the directory out",
     "a comment": "leave it out; `#` in a word goes between single quotes",
-    "a backslash": "put the whole word between single quotes, without the backslash",
+    "a backslash": "put what follows it between single quotes in its place",
+    "a backslash between double quotes": "put the word between single quotes, where a backslash is itself",
     "a job in the background": "run it in the foreground; `&&` joins two commands",
     "a negation": "leave it out; `!` in a word goes between single quotes",
     "a circumflex": "put the word between single quotes",
@@ -175,9 +176,10 @@ def _fault(text: str, place: int, *, first: bool) -> NotPlainError:
         end = place + 1
         while end < len(text) and text[end] not in "$`\\":
             end += 1
-        return (
-            NotPlainError("a quote that is never closed", place) if end == len(text) else _fault(text, end, first=False)
-        )
+        if end == len(text):
+            return NotPlainError("a quote that is never closed", place)
+        found = _fault(text, end, first=False)
+        return NotPlainError("a backslash between double quotes", end) if found.kind == "a backslash" else found
     if first and char == "[":
         return NotPlainError("a word of the shell's own language", place)
     named = _LONGER.get(text[place : place + 2]) or _SIGNS.get(char)

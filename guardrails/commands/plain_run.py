@@ -15,7 +15,7 @@ from .plain_form import pipelines
 from .run import MAX_COMMANDS, MAX_NESTED
 from .scope import UNKNOWN
 from .syntax import UnreadableError
-from .wrappers import PREFIXES, Inner, Options, inner
+from .wrappers import PREFIXES, SHELLS, Inner, Options, inner
 
 
 _FLAGS: Final = {
@@ -37,6 +37,7 @@ _XARGS: Final = Options(
     frozenset({"-I", "-n", "-L", "-P", "-s", "-d", "-E", "-a", "--arg-file", "--delimiter"})
     | {"--max-args", "--max-chars", "--max-procs", "--process-slot-var"}
 )
+_VERSION: Final = re.compile(r"[-\d.]+$")
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
 _EVALUATE: Final = frozenset(
     {"test", "let", "read", "unset", "export", "readonly", "declare", "typeset", "local", "mapfile", "readarray"}
@@ -92,7 +93,8 @@ def _run(found: Found, words: Sequence[str], stdin: str | None, depth: int, *, b
         _doubt(found, "which program it runs is known only when it runs")
     if by_shell and _evaluates(words) and not all(_EVALUATED.isdisjoint(word) for word in words):
         raise UnreadableError(f"`{words[0]}` would work out what stands behind a `$`, a backtick or a `[` in its words")
-    for each in _started(command.name, words[1:], words, stdin):
+    name = _VERSION.sub("", command.name)
+    for each in _started(name if name in SHELLS else command.name, words[1:], words, stdin):
         if each.script is not None:
             # A script that is read from there leaves nothing to its commands.
             _script(found, each.script, None if each.script is stdin else stdin, depth + 1)

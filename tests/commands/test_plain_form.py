@@ -121,6 +121,7 @@ def test_a_list_of_words_is_read_as_words(words: list[str], commands: list[list[
         ["timeout", "5", "sh", "-c", "for x in a; do ls; done"],
         ["find", ".", "-exec", "sh", "-c", "ls `id`", ";"],
         ["su", "-lc", "ls $x"],
+        ["/opt/bin/bash-5.2", "-c", "ls $x"],
         ["busybox", "sh", "-c", "ls $x"],
         ["alias", "ls=ls $x"],
         ["watch", "ls $x"],

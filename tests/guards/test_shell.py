@@ -52,6 +52,29 @@ def test_an_honest_command_passes(command: str) -> None:
     assert judged(SHIPPED, command) is None
 
 
+HONEST = yaml.safe_load((ROOT / "tests/commands/honest.yaml").read_text())
+
+
+@pytest.mark.parametrize("command", [*HONEST["plain"], *HONEST["other"]])
+def test_what_a_coding_agent_runs_passes_a_denylist(command: str) -> None:
+    assert judged(SHIPPED, command) is None
+
+
+@pytest.mark.parametrize("command", HONEST["plain"])
+def test_what_a_coding_agent_runs_can_be_allowed(command: str) -> None:
+    allow = tuple({f"{each.words[0]} *" for each in plainly(command).commands})
+    assert judged(Shell(allow=allow), command) is None
+    assert judged(Shell(allow=allow, deny=SHIPPED.deny), command) is None
+
+
+@pytest.mark.parametrize("command", HONEST["other"])
+def test_what_is_refused_for_its_form_is_told_what_to_write(command: str) -> None:
+    said = judged(Shell(allow=("{cat,cd,cp,diff,echo,git,grep,kill,ls,make,npm,pytest,python,wc} *",)), command)
+    assert said is not None
+    assert said.code == "shell.allow"
+    assert "is no plain command" in said.message
+
+
 def test_the_list_is_long_enough_to_mean_something() -> None:
     assert len(commands("denied")) >= 80
     assert len(commands("allowed")) >= 80
