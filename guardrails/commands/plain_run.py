@@ -169,13 +169,16 @@ def _xargs(rest: Sequence[str]) -> Iterator[Inner]:
 
 
 def _find(rest: Sequence[str]) -> Iterator[Inner]:
-    for begin, flag in enumerate(rest, 1):
+    position = 0
+    while position < len(rest):
+        flag = rest[position]
+        position += 1
         if flag not in ("-exec", "-execdir", "-ok", "-okdir"):
             continue
-        end = begin
-        while end < len(rest) and rest[end] != ";":
+        begin = position
+        while position < len(rest) and rest[position] != ";":
             # A `+` ends it only behind `{}`.
-            if rest[end] == "+" and rest[end - 1] == "{}" and flag.startswith("-exec"):
+            if rest[position] == "+" and rest[position - 1] == "{}" and flag.startswith("-exec"):
                 break
-            end += 1
-        yield Inner(tuple(word.replace("{}", UNKNOWN) for word in rest[begin:end]))
+            position += 1
+        yield Inner(tuple(word.replace("{}", UNKNOWN) for word in rest[begin:position]))
