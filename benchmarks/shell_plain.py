@@ -30,9 +30,10 @@ def recorded(folder: Path) -> Iterator[tuple[str, str | list[str]]]:
             for line in lines:
                 given = json.loads(line).get("arguments")
                 command = (given.get("command") or given.get("cmd")) if isinstance(given, dict) else None
-                words = isinstance(command, list) and all(isinstance(word, str) for word in command)
+                if not isinstance(command, str) and not (isinstance(command, list) and command):
+                    continue
                 # Longer ones were cut when they were recorded.
-                if (words or isinstance(command, str)) and len(str(command)) < 4_900 and str(command) not in seen:
+                if len(str(command)) < 4_900 and str(command) not in seen:
                     seen.add(str(command))
                     yield source, command
 

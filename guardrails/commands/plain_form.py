@@ -17,7 +17,7 @@ Pipeline = list[list[str]]
 
 _TOKEN: Final = re.compile(
     r"""(?P<blank>[ ]+)
-    |(?P<bare>(?:[A-Za-z0-9]~|[A-Za-z0-9_./:,+@%=-])+)
+    |(?P<bare>(?:[A-Za-z0-9@][~^]+|[A-Za-z0-9_./:,+@%=-])+)
     |'(?P<single>[^']*)'
     |"(?P<double>[^"$`\\]*)"
     |(?P<sign>&&|\|\||[|;])""",
