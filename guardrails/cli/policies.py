@@ -70,16 +70,17 @@ def check_file(file: str) -> Checked:
     """
     from guardrails.errors import PolicyError
     from guardrails.policy import Policy
-    from guardrails.policy_file import find
+    from guardrails.policy_file import find, idle_rules, read
 
     try:
         find(file)
     except PolicyError as error:
         return Checked(file, mistakes=tuple(error.mistakes), missing=True)
     try:
-        return Checked(file, guards=len(Policy.load(file).chain))
+        guards = len(Policy.load(file).chain)
     except PolicyError as error:
         return Checked(file, mistakes=tuple(error.mistakes))
+    return Checked(file, guards=guards, mistakes=tuple(map(str, idle_rules(read(file)))))
 
 
 def load_policy(name: str) -> "Policy":

@@ -26,8 +26,6 @@ class Command:
     """Where it may run; see `Scope`."""
     previous: "Command | None" = None
     """What is piped into it."""
-    hint: bool = False
-    """Seen only as text inside the code of another language: for what is forbidden, not for what is allowed."""
     program: str = field(init=False)
     """The first word as far as it is known."""
     base: str = field(init=False)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from .escapes import braces, unquoted
 from .paths import plain, under
 from .scope import UNKNOWN
+from .unmatched import unmatched
 
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def allows(rule: Rule, command: "Command") -> bool:
     """
     Whether *command* is just what *rule* says, word by word.
     """
-    if len(rule.stages) > 1:
+    if unmatched(rule.text) is not None:
         return False
     program, *words = rule.stages[0]
     first = command.words[0]
@@ -185,11 +186,19 @@ def _prefix(words: Sequence[Word], operands: Sequence[_Operand]) -> bool:
 
 
 def _sequence(words: Sequence[Word], given: Sequence[str]) -> bool:
-    if not words:
-        return not given
-    if words[0].text == ANY:
-        return any(_sequence(words[1:], given[start:]) for start in range(len(given) + 1))
-    return bool(given) and _equals(words[0], given[0]) and _sequence(words[1:], given[1:])
+    at, here, after = 0, 0, None
+    while here < len(given):
+        if at < len(words) and words[at].text == ANY:
+            # It takes no word at first, and one more each time that what is behind it does not fit.
+            after, at = (at + 1, here), at + 1
+        elif at < len(words) and _equals(words[at], given[here]):
+            at, here = at + 1, here + 1
+        elif after is not None:
+            after = (after[0], after[1] + 1)
+            at, here = after
+        else:
+            return False
+    return all(word.text == ANY for word in words[at:])
 
 
 def _equals(word: Word, text: str) -> bool:

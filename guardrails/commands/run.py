@@ -129,9 +129,7 @@ class Runner:
             walker.script(" ".join(group), Scope(), MAX_NESTED, None, None)
         except UnreadableError:
             return
-        for command in walker.found.commands:
-            command.hint = True
-            self.found.commands.append(command)
+        self.found.commands += walker.found.commands
 
     def note(self, words: tuple[str, ...], scope: Scope, previous: Command | None) -> Command:
         """

@@ -27,7 +27,7 @@ class Inner(NamedTuple):
     """In the same shell, so that what it sets stays."""
 
 
-class _Options(NamedTuple):
+class Options(NamedTuple):
     """
     The options of a program that take a value of their own, and how many words come before the command it runs.
     """
@@ -36,11 +36,11 @@ class _Options(NamedTuple):
     operands: int = 0
 
 
-def _options(valued: str = "", operands: int = 0) -> _Options:
-    return _Options(frozenset(valued.split()), operands)
+def _options(valued: str = "", operands: int = 0) -> Options:
+    return Options(frozenset(valued.split()), operands)
 
 
-_PREFIXES: Final[dict[str, _Options]] = {
+PREFIXES: Final[dict[str, Options]] = {
     "sudo": _options("-u -g -h -p -C -r -t -T -U -D -R --user --group --host --prompt --chdir --chroot"),
     "doas": _options("-u -C"),
     "pkexec": _options("--user"),
@@ -91,13 +91,13 @@ def inner(name: str, words: Sequence[str], stdin: str | None) -> Iterator[Inner]
         yield from _shell(rest, stdin)
     elif special is not None:
         yield from special(rest, stdin)
-    elif name in _PREFIXES:
+    elif name in PREFIXES:
         yield from _prefixed(name, rest, stdin)
     elif name.startswith("ld-linux") or (name.startswith("ld-") and ".so" in name):
         yield Inner(tuple(_after_options(rest, _options("--library-path --preload --argv0"))))
 
 
-def _after_options(words: list[str], options: _Options) -> list[str]:
+def _after_options(words: list[str], options: Options) -> list[str]:
     """
     *words* from the first that is neither an option nor its value; an option's name may hold its value.
     """
@@ -130,7 +130,7 @@ def _prefixed(name: str, rest: list[str], stdin: str | None) -> Iterator[Inner]:
         return
     if name == "runuser":
         yield from _su(rest, stdin)
-    words = _after_options(rest, _PREFIXES[name])
+    words = _after_options(rest, PREFIXES[name])
     if name in ("env", "sudo", "doas", "command"):
         while words and _ASSIGNMENT.match(words[0]):
             words = words[1:]
@@ -145,23 +145,22 @@ def _prefixed(name: str, rest: list[str], stdin: str | None) -> Iterator[Inner]:
 
 
 def _shell(rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    position, script = 0, False
+    position, script, piped = 0, False, False
     while position < len(rest) and rest[position].startswith(("-", "+")) and rest[position] != "-":
         word = rest[position]
         position += 1
         if word == "--":
             break
-        if word in ("-o", "+o", "-O", "+O", "--rcfile", "--init-file"):
-            position += 1
-        elif not word.startswith("--") and "c" in word[1:]:
-            script = True
-        elif not word.startswith("--") and "s" in word[1:]:
-            position = len(rest)
+        cluster = "" if word.startswith("--") else word[1:]
+        script = script or "c" in cluster or word == "--command"
+        # Each of these takes a word, also among others: `bash -eo pipefail -c ...`.
+        position += sum(map(cluster.count, "oO")) + (word in ("--rcfile", "--init-file"))
+        piped = piped or "s" in cluster
     if script:
         if position < len(rest):
             yield Inner(script=rest[position], arguments=tuple(rest[position + 1 :]))
         return
-    if position < len(rest) and rest[position] not in ("-", "/dev/stdin", "/proc/self/fd/0", "/dev/fd/0"):
+    if position < len(rest) and not piped and rest[position] not in ("-", "/dev/stdin", "/proc/self/fd/0", "/dev/fd/0"):
         if rest[position] == UNKNOWN:
             yield Inner(script=UNKNOWN)
         return
@@ -186,7 +185,7 @@ def _trap(rest: list[str], stdin: str | None) -> Iterator[Inner]:
 
 def _su(rest: list[str], stdin: str | None) -> Iterator[Inner]:
     for place, word in enumerate(rest):
-        if word in ("-c", "--command") and place + 1 < len(rest):
+        if re.fullmatch(r"-[A-Za-z]*c|--command", word) and place + 1 < len(rest):
             yield Inner(script=rest[place + 1])
         elif word.startswith("--command="):
             yield Inner(script=word.partition("=")[2])

@@ -6,7 +6,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Literal
 
-from ..commands import Command, Found, NoParserError, UnreadableError, allows, forbids, rule, walk
+from ..commands import (
+    Command,
+    Found,
+    NoParserError,
+    NotPlainError,
+    UnreadableError,
+    allows,
+    forbids,
+    plainly,
+    rule,
+    walk,
+)
 from ..declared import TooManyError, named
 from ..state import SessionState
 from ..tool import Tool
@@ -25,7 +36,6 @@ def command_rule(text: str) -> str:
 
 CommandRule = Annotated[str, FromText(command_rule, {"type": "string", "minLength": 1})]
 
-_QUIET = frozenset({"/dev/null", "/dev/stdout", "/dev/stderr", "/dev/tty"})
 _SHOWN = 80
 
 
@@ -33,10 +43,13 @@ _SHOWN = 80
 class Shell(Guard):
     """
     Read the commands that a tool declares (`commands: [command]`) as a shell would, and deny those that would run what
-    *deny* speaks of, or, where *allow* is given, anything that it does not.
+    *deny* speaks of.
 
     Pipes, lists, substitutions, wrappers (`sh -c`, `env`, `xargs`, `find -exec`, ...) and quoting are seen through. What
     cannot be read, and a fork bomb, is always denied. A denylist stops accidents, not an attacker: see docs/guards/shell.md.
+
+    If *allow* is given, anything that it does not speak of is denied, and so is any text but plain commands: words and
+    quotes with nothing to expand, and `|`, `&&`, `||`, `;` between commands.
     """
 
     codes: ClassVar[Codes] = {
@@ -50,7 +63,7 @@ class Shell(Guard):
     deny: tuple[CommandRule, ...] = ()
     """Rules; stands above *allow*. Blind to case."""
     allow: tuple[CommandRule, ...] = ()
-    """Rules; empty allows every command that is not denied. Files that are written need `> FILE`, variables `NAME=value`."""
+    """Rules; empty allows every command that is not denied."""
     undecidable: Literal["deny", "allow"] = "deny"
     """What to do where the program that would run is known only at run time (`$X -rf /`, `curl ... | sh`, `eval "$X"`)."""
 
@@ -62,15 +75,18 @@ class Shell(Guard):
         with suppress(UnreadableError, TooManyError, NoParserError):
             for value in _values(call, tool):
                 with suppress(UnreadableError):
-                    walk(_command(value))
+                    self._read(_command(value))
         return ()
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         try:
             for value in _values(call, facts.tool):
-                denial = self._judged(_command(value))
+                command = _command(value)
+                denial = self._judged(command)
                 if denial is not None:
                     return denial
+        except NotPlainError as error:
+            return _not_plain(error, command)
         except (UnreadableError, TooManyError) as error:
             return _refusal(
                 "shell.unreadable",
@@ -87,30 +103,34 @@ class Shell(Guard):
             )
         return None
 
+    def _read(self, command: str | list[str]) -> tuple[Found | None, Found | None]:
+        """
+        What *command* would run, as *allow* and as *deny* are held against it; None if there is none of them.
+        """
+        plain = plainly(command) if self.allow else None
+        return plain, None if self.allow and not self.deny else walk(command)
+
     def _judged(self, command: str | list[str]) -> Denial | None:
-        found = walk(command)
+        plain, found = self._read(command)
         rules = [rule(said) for said in self.deny]
-        for each in found.commands:
+        for each in () if found is None else found.commands:
             for one in rules:
                 if forbids(one, each):
                     return _denied(each, one.text)
-        if found.fork_bomb is not None:
+        if found is not None and found.fork_bomb is not None:
             return _refusal(
                 "shell.fork_bomb",
                 f"The command starts processes without end: {found.fork_bomb}.",
                 "Start a fixed number of processes, and wait for them.",
             )
-        return self._allowed(found) or self._decided(found)
+        allowed = None if plain is None else self._allowed(plain)
+        return allowed or self._decided([doubt for each in (plain, found) if each is not None for doubt in each.doubts])
 
     def _allowed(self, found: Found) -> Denial | None:
-        if not self.allow:
-            return None
         for command in found.commands:
-            if command.hint or (command.words[0] == ">" and command.words[-1] in _QUIET):
-                continue
             if not any(allows(rule(said), command) for said in self.allow):
                 names = ", ".join(f"`{said}`" for said in self.allow[:20])
-                shown = _shown(command)
+                shown = _shown(" ".join(command.words))
                 return _refusal(
                     "shell.allow",
                     f"`{shown}` is not among the allowed commands.",
@@ -119,14 +139,14 @@ class Shell(Guard):
                 )
         return None
 
-    def _decided(self, found: Found) -> Denial | None:
-        if not found.doubts or self.undecidable == "allow":
+    def _decided(self, doubts: list[str]) -> Denial | None:
+        if not doubts or self.undecidable == "allow":
             return None
         return _refusal(
             "shell.undecidable",
-            f"The command was not run: {found.doubts[0]}.",
+            f"The command was not run: {doubts[0]}.",
             "Write the program's name out, or put the commands into a script file, read it, and run that.",
-            reason=found.doubts[0],
+            reason=doubts[0],
         )
 
 
@@ -157,7 +177,7 @@ def _command(value: Any) -> str | list[str]:
 
 
 def _denied(command: Command, said: str) -> Denial:
-    shown = _shown(command)
+    shown = _shown(" ".join(command.words))
     return _refusal(
         "shell.deny",
         f"`{shown}` is not to be run here (rule `{said}`).",
@@ -167,8 +187,18 @@ def _denied(command: Command, said: str) -> Denial:
     )
 
 
-def _shown(command: Command) -> str:
-    text = " ".join(command.words).replace("\x00", "…")
+def _not_plain(error: NotPlainError, command: str | list[str]) -> Denial:
+    shown = _shown(command if isinstance(command, str) else " ".join(command))
+    return _refusal(
+        "shell.allow",
+        f"`{shown}` is no plain command, and only plain ones are allowed here: {error}.",
+        f"{error.advice[0].upper()}{error.advice[1:]}.",
+        command=shown,
+    )
+
+
+def _shown(text: str) -> str:
+    text = text.replace("\x00", "…")
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 

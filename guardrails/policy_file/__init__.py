@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ..errors import PolicyError
 from .extends import Document, read, read_text
 from .folder import find, names
+from .idle_rules import idle_rules
 from .mistakes import find_mistakes
 from .schema import OtherNames, Schema, json_schema
 from .yaml_position import Mistake, Node, plain
@@ -26,6 +27,7 @@ __all__ = [
     "OtherNames",
     "Schema",
     "find",
+    "idle_rules",
     "json_schema",
     "load",
     "loads",

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from guardrails import MemoryStore, Policy, PolicyError, Rule, Shell, Tool
-from guardrails.commands import syntax
+from guardrails.commands import plainly, syntax
 from guardrails.commands.reading import _walked
 from guardrails.commands.syntax import NoParserError
 from guardrails.guards.base import Facts
@@ -50,6 +50,29 @@ def test_d7_an_evil_command_is_denied_however_it_is_written(command: str) -> Non
 @pytest.mark.parametrize("command", commands("allowed"))
 def test_an_honest_command_passes(command: str) -> None:
     assert judged(SHIPPED, command) is None
+
+
+HONEST = yaml.safe_load((ROOT / "tests/commands/honest.yaml").read_text())
+
+
+@pytest.mark.parametrize("command", [*HONEST["plain"], *HONEST["other"]])
+def test_what_a_coding_agent_runs_passes_a_denylist(command: str) -> None:
+    assert judged(SHIPPED, command) is None
+
+
+@pytest.mark.parametrize("command", HONEST["plain"])
+def test_what_a_coding_agent_runs_can_be_allowed(command: str) -> None:
+    allow = tuple({f"{each.words[0]} *" for each in plainly(command).commands})
+    assert judged(Shell(allow=allow), command) is None
+    assert judged(Shell(allow=allow, deny=SHIPPED.deny), command) is None
+
+
+@pytest.mark.parametrize("command", HONEST["other"])
+def test_what_is_refused_for_its_form_is_told_what_to_write(command: str) -> None:
+    said = judged(Shell(allow=("{cat,cd,cp,diff,echo,git,grep,kill,ls,make,npm,pytest,python,wc} *",)), command)
+    assert said is not None
+    assert said.code == "shell.allow"
+    assert "is no plain command" in said.message
 
 
 def test_the_list_is_long_enough_to_mean_something() -> None:
@@ -102,6 +125,10 @@ def test_a_denial_names_the_command_that_would_have_run_and_the_rule() -> None:
         ("git push --force", "git push", False),
         ("git push --force", "git push -f", True),
         ("git push -f", "git push --force-with-lease", False),
+        ("git push --force", "bash -eo pipefail -c 'git push --force'", True),
+        ("git push --force", "bash -s -c 'git push --force'", True),
+        ("git push --force", "bash -eo pipefail push.sh", False),
+        ("git push --force", "fish --command 'git push --force'", True),
         ("rm -rf /", "rm --recursive --forc /", True),
         ("rm -rf", "rm -f -r x", True),
         ("rm -rf", "rm -r x", False),
@@ -132,15 +159,22 @@ def test_a_rule_that_forbids_names_a_command_its_flags_and_its_words(rule: str, 
         ("git push", "shell.allow"),
         ("ls", None),
         ("ls -la src", None),
-        ('ls "$DIR"', None),
-        ("ls > /dev/null 2>&1", None),
-        ("ls > out/list.txt", None),
+        ('ls "$DIR"', "shell.allow"),
+        ("ls '$DIR'", None),
+        ("ls > /dev/null 2>&1", "shell.allow"),
+        ("ls > out/list.txt", "shell.allow"),
         ("ls > ~/.bashrc", "shell.allow"),
         ("ls; id", "shell.allow"),
         ("ls | xargs id", "shell.allow"),
         ("ls $(id)", "shell.allow"),
         ("PATH=.:$PATH ls", "shell.allow"),
-        ("NODE_ENV=test ls", None),
+        ("NODE_ENV=test ls", "shell.allow"),
+        ("ls -l | cat src/a.py && git status; ls 'a; b'", None),
+        (["ls", "$DIR", "*"], None),
+        (["cat", "src/$(id)"], None),
+        (["timeout", "5", "bash", "-c", "ls"], "shell.allow"),
+        ("echo 'open", "shell.allow"),
+        ("ls \0", "shell.unreadable"),
         ("cat src/a.py", None),
         ("cat src/../../etc/passwd", "shell.allow"),
         ("cat src/sub/a.py", "shell.allow"),
@@ -153,6 +187,58 @@ def test_a_rule_that_forbids_names_a_command_its_flags_and_its_words(rule: str, 
 def test_where_commands_are_allowed_every_other_is_denied(command: str, expected: str | None) -> None:
     allow = ("git status", "ls *", "cat src/*", "> out/*", "NODE_ENV=*", "timeout *")
     assert code(Shell(allow=allow, deny=("ls /",)), command) == expected
+
+
+PLAIN = yaml.safe_load((ROOT / "tests/commands/plain.yaml").read_text())
+GENEROUS = Shell(allow=("{ls,l,cat,echo,test,printf,read,let,declare,unset,wait,command,builtin,bash,find} *",))
+
+
+@pytest.mark.parametrize("text", [each["text"] for listed in PLAIN["refused"].values() for each in listed])
+def test_no_other_text_is_allowed_whatever_programs_are(text: str) -> None:
+    assert code(GENEROUS, text) in ("shell.allow", "shell.unreadable")
+
+
+@pytest.mark.parametrize("text", [each["text"] for each in PLAIN["accepted"]])
+def test_plain_text_is_allowed_where_its_programs_are(text: str) -> None:
+    programs = {each.words[0] for each in plainly(text).commands} or {"ls"}
+    assert code(Shell(allow=tuple(f"{program} *" for program in programs)), text) is None
+
+
+@pytest.mark.parametrize(
+    ("command", "said", "advice"),
+    [
+        ("ls $HOME", "character 4 of it is an expansion", "Write the value itself"),
+        ("ls 2>&1", "character 5 of it is a redirection", "Leave it out"),
+        ("A=b ls", "character 1 of it is a variable before a command", "`env NAME=value command`"),
+        (
+            "for x in a; do ls; done",
+            "character 1 of it is a word of the shell's own language",
+            "Write each command out",
+        ),
+        ("ls |", "a command is missing", "Write one command before and one after"),
+        (["bash", "-c", "ls $HOME"], "character 4 of it is an expansion", "Write the value itself"),
+    ],
+)
+def test_a_refusal_of_other_text_says_what_to_write_in_its_place(command: object, said: str, advice: str) -> None:
+    denial = judged(Shell(allow=("bash *", "ls *")), command)
+    assert denial is not None
+    assert said in denial.message
+    assert advice in denial.hint
+
+
+def test_an_allow_list_without_a_deny_list_needs_no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise NoParserError
+
+    monkeypatch.setattr(syntax, "_language", missing)
+    assert code(Shell(allow=("ls *",)), "ls never-read") is None
+    assert code(Shell(allow=("ls *",), deny=("rm",)), "ls never-read-2") == "shell.unreadable"
+
+
+def test_a_long_command_is_held_against_rules_in_a_moment() -> None:
+    guard = Shell(allow=("a * b * c * d",))
+    assert code(guard, "a" + " b c" * 4_000) == "shell.allow"
+    assert code(guard, "a" + " b c" * 4_000 + " d") is None
 
 
 def test_what_cannot_be_decided_may_be_let_pass() -> None:
