@@ -159,7 +159,7 @@ class _Session:
         call.run, call.id, call.ts_ms = self.run, text(record.get("id")), count(record.get("ts_ms"))
         changes, sig = record.get("mutates"), record.get("sig")
         call.read_only = not changes if type(changes) is bool else None
-        call.polling = record.get("polling") is True
+        call.number, call.polling = record["n"], record.get("polling") is True
         call.sig = sig if type(sig) is int else None
         call.decision, call.code = text(record.get("decision")), text(record.get("code"))
         nudges = record.get("nudges")

@@ -46,6 +46,8 @@ def watched(
         yield call
 
     if not count:
+        broken = f", {report.broken_count:,} broken lines" if report.broken_count else ""
         report.note(file, f"no tool calls in this {what}")
+        report.gave_none(file, f"{what} without tool calls{broken}")
     if without:
         report.note(file, f"{without:,} of {count:,} calls have no result")
