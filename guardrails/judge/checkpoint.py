@@ -72,7 +72,9 @@ def save(
             database.execute(TABLE)
             row = (VERSION, json.dumps(asdict(position)), json.dumps(list(judges)))
             database.execute("INSERT INTO work VALUES (?, ?, ?)", row)
-            database.execute("INSERT INTO copies VALUES (?, ?, ?)", (json.dumps(copies.to_dict()), *copies.keys()))
+            database.execute(
+                "INSERT INTO copies VALUES (?, ?, ?)", (json.dumps(copies.to_dict()), *copies.packed_keys())
+            )
             for side, kept in enumerate(tracks):
                 rows = ((side, key_bytes(key), stops, packed) for key, stops, packed in kept.packed())
                 database.executemany("INSERT INTO tracks VALUES (?, ?, ?, ?)", rows)

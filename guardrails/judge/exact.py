@@ -18,6 +18,7 @@ from ..policy import Policy
 from ..readers import Report, open_calls, open_lines
 from ..readers.base import MAX_NAMED
 from ..readers.parsing import parse_exactly
+from ..record import newer_told, newer_version
 from ..replay import Record, Replayed, kin, replay, replay_together, shares
 from .inputs import STDIN, Input
 from .lacking import no_arguments
@@ -243,6 +244,7 @@ def _events(file: Input, found: Exactness) -> Iterator[tuple[str, str, int, byte
     (session id, life of its name, number, line) of each event in *file*.
     """
     report = Report()
+    newer = latest = 0
     try:
         for line in open_lines(file.path, report):
             try:
@@ -250,13 +252,17 @@ def _events(file: Input, found: Exactness) -> Iterator[tuple[str, str, int, byte
             except ValueError:
                 found.broken_lines += bool(line.strip())
                 continue
-            if type(record) is dict and record.keys() >= _OWN and _is_placed(record):
+            if type(record) is dict and (version := newer_version(record)) is not None:
+                newer, latest = newer + 1, max(latest, version)
+            elif type(record) is dict and record.keys() >= _OWN and _is_placed(record):
                 yield record["session_id"], str(record.get("run") or ""), record["n"], line
     except OSError as error:
         said = f"`{file.path}` cannot be read: {error.strerror or error}"
         if not file.found:
             raise SessionError(said) from None
         report.notices.append(said)
+    if newer:
+        report.note(file.path, f"{newer:,} lines are left out: records of {newer_told(latest)}")
     found.notices += report.notices
 
 

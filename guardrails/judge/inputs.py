@@ -68,14 +68,21 @@ def nothing_found(paths: Iterable[str | os.PathLike[str]], without: Mapping[str,
     """
     What a person is told if there are no calls in *paths*; the files there look like *without* says.
     """
-    formats = ", ".join(reader.name for reader in READERS)
     if not without:
-        where = ", ".join(f"`{path}`" for path in paths)
-        return f"no calls found: there are no files in {where}; what is read: {formats}"
+        return f"no calls found: {what_is_read(paths)}"
     found = [f"`{path}` is {looks}" if looks == "empty" else f"`{path}`: {looks}" for path, looks in without.items()]
     if len(found) > SHOWN:
         found[SHOWN:] = [f"and {len(found) - SHOWN:,} more files without calls"]
-    return f"no calls found: {'; '.join(found)}; what is read: {formats}"
+    return f"no calls found: {'; '.join(found)}; {what_is_read()}"
+
+
+def what_is_read(paths: Iterable[str | os.PathLike[str]] = ()) -> str:
+    """
+    The formats, for a person; before them that there are no files in *paths*, if some are named.
+    """
+    where = ", ".join(f"`{path}`" for path in paths)
+    there = f"there are no files in {where}; " if where else ""
+    return f"{there}what is read: {', '.join(reader.name for reader in READERS)}; plain, gzip'd or zstd-compressed"
 
 
 def _files(path: str) -> Iterator[Input]:

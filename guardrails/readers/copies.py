@@ -107,7 +107,9 @@ class Copies:
         if not self.left_out:
             return []
         what = "1 copy of a call" if self.left_out == 1 else f"{self.left_out:,} copies of calls"
-        return [f"{what} that stand{'s' * (self.left_out == 1)} in more than one file or session left out: each counts once"]
+        return [
+            f"{what} that stand{'s' * (self.left_out == 1)} in more than one file or session left out: each counts once"
+        ]
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -121,7 +123,7 @@ class Copies:
             "due": list(map(_plain, self._due)),
         }
 
-    def keys(self) -> tuple[bytes, bytes]:
+    def packed_keys(self) -> tuple[bytes, bytes]:
         """
         The keys of the calls that were read.
         """
@@ -129,7 +131,7 @@ class Copies:
 
     def take_over(self, data: Mapping[str, Any], keys: tuple[bytes, bytes]) -> None:
         """
-        Go on from what `to_dict` and `keys` made.
+        Go on from what `to_dict` and `packed_keys` made.
         """
         self.left_out = data["left_out"]
         self._homes.update((key, (source, _session(name))) for key, source, name in data["homes"])

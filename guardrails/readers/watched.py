@@ -48,6 +48,9 @@ def watched(
     if not count:
         broken = f", {report.broken_count:,} broken lines" if report.broken_count else ""
         report.note(file, f"no tool calls in this {what}")
-        report.gave_none(file, f"{what} without tool calls{broken}")
+        if file not in report.without:
+            report.gave_none(file, f"{what} without tool calls{broken}")
+    else:
+        report.without.pop(file, None)
     if without:
         report.note(file, f"{without:,} of {count:,} calls have no result")
