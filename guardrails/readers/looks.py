@@ -73,14 +73,14 @@ def _text(head: bytes) -> str:
 
 
 def _json(values: list[Any], head: bytes) -> str:
-    kind = "JSON lines" if len(values) > 1 else "JSON"
+    kind = "JSON lines of another form" if len(values) > 1 else "JSON of another form"
     if len(head) < HEAD_BYTES and not _ends_whole(values, head):
-        kind += " that is cut off" if kind == "JSON" else " of which the last is cut off"
+        kind = "JSON lines of which the last is cut off" if len(values) > 1 else "JSON that is cut off"
     keys = list(dict.fromkeys(key for value in values[:_SAMPLE] if type(value) is dict for key in value))
     if not keys:
-        return f"{kind} without an object"
+        return f"{kind}, without an object"
     shown = ", ".join(f"`{key[:_KEY_CHARS]}`" for key in keys[:MAX_KEYS])
-    return f"{kind} of another form (keys {shown}{', ...' if len(keys) > MAX_KEYS else ''})"
+    return f"{kind} (keys {shown}{', ...' if len(keys) > MAX_KEYS else ''})"
 
 
 def _ends_whole(values: list[Any], head: bytes) -> bool:

@@ -49,7 +49,8 @@ def watched(
         broken = f", {report.broken_count:,} broken lines" if report.broken_count else ""
         report.note(file, f"no tool calls in this {what}")
         if file not in report.without:
-            report.gave_none(file, f"{what} without tool calls{broken}")
+            size = f", {report.read:,} bytes" if report.read else ""
+            report.gave_none(file, f"{what} without tool calls{broken}{size}")
     else:
         report.without.pop(file, None)
     if without:
