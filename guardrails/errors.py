@@ -102,6 +102,12 @@ class TrainingError(GuardrailsError):
     """
 
 
+class NothingFoundError(TrainingError):
+    """
+    There are no failed calls to learn from.
+    """
+
+
 class ResponseFailed(GuardrailsError):  # noqa: N818
     """
     A model response failed after it had begun; *code* is the server's, None where it gave none.

@@ -15,6 +15,7 @@ from .complete import Prepared
 from .decide import Decision
 from .envelope import Envelope
 from .errors import SessionError
+from .record import newer_told, newer_version
 from .repetition.sketch import NO_SKETCH
 from .retries.serving import Advised
 from .scopes import Scope, apply, complete_shared, decide_shared
@@ -69,6 +70,9 @@ class Life:
 
         Raises SessionError where a number is missing: what happened there is not known.
         """
+        version = newer_version(record)
+        if version is not None:
+            raise SessionError(f"a record of `{self._id}` is of {newer_told(version)}")
         event, n, now, state = record["event"], record["n"], record["ts_ms"], self.state
         if event == "expire":
             # Found again by the event that came next.

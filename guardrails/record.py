@@ -24,7 +24,23 @@ from .types import MICRO, ToolCall
 
 
 SCHEMA_VERSION: Final = 1
+"""Of the records that are written; newer ones cannot be read."""
 MAX_SNAPSHOT_BYTES: Final = 65_536
+
+
+def newer_version(record: Mapping[str, Any]) -> int | None:
+    """
+    The schema version of *record* if this library is too old for it, else None.
+    """
+    version = record.get("schema_version")
+    return version if type(version) is int and version > SCHEMA_VERSION else None
+
+
+def newer_told(version: int) -> str:
+    """
+    What a person reads of records of a *version* that is newer.
+    """
+    return f"schema version {version}, this library reads {SCHEMA_VERSION}: upgrade toolcall-guardrails"
 
 
 def snapshot(call: ToolCall) -> bytes:

@@ -6,11 +6,11 @@ import json
 import re
 
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
+from .needs import NO_SHELL, lacking, reads_commands
 from .printing import FOUND, fail, printable
 
 
@@ -71,16 +71,19 @@ def check_file(file: str) -> Checked:
     from guardrails.errors import PolicyError
     from guardrails.policy import Policy
     from guardrails.policy_file import find, idle_rules, read
+    from guardrails.policy_file.document import other_names
 
     try:
         find(file)
     except PolicyError as error:
         return Checked(file, mistakes=tuple(error.mistakes), missing=True)
     try:
-        guards = len(Policy.load(file).chain)
+        policy = Policy.load(file)
+        document = read(file, other_names=other_names())
+        found = (*lacking(policy, document.root), *map(str, idle_rules(document)))
+        return Checked(file, guards=len(policy.chain), mistakes=found)
     except PolicyError as error:
         return Checked(file, mistakes=tuple(error.mistakes))
-    return Checked(file, guards=guards, mistakes=tuple(map(str, idle_rules(read(file)))))
 
 
 def load_policy(name: str) -> "Policy":
@@ -99,10 +102,9 @@ def load_policy(name: str) -> "Policy":
         policy = Policy.load(name)
     except PolicyError as error:
         fail(str(error), FOUND)
-    if any(guard.name == "shell" for guard in policy.chain.guards) and find_spec("tree_sitter_bash") is None:
+    if any(guard.name == "shell" for guard in policy.chain.guards) and not reads_commands():
         # Live it is right to refuse what cannot be read; here it would pass for the policy's own judgement.
-        said = "commands cannot be read here, so that each is refused: pip install 'toolcall-guardrails[shell]'"
-        typer.echo(f"`{printable(name)}`: {said}", err=True)
+        typer.echo(f"`{printable(name)}`: {NO_SHELL}", err=True)
     return policy
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .printing import fail, print_json, table
+from .printing import FOUND, fail, print_json, table
 from .ticker import Ticker
 from .training import failures_told
 
@@ -36,17 +36,21 @@ def repeats(
     Without it the whole model is learned, from two sources (files or folders) at least, and each is judged by a model that has
     not seen it.
     """
-    from guardrails.judge.inputs import inputs
+    from guardrails.judge.inputs import inputs, nothing_found
     from guardrails.learning.repeat_rows import rows_in
     from guardrails.learning.repeats import adapted, trained
     from guardrails.learning.train import write
+    from guardrails.readers import Report
     from guardrails.repeats.model_format import parse, repeat_model, text_of
 
     if model is not None and base:
         fail("`--base` goes with a whole training, `--from` with your own base rate")
     with failures_told():
         started = None if model is None else repeat_model(model)
-        rows = list(_told(rows_in(inputs(list(map(str, records)))), quiet=as_json))
+        report = Report()
+        rows = list(_told(rows_in(inputs(list(map(str, records))), report), quiet=as_json))
+        if not rows:
+            fail(nothing_found(records, report.without), FOUND)
         body = trained(rows, base or ())[0] if started is None else adapted(started, rows)
         text = text_of(body)
         parse(text)
@@ -54,7 +58,7 @@ def repeats(
     if as_json:
         print_json({"calls": len(rows), "output": str(output), "deny_at": body["deny_at"], **body["training"]})
     else:
-        typer.echo(f"{len(rows):,} calls read")
+        typer.echo("\n".join([f"{len(rows):,} calls read", *report.notices]))
         typer.echo(_left_out(body) if started is None else _adapted(body))
         typer.echo(f"written to `{output}`; use it by `loops: {{model: {output.name}}}`")
 

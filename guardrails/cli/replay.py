@@ -3,7 +3,7 @@ The command `replay`.
 """
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -70,6 +70,8 @@ def replay(
         _case(policies[0], policy, found, case)
     else:
         made = _judged(policies, found, decisions, checkpoint, quiet=quiet or as_json)
+        if made[0].finished and not made[0].total.calls:
+            _tell_of_nothing(files, made, as_json=as_json)
         _show(made, html, checkpoint, as_json=as_json)
 
 
@@ -92,12 +94,24 @@ def _judged(
         fail(f"cannot use `{error.filename}`: {error.strerror}" if error.filename else str(error))
 
 
+def _tell_of_nothing(files: list[str], made: "list[Judgement]", *, as_json: bool) -> NoReturn:
+    from guardrails.judge.inputs import nothing_found
+
+    if as_json:
+        _print(made)
+    fail(nothing_found(files, made[0].without), FOUND)
+
+
+def _print(made: "list[Judgement]") -> None:
+    one = made[0].to_dict()
+    print_json(one if len(made) == 1 else {"judgements": [one, made[1].to_dict()]})
+
+
 def _show(made: "list[Judgement]", html: Path | None, checkpoint: Path | None, *, as_json: bool) -> None:
     from .replay_text import compared_text, judged_text
 
     if as_json:
-        one = made[0].to_dict()
-        print_json(one if len(made) == 1 else {"judgements": [one, made[1].to_dict()]})
+        _print(made)
     else:
         typer.echo(judged_text(made[0]) if len(made) == 1 else compared_text(*made))
     # After the figures: a full disk does not cost those too.
@@ -116,12 +130,14 @@ def _show(made: "list[Judgement]", html: Path | None, checkpoint: Path | None, *
 
 def _exact(policy: "Policy", files: "list[Input]", *, as_json: bool) -> None:
     from guardrails.errors import GuardrailsError
-    from guardrails.judge.exact import replayed
+    from guardrails.judge.exact import NoRecordsError, replayed
 
     from .replay_text import exact_text
 
     try:
         found = replayed(policy, files)
+    except NoRecordsError as error:
+        fail(str(error), FOUND)
     except GuardrailsError as error:
         fail(str(error))
     if as_json:

@@ -6,12 +6,12 @@ import os
 import shlex
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
 from .policies import load_policy
-from .printing import fail, print_json
+from .printing import FOUND, fail, print_json
 from .replay import INTERRUPTED
 
 
@@ -56,6 +56,8 @@ def report(
     except OSError as error:
         fail(str(error))
     found = _counted(known, files, quiet=quiet or as_json)
+    if found.finished and not found.quality.calls:
+        _tell_of_nothing(records, found, as_json=as_json)
     _show(found, known, policy, records, html, output, suggest=suggest, as_json=as_json)
     if not found.finished:
         raise typer.Exit(INTERRUPTED)
@@ -74,6 +76,15 @@ def _counted(policy: "Policy", files: "list[Input]", *, quiet: bool) -> "Found":
         fail(str(error))
     except OSError as error:
         fail(f"cannot use `{error.filename}`: {error.strerror}" if error.filename else str(error))
+
+
+def _tell_of_nothing(records: list[str], found: "Found", *, as_json: bool) -> NoReturn:
+    from guardrails.judge.inputs import nothing_found
+    from guardrails.quality.result import to_dict
+
+    if as_json:
+        print_json(to_dict(found, []))
+    fail(nothing_found(records, found.without), FOUND)
 
 
 def _show(

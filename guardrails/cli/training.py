@@ -5,7 +5,7 @@ What the commands that learn say where they cannot.
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .printing import fail
+from .printing import FOUND, fail
 
 
 @contextmanager
@@ -13,10 +13,12 @@ def failures_told() -> Iterator[None]:
     """
     End the command, saying why, where learning or writing a model fails.
     """
-    from guardrails.errors import GuardrailsError
+    from guardrails.errors import GuardrailsError, NothingFoundError
 
     try:
         yield
+    except NothingFoundError as error:
+        fail(str(error), FOUND)
     except GuardrailsError as error:
         fail(str(error))
     except ImportError as error:

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..errors import GuardrailsError
+from ..readers import Copies
 from .spill import key_bytes
 from .tracks import Tracks
 
 
-VERSION: Final = 3
+VERSION: Final = 4
 TABLE: Final = "CREATE TABLE tracks (side INTEGER, key BLOB, stops INTEGER, track BLOB)"
 
 
@@ -39,7 +40,7 @@ class Position:
     done: int = 0
     """Files that are finished."""
     calls: int = 0
-    """Calls of the next file that are judged."""
+    """Calls of the next file that were read."""
     seconds: float = 0.0
     decisions: bool = False
     """They are written to a file too."""
@@ -47,9 +48,13 @@ class Position:
     """Bytes of that file."""
     broken: int = 0
     notices: list[str] = field(default_factory=list)
+    without: dict[str, str] = field(default_factory=dict)
+    """What each file looks like that gave no calls."""
 
 
-def save(path: Path, position: Position, judges: Sequence[dict[str, Any]], tracks: Sequence[Tracks]) -> None:
+def save(
+    path: Path, position: Position, judges: Sequence[dict[str, Any]], tracks: Sequence[Tracks], copies: Copies
+) -> None:
     """
     Write it all to *path*, or leave what is there as it is.
 
@@ -63,9 +68,13 @@ def save(path: Path, position: Position, judges: Sequence[dict[str, Any]], track
             database.execute("PRAGMA journal_mode = OFF")
             database.execute("BEGIN")
             database.execute("CREATE TABLE work (version INTEGER, position TEXT, judges TEXT)")
+            database.execute("CREATE TABLE copies (said TEXT, older BLOB, newer BLOB)")
             database.execute(TABLE)
             row = (VERSION, json.dumps(asdict(position)), json.dumps(list(judges)))
             database.execute("INSERT INTO work VALUES (?, ?, ?)", row)
+            database.execute(
+                "INSERT INTO copies VALUES (?, ?, ?)", (json.dumps(copies.to_dict()), *copies.packed_keys())
+            )
             for side, kept in enumerate(tracks):
                 rows = ((side, key_bytes(key), stops, packed) for key, stops, packed in kept.packed())
                 database.executemany("INSERT INTO tracks VALUES (?, ?, ?, ?)", rows)
@@ -96,6 +105,18 @@ def load(path: Path) -> tuple[Position, list[dict[str, Any]]]:
         return Position(**data), json.loads(judges)
     except (sqlite3.Error, TypeError, ValueError, KeyError) as error:
         raise CheckpointError(f"`{path}` is no checkpoint: {error}") from None
+
+
+def take_over_copies(path: Path, copies: Copies) -> None:
+    """
+    Have *copies* go on from what `save` wrote.
+    """
+    database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
+    try:
+        said, older, newer = database.execute("SELECT said, older, newer FROM copies").fetchone()
+    finally:
+        database.close()
+    copies.take_over(json.loads(said), (older, newer))
 
 
 def packed_tracks(path: Path, side: int) -> Iterator[tuple[bytes, int, bytes]]:

@@ -11,14 +11,16 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from ..errors import GuardrailsError, SessionError
 from ..policy import Policy
-from ..readers import Report, open_lines
+from ..readers import Report, open_calls, open_lines
+from ..readers.base import MAX_NAMED
 from ..readers.parsing import parse_exactly
+from ..record import newer_told, newer_version
 from ..replay import Record, Replayed, kin, replay, replay_together, shares
-from .inputs import Input
+from .inputs import STDIN, Input
 from .lacking import no_arguments
 
 
@@ -26,11 +28,18 @@ SHOWN: Final = 20
 """Differences that are told."""
 MAX_NUMBER: Final = 2**63
 _OWN: Final = frozenset({"schema_version", "event", "session_id", "n", "ts_ms"})
+_SAME: Final = "SELECT 1 FROM events WHERE session = ? AND run = ? AND n = ? AND line = ? AND file <> ?"
 _SCHEMA: Final = """
 CREATE TABLE events (
-    session BLOB, run BLOB, life INTEGER, n INTEGER, line BLOB, PRIMARY KEY (session, run, life, n)
+    session BLOB, run BLOB, life INTEGER, n INTEGER, line BLOB, file INTEGER, PRIMARY KEY (session, run, life, n)
 ) WITHOUT ROWID
 """
+
+
+class NoRecordsError(SessionError):
+    """
+    There are no calls in the files in any form that can be read.
+    """
 
 
 @dataclass(slots=True)
@@ -63,6 +72,10 @@ class Exactness:
     """What was met on the way: files that are cut off, lines that are too long."""
     not_judged: dict[str, str] = field(default_factory=dict)
     """Guard to reason: what the records lack for it."""
+    without: dict[str, str] = field(default_factory=dict)
+    """What each file looks like that holds no records of this library."""
+    events: int = 0
+    """Lines that are records."""
     first: list[Difference] = field(default_factory=list)
 
     @property
@@ -91,7 +104,8 @@ def replayed(policy: Policy, files: Iterable[Input]) -> Exactness:
     """
     All sessions of *files*, decided again by *policy*.
 
-    Raises SessionError where a file holds no records of this library, or they cannot be put in order.
+    Files without records are told of. Raises SessionError where no file holds records of this library, NoRecordsError where
+    none holds a call in any form, and SessionError where the records cannot be put in order.
     """
     found = Exactness(policy.name)
     with tempfile.TemporaryDirectory(prefix="guardrails-") as folder:
@@ -101,6 +115,8 @@ def replayed(policy: Policy, files: Iterable[Input]) -> Exactness:
                 database.execute(f"PRAGMA {pragma}")
             database.execute(_SCHEMA)
             _store(database, files, found)
+            if not found.events:
+                _raise_without(found)
             blind = 0
             sharing: list[list[Record]] = []
             for session_id, records in _sessions(database):
@@ -111,6 +127,8 @@ def replayed(policy: Policy, files: Iterable[Input]) -> Exactness:
                 else:
                     _replay(session_id, replay(policy.chain, records), found)
             _replay_sharing(policy, sharing, found)
+            if not found.calls and found.same:
+                raise NoRecordsError("the records hold no calls: `--exact` has nothing to decide again")
             found.not_judged = no_arguments(policy.chain, blind)
         except sqlite3.Error as error:
             raise SessionError(f"the records cannot be put in order: {error}") from None
@@ -173,22 +191,52 @@ def _said(decision: str, denials: list[str], observed: list[str], nudges: list[s
 
 def _store(database: sqlite3.Connection, files: Iterable[Input], found: Exactness) -> None:
     lives: dict[str, int] = {}
+    copies = 0
     database.execute("BEGIN")
-    for file in files:
-        events = 0
+    for at, file in enumerate(files):
+        before = found.events
         for session_id, run, number, line in _events(file, found):
-            events += 1
+            found.events += 1
             name, run_name = (text.encode("utf-8", "surrogatepass") for text in (session_id, run))
             life = lives.get(session_id, 0)
-            put = "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?, ?)"
-            if database.execute(put, (name, run_name, life, number, line)).rowcount == 0:
+            put = "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?, ?, ?)"
+            if database.execute(put, (name, run_name, life, number, line, at)).rowcount == 0:
+                if database.execute(_SAME, (name, run_name, number, line, at)).fetchone():
+                    copies += 1
+                    continue
                 # Without a `run`, a name that is used again is known by its numbers, which count from 1 again.
                 if number == 1:
                     lives[session_id] = life + 1
-                database.execute(put, (name, run_name, life + 1, number, line))
-        if not events:
-            raise SessionError(f"`{file.path}` holds no records of this library: `--exact` has nothing to decide again")
+                database.execute(put, (name, run_name, life + 1, number, line, at))
+        if found.events == before:
+            found.without[file.path] = _looks(file)
+            if len(found.notices) < MAX_NAMED:
+                found.notices.append(f"`{file.path}`: skipped: it holds no records of this library")
     database.execute("COMMIT")
+    if copies:
+        found.notices.append(f"{copies:,} events that stand in more than one file are left out: each counts once")
+
+
+def _looks(file: Input) -> str:
+    """
+    What a file without records is; empty if it holds calls of another form.
+    """
+    report = Report()
+    if file.path == STDIN or not Path(file.path).is_file():
+        return "no records"
+    call = next(open_calls(file.path, report), None)
+    return report.without.get(file.path, "no records") if call is None else ""
+
+
+def _raise_without(found: Exactness) -> NoReturn:
+    path, looks = next(iter(found.without.items()), ("", ""))
+    if not path:
+        raise NoRecordsError("there are no files: `--exact` has nothing to decide again")
+    more = f", nor do {len(found.without) - 1:,} more files" if len(found.without) > 1 else ""
+    what = f"`{path}` holds no records of this library{more}: `--exact` has nothing to decide again"
+    if not all(found.without.values()):
+        raise SessionError(what)
+    raise NoRecordsError(f"{what} ({looks})")
 
 
 def _events(file: Input, found: Exactness) -> Iterator[tuple[str, str, int, bytes]]:
@@ -196,6 +244,7 @@ def _events(file: Input, found: Exactness) -> Iterator[tuple[str, str, int, byte
     (session id, life of its name, number, line) of each event in *file*.
     """
     report = Report()
+    newer = latest = 0
     try:
         for line in open_lines(file.path, report):
             try:
@@ -203,10 +252,17 @@ def _events(file: Input, found: Exactness) -> Iterator[tuple[str, str, int, byte
             except ValueError:
                 found.broken_lines += bool(line.strip())
                 continue
-            if type(record) is dict and record.keys() >= _OWN and _is_placed(record):
+            if type(record) is dict and (version := newer_version(record)) is not None:
+                newer, latest = newer + 1, max(latest, version)
+            elif type(record) is dict and record.keys() >= _OWN and _is_placed(record):
                 yield record["session_id"], str(record.get("run") or ""), record["n"], line
     except OSError as error:
-        raise SessionError(f"`{file.path}` cannot be read: {error.strerror or error}") from None
+        said = f"`{file.path}` cannot be read: {error.strerror or error}"
+        if not file.found:
+            raise SessionError(said) from None
+        report.notices.append(said)
+    if newer:
+        report.note(file.path, f"{newer:,} lines are left out: records of {newer_told(latest)}")
     found.notices += report.notices
 
 

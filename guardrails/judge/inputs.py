@@ -4,12 +4,16 @@ What to judge: files, and the files in folders.
 
 import os
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from ..readers import READERS, Copies, RecordedCall, Report, open_calls
+
 
 STDIN: Final = "-"
+SHOWN: Final = 3
+"""Files without calls that are told of."""
 MANY: Final = 15
 """Files of one folder from which on they are one source: a table with a row for each session file says nothing."""
 
@@ -47,6 +51,38 @@ def inputs(paths: Iterable[str | os.PathLike[str]]) -> list[Input]:
         for each in _files(str(path)):
             found.setdefault(each.path if each.path == STDIN else os.path.realpath(each.path), each)
     return list(found.values())
+
+
+def calls_of(files: Iterable[Input], report: Report | None = None) -> Iterator[RecordedCall]:
+    """
+    The calls of *files*, each once; what is met on the way goes into *report*. Raises as `open_calls` does.
+    """
+    copies, report = Copies(), Report() if report is None else report
+    for file in files:
+        yield from copies.once(open_calls(file.path, report, source=file.folder))
+    yield from copies.rest()
+    report.notices += copies.notices()
+
+
+def nothing_found(paths: Iterable[str | os.PathLike[str]], without: Mapping[str, str]) -> str:
+    """
+    What a person is told if there are no calls in *paths*; the files there look like *without* says.
+    """
+    if not without:
+        return f"no calls found: {what_is_read(paths)}"
+    found = [f"`{path}` is {looks}" if looks == "empty" else f"`{path}`: {looks}" for path, looks in without.items()]
+    if len(found) > SHOWN:
+        found[SHOWN:] = [f"and {len(found) - SHOWN:,} more files without calls"]
+    return f"no calls found: {'; '.join(found)}; {what_is_read()}"
+
+
+def what_is_read(paths: Iterable[str | os.PathLike[str]] = ()) -> str:
+    """
+    The formats, for a person; before them that there are no files in *paths*, if some are named.
+    """
+    where = ", ".join(f"`{path}`" for path in paths)
+    there = f"there are no files in {where}; " if where else ""
+    return f"{there}what is read: {', '.join(reader.name for reader in READERS)}; plain, gzip'd or zstd-compressed"
 
 
 def _files(path: str) -> Iterator[Input]:

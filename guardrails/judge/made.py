@@ -24,7 +24,7 @@ def made_of(call: RecordedCall, call_id: str, plan: Plan) -> ToolCall:
         if sig is not None:
             return ToolCall(tool, arguments, call_id, None, (sig + SIGN & SIG_BITS) - SIGN)
         if type(arguments) is dict:
-            signature, canonical = sign(tool, arguments)
+            signature, canonical = call.signed or sign(tool, arguments)
             return ToolCall(
                 tool, arguments, call_id, signature, None if signature is None else low64(signature), (), canonical
             )

@@ -173,6 +173,8 @@ class Judgement:
     timelines: list[TimeLine] = field(default_factory=list)
     """Of the sessions with the most stops, those first."""
     notices: list[str] = field(default_factory=list)
+    without: dict[str, str] = field(default_factory=dict)
+    """What each file looks like that gave no calls."""
     broken_lines: int = 0
     spilled_sessions: int = 0
     seconds: float = 0.0

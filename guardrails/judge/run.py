@@ -16,8 +16,8 @@ from types import FrameType
 from typing import Final
 
 from ..policy import Policy
-from ..readers import ReaderError, RecordedCall, Report, open_calls
-from .checkpoint import Position, check_decisions, check_same, load, packed_tracks, save
+from ..readers import Copies, ReaderError, RecordedCall, Report, open_calls
+from .checkpoint import Position, check_decisions, check_same, load, packed_tracks, save, take_over_copies
 from .decisions import Decisions
 from .inputs import Input
 from .judgement import Judge
@@ -87,6 +87,7 @@ class _Run:
         )
         self.report = Report()
         """Of the file that is being read."""
+        self.copies = Copies()
         self.calls = 0
         self._began = self._saved = time.monotonic()
         self._before = 0.0
@@ -101,6 +102,7 @@ class _Run:
         position, figures = load(path)
         check_same(path, position, self.position.policies, self.position.files)
         check_decisions(path, position, self.work.decisions)
+        take_over_copies(path, self.copies)
         position.files = self.position.files
         self.position = position
         for side, (judge, kept, known) in enumerate(zip(self.judges, self.tracks, figures, strict=True)):
@@ -117,6 +119,10 @@ class _Run:
             finished = not interrupted and self._judge_file(file, interrupted)
             if not finished:
                 break
+        if finished:
+            rest = self.copies.rest()
+            while self._judge_some(rest):
+                pass
         checkpoint = self.work.checkpoint
         if checkpoint is not None:
             if finished:
@@ -128,10 +134,11 @@ class _Run:
     def _judge_file(self, file: Input, interrupted: list[bool]) -> bool:
         position, report = self.position, Report()
         self.report = report
-        calls = open_calls(file.path, report, source=file.folder)
+        read = open_calls(file.path, report, source=file.folder)
         try:
-            for _ in islice(calls, position.calls):
+            for _ in islice(read, position.calls):
                 pass
+            calls = self.copies.once(read, position.calls)
             while self._judge_some(calls):
                 self._tell(file)
                 if interrupted:
@@ -139,12 +146,13 @@ class _Run:
         except (OSError, ReaderError) as error:
             if not file.found:
                 raise
-            why = error.strerror if isinstance(error, OSError) else None
-            report.note(file.path, f"cannot be read: {why or error}")
+            report.note(file.path, f"cannot be read: {why(error)}")
+            report.gave_none(file.path, f"cannot be read: {why(error)}")
         position.done += 1
         position.calls = 0
         position.broken += report.broken_count
         position.notices = [*position.notices, *report.notices, *broken_lines(report)][:MAX_NOTICES]
+        position.without |= report.without
         self.report = Report()
         self._tell(file)
         return True
@@ -165,7 +173,7 @@ class _Run:
                 if self.decisions is not None:
                     self.decisions.add(call, said[0])
                 count += 1
-        self.position.calls += count
+        self.position.calls = self.copies.read
         self.calls += count
         return count == AT_ONCE
 
@@ -189,17 +197,23 @@ class _Run:
         if self.decisions is not None:
             position.written = self.decisions.flush()
         timed = replace(position, seconds=position.seconds + time.monotonic() - self._began)
-        save(path, timed, [judge.to_dict() for judge in self.judges], self.tracks)
+        save(path, timed, [judge.to_dict() for judge in self.judges], self.tracks, self.copies)
 
     def _judgements(self, *, finished: bool) -> list[Judgement]:
         position, report = self.position, self.report
         made = []
         for judge in self.judges:
             judgement = judge.judgement()
-            judgement.notices = [*position.notices, *report.notices, *broken_lines(report)]
+            judgement.notices = [
+                *self.copies.notices(),
+                *position.notices,
+                *report.notices,
+                *broken_lines(report),
+            ]
             if judgement.spilled_sessions:
                 said = f"{judgement.spilled_sessions:,} sessions were put out of memory while others went on"
                 judgement.notices.append(said)
+            judgement.without = position.without
             judgement.broken_lines = position.broken + report.broken_count
             judgement.seconds = position.seconds + time.monotonic() - self._began
             judgement.finished = finished
@@ -213,6 +227,13 @@ def _decides(policy: Policy) -> str:
     """
     chain = policy.chain
     return "\n".join([str(chain), chain.mode, chain.on_error, repr(chain.rules), repr(policy.prices)])
+
+
+def why(error: Exception) -> str:
+    """
+    Why a file cannot be read, without its name.
+    """
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)
 
 
 def broken_lines(report: Report) -> list[str]:

@@ -9,8 +9,8 @@ from typing import Final
 from ..errors import SessionError
 from ..policy import Policy
 from ..policy_cases.recorded import Decided, case_of
-from ..readers import RecordedCall, Report, open_calls
-from .inputs import Input
+from ..readers import RecordedCall
+from .inputs import Input, calls_of
 from .judgement import Judge
 
 
@@ -29,13 +29,12 @@ def session_case(policy: Policy, name: str, files: Iterable[Input], session_id: 
     source: str | None = None
     lives: dict[str, list[RecordedCall]] = {}
     names: dict[str, None] = {}
-    for file in files:
-        for call in open_calls(file.path, Report(), source=file.folder):
-            if session_id in {call.session_id, f"{call.session_id}@{call.run}"} and source in {None, call.source}:
-                source = call.source
-                lives.setdefault(call.run, []).append(call)
-            elif len(names) < COMPARED:
-                names[call.session_id] = None
+    for call in calls_of(files):
+        if session_id in {call.session_id, f"{call.session_id}@{call.run}"} and source in {None, call.source}:
+            source = call.source
+            lives.setdefault(call.run, []).append(call)
+        elif len(names) < COMPARED:
+            names[call.session_id] = None
     if not lives:
         raise SessionError(f"no session `{session_id}` in these files{_others(session_id, list(names))}")
     calls, *others = lives.values()

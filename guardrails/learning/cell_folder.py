@@ -3,6 +3,7 @@ The folder of daily cells: what was counted already, so that no record is read t
 
     ledger.json       which files were read how far, and which of the files below count
     part-000001.*     cells of one run, by day
+    copies-000001.*   what the calls of transcripts are known by, so that no copy of one is counted
     carry-000001.*    the latest calls of sessions that may go on
     work/             the run under way; what it has finished is not done again after a kill
     lock
@@ -14,6 +15,7 @@ import json
 import os
 import shutil
 
+from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from ..errors import TrainingError
+from ..readers import Copies
 from .locks import alone
 
 
@@ -45,6 +48,8 @@ class Ledger:
     newest_ms: int = 0
     """Latest end of a call."""
     runs: int = 0
+    copies: str | None = None
+    """The file of the keys of calls in transcripts, by which copies are known."""
 
     def name(self, what: str) -> str:
         """
@@ -93,7 +98,9 @@ class CellFolder:
                 f"`{self.path}` was counted by the features {said['spec']}, these are {spec}: name another folder, or"
                 " delete this one to count all records anew"
             )
-        return Ledger(spec, said["read"], said["parts"], said["carry"], said["newest_ms"], said["runs"])
+        return Ledger(
+            spec, said["read"], said["parts"], said["carry"], said["newest_ms"], said["runs"], said.get("copies")
+        )
 
     def commit(self, ledger: Ledger) -> None:
         """
@@ -108,6 +115,7 @@ class CellFolder:
             "carry": ledger.carry,
             "newest_ms": ledger.newest_ms,
             "runs": ledger.runs,
+            "copies": ledger.copies,
         }
         new = self.path / "ledger.json.new"
         with new.open("w", encoding="utf-8") as file:
@@ -115,11 +123,37 @@ class CellFolder:
             file.flush()
             os.fsync(file.fileno())
         new.replace(self.path / "ledger.json")
-        kept = {*ledger.parts, ledger.carry}
-        for path in self.path.glob("*.parquet"):
+        kept = {*ledger.parts, ledger.carry, ledger.copies}
+        for path in (*self.path.glob("*.parquet"), *self.path.glob("copies-*.json")):
             if path.name not in kept:
                 path.unlink(missing_ok=True)
         shutil.rmtree(self.work, ignore_errors=True)
+
+    def copies(self, ledger: Ledger) -> Copies:
+        """
+        What *ledger* knows of the calls in transcripts. Raises TrainingError where its file cannot be read.
+        """
+        copies = Copies()
+        if ledger.copies is not None:
+            path = self.path / ledger.copies
+            try:
+                said = json.loads(path.read_bytes())
+                older, newer = (b64decode(keys) for keys in said.pop("keys"))
+                copies.take_over(said, (older, newer))
+            except (OSError, ValueError, KeyError) as error:
+                raise TrainingError(
+                    f"`{path}` cannot be read ({error}): delete the folder to count all records anew"
+                ) from None
+        copies.left_out = 0
+        return copies
+
+    def keep(self, copies: Copies, ledger: Ledger) -> None:
+        """
+        Write what *copies* knows into a file that *ledger* names from now on. Raises OSError.
+        """
+        ledger.copies = f"copies-{ledger.runs:06d}.json"
+        keys = [b64encode(keys).decode() for keys in copies.packed_keys()]
+        (self.path / ledger.copies).write_text(json.dumps({**copies.to_dict(), "keys": keys}), encoding="utf-8")
 
     def begin(self, plan: dict[str, Any]) -> None:
         """

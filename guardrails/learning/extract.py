@@ -12,8 +12,9 @@ from typing import Final
 
 from ..errors import TrainingError
 from ..feature_file import shipped_spec
-from ..readers import Report
+from ..readers import Copies, Report
 from ..readers.files import open_lines
+from ..record import SCHEMA_VERSION
 from ..retries.spec import FeatureSpec
 from .cell_folder import MOST_PARTS, CellFolder, Ledger
 from .cells import DAY_MS, KEYS, UNDATED, Cell, apart_from
@@ -40,6 +41,10 @@ class Extracted:
     """Files of which something was new."""
     notices: list[str] = field(default_factory=list)
     """Sentences for a person."""
+    without: dict[str, str] = field(default_factory=dict)
+    """What each file looks like that gave no calls."""
+    nothing: bool = False
+    """No file gave any."""
 
 
 def extract(
@@ -67,19 +72,23 @@ def extract(
     kept = CellFolder(folder)
     with kept.locked():
         ledger = kept.ledger(spec.digest)
-        found = sources(paths, leave_out=folder)
-        made = Extracted([], UNDATED)
+        report = Report()
+        found = sources(paths, folder, report)
+        made = Extracted([], UNDATED, notices=report.notices, without=report.without)
+        copies = kept.copies(ledger)
         todo = _new(found, ledger, made)
         while todo:
             chosen = _planned(kept, ledger, todo) or todo
             kept.begin({"run": ledger.runs, "spec": spec.digest, "sources": [list(source) for source in chosen]})
             with Duck(kept.work / "spill", memory_mb) as duck:
                 try:
-                    _run(duck, kept, ledger, spec, chosen, whole_by, master, made, progress)
+                    _run(duck, kept, ledger, spec, chosen, whole_by, master, made, copies, progress)
                 except duck.failed as error:
                     raise TrainingError(f"the records cannot be counted: {error}") from error
             made.files += len(chosen)
-            todo = _new(found, ledger, made)
+            todo = [source for source in _new(found, ledger, made) if source.path not in made.without]
+        made.notices += copies.notices()
+        made.nothing = not ledger.parts or all(source.path in made.without for source in found)
         made.cells, made.newest_day = load(kept, ledger)
         return made
 
@@ -111,6 +120,12 @@ def _new(found: Iterable[Source], ledger: Ledger, made: Extracted) -> list[Sourc
                 made.notices.append(notice)
         elif read is None and source.end > source.start:
             todo.append(source)
+        elif read is not None and source.kind == "packed records":
+            # A log that was packed after it was read may hold more than was read of it.
+            whole = read[1] if read[0] == source.path else _unpacked_size(source.path)
+            read[0] = source.path
+            if read[1] < whole:
+                todo.append(source._replace(start=read[1], end=whole))
         elif read is not None and read[1] < source.end:
             todo.append(source._replace(start=read[1]))
     return todo
@@ -139,9 +154,12 @@ def _run(
     whole_by: str | None,
     master: str | None,
     made: Extracted,
+    copies: Copies,
     progress: Progress,
 ) -> None:
-    staged = [path for index, source in enumerate(chosen) if (path := _staged(duck, kept.work, index, source, made))]
+    staged = [
+        path for index, source in enumerate(chosen) if (path := _staged(duck, kept.work, index, source, made, copies))
+    ]
     parquet = [source.path for source in chosen if source.kind == "parquet"]
     groups = [Group(tuple(map(str, staged)), staged=True)] if staged else []
     groups += [Group(tuple(files), staged=False) for files in _whole(parquet, whole_by)]
@@ -160,7 +178,13 @@ def _run(
     ledger.parts = [*ledger.parts, part] if len(ledger.parts) < MOST_PARTS else [part]
     ledger.carry, ledger.newest_ms, ledger.runs = carried, counted.newest_ms, ledger.runs + 1
     for source in chosen:
-        ledger.read[source.identity] = [source.path, source.end]
+        if source.path in made.without:
+            # Told of each time.
+            continue
+        packed = source.kind == "packed records"
+        ledger.read[source.identity] = [source.path, _unpacked_size(source.path) if packed else source.end]
+    if any(source.kind == "transcript" for source in chosen):
+        kept.keep(copies, ledger)
     kept.commit(ledger)
 
 
@@ -175,23 +199,25 @@ def _whole(parquet: Sequence[str], whole_by: str | None) -> list[list[str]]:
     return list(groups.values())
 
 
-def _staged(duck: Duck, work: Path, index: int, source: Source, made: Extracted) -> Path | None:
+def _staged(duck: Duck, work: Path, index: int, source: Source, made: Extracted, copies: Copies) -> Path | None:
     """
     The Parquet file of the rows of a source that is none itself.
     """
     if source.kind == "parquet":
         return None
     to = work / f"rows-{index}.parquet"
-    if to.exists():
-        return to
     if source.kind == "transcript":
+        # Read again after a kill: its calls tell which ones of later files are copies.
         report = Report()
         new = to.with_name("rows.new")
-        convert(source.path, new, report)
+        convert(source.path, new, report, copies)
         made.notices += report.notices
+        made.without |= report.without
         duck.view("input", [new])
         duck.write("SELECT *, 0 AS bad FROM input", to)
         new.unlink()
+        return to
+    if to.exists():
         return to
     copy = work / "lines.jsonl"
     lines = _lines(source, copy)
@@ -204,7 +230,10 @@ def _staged(duck: Duck, work: Path, index: int, source: Source, made: Extracted)
     for bad, told in ((1, "that are no records"), (2, "of a schema version that is not known")):
         (number,) = duck.one(f"SELECT count(*) FROM staged WHERE bad = {bad}")  # noqa: S608
         if number:
-            made.notices.append(f"`{source.path}`: {number} lines {told} are skipped")
+            reads = (
+                f" (this library reads schema version {SCHEMA_VERSION}; upgrade it for newer ones)" if bad > 1 else ""
+            )
+            made.notices.append(f"`{source.path}`{reads}: {number} lines {told} are skipped")
     copy.unlink(missing_ok=True)
     return to
 
@@ -215,12 +244,23 @@ def _lines(source: Source, to: Path) -> Path:
     """
     path = Path(source.path)
     if source.kind == "packed records":
+        at = 0
         with to.open("wb") as out:
-            out.writelines(line + b"\n" for line in open_lines(path, Report()))
+            for line in open_lines(path, Report()):
+                if at >= source.start:
+                    out.write(line + b"\n")
+                at += len(line) + 1
         return to
     if source.start == 0 and path.stat().st_size == source.end:
         return path
     return _copied(source, to)
+
+
+def _unpacked_size(path: str) -> int:
+    """
+    Bytes of the lines of a packed file, each with its end.
+    """
+    return sum(len(line) + 1 for line in open_lines(path, Report()))
 
 
 def _copied(source: Source, to: Path) -> Path:

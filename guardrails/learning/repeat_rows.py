@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 from ..chain import Chain
 from ..judge.evidence import Past, Worth, closer, evidence_of, outcome_of_call, seen_of
-from ..judge.inputs import Input
+from ..judge.inputs import Input, calls_of
 from ..policy import Policy
-from ..readers import RecordedCall, Report, open_calls
+from ..readers import RecordedCall, Report
 from ..repeats.features import Levels, features
 from ..repetition.patterns import same_end
 from ..repetition.sketch import alike, sketch_of
@@ -75,16 +75,23 @@ def rows_of(calls: Iterable[RecordedCall], chain: Chain | None = None) -> Iterat
         yield _row(call, session, chain)
 
 
-def rows_in(files: Iterable[Input]) -> Iterator[Row]:
+def rows_in(files: Iterable[Input], report: Report | None = None) -> Iterator[Row]:
     """
-    The rows of all records in *files*; their source is the file, or the folder of many. Raises OSError where one cannot be
-    read.
+    The rows of all records in *files*, each call once; their source is the file, or the folder of many. What is met on the
+    way goes into *report*.
+
+    Raises OSError where a file cannot be read.
     """
-    chain = Policy.load("default").chain
-    for file in files:
-        source = file.folder or Path(file.path).name.partition(".")[0]
-        for row in rows_of(open_calls(file.path, Report(), source=file.folder), chain):
-            yield row._replace(source=source)
+    name = ""
+
+    def told() -> Iterator[Input]:
+        nonlocal name
+        for file in files:
+            name = file.folder or Path(file.path).name.partition(".")[0]
+            yield file
+
+    for row in rows_of(calls_of(told(), report)):
+        yield row._replace(source=name)
 
 
 def _row(call: RecordedCall, session: _Session, chain: Chain) -> Row:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, Literal, NamedTuple
 
 from ..errors import TrainingError
-from ..readers import recognise
+from ..readers import Report, open_lines, recognise
 from ..readers.leading import HEAD_BYTES
 
 
@@ -36,21 +36,47 @@ class Source(NamedTuple):
     """Bytes *start* to *end* are to be read: all of it, unless it is a file of own records that grows."""
 
 
-def sources(paths: Iterable[str | os.PathLike[str]], leave_out: Path | None = None) -> list[Source]:
+def sources(
+    paths: Iterable[str | os.PathLike[str]], leave_out: Path | None = None, report: Report | None = None
+) -> list[Source]:
     """
     The files of *paths* and of the folders among them, in the order of their names, each once; what is hidden, or in the
-    folder *leave_out*, is left out.
+    folder *leave_out*, is left out. What cannot be read of a folder goes into *report*.
 
     A last line without its end is left for later. Raises TrainingError for a path that is not there, OSError for a file
-    that cannot be read.
+    given by name that cannot be read.
     """
+    report = Report() if report is None else report
     found: dict[str, Source] = {}
-    for path in paths:
-        for file in _files(Path(path), leave_out and leave_out.resolve()):
-            source = _source(file)
+    for path in map(Path, paths):
+        for file in _files(path, leave_out and leave_out.resolve()):
+            try:
+                source = _source(file, report, found=file != path)
+            except OSError as error:
+                if file == path:
+                    raise
+                _left_out(report, str(file), f"cannot be read: {error.strerror or error}")
+                continue
             if source is not None:
-                found.setdefault(source.identity, source)
+                _add(found, source, report)
     return list(found.values())
+
+
+def _add(found: dict[str, Source], source: Source, report: Report) -> None:
+    """
+    Of records that begin alike, those that are not packed count, and of them the longest.
+    """
+    other = found.setdefault(source.identity, source)
+    if other.path == source.path:
+        return
+    if (source.kind == "records", source.end) > (other.kind == "records", other.end):
+        found[source.identity], source, other = source, other, source
+    report.note(source.path, f"left out: a copy of `{other.path}`")
+
+
+def _left_out(report: Report, file: str, looks: str) -> None:
+    report.note(file, f"skipped: {looks}")
+    report.gave_none(file, looks)
 
 
 def _files(path: Path, leave_out: Path | None) -> Iterator[Path]:
@@ -62,22 +88,32 @@ def _files(path: Path, leave_out: Path | None) -> Iterator[Path]:
             below[:] = sorted(
                 name for name in below if not name.startswith((".", "_")) and (here / name).resolve() != leave_out
             )
-            yield from (here / name for name in sorted(names) if not name.startswith((".", "_")))
+            files = (here / name for name in sorted(names) if not name.startswith((".", "_")))
+            # To open a pipe is to wait for who writes into it.
+            yield from (file for file in files if file.is_file())
+    elif path.exists():
+        raise TrainingError(f"`{path}` is neither a file nor a folder: training reads a file more than once")
     else:
         raise TrainingError(f"no file or folder `{path}`")
 
 
-def _source(path: Path) -> Source | None:
+def _source(path: Path, report: Report, *, found: bool) -> Source | None:
     size = path.stat().st_size
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
         if not head:
+            _left_out(report, str(path), "empty")
             return None
         if head.startswith(_PARQUET):
+            if found and not _tail(file, size).endswith(_PARQUET):
+                _left_out(report, str(path), "a Parquet file that is cut off")
+                return None
             return Source(str(path), "parquet", _identity(head, _tail(file, size), size), 0, size)
         if head.startswith(_PACKED):
-            kind: Kind = "packed records" if _is_own(path) else "transcript"
-            return Source(str(path), kind, _identity(head, _tail(file, size), size), 0, size)
+            first = _first_own(path)
+            if first is not None:
+                return Source(str(path), "packed records", _identity(first, b"", 0), 0, size)
+            return Source(str(path), "transcript", _identity(head, _tail(file, size), size), 0, size)
         reader = recognise(head.decode("utf-8", "replace"))
         if reader is None or reader.name != _OWN:
             return Source(str(path), "transcript", _identity(head, _tail(file, size), size), 0, size)
@@ -85,17 +121,19 @@ def _source(path: Path) -> Source | None:
         return Source(str(path), "records", _identity(first, b"", 0), 0, _whole_lines(file, size))
 
 
-def _is_own(path: Path) -> bool:
-    from ..readers import Report
-    from ..readers.files import open_lines
-
-    head = b""
+def _first_own(path: Path) -> bytes | None:
+    """
+    The first line of a packed file of own records; None if it is no such file.
+    """
+    lines: list[bytes] = []
+    size = 0
     for line in open_lines(path, Report()):
-        head += line + b"\n"
-        if len(head) >= MARK_BYTES:
+        lines.append(line + b"\n")
+        size += len(lines[-1])
+        if size >= MARK_BYTES:
             break
-    reader = recognise(head.decode("utf-8", "replace"))
-    return reader is not None and reader.name == _OWN
+    reader = recognise(b"".join(lines).decode("utf-8", "replace"))
+    return lines[0] if reader is not None and reader.name == _OWN else None
 
 
 def _identity(head: bytes, tail: bytes, size: int) -> str:

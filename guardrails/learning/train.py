@@ -11,8 +11,9 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from ..errors import ModelError, TrainingError
+from ..errors import ModelError, NothingFoundError, TrainingError
 from ..feature_file import shipped_spec
+from ..judge.inputs import SHOWN, what_is_read
 from ..model_files import read_model
 from ..retries.decision import Stakes
 from ..retries.model import RetryModel
@@ -94,7 +95,8 @@ def train(
     The file is replaced at once: a reader finds the old model or the new one, and a run that is killed leaves the old
     one.
 
-    Raises TrainingError where nothing can be learned, or another training of this model is under way; OSError where a
+    Raises NothingFoundError, a TrainingError, where there are no failed calls; TrainingError where nothing can be learned of
+    those there are, or another training of this model is under way; OSError where a
     file cannot be read or written.
     """
     spec = spec or shipped_spec()
@@ -107,7 +109,12 @@ def train(
             learned = learn(spec, found.cells, present, stakes=stakes, half_life_days=half_life_days)
         except TrainingError as error:
             # Why there is nothing may be that nothing could be read.
-            raise TrainingError("; ".join([str(error), *found.notices])) from None
+            said = [str(error), *found.notices[:SHOWN]]
+            if len(found.notices) > SHOWN:
+                said.append(f"and {len(found.notices) - SHOWN:,} more notices")
+            if found.nothing:
+                said.append(what_is_read(records if not found.without else ()))
+            raise (TrainingError if found.cells else NothingFoundError)("; ".join(said)) from None
         written = (learned.better or force) and not dry_run
         if written:
             write(output, learned.new.text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from xxhash import xxh3_64_intdigest
 
-from ..readers import RecordedCall, Report, open_calls
+from ..readers import Copies, RecordedCall, Report, open_calls
 from ..readers.recent import Recent
 from ..signature import low64, sign
 from .rows import LATEST_MS, ROW
@@ -23,16 +23,18 @@ BATCH: Final = 50_000
 _MASK: Final = 2**63 - 1
 
 
-def convert(path: str, to: Path, report: Report) -> int:
+def convert(path: str, to: Path, report: Report, copies: Copies) -> int:
     """
-    Write the calls of the transcript *path* that have an outcome to the Parquet file *to*; how many there are.
+    Write the calls of the transcript *path* that have an outcome to the Parquet file *to*; how many there are. What *copies*
+    knows from other files is left out.
 
-    Sessions of different files are different sessions, whatever their ids. Raises OSError.
+    Sessions of different files are different sessions, whatever their ids, but for one that goes on behind copies. Raises
+    OSError.
     """
     import pyarrow.parquet as pq
 
     schema = row_schema()
-    rows = _rows(path, report)
+    rows = _rows(path, report, copies)
     written = 0
     with pq.ParquetWriter(to, schema) as writer:
         while batch := list(islice(rows, BATCH)):
@@ -57,19 +59,24 @@ def _batch(rows: list[dict[str, Any]], schema: "pa.Schema") -> "pa.RecordBatch":
     return pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
-def _rows(path: str, report: Report) -> Iterator[dict[str, Any]]:
+def _told(path: str, report: Report) -> Iterator[RecordedCall]:
+    for call in open_calls(path, report):
+        if call.has_result:
+            call.source = f"{path}\n{call.source}"
+            yield call
+
+
+def _rows(path: str, report: Report, copies: Copies) -> Iterator[dict[str, Any]]:
     began: Recent[int, int] = Recent()
-    for n, call in enumerate(open_calls(path, report)):
-        if not call.has_result:
-            continue
-        session = xxh3_64_intdigest(f"{path}\n{call.source}\n{call.session_id}".encode("utf-8", "replace")) & _MASK
+    for call in copies.once(_told(path, report)):
+        session = xxh3_64_intdigest(f"{call.source}\n{call.session_id}".encode("utf-8", "replace")) & _MASK
         started = call.ts_ms if call.ts_ms is not None and 0 <= call.ts_ms <= LATEST_MS else None
         ended = None if started is None else started + (call.duration_ms or 0)
         if started is not None and session not in began:
             began[session] = started
         yield {
             "session": session,
-            "n": n,
+            "n": copies.read,
             "tool": call.tool.encode("utf-8", "replace").decode(),
             "sig": _sig(call),
             "error_type": (call.error_type or "other") if call.is_error else None,
@@ -88,5 +95,5 @@ def _rows(path: str, report: Report) -> Iterator[dict[str, Any]]:
 def _sig(call: RecordedCall) -> int | None:
     if call.sig is not None:
         return call.sig
-    digest, _ = sign(call.tool, call.arguments)
+    digest, _ = call.signed or sign(call.tool, call.arguments)
     return None if digest is None else low64(digest)

@@ -229,5 +229,5 @@ def _count_harmless(tallies: dict[str, Tally], since: list[Done], tool: str, *, 
 def _sig(call: RecordedCall) -> int | None:
     if call.sig is not None:
         return call.sig
-    digest, _ = sign(call.tool, call.arguments)
+    digest, _ = call.signed or sign(call.tool, call.arguments)
     return None if digest is None else low64(digest)

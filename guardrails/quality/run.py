@@ -10,9 +10,9 @@ from itertools import islice
 
 from ..judge.inputs import Input
 from ..judge.progress import Progress, share_of
-from ..judge.run import AT_ONCE, MAX_NOTICES, broken_lines, interruptible, seldom_collected
+from ..judge.run import AT_ONCE, MAX_NOTICES, broken_lines, interruptible, seldom_collected, why
 from ..policy import Policy
-from ..readers import Report, open_calls
+from ..readers import Copies, ReaderError, Report, open_calls
 from .counting import Quality
 
 
@@ -26,6 +26,8 @@ class Found:
     policy: str
     """Whose `tools:` said which tools poll, change nothing or hide their failures."""
     notices: list[str] = field(default_factory=list)
+    without: dict[str, str] = field(default_factory=dict)
+    """What each file looks like that gave no calls."""
     broken_lines: int = 0
     seconds: float = 0.0
     finished: bool = True
@@ -41,13 +43,13 @@ def count_files(
     Raises OSError where a file given by name cannot be read, ReaderError for zstd without a package for it.
     """
     quality = Quality(lambda name: policy.chain.plan(name).tool)
-    found = Found(quality, policy.name)
+    found, copies = Found(quality, policy.name), Copies()
     began, sizes = time.monotonic(), [file.size for file in files]
     with interruptible() as interrupted, seldom_collected():
         for number, file in enumerate(files, 1):
             report = Report()
             try:
-                calls = open_calls(file.path, report, source=file.folder)
+                calls = copies.once(open_calls(file.path, report, source=file.folder))
                 while not interrupted:
                     before = quality.calls
                     for call in islice(calls, AT_ONCE):
@@ -58,16 +60,21 @@ def count_files(
                         on_progress(Progress(file.path, number, len(files), quality.calls, seconds, share))
                     if quality.calls - before < AT_ONCE:
                         break
-            except OSError as error:
+            except (OSError, ReaderError) as error:
                 if not file.found:
                     raise
-                report.note(file.path, f"cannot be read: {error.strerror or error}")
+                report.note(file.path, f"cannot be read: {why(error)}")
+                report.gave_none(file.path, f"cannot be read: {why(error)}")
+            found.without |= report.without
             found.broken_lines += report.broken_count
             found.notices = [*found.notices, *report.notices, *broken_lines(report)][:MAX_NOTICES]
             if interrupted:
                 found.finished = False
                 break
+        for call in copies.rest():
+            quality.count(call)
     if quality.forgotten:
         found.notices.append(f"{quality.forgotten:,} sessions were put out of memory while others went on")
+    found.notices[:0] = copies.notices()
     found.seconds = time.monotonic() - began
     return found

@@ -68,6 +68,10 @@ class RecordedCall:
     """Of running the tool itself."""
     run: str = ""
     """Which life of its session: a name that is used again without its state is another session. `""`: the only one."""
+    number: int | None = None
+    """Of its event, in records of this library, which count the events of a life."""
+    signed: tuple[bytes | None, bytes | None] | None = None
+    """What `sign` says of *tool* and *arguments*, where it was asked already."""
 
 
 @dataclass(slots=True)
@@ -85,6 +89,9 @@ class Report:
     notices: list[str] = field(default_factory=list)
     """Sentences for a person: skipped files, missing results, times that go backwards; at most 1,000."""
 
+    without: dict[str, str] = field(default_factory=dict)
+    """What each file looks like that gave no calls."""
+
     def broke(self, file: str, line: int) -> None:
         """
         Count a broken line (from 1), and name it while there is room.
@@ -99,6 +106,13 @@ class Report:
         """
         if len(self.notices) < MAX_NAMED:
             self.notices.append(f"`{file}`: {sentence}")
+
+    def gave_none(self, file: str, looks: str) -> None:
+        """
+        Note what *file* looks like, which gave no calls, while there is room.
+        """
+        if len(self.without) < MAX_NAMED:
+            self.without[file] = looks
 
 
 class Reader(Protocol):

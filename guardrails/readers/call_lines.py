@@ -126,7 +126,7 @@ def _call(record: Any, line: bytes) -> RecordedCall | None:
         tool,
         arguments,
         None,
-        None,
+        text(record.get("id")),
         model,
         None if at is None else round(at * 1000),
         duration_ms,

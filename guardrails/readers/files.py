@@ -15,6 +15,7 @@ from typing import BinaryIO, Final
 from .base import RecordedCall, Report
 from .formats import recognise
 from .leading import HEAD_BYTES
+from .looks import looks_like
 from .parsing import MAX_DOCUMENT, MAX_LINE, TOO_LONG
 from .unpacked import DamageError, unpacked
 from .watched import watched
@@ -46,13 +47,16 @@ def open_calls(path: str | Path, report: Report, *, source: str | None = None) -
             first += more
         if first.startswith(_UTF16):
             report.note(file, "skipped: UTF-16 text; convert it to UTF-8")
+            report.gave_none(file, "UTF-16 text; convert it to UTF-8")
             return
 
         reader = recognise(first[:HEAD_BYTES].decode("utf-8", "replace")) if first else None
         if reader is None:
             for said in damage:
                 report.note(file, said)
-            report.note(file, f"skipped: {_NO_CALLS if first else _NOTHING if damage else 'empty'}")
+            found = looks_like(first) if first else _NOTHING if damage else "empty"
+            report.note(file, f"skipped: {_NO_CALLS} ({found})" if first else f"skipped: {found}")
+            report.gave_none(file, "; ".join([*damage, found]))
             return
 
         longest = MAX_DOCUMENT if reader.whole else MAX_LINE

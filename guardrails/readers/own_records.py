@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import orjson
 
+from ..record import newer_told, newer_version
 from ..types import ERROR_TYPES, MICRO, ErrorType
 from .base import RecordedCall, Report
 from .fields import count, mapping, text
@@ -48,7 +49,7 @@ class OwnRecords:
         loads = orjson.loads
         sessions: Recent[tuple[str, str], _Session] = Recent()
         waiting = Waiting()
-        lost = 0
+        lost, newer = 0, _Newer()
         for at, line in enumerate(lines, 1):
             try:
                 record = loads(line)
@@ -60,6 +61,9 @@ class OwnRecords:
             if type(session_id) is not str or type(number) is not int or type(event) is not str:
                 if line.strip():
                     report.broke(file, at)
+                continue
+
+            if newer.holds(record):
                 continue
 
             if event == "call" and beyond_64_bits(line[line.find(b'"arguments":') :]):
@@ -96,8 +100,38 @@ class OwnRecords:
                 record = session.ahead[number]
                 yield from session.apply(record["event"], record, waiting)
         yield from waiting.rest()
+        newer.tell(report, file)
         if lost:
             report.note(file, f"records are missing in {lost} places: the numbers of events have gaps")
+
+
+class _Newer:
+    """
+    Records of a file that are newer than this library.
+    """
+
+    def __init__(self) -> None:
+        self._count = self._latest = 0
+
+    def holds(self, record: Line) -> bool:
+        """
+        Whether *record* is one, which is counted.
+        """
+        version = newer_version(record)
+        if version is None:
+            return False
+        self._count += 1
+        self._latest = max(self._latest, version)
+        return True
+
+    def tell(self, report: Report, file: str) -> None:
+        """
+        Say in *report* that there are some.
+        """
+        if self._count:
+            told = f"records of {newer_told(self._latest)}"
+            report.note(file, f"{self._count:,} lines are left out: {told}")
+            report.gave_none(file, told)
 
 
 class _Session:
@@ -159,7 +193,7 @@ class _Session:
         call.run, call.id, call.ts_ms = self.run, text(record.get("id")), count(record.get("ts_ms"))
         changes, sig = record.get("mutates"), record.get("sig")
         call.read_only = not changes if type(changes) is bool else None
-        call.polling = record.get("polling") is True
+        call.number, call.polling = record["n"], record.get("polling") is True
         call.sig = sig if type(sig) is int else None
         call.decision, call.code = text(record.get("decision")), text(record.get("code"))
         nudges = record.get("nudges")

@@ -46,6 +46,12 @@ def watched(
         yield call
 
     if not count:
+        broken = f", {report.broken_count:,} broken lines" if report.broken_count else ""
         report.note(file, f"no tool calls in this {what}")
+        if file not in report.without:
+            size = f", {report.read:,} bytes" if report.read else ""
+            report.gave_none(file, f"{what} without tool calls{broken}{size}")
+    else:
+        report.without.pop(file, None)
     if without:
         report.note(file, f"{without:,} of {count:,} calls have no result")

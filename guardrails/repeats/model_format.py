@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from ..errors import ModelError
-from ..retries.model_format import GOLDEN_TOLERANCE, MAX_WEIGHT, body_in, sealed
+from ..retries.model_format import GOLDEN_TOLERANCE, MAX_WEIGHT, body_in, sealed, what_to_do
 from ..retries.scoring import SEPARATOR, Term
 from .features import FACTORS, VERSION, Levels
 from .model import DEFAULT, Golden, RepeatModel
@@ -59,7 +59,7 @@ def parse(text: bytes) -> RepeatModel:
     body = body_in(text, FORMAT, "repeat model")
     if body.get("version") != 1:
         raise ModelError(
-            f"a repeat model of version `{body.get('version')!s:.20}`, this library reads 1: train it again"
+            f"a repeat model of version `{body.get('version')!s:.20}`, this library reads 1: {what_to_do(body, 1)}"
         )
     if set(body) != _KNOWN:
         odd = ", ".join(sorted(map(str, set(body) ^ _KNOWN)))

@@ -110,6 +110,15 @@ def body_in(text: bytes, wanted: str, what: str) -> dict[str, Any]:
     return body
 
 
+def what_to_do(body: Mapping[str, Any], known: int) -> str:
+    """
+    With a model whose version is not the *known* one.
+    """
+    version = body.get("version")
+    newer = type(version) is int and version > known
+    return "upgrade this library, or train it again" if newer else "train it again"
+
+
 def parse(text: bytes) -> RetryModel:
     """
     The model in the bytes of a file. Raises ModelError saying what is wrong with it.
@@ -118,7 +127,9 @@ def parse(text: bytes) -> RetryModel:
     body = body_in(text, FORMAT, "retry model")
     if body.get("version") != VERSION:
         shown = f"{body.get('version')!r:.20}"
-        raise ModelError(f"a model file of version `{shown}`, this library reads {VERSION}: train it again")
+        raise ModelError(
+            f"a model file of version `{shown}`, this library reads {VERSION}: {what_to_do(body, VERSION)}"
+        )
     if body.keys() != _KNOWN:
         odd = ", ".join(f"`{key:.40}`" for key in sorted(body.keys() ^ _KNOWN))
         raise ModelError(f"a model file has exactly the keys of its format; see {odd}")

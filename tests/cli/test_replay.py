@@ -263,12 +263,11 @@ def test_a_policy_with_mistakes_is_said(transcript: Path, tmp_path: Path) -> Non
     assert "did you mean `max_calls`?" in shown.stderr
 
 
-def test_a_folder_without_calls_is_judged_to_be_empty(tmp_path: Path) -> None:
+def test_a_folder_without_calls_says_what_is_in_it(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello\n")
     shown = replay("default", tmp_path)
-    assert shown.exit_code == 0
-    assert "default on 0 recorded calls of 0 sessions" in shown.stdout
-    assert "skipped" in shown.stdout
+    assert (shown.exit_code, shown.stdout) == (1, "")
+    assert f"no calls found: `{tmp_path}/notes.txt`: text, 1 line, 6 bytes; what is read: " in shown.stderr
 
 
 def test_names_from_transcripts_do_not_steer_the_terminal(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_a_file_that_is_no_log_is_told_of_where_nothing_can_be_learned(tmp_path:
     other = tmp_path / "notes.jsonl"
     other.write_bytes(b'\x00\x01 no log\n{"bad": 1}\n')
     result = run("train", other, "-o", tmp_path / "m.json")
-    assert result.exit_code == 2
+    assert result.exit_code == 1
     told = " ".join(result.stderr.split())
     assert "there are no failed calls in these records" in told
     assert "skipped: it holds no calls" in told
@@ -117,7 +117,7 @@ def test_records_without_failures_say_so(tmp_path: Path) -> None:
     empty = tmp_path / "empty.jsonl"
     empty.write_text("")
     result = run("train", empty, "-o", tmp_path / "m.json")
-    assert result.exit_code == 2
+    assert result.exit_code == 1
     assert "nothing to learn" in result.stderr
 
 

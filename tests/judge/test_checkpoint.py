@@ -24,7 +24,7 @@ from guardrails.judge.checkpoint import (
 )
 from guardrails.judge.judgement import Judge
 from guardrails.judge.spill import key_of
-from guardrails.readers import RecordedCall
+from guardrails.readers import Copies, RecordedCall
 
 
 Calls = Callable[..., list[RecordedCall]]
@@ -36,7 +36,7 @@ def test_what_is_saved_is_loaded(calls: Calls, tmp_path: Path) -> None:
     path, judge = tmp_path / "x.checkpoint", Judge(Policy([Duplicates()]))
     for call in calls("a=1", "a=1", session_id="\ud800"):
         judge.judge(call)
-    save(path, POSITION, [judge.to_dict()], [judge.tracks])
+    save(path, POSITION, [judge.to_dict()], [judge.tracks], Copies())
     position, figures = load(path)
     assert position == POSITION
     assert figures == [json.loads(json.dumps(judge.to_dict()))]
@@ -49,7 +49,7 @@ def test_what_is_saved_is_loaded(calls: Calls, tmp_path: Path) -> None:
 def test_a_checkpoint_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
     path = tmp_path / "x.checkpoint"
     for done in (0, 1):
-        save(path, Position(policies=[], files=[], done=done), [], [])
+        save(path, Position(policies=[], files=[], done=done), [], [], Copies())
     assert load(path)[0].done == 1
     assert [each.name for each in tmp_path.iterdir()] == ["x.checkpoint"]
 
@@ -64,12 +64,12 @@ def test_what_is_no_checkpoint_is_said(tmp_path: Path, content: bytes) -> None:
 
 def test_a_checkpoint_of_a_later_version_is_said(tmp_path: Path) -> None:
     path = tmp_path / "x"
-    save(path, POSITION, [], [])
+    save(path, POSITION, [], [], Copies())
     database = sqlite3.connect(path)
     with database:
         database.execute("UPDATE work SET version = 99")
     database.close()
-    with pytest.raises(CheckpointError, match="version 99; this library reads 3"):
+    with pytest.raises(CheckpointError, match="version 99; this library reads 4"):
         load(path)
 
 

@@ -1,0 +1,107 @@
+"""
+What a policy needs that is not here: optional packages, model files that can be read.
+"""
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Final
+
+
+if TYPE_CHECKING:
+    from guardrails.policy import Policy
+    from guardrails.policy_file.yaml_position import Node, Position
+
+Place = tuple[str | int, ...]
+"""Keys, and places in lists, that lead to a setting."""
+
+SHELL: Final = ("tree_sitter", "tree_sitter_bash")
+NO_SHELL: Final = "commands cannot be read here, so that each is refused: pip install 'toolcall-guardrails[shell]'"
+NO_PRICES: Final = (
+    "no model has a price here, so that what its responses cost is not known: pip install 'toolcall-guardrails[prices]', "
+    "or write `prices:`"
+)
+
+
+def lacking(policy: "Policy", root: "Node | None") -> list[str]:
+    """
+    What *policy*, whose file is *root*, needs and does not find, as mistakes of the file.
+    """
+    from guardrails.policy_file.yaml_position import Mistake
+
+    said = []
+    for place, message in (*_packages(policy), *_models(policy)):
+        position = None if root is None else _position(root, place)
+        told = f"{'.'.join(map(str, place))}: {message}"
+        said.append(told if position is None else str(Mistake(position, told)))
+    return said
+
+
+def reads_commands() -> bool:
+    """
+    Whether the packages are there with which `shell` reads commands.
+    """
+    return all(map(_is_there, SHELL))
+
+
+def _packages(policy: "Policy") -> Iterator[tuple[Place, str]]:
+    from guardrails.guards.budget import Budget
+    from guardrails.guards.shell import Shell
+
+    if not reads_commands():
+        if any(isinstance(guard, Shell) for guard in policy.chain.guards):
+            yield (Shell.name,), NO_SHELL
+        for at, rule in enumerate(policy.chain.rules):
+            if Shell.name in rule.guards:
+                yield ("tools", at, Shell.name), NO_SHELL
+    if policy.prices or _is_there("genai_prices"):
+        return
+    scopes = ((("scopes", name), guards) for name, guards in policy.scopes.items())
+    for place, guards in ((), policy.chain.guards), *scopes:
+        for guard in guards:
+            if isinstance(guard, Budget) and guard.max_cost_usd is not None:
+                yield (*place, Budget.name, "max_cost_usd"), NO_PRICES
+
+
+def _models(policy: "Policy") -> Iterator[tuple[Place, str]]:
+    """
+    Model files of `retryable` that are no good. One that is not there yet is none; those of `loops` are read with the policy.
+    """
+    from guardrails.errors import ModelError
+    from guardrails.guards.retryable import Retryable
+    from guardrails.model_files import read_model
+
+    named: list[tuple[Place, str | None]] = [
+        ((Retryable.name, "model"), guard.model) for guard in policy.chain.guards if isinstance(guard, Retryable)
+    ]
+    for at, rule in enumerate(policy.chain.rules):
+        named.append((("tools", at, Retryable.name, "model"), rule.guards.get(Retryable.name, {}).get("model")))
+    for place, path in named:
+        if path is None:
+            continue
+        try:
+            read_model(path)
+        except FileNotFoundError:
+            pass
+        except ModelError as error:
+            yield place, f"the model `{path}` cannot be used: {error}"
+        except OSError as error:
+            yield place, f"the model `{path}` cannot be read: {error.strerror or error}"
+
+
+def _is_there(package: str) -> bool:
+    return find_spec(package) is not None
+
+
+def _position(root: "Node", place: Place) -> "Position | None":
+    found, node = None, root
+    for key in place:
+        value = node.value
+        if isinstance(key, int):
+            if not isinstance(value, list) or key >= len(value):
+                break
+            node = value[key]
+        elif isinstance(value, dict) and key in value:
+            found, node = value[key].key, value[key].node
+        else:
+            break
+    return found

@@ -1,0 +1,103 @@
+"""
+A set of 64-bit numbers in 12 to 24 bytes each, which forgets the oldest of very many.
+"""
+
+from array import array
+from collections.abc import Iterable
+from typing import Final
+
+
+MAX_KEYS: Final = 2_000_000
+"""Numbers that are certainly remembered; twice as many at most."""
+_FEWEST: Final = 1 << 15
+
+
+class Keys:
+    """
+    Numbers above 0.
+
+    They stand in two open-addressed tables. A newer one that is full becomes the older one, whose numbers are forgotten.
+    """
+
+    def __init__(self, most: int = MAX_KEYS) -> None:
+        self._most = most
+        self._older: array[int] | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._count = 0
+        self._slots = _slots(_FEWEST)
+        self._mask = _FEWEST - 1
+        self._room = _room(_FEWEST, self._most)
+
+    def add(self, key: int) -> bool:
+        """
+        Whether *key* is new; it is remembered.
+        """
+        slots, mask = self._slots, self._mask
+        at = key & mask
+        while found := slots[at]:
+            if found == key:
+                return False
+            at = at + 1 & mask
+        older = self._older
+        if older is not None and _holds(older, key):
+            return False
+        slots[at] = key
+        self._count += 1
+        if self._count >= self._room:
+            self._make_room()
+        return True
+
+    def to_bytes(self) -> tuple[bytes, bytes]:
+        """
+        The older and the newer numbers, as `add_bytes` takes them.
+        """
+        return _packed(self._older or ()), _packed(self._slots)
+
+    def add_bytes(self, older: bytes, newer: bytes) -> None:
+        """
+        Add what `to_bytes` made.
+        """
+        for packed in (older, newer):
+            for key in array("Q", packed):
+                self.add(key)
+            if packed is older and older:
+                self._older = self._slots
+                self._begin()
+
+    def _make_room(self) -> None:
+        if self._count >= self._most:
+            self._older = self._slots
+            self._begin()
+            return
+        size = 2 * len(self._slots)
+        slots, mask = _slots(size), size - 1
+        for key in filter(None, self._slots):
+            at = key & mask
+            while slots[at]:
+                at = at + 1 & mask
+            slots[at] = key
+        self._slots, self._mask, self._room = slots, mask, _room(size, self._most)
+
+
+def _slots(size: int) -> "array[int]":
+    return array("Q", bytes(8 * size))
+
+
+def _room(size: int, most: int) -> int:
+    return min(size * 2 // 3, most)
+
+
+def _holds(slots: "array[int]", key: int) -> bool:
+    mask = len(slots) - 1
+    at = key & mask
+    while found := slots[at]:
+        if found == key:
+            return True
+        at = at + 1 & mask
+    return False
+
+
+def _packed(slots: Iterable[int]) -> bytes:
+    return array("Q", filter(None, slots)).tobytes()

@@ -1,0 +1,92 @@
+"""
+What a file looks like that gives no calls, in words for a person.
+"""
+
+from typing import Any, Final
+
+from .leading import HEAD_BYTES, leading_values
+from .parsing import parse
+
+
+MAX_KEYS: Final = 5
+_KEY_CHARS: Final = 24
+_SAMPLE: Final = 20
+"""Lines that are held against each other."""
+_MAGIC: Final = {
+    b"PAR1": "a Parquet file",
+    b"SQLite format 3\0": "an SQLite database",
+    b"PK\3\4": "a ZIP archive",
+    b"%PDF": "a PDF document",
+    b"\x89PNG": "a PNG image",
+    b"\xff\xd8\xff": "a JPEG image",
+    b"GIF8": "a GIF image",
+    b"\x7fELF": "a program",
+    b"BZh": "data packed with bzip2",
+    b"\xfd7zXZ": "data packed with xz",
+}
+_SEPARATORS: Final = {",": "commas", "\t": "tabs", ";": "semicolons"}
+
+
+def looks_like(head: bytes) -> str:
+    """
+    What a file is that begins with *head*, up to 64 KB of it, and how long it is as far as that shows.
+    """
+    magic = next((said for start, said in _MAGIC.items() if head.startswith(start)), None)
+    if magic is not None or b"\0" in head or _is_garbled(head):
+        return f"{magic or 'binary data'}, {_bytes(head)}"
+    lines = head.count(b"\n") + (not head.endswith(b"\n"))
+    more = "more than " if len(head) >= HEAD_BYTES else ""
+    return f"{_text(head)}, {more}{lines:,} line{'' if lines == 1 else 's'}, {_bytes(head)}"
+
+
+def _bytes(head: bytes) -> str:
+    more = "more than " if len(head) >= HEAD_BYTES else ""
+    return f"{more}{len(head):,} byte{'' if len(head) == 1 else 's'}"
+
+
+def _is_garbled(head: bytes) -> bool:
+    """
+    Whether a twentieth of *head* or more is no UTF-8.
+    """
+    return head.decode("utf-8", "replace").count("\ufffd") * 20 > len(head)
+
+
+def _text(head: bytes) -> str:
+    text = head.decode("utf-8", "replace")
+    start = text.lstrip("\ufeff \t\r\n")
+    if not start:
+        return "blank lines"
+    values = leading_values(text)
+    if values:
+        return _json(values, head)
+    if start[0] in "{[":
+        return "JSON that is cut off or damaged"
+    if start[0] == "<":
+        return "HTML or XML"
+    rows = [line for line in text.splitlines() if line.strip()][:_SAMPLE]
+    if len(rows) > 1:
+        for separator, said in _SEPARATORS.items():
+            counts = {row.count(separator) for row in rows[: len(rows) - (len(head) >= HEAD_BYTES)]}
+            if len(counts) == 1 and counts != {0}:
+                return f"a table separated by {said}"
+    return "text"
+
+
+def _json(values: list[Any], head: bytes) -> str:
+    kind = "JSON lines of another form" if len(values) > 1 else "JSON of another form"
+    if len(head) < HEAD_BYTES and not _ends_whole(values, head):
+        kind = "JSON lines of which the last is cut off" if len(values) > 1 else "JSON that is cut off"
+    keys = list(dict.fromkeys(key for value in values[:_SAMPLE] if type(value) is dict for key in value))
+    if not keys:
+        return f"{kind}, without an object"
+    shown = ", ".join(f"`{key[:_KEY_CHARS]}`" for key in keys[:MAX_KEYS])
+    return f"{kind} (keys {shown}{', ...' if len(keys) > MAX_KEYS else ''})"
+
+
+def _ends_whole(values: list[Any], head: bytes) -> bool:
+    text = head.strip() if len(values) == 1 else head.strip().rpartition(b"\n")[2]
+    try:
+        parse(text.removeprefix(b"\xef\xbb\xbf"))
+    except ValueError:
+        return False
+    return True
