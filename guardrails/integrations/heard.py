@@ -12,7 +12,7 @@ from typing import Any, Final
 from ..errors import ResponseFailed
 from ..outcome.redaction import REDACTED, sanitise, without_secrets
 from ..prices import public
-from .reading import Cut, Unreadable, reason_of
+from .reading import Cut, Unreadable, line_of, reason_of
 
 
 SHOWN_BYTES: Final = 200
@@ -119,7 +119,7 @@ def in_one_line(said: str, key: str | None, most: int = SHOWN_BYTES) -> str:
     """
     The first *most* bytes of what a server *said*, without control characters, secrets, and the client's *key*.
     """
-    line = " ".join(sanitise(without_secrets(without_key(said[:_KEPT_BYTES], key))).split())
+    line = line_of(without_secrets(without_key(sanitise(said[:_KEPT_BYTES]), key)))
     return line.encode()[:most].decode("utf-8", "ignore")
 
 

@@ -151,7 +151,14 @@ def reason_of(error: Any) -> tuple[str, str | None]:
     said = said if isinstance(said, str) else "the server answers with an error"
     code = part(error, "code")
     shown = str(code) if isinstance(code, (str, int)) and not isinstance(code, bool) and code != "" else None
-    return " ".join(redact(said, _REASON_CHARS).split()), shown
+    return line_of(redact(said, _REASON_CHARS)), shown
+
+
+def line_of(said: str) -> str:
+    """
+    *said* in one line, without control characters: it must not steer a terminal.
+    """
+    return "".join(char for char in " ".join(said.split()) if char.isprintable())
 
 
 def readable_usage(usage: Any) -> Any:

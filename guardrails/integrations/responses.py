@@ -19,6 +19,7 @@ from .reading import (
     Unreadable,
     check_error,
     checked_object,
+    line_of,
     list_in,
     named_in,
     reason_of,
@@ -158,7 +159,7 @@ class Response:
         texts = tuple(map(sanitise, self._texts()))
         strange = [kind for item in self.items if not _SERVED.fullmatch(kind := str(item["type"]))]
         if strange and not calls and not texts:
-            raise Unreadable(f"the `output` is `{sanitise(strange[0])[:40]}`, neither text nor a call")
+            raise Unreadable(f"the `output` is `{line_of(strange[0])[:40]}`, neither text nor a call")
         finish = _CUT.get(self.reason or "", "length") if self.status == "incomplete" else None
         return Turn(
             texts=texts,
