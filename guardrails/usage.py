@@ -15,6 +15,8 @@ from .errors import SessionError
 
 _INPUT: Final = ("prompt_tokens", "input_tokens")
 _OUTPUT: Final = ("completion_tokens", "output_tokens")
+_MOST: Final = 10**12
+"""A response of more tokens is a mistake: it would end a session for good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,9 +99,12 @@ def read_usage(usage: object) -> Usage:
 
 def tells(usage: object) -> bool:
     """
-    Whether *usage* says how many tokens were used: what does not was not free.
+    Whether *usage* says how many tokens were used: what does not, or not in numbers, was not free.
     """
-    return isinstance(usage, Usage) or any(_get(usage, name) is not None for name in (*_INPUT, *_OUTPUT))
+    if isinstance(usage, Usage):
+        return True
+    said = [value for name in (*_INPUT, *_OUTPUT) if (value := _get(usage, name)) is not None]
+    return bool(said) and all(map(_is_count, said))
 
 
 def cost_of(usage: Usage, model: str, prices: Mapping[str, Price]) -> int | None:
@@ -130,6 +135,10 @@ def _get(source: object, name: str) -> Any:
 def _count(source: object, *names: str) -> int:
     for name in names:
         value = _get(source, name)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-            return value
+        if _is_count(value):
+            return int(value)
     return 0
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST

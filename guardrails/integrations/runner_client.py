@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from .heard import Heard, raw
-from .reading import checked_object, text_in
+from .reading import Unreadable, check_error, checked_object, text_in
 from .runner_watch import Watch
 
 
@@ -128,6 +128,9 @@ def seen(event: Any, watch: Watch) -> Any:
     *event* as *watch* has it.
     """
     kind = text_in(checked_object(event, "an event"), "type")
+    if not kind:
+        check_error(event)
+        raise Unreadable("an event has no `type`")
     if kind in ("response.completed", "response.incomplete", "response.failed"):
         return event.model_copy(update={"response": watch.answered(event.response)})
     if kind in ("response.output_item.added", "response.output_item.done"):

@@ -8,13 +8,12 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import ResponseFailed
 from ..logs import log
 from ..loop import Loop, Refuse, RequestedCall, Run, Turn
 from ..session import Session
 from ..turns import Strategy, forces
 from .answers import refusal
-from .reading import Cut, Unreadable, check_sendable, checked_object, readable_usage, text_in, written_in
+from .reading import Cut, check_sendable, checked_object, readable_usage, text_in, written_in
 from .responses import Response
 
 
@@ -42,6 +41,7 @@ class Watch:
         self.failure: BaseException | None = None
         """Why a reply could not be gone on with, which the runner does not say."""
         self._answered = False
+        self._usage: Any = None
         self._refusing: str | None = None
         self._ids: set[str] = set()
         self._mended: dict[int, tuple[str, str | None]] = {}
@@ -63,7 +63,7 @@ class Watch:
         The next request as it is sent; tells the session that it starts.
         """
         self._session.request()
-        self._mended, self._answered = {}, False
+        self._mended, self._answered, self._usage = {}, False, None
         ask = self._loop.ask(self._session.exhausted_by)
         self._model = str(request["model"])
         own = {"input", "tools", "tool_choice"}
@@ -84,15 +84,11 @@ class Watch:
 
     def answered(self, response: "Whole") -> "Whole":
         """
-        Charge *response*; it, with what the runner can go on with. Raises Unreadable if it is none.
+        Charge *response*; it, with what the runner can go on with. Raises ResponseFailed if it failed, or is none.
         """
         turn = self._turn(response)
         self._answered = True
-        calls = [] if turn is None else turn.calls
-        usage = readable_usage(response.usage if turn is None else turn.usage)
-        self._session.charge(model=self._model, usage=usage, calls=len(calls), provider=self.endpoint)
-        if turn is None:
-            return response
+        self._charge(len(turn.calls))
         step = self._loop.take(turn)
         self._refusing = step.code if isinstance(step, Refuse) else None
         if isinstance(step, Run):
@@ -118,10 +114,10 @@ class Watch:
 
     def broken(self, error: BaseException) -> None:
         """
-        The response broke off with *error*: what it used is not known, and never free.
+        The response broke off with *error*; it is charged as far as its usage is known, and is never free.
         """
         self.failure = error
-        self._session.charge(model=self._model, calls=0, provider=self.endpoint)
+        self._charge(0)
 
     def item(self, item: Any, place: int, *, whole: bool = True) -> Any:
         """
@@ -151,18 +147,17 @@ class Watch:
         call = RequestedCall("-", tool, arguments)
         return refusal(self._session, self._loop, call, self._refusing).to_json()
 
-    def _turn(self, response: "Whole") -> Turn | None:
+    def _charge(self, calls: int) -> None:
+        self._session.charge(model=self._model, usage=self._usage, calls=calls, provider=self.endpoint)
+
+    def _turn(self, response: "Whole") -> Turn:
         reply = Response()
         try:
             reply.read(response)
             turn = reply.turn(self._loop.requests)
             check_sendable(reply.messages())
-        except Unreadable:
-            raise
-        except ResponseFailed as error:
-            # The runner ends on it itself.
-            self.failure = error
-            return None
+        finally:
+            self._usage = readable_usage(reply.usage)
         return turn
 
 

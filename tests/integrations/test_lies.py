@@ -2,6 +2,7 @@
 Servers that lie: each reply comes to the right answer or to the one clear error, over every way to drive the loop.
 """
 
+import asyncio
 import json
 
 from collections.abc import Callable
@@ -11,7 +12,11 @@ from typing import Any, Final, Literal
 
 import pytest
 
+from openai import AsyncOpenAI, DefaultAsyncHttpxClient, DefaultHttpxClient, OpenAI
+from openai.lib.responses_tool_runner import ToolRunnerError
+
 from guardrails import Policy, Registry, ResponseFailed
+from guardrails.integrations.tool_runner import AsyncGuardedToolRunner, GuardedToolRunner
 from guardrails.testing import chat_completions, responses
 from guardrails.testing.scripted_openai import Calls, Raw, Reply, Text, Usage, call
 
@@ -220,9 +225,9 @@ FAULTS: Final = [
     both("usage below zero", "answered", to("usage", value={"prompt_tokens": -1, "output_tokens": -1})),
     both("usage beyond all bounds", "answered", to("usage", value={"prompt_tokens": 10**40, "input_tokens": 10**40})),
     both(
-        "usage details of text",
+        "details of text",
         "answered",
-        to("usage", value={"prompt_tokens_details": "x", "input_tokens_details": "x"}),
+        to("usage", value=dict.fromkeys(("prompt_tokens", "input_tokens"), 9) | {"prompt_tokens_details": "x"}),
     ),
 ]
 
@@ -268,6 +273,9 @@ def delta_of(choice: Any) -> Any:
     return {**choice, "message": None, "delta": delta}
 
 
+UNPRICED: Final = {fault.name for fault in FAULTS if "usage" in fault.name}
+
+
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_reply_comes_to_the_right_answer_or_to_the_one_clear_error(way: Any, serve: Any, fault: Fault) -> None:
     if (fault.chat if way.chat else fault.responses) is None or way.stream not in fault.streams:
@@ -287,7 +295,7 @@ def test_a_reply_comes_to_the_right_answer_or_to_the_one_clear_error(way: Any, s
 
     tools = Registry([search])
     server, messages = serve(script), [way.user()]
-    with Policy().session("lies") as session:
+    with Policy(prices={"m": {"input_mtok": 1.0}}).session("lies") as session:
         if fault.outcome == "failed":
             with pytest.raises(ResponseFailed) as raised:
                 way(server, session, messages=messages, tools=tools)
@@ -301,10 +309,60 @@ def test_a_reply_comes_to_the_right_answer_or_to_the_one_clear_error(way: Any, s
             )
             assert len((error.body or "").encode()) <= 200
             assert (messages, ran) == ([way.user()], [])
+            # A reply that says what it used is priced, and no other is free.
+            assert session.unpriced + bool(session.cost_usd) > 0
         else:
             result = way(server, session, messages=messages, tools=tools)
             assert (result.answer.startswith("It rains."), result.ended) == (fault.outcome == "answered", "answered")
             assert len(ran) == (1 if fault.outcome == "ran" else 0)
+            assert session.unpriced == (1 if fault.name in UNPRICED else 0)
         honest = True
         # Whatever came, the conversation goes on: `serve` checks that the API would take every request.
         assert way(server, session, messages=[*messages, way.user()], tools=tools).answer == "done"
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.responses], ids=lambda fault: fault.name)
+def test_the_sdk_s_runner_runs_nothing_and_says_why_it_ends(
+    serve: Any, fault: Fault, *, stream: bool, asynchronous: bool
+) -> None:
+    if stream not in fault.streams:
+        return
+    ran: list[str] = []
+
+    def search(path: str) -> str:
+        ran.append(path)
+        return "rain"
+
+    def script(body: Any, n: int) -> Reply:
+        return Text("done") if n else sent("responses", fault, stream=stream)
+
+    server = serve(script)
+    request: Any = {"model": "m", "input": "go"}
+
+    async def arun(session: Any) -> Any:
+        http = DefaultAsyncHttpxClient(verify=False)
+        async with AsyncOpenAI(base_url=server.base_url, api_key="-", max_retries=0, http_client=http) as client:
+            return await AsyncGuardedToolRunner(session, tools=[search]).run(client, request, stream=stream)
+
+    def run(session: Any) -> Any:
+        http = DefaultHttpxClient(verify=False)
+        with OpenAI(base_url=server.base_url, api_key="-", max_retries=0, http_client=http) as client:
+            return GuardedToolRunner(session, tools=[search]).run(client, request, stream=stream)
+
+    with Policy().session("lies") as session:
+        try:
+            text = asyncio.run(arun(session)).output_text if asynchronous else run(session).output_text
+        except ToolRunnerError as error:
+            ended = error
+        else:
+            assert (fault.outcome, text) == (("ran", "done") if ran else ("answered", "It rains."))
+            return
+        # What our own loop reads leniently, the SDK may refuse for itself.
+        assert ran == []
+        if fault.outcome == "failed":
+            assert isinstance(ended.__cause__, ResponseFailed)
+            assert str(ended.__cause__) in str(ended)
+            assert ended.__cause__.status == 200
+            assert session.unpriced == 1
