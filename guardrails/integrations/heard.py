@@ -60,7 +60,7 @@ class Heard:
         *error* as the loop raises it: a reply that is no response is told with where it came from and how it begins.
         """
         if isinstance(error, Cut) and self._other_than("event-stream"):
-            return self._failed("the reply is no event stream; check the base URL", shown=True)
+            return self._failed("the reply is no event stream", shown=True)
         if isinstance(error, (Unreadable, Cut)):
             return self._failed(str(error), error.code, shown=True)
         if isinstance(error, ResponseFailed):

@@ -18,6 +18,7 @@ from .wire import part
 
 
 _REASON_CHARS: Final = 300
+_CODE_CHARS: Final = 60
 _KINDS: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
     (bool, "a boolean"),
     ((int, float), "a number"),
@@ -150,7 +151,8 @@ def reason_of(error: Any) -> tuple[str, str | None]:
     said = part(error, "message") or (error if isinstance(error, str) else None)
     said = said if isinstance(said, str) else "the server answers with an error"
     code = part(error, "code")
-    shown = str(code) if isinstance(code, (str, int)) and not isinstance(code, bool) and code != "" else None
+    coded = isinstance(code, (str, int)) and not isinstance(code, bool) and code != ""
+    shown = line_of(str(code))[:_CODE_CHARS] if coded else None
     return line_of(redact(said, _REASON_CHARS)), shown
 
 
