@@ -4,6 +4,7 @@ One loop's conversation: the next request, the messages, and what the session is
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from json import JSONDecodeError
 from typing import Any, Final, Literal, Self
 
 from ..calls import Execute
@@ -152,6 +153,17 @@ class Conversation:
             if choice is not None:
                 request["tool_choice"] = self._wire.choice(choice)
         return request
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """
+        While a request is sent. A client that gives no raw responses reads them there.
+        """
+        try:
+            yield
+        except JSONDecodeError as error:
+            self._charge(None, 0)
+            raise self.heard(error.doc).no_json() from error
 
     @contextmanager
     def receiving(self, reply: Reply, heard: Heard) -> Iterator[None]:

@@ -46,14 +46,21 @@ class Heard:
         """
         The response to a request that does not stream.
         """
-        if self._response is None:
-            self._begins = self.made.encode()[:_KEPT_BYTES] if isinstance(self.made, str) else b""
-            return self.made
-        self._begins = self._response.content[:_KEPT_BYTES]
-        made = self.made.parse()
+        made = self.made
+        if self._response is not None:
+            self._begins = self._response.content[:_KEPT_BYTES]
+            made = made.parse()
         if isinstance(made, str):
-            raise Unreadable(_NO_JSON)
+            raise self.no_json()
         return made
+
+    def no_json(self) -> ResponseFailed:
+        """
+        What tells of a reply that is not JSON.
+        """
+        if isinstance(self.made, str):
+            self._begins = self.made.encode("utf-8", "replace")[:_KEPT_BYTES]
+        return self._failed(_NO_JSON, shown=True)
 
     def told(self, error: BaseException) -> BaseException:
         """
@@ -64,9 +71,9 @@ class Heard:
         if isinstance(error, (Unreadable, Cut)):
             return self._failed(str(error), error.code, shown=True)
         if isinstance(error, ResponseFailed):
-            return self._failed(str(error), error.code)
+            return error if error.url else self._failed(str(error), error.code)
         if isinstance(error, (ValueError, RecursionError)):
-            return self._failed(_NO_JSON, shown=True)
+            return self.no_json()
         if _said_in_stream(error):
             body: Any = getattr(error, "body", None)
             message, code = reason_of(str(error) if body is None else body)

@@ -67,7 +67,8 @@ def run(client: "OpenAI", session: Session, **settings: Any) -> LoopResult:
         if chat.compact is not None:
             chat.compacted(chat.compact(chat.used()))
         reply = chat.reply()
-        heard = chat.heard(create(**chat.request()))
+        with chat.asking():
+            heard = chat.heard(create(**chat.request()))
         with chat.receiving(reply, heard), heard.made if chat.stream else nullcontext():
             if chat.stream:
                 for event in heard.made:
@@ -110,7 +111,8 @@ async def arun(client: "AsyncOpenAI", session: Session, **settings: Any) -> Loop
             kept = chat.compact(chat.used())
             chat.compacted(await kept if inspect.isawaitable(kept) else kept)
         reply = chat.reply()
-        heard = chat.heard(await create(**chat.request()))
+        with chat.asking():
+            heard = chat.heard(await create(**chat.request()))
         with chat.receiving(reply, heard):
             async with heard.made if chat.stream else nullcontext():
                 if chat.stream:

@@ -14,6 +14,8 @@ import pytest
 
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient, DefaultHttpxClient, OpenAI
 from openai.lib.responses_tool_runner import ToolRunnerError
+from openai.resources.chat.completions import AsyncCompletions, Completions
+from openai.resources.responses import AsyncResponses, Responses
 
 from guardrails import Policy, Registry, ResponseFailed
 from guardrails.integrations.tool_runner import AsyncGuardedToolRunner, GuardedToolRunner
@@ -366,3 +368,19 @@ def test_the_sdk_s_runner_runs_nothing_and_says_why_it_ends(
             assert str(ended.__cause__) in str(ended)
             assert ended.__cause__.status == 200
             assert session.unpriced == 1
+
+
+@pytest.mark.parametrize("body", [HTML, '{"id": ', ""])
+@pytest.mark.parametrize("kind", ["application/json", "text/html"])
+def test_a_wrapped_client_without_raw_responses_comes_to_the_same_error(
+    some: Any, serve: Any, monkeypatch: pytest.MonkeyPatch, body: str, kind: str
+) -> None:
+    for resource in (Completions, AsyncCompletions, Responses, AsyncResponses):
+        monkeypatch.setattr(resource, "with_raw_response", None)
+    server, messages = serve(lambda *_: Raw(body, kind)), [some.user()]
+    with Policy().session("wrapped") as session:
+        with pytest.raises(ResponseFailed, match=r"^the reply is no ") as raised:
+            some(server, session, messages=messages)
+        assert (len(messages), session.unpriced) == (1, 2 if some.stream else 1)
+    assert " ".join(body.replace("\x07", "").split()) in str(raised.value)
+    assert server.base_url in (raised.value.url or "")
