@@ -294,6 +294,22 @@ def test_a_reply_that_is_none_is_one_line_and_the_conversation_goes_on(
     assert looked_up(files) == ["Kyoto"]
 
 
+@pytest.mark.parametrize(("field", "value"), [("id", 7), ("name", 7), ("name", None)])
+def test_no_call_is_kept_that_every_later_request_would_be_refused_for(files: Path, field: str, value: Any) -> None:
+    function = {"name": "look_up", "arguments": "{}"} | ({field: value} if field == "name" else {})
+    made = {"id": value if field == "id" else "a", "type": "function", "function": function}
+    message = {"role": "assistant", "content": None, "tool_calls": [made]}
+    lie = Raw(json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}))
+    with ScriptedOpenAI([lie, Text("now")]) as server:
+        shown = run("task", *options(server, files))
+        assert (shown.exit_code, looked_up(files)) == (2, [])
+        database = files / "state" / "guardrails" / "conversations.db"
+        with Conversations(database) as kept, kept.resume(kept_id(shown)) as chat:
+            assert [item["role"] for item in chat] == ["system", "user"]
+        assert run("--resume", kept_id(shown)).stdout == "now\n"
+    assert server.refused == []
+
+
 def test_a_response_that_the_server_calls_failed_is_told_with_its_endpoint(files: Path) -> None:
     with ScriptedOpenAI([Failed("out of order")]) as server:
         shown = run("task", *options(server, files, "--wire", "responses"))
