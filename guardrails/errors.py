@@ -11,7 +11,7 @@ The exceptions of the library.
     ├── ModelError           a model file that is not valid
     ├── TrainingError        records or cells that nothing can be learned from
     ├── LoopLimitExceeded    an agent loop that was asked to raise at its iteration limit
-    └── ResponseFailed       a model response that its server calls failed, or that ended before it was complete
+    └── ResponseFailed       a model response that its server calls failed, that was cut off, or that is no response at all
 """
 
 from typing import TYPE_CHECKING
@@ -110,9 +110,23 @@ class NothingFoundError(TrainingError):
 
 class ResponseFailed(GuardrailsError):  # noqa: N818
     """
-    A model response failed after it had begun; *code* is the server's, None where it gave none.
+    A model response that failed, was cut off, or is none at all; nothing of it was run or kept.
+
+    *code* is the server's. *url* is who answered, *status* its HTTP status, *body* the first 200 bytes of what came,
+    without control characters and secrets. Each is None if it is not known.
     """
 
-    def __init__(self, message: str, code: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        code: str | None = None,
+        *,
+        url: str | None = None,
+        status: int | None = None,
+        body: str | None = None,
+    ) -> None:
         super().__init__(message if code is None else f"{code}: {message}")
         self.code = code
+        self.url = url
+        self.status = status
+        self.body = body

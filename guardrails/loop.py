@@ -26,6 +26,8 @@ OnLimit = Literal["answer", "raise"]
 MAX_TOOL_ITERATIONS: Final = 20
 FORCED_ASKS: Final = 2
 """Times the model is asked for its final answer: once, and once more."""
+CUT_ASKS: Final = 2
+"""Times the model is asked for one turn if its stream is cut: once, and once more."""
 LIMIT_CODE: Final = "loop.max_tool_iterations"
 SILENT_CODE: Final = "loop.no_answer"
 
@@ -147,6 +149,8 @@ class Loop:
     """Why the final answer is forced; None while it is not."""
     end: End | None = field(default=None, init=False)
     _wasted: int = field(default=0, init=False)
+    _taken: bool = field(default=False, init=False)
+    _cut: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         if self.max_tool_iterations < 1:
@@ -169,12 +173,20 @@ class Loop:
         self.requests += 1
         if self.code is None:
             self.code = exhausted or (LIMIT_CODE if self.iterations >= self.max_tool_iterations else None)
-        return Ask(first=self.requests == 1, forced=self.code is not None)
+        return Ask(first=not self._taken, forced=self.code is not None)
+
+    def cut(self) -> bool:
+        """
+        The response to the latest request was cut off: whether to ask once more.
+        """
+        self._cut += 1
+        return self._cut < CUT_ASKS
 
     def take(self, turn: Turn) -> Run | Refuse | None:
         """
         What to do about the model's *turn*.
         """
+        self._taken, self._cut = True, 0
         if turn.calls and self.code is None:
             self.iterations += 1
             return Run(turn.calls, self.iterations)

@@ -16,6 +16,8 @@ from .errors import SessionError
 _INPUT: Final = ("prompt_tokens", "input_tokens")
 _OUTPUT: Final = ("completion_tokens", "output_tokens")
 _TOTAL: Final = ("total_tokens",)
+_MOST: Final = 10**12
+"""A response of more tokens is a mistake: it would end a session for good."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,9 +110,12 @@ def read_usage(usage: object) -> Usage:
 
 def tells(usage: object) -> bool:
     """
-    Whether *usage* says how many tokens were used: what does not was not free.
+    Whether *usage* says how many tokens were used: what does not, or not in numbers, was not free.
     """
-    return isinstance(usage, Usage) or _told(usage, *_INPUT, *_OUTPUT, *_TOTAL) is not None
+    if isinstance(usage, Usage):
+        return True
+    said = [value for name in (*_INPUT, *_OUTPUT, *_TOTAL) if (value := _get(usage, name)) is not None]
+    return bool(said) and all(map(_is_count, said))
 
 
 def cost_of(usage: Usage, model: str, prices: Mapping[str, Price]) -> int | None:
@@ -156,7 +161,11 @@ def _told(source: object, *names: str) -> int | None:
     """
     for name in names:
         value = _get(source, name)
-        whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
-        if whole and not isinstance(value, bool) and value >= 0:
+        if _is_count(value):
             return int(value)
     return None
+
+
+def _is_count(value: object) -> bool:
+    whole = isinstance(value, int) or (isinstance(value, float) and value.is_integer())
+    return whole and not isinstance(value, bool) and 0 <= value <= _MOST  # type: ignore[operator]

@@ -54,6 +54,19 @@ def test_d1_calls_are_run_until_the_model_answers() -> None:
     assert (loop.requests, loop.iterations) == (3, 2)
 
 
+def test_a_response_that_was_cut_is_asked_for_once_more_and_so_is_that_of_each_turn() -> None:
+    loop = Loop()
+    for turn in (CALLS, CHATTY):
+        assert loop.ask(None).first is (turn is CALLS)
+        assert loop.cut()
+        # A choice that forces a tool holds for the first response.
+        assert loop.ask(None).first is (turn is CALLS)
+        assert isinstance(loop.take(turn), Run)
+    loop.ask(None)
+    assert [loop.cut(), loop.cut()] == [True, False]
+    assert (loop.requests, loop.iterations, loop.end) == (5, 2, None)
+
+
 def test_d1_text_blocks_are_joined() -> None:
     loop = Loop()
     play(loop, [Turn(texts=("I found ", "two", " errors"))])

@@ -63,6 +63,7 @@ def test_the_clients_own_usage_object_is_read() -> None:
         {"prompt_tokens": None, "completion_tokens": "7"},
         {"prompt_tokens": -5, "completion_tokens": True},
         {"prompt_tokens": 1.5, "prompt_tokens_details": None},
+        {"prompt_tokens": 10**40},
     ],
 )
 def test_what_is_no_count_counts_nothing(usage: Any) -> None:
@@ -93,11 +94,14 @@ def test_a_sum_is_read_where_its_parts_are_not_told(usage: Any, read: Usage) -> 
         ({"prompt_tokens": None}, 1),
         ({"prompt_tokens": "7", "completion_tokens": float("nan")}, 1),
         (SimpleNamespace(), 1),
+        ({"prompt_tokens": "1000", "completion_tokens": 7}, 1),
+        ({"prompt_tokens": -5, "completion_tokens": -7}, 1),
+        ({"input_tokens": 10**40, "output_tokens": 0}, 1),
         ({"prompt_tokens": 0}, 0),
         (Usage(0, 0), 0),
     ],
 )
-def test_usage_that_says_nothing_was_not_free(usage: Any, unpriced: int) -> None:
+def test_usage_that_says_nothing_or_cannot_be_read_was_not_free(usage: Any, unpriced: int) -> None:
     session = Policy(prices={"m": {"input_mtok": 1.0}}).session("s")
     session.charge(model="m", usage=usage)
     assert (session.unpriced, session.cost_usd) == (unpriced, 0.0)

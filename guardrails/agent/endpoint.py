@@ -6,8 +6,10 @@ import os
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from ..errors import ResponseFailed
+from ..integrations.heard import SHOWN_BYTES, in_one_line
 from ..prices import public
 from .settings import AgentError
 
@@ -15,13 +17,15 @@ from .settings import AgentError
 if TYPE_CHECKING:
     from openai import OpenAI
 
+_REASON_BYTES: Final = 500
+
 
 @contextmanager
 def client_of(base_url: str | None) -> Iterator["OpenAI"]:
     """
     A client of the endpoint *base_url* (None: OpenAI's), with the key that OPENAI_API_KEY holds.
 
-    Raises AgentError where openai is not installed, a key is needed, or the endpoint fails while the client is in use.
+    Raises AgentError if openai is not installed, a key is needed, or the endpoint fails while the client is in use.
     """
     openai = _openai()
     key = os.environ.get("OPENAI_API_KEY")
@@ -35,9 +39,17 @@ def client_of(base_url: str | None) -> Iterator["OpenAI"]:
         asked = public(base_url or str(client.base_url))
         raise AgentError(f"the endpoint `{asked}` cannot be reached: {cause}") from error
     except openai.APIStatusError as error:
-        raise AgentError(f"the endpoint refused (HTTP {error.status_code}): {error.message}") from error
+        said, most = error.message, _REASON_BYTES
+        if said == f"Error code: {error.status_code}":
+            # The client leaves out what has no `message`: a page of a proxy, `{"error": "no such model"}`.
+            said, most = str(error.body or said), SHOWN_BYTES
+        said = in_one_line(said, key, most)
+        raise AgentError(f"the endpoint refused (HTTP {error.status_code}): {said}") from error
     except openai.OpenAIError as error:
-        raise AgentError(f"the endpoint failed: {error}") from error
+        raise AgentError(f"the endpoint failed: {in_one_line(str(error), key, _REASON_BYTES)}") from error
+    except ResponseFailed as error:
+        where = "" if error.url is None or error.url in str(error) else f" `{error.url}`"
+        raise AgentError(f"the endpoint{where} failed: {error}") from error
 
 
 def _openai() -> Any:

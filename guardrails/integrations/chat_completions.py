@@ -2,8 +2,6 @@
 The chat.completions wire: a response, whole or streamed, as the loop's turn and as the message to keep.
 """
 
-import json
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
@@ -13,10 +11,24 @@ from ..outcome.redaction import sanitise
 from ..tool import Wire as Form
 from ..turns import ToolChoice
 from .forms import nested, nested_choice
+from .reading import (
+    Cut,
+    Unreadable,
+    check_error,
+    checked_object,
+    encodable,
+    is_json,
+    kind_of,
+    list_in,
+    named_in,
+    text_in,
+    written_in,
+)
 from .wire import Message, Sent, part
 
 
 _CUT: Final = frozenset({"length", "content_filter"})
+_KINDS: Final = ("function", "custom")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,29 +88,46 @@ class Response:
     usage: Any = None
     finish_reason: str | None = None
     id: str | None = None
+    _chosen: bool = False
 
     def read(self, completion: Any) -> str:
         """
         Take in a whole completion; its text.
         """
-        choice = self._choice(completion)
-        if choice is None or choice.message is None:
+        choices = self._choices(completion)
+        choice = next((choice for choice in choices if not part(choice, "index")), choices[0] if choices else None)
+        if choice is None:
             return ""
-        for position, delta in enumerate(choice.message.tool_calls or ()):
+        message = checked_object(self._chose(choice, "message"), "`message`")
+        for position, delta in enumerate(list_in(message, "tool_calls")):
             self.calls.append(_Call(position))
-            self.calls[-1].add(delta)
-        return self._say(choice.message)
+            self.calls[-1].add(checked_object(delta, "a tool call"))
+        return self._say(message)
 
     def add(self, chunk: Any) -> str:
         """
         Take in one chunk of a stream; the text it brought.
         """
-        choice = self._choice(chunk)
-        if choice is None or choice.delta is None:
+        # The chunk that carries the usage has no choices.
+        choice = next((choice for choice in self._choices(chunk) if not part(choice, "index")), None)
+        if choice is None:
             return ""
-        for delta in choice.delta.tool_calls or ():
-            self._call(delta).add(delta)
-        return self._say(choice.delta)
+        delta = self._chose(choice, "delta")
+        if delta is None:
+            return ""
+        for piece in list_in(checked_object(delta, "`delta`"), "tool_calls"):
+            self._call(checked_object(piece, "a tool call")).add(piece)
+        return self._say(delta)
+
+    def ended(self, *, closed: bool | None) -> None:
+        """
+        All has come. Some servers never send a finish reason: a stream that was closed is whole if its arguments are.
+        """
+        ended = self.finish_reason is not None or closed is None
+        if not ended and not (closed and all(call.whole for call in self.calls)):
+            raise Cut
+        if not self._chosen:
+            raise Unreadable("the reply has no `choices`")
 
     def turn(self, n: int) -> Turn:
         """
@@ -107,8 +136,8 @@ class Response:
         for position, call in enumerate(self.calls):
             call.id = call.id or f"call_{n}_{position}"
         requested = [call.requested() for call in self.calls]
-        if requested and self.finish_reason in _CUT and not self.calls[-1].arguments.strip():
-            # Cut before its first character; no text at all would mean no arguments.
+        if requested and self.finish_reason in _CUT and self.calls[-1].may_be_cut:
+            # Cut before its first character, where no text would mean no arguments; or a text that nothing shows to be whole.
             requested[-1] = replace(requested[-1], arguments="{")
         return Turn(
             texts=tuple(sanitise(text) for text in self.texts),
@@ -129,34 +158,47 @@ class Response:
             message["tool_calls"] = [call.wire() for call in self.calls]
         return [message] if self.calls or text.strip() else []
 
-    def _choice(self, came: Any) -> Any:
-        self.id = self.id or part(came, "id")
-        if came.usage is not None:
-            self.usage = came.usage
-        # The chunk that carries the usage has no choices.
-        choice = next((choice for choice in came.choices or () if not choice.index), None)
-        if choice is not None and choice.finish_reason is not None:
-            self.finish_reason = choice.finish_reason
-        return choice
+    def _choices(self, came: Any) -> Any:
+        check_error(checked_object(came, "the reply"))
+        id_, usage = part(came, "id"), part(came, "usage")
+        self.id = self.id or (id_ if isinstance(id_, str) else None)
+        if usage is not None:
+            self.usage = usage
+        return [checked_object(choice, "a choice") for choice in list_in(came, "choices")]
+
+    def _chose(self, choice: Any, name: str) -> Any:
+        """
+        What *choice* says, in its field *name*.
+        """
+        check_error(choice)
+        finish = part(choice, "finish_reason")
+        if finish == "error":
+            raise Unreadable("the server ended the response with an error")
+        if isinstance(finish, str) and finish:
+            self.finish_reason = finish
+        self._chosen = True
+        return part(choice, name)
 
     def _say(self, said: Any) -> str:
         # A refusal is what the model has to say; as plain content it goes back to any server.
-        pieces = [*_texts(said.content), *_texts(getattr(said, "refusal", None))]
+        pieces = [*_texts(said, "content"), *_texts(said, "refusal")]
         self.texts += pieces
         return "".join(pieces)
 
     def _call(self, delta: Any) -> "_Call":
-        for call in reversed(self.calls):
-            # Some servers number every call 0; a new id then tells them apart.
-            if call.index == delta.index and not (delta.id and call.id and delta.id != call.id):
-                return call
-        self.calls.append(_Call(delta.index))
-        return self.calls[-1]
+        index = part(delta, "index")
+        call = next((call for call in reversed(self.calls) if call.index == index), None)
+        if call is None and self.calls and (index is None or self.calls[-1].index is None) and _goes_on(delta):
+            call = self.calls[-1]
+        if call is None or call.ends_before(delta):
+            call = _Call(index)
+            self.calls.append(call)
+        return call
 
 
 @dataclass(slots=True)
 class _Call:
-    index: int | None
+    index: Any
     id: str = ""
     kind: str = "function"
     name: str = ""
@@ -164,36 +206,81 @@ class _Call:
     extra: dict[str, Any] = field(default_factory=dict)
     """Fields beyond the wire's own, which some servers want back (thought signatures)."""
 
+    @property
+    def whole(self) -> bool:
+        """
+        Whether its arguments are, as far as they show it.
+        """
+        return self.kind == "custom" or is_json(self.arguments)
+
+    @property
+    def may_be_cut(self) -> bool:
+        """
+        Whether arguments of a response that was cut may be cut without showing it.
+        """
+        return self.kind == "custom" or not self.arguments.strip()
+
+    def ends_before(self, delta: Any) -> bool:
+        """
+        Whether *delta* is of the next call. Some servers number every call 0, or none: then its id tells, or its name.
+        """
+        id_, said = text_in(delta, "id"), _said(delta)
+        if id_ and self.id:
+            return id_ != self.id
+        name = "" if said is None else text_in(said, "name")
+        if not name or not self.name:
+            return False
+        if name != self.name:
+            return self.index is None or bool(self.arguments)
+        # Some servers say the name with every piece.
+        return bool(self.arguments) and self.whole and bool(part(said, "arguments") or part(said, "input"))
+
     def add(self, delta: Any) -> None:
+        said, custom = _said(delta), part(delta, "custom")
         extra = dict(getattr(delta, "model_extra", None) or {})
-        extra.pop("custom", None)
-        custom = getattr(delta, "custom", None)
-        said = custom or getattr(delta, "function", None)
-        self.id = self.id or delta.id or ""
+        for name in _KINDS:
+            extra.pop(name, None)
+        self.id = self.id or text_in(delta, "id")
         self.kind = "custom" if custom else self.kind
         self.extra |= {name: value for name, value in extra.items() if value is not None}
         if said is not None:
-            self.name = self.name or part(said, "name") or ""
-            self.arguments += _argument_text(part(said, "input" if custom else "arguments"))
+            name = text_in(said, "name")
+            self.name += "" if name == self.name else name
+            self.arguments += written_in(said, "input" if custom else "arguments")
 
     def requested(self) -> RequestedCall:
+        name, arguments = named_in(self), encodable(self.arguments)
         if self.kind == "custom":
-            return RequestedCall(self.id, self.name, {"input": self.arguments}, "custom")
-        return RequestedCall(self.id, self.name, self.arguments)
+            return RequestedCall(self.id, name, {"input": arguments}, "custom")
+        return RequestedCall(self.id, name, arguments)
 
     def wire(self) -> Message:
         text = "input" if self.kind == "custom" else "arguments"
-        said = {"name": self.name, text: self.arguments}
+        said = {"name": self.name, text: encodable(self.arguments)}
         return {"id": self.id, "type": self.kind, self.kind: said, **self.extra}
 
 
-def _texts(content: Any) -> list[str]:
-    if isinstance(content, str):
+def _said(delta: Any) -> Any:
+    said = part(delta, "custom") or part(delta, "function")
+    return None if said is None else checked_object(said, "the function of a tool call")
+
+
+def _goes_on(delta: Any) -> bool:
+    """
+    Whether *delta* begins no call.
+    """
+    said = _said(delta)
+    return not (text_in(delta, "id") or (said is not None and text_in(said, "name")))
+
+
+def _texts(of: Any, name: str) -> list[str]:
+    content = part(of, name)
+    if content is None or isinstance(content, str):
         return [content] if content else []
-    return [text for piece in content or () if isinstance(text := part(piece, "text"), str) and text]
-
-
-def _argument_text(arguments: Any) -> str:
-    if arguments is None:
-        return ""
-    return arguments if isinstance(arguments, str) else json.dumps(arguments)
+    if not isinstance(content, (list, tuple)):
+        raise Unreadable(f"`{name}` is {kind_of(content)}, not text")
+    said = [
+        piece if isinstance(piece, str) else text_in(checked_object(piece, "a piece of text"), "text")
+        for piece in content
+    ]
+    return [text for text in said if text]

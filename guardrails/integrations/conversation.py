@@ -4,28 +4,27 @@ One loop's conversation: the next request, the messages, and what the session is
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from json import JSONDecodeError
 from typing import Any, Final, Literal, Self
 
 from ..calls import Execute
-from ..envelope import Envelope
-from ..guards.budget import FINISH
 from ..logs import log
-from ..loop import LIMIT_CODE, MAX_TOOL_ITERATIONS, Loop, LoopResult, OnLimit, Refuse, RequestedCall, Run
+from ..loop import MAX_TOOL_ITERATIONS, Loop, LoopResult, OnLimit, Refuse, Run
 from ..registry import Registry
 from ..session import Session
 from ..turns import Strategy, ToolChoice
-from ..types import Denial
+from .answers import Answers, refusal
 from .chat_completions import ChatCompletions
-from .context import BROKEN_OFF, Compact, Context
+from .context import Compact, Context
+from .heard import Heard, raw
 from .listener import Listener
 from .offered import Offered, Tools
+from .reading import check_sendable, cut_off, readable_usage
 from .responses import Responses
-from .wire import Message, Reply, Wire
+from .wire import Reply, Wire
 
 
 WIRES: Final[Mapping[str, Wire]] = {"chat": ChatCompletions(), "responses": Responses()}
-_NOT_MADE: Final = "This call was not made: the final answer was asked for."
 
 
 class Conversation:
@@ -78,6 +77,9 @@ class Conversation:
         self._options = request_options
         self._finish_reason: str | None = None
         self._endpoint: str | None = None
+        self._key: str | None = None
+        self._again = False
+        """Whether the latest response was cut off and is asked for once more."""
 
     @classmethod
     def blocking(cls, session: Session, **settings: Any) -> Self:
@@ -101,13 +103,22 @@ class Conversation:
         """
         # Who is asked says what a model costs.
         self._endpoint = str(getattr(client, "base_url", "") or "") or None
-        return self._wire.create(client)
+        key = getattr(client, "api_key", None)
+        self._key = key if isinstance(key, str) else None
+        create = self._wire.create(client)
+        return create if self.stream else raw(create)
 
     def reply(self) -> Reply:
         """
         A response, still empty.
         """
         return self._wire.reply()
+
+    def heard(self, made: Any) -> Heard:
+        """
+        What came of a request, as the client has it.
+        """
+        return Heard(made, url=self._endpoint, secret=self._key)
 
     def used(self) -> list[Any]:
         """
@@ -127,6 +138,7 @@ class Conversation:
         """
         self.tools.refresh()
         self._refuse_asynchronous()
+        self._again = False
         self._session.request()
         ask = self._loop.ask(self._session.exhausted_by)
         own = self._wire.request(self._context.next(), stream=self.stream)
@@ -143,29 +155,54 @@ class Conversation:
         return request
 
     @contextmanager
-    def receiving(self, reply: Reply) -> Iterator[None]:
+    def asking(self) -> Iterator[None]:
         """
-        While *reply* comes in. One that breaks off is charged as far as its usage is known, and is never free.
+        While a request is sent. A client that gives no raw responses reads them there.
         """
         try:
             yield
-        except BaseException:
-            self._charge(reply.usage, 0)
-            raise
+        except JSONDecodeError as error:
+            self._charge(None, 0)
+            raise self.heard(error.doc).no_json() from error
 
     @contextmanager
-    def answering(self, reply: Reply) -> "Iterator[Answers]":
+    def receiving(self, reply: Reply, heard: Heard) -> Iterator[None]:
+        """
+        While *reply* comes in. One that breaks off is charged as far as its usage is known, and is never free; a stream
+        that is cut is asked for once more. Raises ResponseFailed for a reply that is no response.
+        """
+        try:
+            yield
+        except BaseException as error:
+            self._charge(reply.usage, 0)
+            if cut_off(error, streamed=self.stream) and self._loop.cut():
+                log.warning("model stream was cut, asking once more", extra=self._told(error=str(error)))
+                self._again = True
+                return
+            told = heard.told(error)
+            if told is error:
+                raise
+            raise told from error
+
+    @contextmanager
+    def answering(self, reply: Reply, heard: Heard) -> "Iterator[Answers]":
         """
         Charge *reply* and yield the calls to run, which get their results there.
 
         On leaving, the conversation has a result for every call, also where running them was broken off.
         """
-        with self.receiving(reply):
-            turn = reply.turn(len(self._context.whole))
+        turn, kept = None, []
+        if not self._again:
+            with self.receiving(reply, heard):
+                turn, kept = reply.turn(len(self._context.whole)), reply.messages()
+                check_sendable(kept)
+        if turn is None:
+            yield Answers((), self._wire, self._context.append, ())
+            return
         self._finish_reason = turn.finish_reason
         self._charge(turn.usage, len(turn.calls))
         step = self._loop.take(turn)
-        if kept := reply.messages():
+        if kept:
             self._context.extend(kept)
             # A response that said nothing is not gone on from: there would be nothing new to send.
             self._context.answered(turn.id)
@@ -212,6 +249,7 @@ class Conversation:
         )
 
     def _charge(self, usage: Any, calls: int) -> None:
+        usage = readable_usage(usage)
         self._session.charge(model=self._model, usage=usage, calls=calls, provider=self._endpoint)
 
     def _refuse_asynchronous(self) -> None:
@@ -220,54 +258,3 @@ class Conversation:
 
     def _told(self, **fields: Any) -> dict[str, Any]:
         return {"session": self._session.id, **fields}
-
-
-def refusal(session: Session, loop: Loop, call: RequestedCall, code: str) -> Envelope:
-    """
-    What answers a *call* that came although the final answer was asked for, because of *code*.
-    """
-    if session.exhausted:
-        # Asked for the record's sake; an exhausted session denies everything.
-        decision = session.decide(call.tool, call.arguments, id=call.id)
-        if decision.envelope is not None:
-            return decision.envelope
-    limit = loop.max_tool_iterations
-    message = f"Tool call limit reached ({limit}). Stopping tool loop." if code == LIMIT_CODE else _NOT_MADE
-    return Envelope.refusal(Denial(code=code, status="limit_reached", message=message, hint=FINISH))
-
-
-@dataclass(slots=True)
-class Answers:
-    """
-    The results of one turn's calls: each goes into the conversation as soon as those before it have.
-    """
-
-    requested: tuple[RequestedCall, ...]
-    _wire: Wire
-    _append: Callable[[Message], None]
-    calls: tuple[RequestedCall, ...]
-    """Those to run."""
-    _given: dict[int, str] = field(default_factory=dict)
-    _said: int = 0
-
-    def give(self, position: int, envelope: Envelope) -> None:
-        """
-        The call at *position* came to *envelope*.
-        """
-        self._given[position] = envelope.to_json()
-        while self._said in self._given:
-            self._say()
-
-    def break_off(self) -> None:
-        """
-        Nothing more comes: the calls without a result are answered all the same.
-        """
-        while self._said < len(self.requested):
-            self._say()
-
-    def _say(self) -> None:
-        # Given up only once it is kept: a list that could not write it may the next time.
-        text = self._given.get(self._said) or BROKEN_OFF.to_json()
-        self._append(self._wire.result(self.requested[self._said], text))
-        self._given.pop(self._said, None)
-        self._said += 1

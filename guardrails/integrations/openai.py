@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 from ..envelope import Envelope
 from ..loop import LoopResult, RequestedCall
 from ..session import Session
-from .conversation import Answers, Conversation
+from .answers import Answers
+from .conversation import Conversation
 from .responses import Responses
 from .settings import with_settings_of
 
@@ -51,9 +52,10 @@ def run(client: "OpenAI", session: Session, **settings: Any) -> LoopResult:
       `on_limit="raise"`.
     * All other settings go into every request.
 
-    Raises what the client raises (after its own retries), ResponseFailed where the server says that a response failed or
-    its stream ends early, what *on_text* raises once the response is in *messages*, TypeError where a tool cannot be run
-    or has no name of its own.
+    Raises what the client raises (after its own retries), ResponseFailed if the server says that a response failed, sends
+    what is no response, or cuts its stream twice, what *on_text* raises once the response is in *messages*, TypeError if
+    a tool cannot be run or has no name of its own. A stream that is cut is asked for once more, and nothing of it is run
+    or kept; *on_text* gets its text again.
     """
     chat = Conversation.blocking(session, **settings)
     create = chat.create(client)
@@ -65,15 +67,17 @@ def run(client: "OpenAI", session: Session, **settings: Any) -> LoopResult:
         if chat.compact is not None:
             chat.compacted(chat.compact(chat.used()))
         reply = chat.reply()
-        made = create(**chat.request())
-        with chat.receiving(reply), made if chat.stream else nullcontext():
+        with chat.asking():
+            heard = chat.heard(create(**chat.request()))
+        with chat.receiving(reply, heard), heard.made if chat.stream else nullcontext():
             if chat.stream:
-                for event in made:
+                for event in heard.made:
                     chat.listener.say(reply.add(event))
             else:
-                chat.listener.say(reply.read(made))
+                chat.listener.say(reply.read(heard.whole()))
+            reply.ended(closed=heard.closed if chat.stream else None)
 
-        with chat.answering(reply) as answers:
+        with chat.answering(reply, heard) as answers:
             chat.listener.check()
             for position, envelope in _each(guarded, answers.calls, chat.parallel or 1):
                 answers.give(position, envelope)
@@ -107,16 +111,18 @@ async def arun(client: "AsyncOpenAI", session: Session, **settings: Any) -> Loop
             kept = chat.compact(chat.used())
             chat.compacted(await kept if inspect.isawaitable(kept) else kept)
         reply = chat.reply()
-        made = await create(**chat.request())
-        with chat.receiving(reply):
-            async with made if chat.stream else nullcontext():
+        with chat.asking():
+            heard = chat.heard(await create(**chat.request()))
+        with chat.receiving(reply, heard):
+            async with heard.made if chat.stream else nullcontext():
                 if chat.stream:
-                    async for event in made:
+                    async for event in heard.made:
                         await chat.listener.asay(reply.add(event))
                 else:
-                    await chat.listener.asay(reply.read(made))
+                    await chat.listener.asay(reply.read(heard.whole()))
+                reply.ended(closed=heard.closed if chat.stream else None)
 
-        with chat.answering(reply) as answers:
+        with chat.answering(reply, heard) as answers:
             chat.listener.check()
             await _gathered([guarded(call, answers, position) for position, call in enumerate(answers.calls)])
 

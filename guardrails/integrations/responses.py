@@ -2,6 +2,8 @@
 The Responses wire: a response, whole or streamed, as the loop's turn and as the items to keep.
 """
 
+import re
+
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
@@ -12,6 +14,18 @@ from ..outcome.redaction import sanitise
 from ..tool import Wire as Form
 from ..turns import ToolChoice
 from .forms import flat, flat_choice
+from .reading import (
+    Cut,
+    Unreadable,
+    check_error,
+    checked_object,
+    line_of,
+    list_in,
+    named_in,
+    reason_of,
+    text_in,
+    written_in,
+)
 from .wire import Message, Sent, part
 
 
@@ -21,6 +35,8 @@ _ENDS: Final = frozenset({"response.completed", "response.incomplete", "response
 _TEXT: Final = frozenset({"response.output_text.delta", "response.refusal.delta"})
 _WRITTEN: Final = frozenset({"response.function_call_arguments.delta", "response.custom_tool_call_input.delta"})
 _CUT: Final = {"max_output_tokens": "length", "content_filter": "content_filter"}
+_SERVED: Final = re.compile(r"reasoning|message|compaction|mcp_.*|.*_(?:call|output)")
+"""Items that may stand alone: the model thought, or the server ran a tool of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +106,7 @@ class Response:
     id: str | None = None
     _done: dict[int, Message] = field(default_factory=dict)
     _written: dict[int, str] = field(default_factory=dict)
+    _said: str = ""
 
     def read(self, response: Any) -> str:
         """
@@ -102,25 +119,35 @@ class Response:
         """
         Take in one event of a stream; the text it brought.
         """
-        kind = part(event, "type")
+        kind = text_in(checked_object(event, "an event"), "type")
         if kind in _TEXT:
-            return str(event.delta or "")
+            self._said += text_in(event, "delta")
+            return text_in(event, "delta")
         if kind in _WRITTEN:
-            self._written[event.output_index] = self._written.get(event.output_index, "") + (event.delta or "")
+            place = self._place(event)
+            self._written[place] = self._written.get(place, "") + text_in(event, "delta")
         elif kind == "response.output_item.done":
-            self._done[event.output_index] = _wire(event.item)
+            self._done[self._place(event)] = _wire(part(event, "item"))
         elif kind in _ENDS:
-            self._end(event.response)
+            self._end(part(event, "response"))
         elif kind == "error":
-            raise ResponseFailed(str(part(event, "message")), part(event, "code"))
+            raise ResponseFailed(*reason_of(part(event, "error") or event))
+        elif not kind:
+            check_error(event)
         return ""
+
+    def ended(self, *, closed: bool | None) -> None:
+        """
+        All has come. What ends a stream is the event that has the whole response.
+        """
+        if self.status is None:
+            raise Cut
 
     def turn(self, n: int) -> Turn:
         """
         The response for the loop. Calls that came without an id get one made of *n*, which is to be unique.
         """
-        if self.status is None:
-            raise ResponseFailed("the stream ended before its response was complete")
+        self.ended(closed=None)
         made = [item for item in self.items if item.get("type") in _INPUT]
         if not all(item.get("call_id") for item in made):
             # The server knows the call by another id, or none: nothing can go on from there.
@@ -129,9 +156,13 @@ class Response:
         for position, item in enumerate(made):
             item["call_id"] = item.get("call_id") or f"call_{n}_{position}"
             calls.append(_call(item, item["call_id"], cut=self.status == "incomplete" and position == len(made) - 1))
+        texts = tuple(map(sanitise, self._texts()))
+        strange = [kind for item in self.items if not _SERVED.fullmatch(kind := str(item["type"]))]
+        if strange and not calls and not texts:
+            raise Unreadable(f"the `output` is `{line_of(strange[0])[:40]}`, neither text nor a call")
         finish = _CUT.get(self.reason or "", "length") if self.status == "incomplete" else None
         return Turn(
-            texts=tuple(map(sanitise, self._texts())),
+            texts=texts,
             calls=tuple(calls),
             usage=self.usage,
             finish_reason=finish or ("tool_calls" if calls else "stop"),
@@ -151,22 +182,39 @@ class Response:
         return [] if alone and not "".join(self._texts()).strip() else self.items
 
     def _end(self, response: Any) -> None:
-        self.id = part(response, "id")
+        checked_object(response, "the reply")
+        id_, status, reason = (
+            said if isinstance(said, str) and said else None
+            for said in (
+                part(response, "id"),
+                part(response, "status"),
+                part(part(response, "incomplete_details") or {}, "reason"),
+            )
+        )
+        self.id, self.status, self.reason = id_, status or "completed", reason
         self.usage = part(response, "usage")
-        self.status = part(response, "status") or "completed"
-        self.reason = part(part(response, "incomplete_details") or {}, "reason")
         error = part(response, "error")
-        if error is not None or self.status in ("failed", "cancelled"):
-            said = part(error or {}, "message") or f"the response is `{self.status}`"
-            raise ResponseFailed(str(said), part(error or {}, "code"))
+        if status is not None and (error or status in ("failed", "cancelled")):
+            raise ResponseFailed(*reason_of(error or f"the response is `{status}`"))
+        check_error(response)
         # Some servers leave the output of a stream's last event empty.
-        self.items = [_wire(item) for item in part(response, "output") or ()] or self._streamed()
+        self.items = [_wire(item) for item in list_in(response, "output")] or self._streamed()
+        silent = status in ("completed", "incomplete") and part(response, "output") is not None
+        if not self.items and not silent:
+            raise Unreadable("the reply has no `output`")
+
+    def _place(self, event: Any) -> int:
+        # Of a server that does not say it, the next one.
+        place = part(event, "output_index")
+        return place if isinstance(place, int) else max(self._done, default=-1) + 1
 
     def _streamed(self) -> list[Message]:
         for place, item in self._done.items():
             name = _INPUT.get(str(item.get("type")))
             if name is not None and not item.get(name):
                 item[name] = self._written.get(place, "")
+        if not self._done and self._said:
+            return [_wire({"type": "message", "content": self._said})]
         return [self._done[place] for place in sorted(self._done)]
 
     def _texts(self) -> list[str]:
@@ -184,19 +232,49 @@ def _call(item: Any, call_id: str, *, cut: bool = False) -> RequestedCall:
     kind = part(item, "type")
     written = part(item, _INPUT[kind]) or ""
     name = str(part(item, "name") or "")
+    # Cut before its first character, where no text would mean no arguments; or a text that nothing shows to be whole.
+    if cut and (not written.strip() or (kind == "custom_tool_call" and part(item, "status") != "completed")):
+        return RequestedCall(call_id, name, "{", "custom" if kind == "custom_tool_call" else "function")
     if kind == "custom_tool_call":
         return RequestedCall(call_id, name, {"input": written}, "custom")
-    # Cut before its first character; no text at all would mean no arguments.
-    return RequestedCall(call_id, name, "{" if cut and not written.strip() else written)
+    return RequestedCall(call_id, name, written)
 
 
 def _wire(item: Any) -> Message:
     """
     *item* as it came, and as it goes back: without what the client adds, or what only a response may say.
     """
-    came: Message = dict(item) if isinstance(item, Mapping) else item.to_dict()
+    checked_object(item, "an item of `output`")
+    came: Message = dict(item) if isinstance(item, Mapping) else item.to_dict(warnings=False)
     came.pop("created_by", None)
     came.pop("parsed_arguments", None)
-    if came.get("id", "") is None:
+    if not isinstance(came.get("status"), (str, type(None))):
+        del came["status"]
+    if not text_in(came, "id") and came.get("id", "") is None:
         del came["id"]
+    kind = text_in(came, "type") or ("message" if "content" in came else "")
+    if not kind:
+        raise Unreadable("an item of `output` has no `type`")
+    came["type"] = kind
+    if kind == "message":
+        came |= {"role": "assistant", "content": _content(came)}
+    elif kind in _INPUT:
+        came |= {"name": named_in(came), _INPUT[kind]: written_in(came, _INPUT[kind])}
+        text_in(came, "call_id")
     return came
+
+
+def _content(message: Message) -> list[Message]:
+    """
+    The pieces of a *message*; some servers send its text alone.
+    """
+    content = message.get("content")
+    if isinstance(content, str):
+        return [{"type": "output_text", "text": content, "annotations": []}]
+    pieces = []
+    for given in list_in(message, "content"):
+        piece = dict(checked_object(given, "a piece of `content`"))
+        if text_in(piece, "text") or text_in(piece, "refusal"):
+            piece.setdefault("type", "output_text" if piece.get("text") else "refusal")
+        pieces.append(piece)
+    return pieces

@@ -8,12 +8,12 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import ResponseFailed
 from ..logs import log
 from ..loop import Loop, Refuse, RequestedCall, Run, Turn
 from ..session import Session
 from ..turns import Strategy, forces
-from .conversation import refusal
+from .answers import refusal
+from .reading import Cut, check_sendable, checked_object, readable_usage, text_in, written_in
 from .responses import Response
 
 
@@ -38,6 +38,10 @@ class Watch:
         self._model = ""
         self.endpoint: str | None = None
         """Who is asked says what a model costs."""
+        self.failure: BaseException | None = None
+        """Why a reply could not be gone on with, which the runner does not say."""
+        self._answered = False
+        self._usage: Any = None
         self._refusing: str | None = None
         self._ids: set[str] = set()
         self._mended: dict[int, tuple[str, str | None]] = {}
@@ -59,7 +63,7 @@ class Watch:
         The next request as it is sent; tells the session that it starts.
         """
         self._session.request()
-        self._mended = {}
+        self._mended, self._answered, self._usage = {}, False, None
         ask = self._loop.ask(self._session.exhausted_by)
         self._model = str(request["model"])
         own = {"input", "tools", "tool_choice"}
@@ -80,14 +84,11 @@ class Watch:
 
     def answered(self, response: "Whole") -> "Whole":
         """
-        Charge *response*; it, with what the runner can go on with.
+        Charge *response*; it, with what the runner can go on with. Raises ResponseFailed if it failed, or is none.
         """
         turn = self._turn(response)
-        calls = [] if turn is None else turn.calls
-        usage = response.usage if turn is None else turn.usage
-        self._session.charge(model=self._model, usage=usage, calls=len(calls), provider=self.endpoint)
-        if turn is None:
-            return response
+        self._answered = True
+        self._charge(len(turn.calls))
         step = self._loop.take(turn)
         self._refusing = step.code if isinstance(step, Refuse) else None
         if isinstance(step, Run):
@@ -104,27 +105,36 @@ class Watch:
         log.info("tool loop complete, returning text response", extra=told)
         return response
 
-    def broken(self) -> None:
+    def check_ended(self) -> None:
         """
-        The response broke off: what it used is not known, and never free.
+        Raise Cut if a stream is over without its response.
         """
-        self._session.charge(model=self._model, calls=0, provider=self.endpoint)
+        if not self._answered:
+            raise Cut
+
+    def broken(self, error: BaseException) -> None:
+        """
+        The response broke off with *error*; it is charged as far as its usage is known, and is never free.
+        """
+        self.failure = error
+        self._charge(0)
 
     def item(self, item: Any, place: int, *, whole: bool = True) -> Any:
         """
         An output item with an id of its own; a call that the runner cannot take, once it is *whole*, as one it can.
         """
-        if item.type != "function_call":
+        if text_in(checked_object(item, "an item of `output`"), "type") != "function_call":
             return item
         made = self._mended.get(place)
         if made is None:
-            own = item.call_id if isinstance(item.call_id, str) else ""
+            own = text_in(item, "call_id")
             call_id = own if own and own not in self._ids else f"{own or 'call'}_{self._loop.requests}_{place}"
             self._ids.add(call_id)
             made = self._mended[place] = (call_id, None)
-        update = {"call_id": made[0]}
-        if whole and (item.name not in self._names or not _is_object(item.arguments)):
-            stand_in = json.dumps({"tool": item.name or "", "arguments": item.arguments or ""})
+        name, arguments = text_in(item, "name"), written_in(item, "arguments")
+        update = {"call_id": made[0], "arguments": arguments}
+        if whole and (name not in self._names or not _is_object(arguments)):
+            stand_in = json.dumps({"tool": name, "arguments": arguments})
             update |= {"name": UNREADABLE, "arguments": stand_in}
         return item.model_copy(update=update)
 
@@ -137,14 +147,18 @@ class Watch:
         call = RequestedCall("-", tool, arguments)
         return refusal(self._session, self._loop, call, self._refusing).to_json()
 
-    def _turn(self, response: "Whole") -> Turn | None:
+    def _charge(self, calls: int) -> None:
+        self._session.charge(model=self._model, usage=self._usage, calls=calls, provider=self.endpoint)
+
+    def _turn(self, response: "Whole") -> Turn:
         reply = Response()
         try:
             reply.read(response)
-            return reply.turn(self._loop.requests)
-        except ResponseFailed:
-            # The runner says so itself.
-            return None
+            turn = reply.turn(self._loop.requests)
+            check_sendable(reply.messages())
+        finally:
+            self._usage = readable_usage(reply.usage)
+        return turn
 
 
 def _is_object(arguments: Any) -> bool:

@@ -12,6 +12,7 @@ JSON, a function that is not registered, an id that is missing or comes twice) t
 import inspect
 
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final
 
 from openai.lib.responses_tool_runner import (
@@ -19,6 +20,7 @@ from openai.lib.responses_tool_runner import (
     AsyncResponsesToolRunner,
     RegisteredFunction,
     ResponsesToolRunner,
+    ToolRunnerError,
 )
 
 from ..calls import Execute
@@ -134,7 +136,7 @@ class GuardedToolRunner(_Guarded, ResponsesToolRunner):
         """
         watch, params, most = self._begun(params, max_steps)
         watched: Any = WatchedClient(client, watch)
-        return super().iterate(watched, params, max_steps=most, **options)
+        return _telling(watch, super().iterate(watched, params, max_steps=most, **options))
 
     def _guarded(self, name: str) -> Callable[[dict[str, object]], str]:
         def execute(arguments: dict[str, object]) -> str:
@@ -172,7 +174,7 @@ class AsyncGuardedToolRunner(_Guarded, AsyncResponsesToolRunner):
         """
         watch, params, most = self._begun(params, max_steps)
         watched: Any = AsyncWatchedClient(client, watch)
-        return super().iterate(watched, params, max_steps=most, **options)
+        return _atelling(watch, super().iterate(watched, params, max_steps=most, **options))
 
     def _guarded(self, name: str) -> Callable[[dict[str, object]], Any]:
         async def execute(arguments: dict[str, object]) -> str:
@@ -182,6 +184,35 @@ class AsyncGuardedToolRunner(_Guarded, AsyncResponsesToolRunner):
             return (await self._offered.session.acall(tool, given, self._offered.executor(tool))).to_json()
 
         return execute
+
+
+def _telling(
+    watch: Watch, turns: "Generator[ResponsesRunnerTurn, None, None]"
+) -> "Generator[ResponsesRunnerTurn, None, None]":
+    try:
+        yield from turns
+    except ToolRunnerError as error:
+        raise _told(error, watch) from watch.failure
+
+
+async def _atelling(
+    watch: Watch, turns: "AsyncGenerator[ResponsesRunnerTurn, None]"
+) -> "AsyncGenerator[ResponsesRunnerTurn, None]":
+    try:
+        async with aclosing(turns):
+            async for turn in turns:
+                yield turn
+    except ToolRunnerError as error:
+        raise _told(error, watch) from watch.failure
+
+
+def _told(error: ToolRunnerError, watch: Watch) -> ToolRunnerError:
+    """
+    *error* with the cause that the SDK leaves out.
+    """
+    if watch.failure is None or type(error) is not ToolRunnerError:
+        return error
+    return ToolRunnerError(f"{error} {watch.failure}", list(error.attempted_call_ids), list(error.completed_call_ids))
 
 
 def _declared(tool: Mapping[str, Any]) -> Tool:

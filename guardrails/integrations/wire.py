@@ -35,6 +35,13 @@ class Reply(Protocol):
         """
         ...
 
+    def ended(self, *, closed: bool | None) -> None:
+        """
+        All has come; *closed*: by the mark that its protocol has for a stream's end, None if there was no stream.
+        ResponseFailed if it was cut, or holds no response.
+        """
+        ...
+
     def turn(self, n: int) -> Turn:
         """
         The response for the loop, once it is all there. Calls that came without an id get one made of *n*, which is to be

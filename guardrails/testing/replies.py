@@ -144,6 +144,24 @@ class BrokenStream:
 
 
 @dataclass(frozen=True, slots=True)
+class Raw:
+    """
+    A body sent as it is, whole or streamed: `Raw("<html>...", "text/html")` is a server that lies.
+    """
+
+    body: str | bytes = b""
+    content_type: str = "application/json"
+    status: int = 200
+
+    @property
+    def data(self) -> bytes:
+        """
+        The bytes of the body.
+        """
+        return self.body.encode() if isinstance(self.body, str) else self.body
+
+
+@dataclass(frozen=True, slots=True)
 class Delayed:
     """
     *reply*, *seconds* late.
@@ -153,7 +171,7 @@ class Delayed:
     seconds: float
 
 
-Reply = Text | Calls | Fail | Failed | BrokenStream | Delayed
+Reply = Text | Calls | Fail | Failed | BrokenStream | Raw | Delayed
 Script = Callable[[Body, int], Reply]
 """Of a request and its number, counted from 0 over the valid ones, what the model says."""
 

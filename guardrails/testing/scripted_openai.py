@@ -26,6 +26,7 @@ from .replies import (
     Delayed,
     Fail,
     Failed,
+    Raw,
     Reply,
     Script,
     ScriptedCall,
@@ -44,6 +45,7 @@ __all__ = [
     "Delayed",
     "Fail",
     "Failed",
+    "Raw",
     "Reply",
     "Script",
     "ScriptedCall",
@@ -205,6 +207,9 @@ class _Requests(BaseHTTPRequestHandler):
             reply = reply.reply
         if isinstance(reply, Fail):
             self._send(reply)
+        elif isinstance(reply, Raw):
+            self._head(reply.status, {"Content-Type": reply.content_type, "Content-Length": str(len(reply.data))})
+            self.wfile.write(reply.data)
         elif body.get("stream"):
             self._stream(api, body, reply, n)
         else:

@@ -21,7 +21,19 @@ from typer.testing import CliRunner, Result
 from guardrails.cli import app
 from guardrails.conversations import Conversations
 from guardrails.sinks import read
-from guardrails.testing.scripted_openai import Calls, Delayed, Fail, Reply, ScriptedOpenAI, Text, Usage, call, obeying
+from guardrails.testing.scripted_openai import (
+    Calls,
+    Delayed,
+    Fail,
+    Failed,
+    Raw,
+    Reply,
+    ScriptedOpenAI,
+    Text,
+    Usage,
+    call,
+    obeying,
+)
 
 
 TOOLS = '''
@@ -238,6 +250,71 @@ def test_an_endpoint_that_refuses_leaves_a_conversation_that_can_go_on(files: Pa
     done = run("--resume", kept_id(shown))
     assert (done.exit_code, done.stdout) == (0, "now\n")
     assert "it has its answer: to go on, give it another task, or raise a limit" in done.stderr
+
+
+PAGE = "<!DOCTYPE html>\n<html>\n<body>\x1b[31mSign in, key-of-mine</body>\n</html>\n" * 99
+
+
+@pytest.mark.parametrize("wire", ["chat", "responses"])
+@pytest.mark.parametrize(
+    ("reply", "why"),
+    [
+        (
+            Raw(PAGE, "text/html"),
+            "the reply is no JSON; check the base URL (HTTP 200 from `{url}`: `<!DOCTYPE html> <html>",
+        ),
+        (Raw(PAGE, "text/html", 400), "the endpoint refused (HTTP 400): <!DOCTYPE html> <html>"),
+        (Raw('{"error": "no model `m`"}', status=404), "the endpoint refused (HTTP 404): no model `m`"),
+        (Raw('{"detail": "Not Found"}', status=404), "the endpoint refused (HTTP 404): {{'detail': 'Not Found'}}"),
+        (Raw('{"error": {"message": "no model `m`\\nis loaded"}}'), "no model `m` is loaded (HTTP 200 from `{url}`: "),
+        (Raw("[7]"), "the reply is a list, not an object (HTTP 200 from `{url}`: `[7]`)"),
+        (Raw(""), "(HTTP 200 from `{url}`: an empty body)"),
+    ],
+)
+def test_a_reply_that_is_none_is_one_line_and_the_conversation_goes_on(
+    files: Path, wire: str, reply: Reply, why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "key-of-mine")
+    with ScriptedOpenAI([*cities("Kyoto"), reply, Text("now")]) as server:
+        shown = run("task", *options(server, files, "--wire", wire))
+        assert shown.exit_code == 2
+        *_, kept, resume, said = shown.stderr.splitlines()
+        url = f"{server.base_url}/{'chat/completions' if wire == 'chat' else 'responses'}"
+        assert why.format(url=url) in said
+        assert said.startswith("the endpoint ")
+        assert (kept, resume.split()[:3]) == (
+            "the conversation is kept. Go on with:",
+            ["guardrails", "run", "--resume"],
+        )
+        assert "key-of-mine" not in shown.output
+        assert "\x1b" not in shown.output
+        again = run("--resume", kept_id(shown))
+        assert (again.exit_code, again.stdout) == (0, "now\n")
+    assert server.refused == []
+    assert looked_up(files) == ["Kyoto"]
+
+
+@pytest.mark.parametrize(("field", "value"), [("id", 7), ("name", 7), ("name", None)])
+def test_no_call_is_kept_that_every_later_request_would_be_refused_for(files: Path, field: str, value: Any) -> None:
+    function = {"name": "look_up", "arguments": "{}"} | ({field: value} if field == "name" else {})
+    made = {"id": value if field == "id" else "a", "type": "function", "function": function}
+    message = {"role": "assistant", "content": None, "tool_calls": [made]}
+    lie = Raw(json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}))
+    with ScriptedOpenAI([lie, Text("now")]) as server:
+        shown = run("task", *options(server, files))
+        assert (shown.exit_code, looked_up(files)) == (2, [])
+        database = files / "state" / "guardrails" / "conversations.db"
+        with Conversations(database) as kept, kept.resume(kept_id(shown)) as chat:
+            assert [item["role"] for item in chat] == ["system", "user"]
+        assert run("--resume", kept_id(shown)).stdout == "now\n"
+    assert server.refused == []
+
+
+def test_a_response_that_the_server_calls_failed_is_told_with_its_endpoint(files: Path) -> None:
+    with ScriptedOpenAI([Failed("out of order")]) as server:
+        shown = run("task", *options(server, files, "--wire", "responses"))
+        told = f"the endpoint `{server.base_url}/responses` failed: server_error: out of order"
+    assert (shown.exit_code, shown.stderr.splitlines()[-1]) == (2, told)
 
 
 def test_an_endpoint_that_is_not_there_is_named(files: Path) -> None:

@@ -70,14 +70,17 @@ def test_what_the_client_gives_up_on_leaves_all_fit_to_go_on(
 @pytest.mark.parametrize("after", [0, 1, 3, 6])
 def test_a_connection_that_drops_adds_nothing_and_runs_nothing(way: Any, serve: Any, after: int) -> None:
     broken = BrokenStream(Calls(search("a"), search("b"), text="Let me look."), after=after)
-    server, tool = serve([broken, Calls(search("a")), Text("done")]), Tool()
+    # A stream that is cut is asked for once more.
+    asked = 2 if way.stream else 1
+    server, tool = serve([*[broken] * asked, Calls(search("a")), Text("done")]), Tool()
     messages = [way.user()]
     with Policy().session("broken") as session:
         with pytest.raises(APIConnectionError):
             way(server, session, messages=messages, tools=tool.registry)
         assert (messages, tool.ran) == ([way.user()], [])
         # What it used is not known, and never free.
-        assert session.unpriced == (1 if way.stream else 0)
+        assert session.unpriced == (2 if way.stream else 0)
+        assert len(server.requests) == asked
         assert way(server, session, messages=messages, tools=tool.registry).answer == "done"
 
 

@@ -810,7 +810,8 @@ def test_an_error_of_the_api_leaves_session_and_conversation_fit_to_go_on(drive:
 
 @pytest.mark.parametrize("way", [WAYS[1], WAYS[3]], ids=str)
 def test_a_stream_that_breaks_adds_nothing_to_the_conversation(serve: Serve, way: Ways) -> None:
-    server = serve([BrokenStream(Calls(grep(1)), after=3), Calls(grep(1)), Text("done")])
+    broken = BrokenStream(Calls(grep(1)), after=3)
+    server = serve([broken, broken, Calls(grep(1)), Text("done")])
     tool = Tool()
     messages = [user()]
     with Policy().session("broken") as session:

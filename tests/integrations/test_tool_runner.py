@@ -23,12 +23,14 @@ from openai.lib.responses_tool_runner import (
 from openai.types.responses import Response
 from pydantic import BaseModel
 
-from guardrails import Budget, Duplicates, Policy, Registry, Session, Validation
+from guardrails import Budget, Duplicates, Policy, Registry, ResponseFailed, Session, Validation
 from guardrails.integrations.tool_runner import AsyncGuardedToolRunner, GuardedToolRunner
+from guardrails.testing import responses
 from guardrails.testing.scripted_openai import (
     BrokenStream,
     Calls,
     Failed,
+    Raw,
     Reply,
     ScriptedOpenAI,
     Text,
@@ -270,6 +272,19 @@ def test_a_stream_that_breaks_is_not_free(runs: Runs, serve: Serve) -> None:
         with pytest.raises(ToolRunnerError):
             runs(server, session, tools=searches.tools)
         assert (session.unpriced, searches.ran) == (1, [])
+
+
+@pytest.mark.parametrize("runs", [ALL[1], ALL[3]], ids=str)
+def test_a_stream_that_ends_early_runs_nothing_is_not_free_and_is_named(runs: Runs, serve: Serve) -> None:
+    sent = responses.frames({"model": "m"}, Calls(search("a")), 0)
+    for count in range(len(sent)):
+        searches = Searches()
+        server = serve([Raw("".join(sent[:count]), "text/event-stream")])
+        with Policy().session("runner") as session:
+            with pytest.raises(ToolRunnerError, match=r"the stream ended before .* \(HTTP 200 from") as raised:
+                runs(server, session, tools=searches.tools)
+            assert (session.unpriced, searches.ran) == (1, [])
+        assert isinstance(raised.value.__cause__, ResponseFailed)
 
 
 def test_d11_the_log_tells_the_run(runs: Runs, serve: Serve, caplog: pytest.LogCaptureFixture) -> None:

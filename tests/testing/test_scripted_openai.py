@@ -19,6 +19,7 @@ from guardrails.testing.scripted_openai import (
     Calls,
     Delayed,
     Fail,
+    Raw,
     Reply,
     ScriptedOpenAI,
     Text,
@@ -372,3 +373,13 @@ def test_requests_from_many_tasks_are_all_logged() -> None:
     with ScriptedOpenAI(echo) as server:
         assert asyncio.run(main(server.base_url)) == [str(i) for i in range(24)]
     assert sorted(int(body["messages"][0]["content"]) for body in server.requests) == list(range(24))
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_raw_body_is_sent_as_it_is(stream: bool) -> None:
+    page = Raw(b"<html>\xff</html>", "text/html", 203)
+    with ScriptedOpenAI([page]) as server, connect(server) as client:
+        create: Any = client.chat.completions.with_raw_response.create
+        shown = create(model="m", messages=[USER], stream=stream).http_response
+        assert (shown.status_code, shown.read()) == (203, page.data)
+        assert shown.headers["content-type"] == "text/html"

@@ -1,0 +1,322 @@
+"""
+Streams that end early: nothing of them is run, kept or taken for the answer; they are asked for once more.
+"""
+
+import json
+
+from typing import Any
+
+import pytest
+
+from openai import APIConnectionError
+
+from guardrails import Budget, Policy, Registry, ResponseFailed, Validation
+from guardrails.testing import chat_completions, responses
+from guardrails.testing.scripted_openai import BrokenStream, Calls, Failed, Raw, Text, call
+
+
+CUT = "the stream ended before its response was complete"
+CALL = Calls(
+    call("search", {"path": "notes/a.md"}, id="a"), call("search", {"path": "b"}, id="b"), text="Let me look at both."
+)
+ANSWER = Text("It rains in Kyoto, and it will rain tomorrow.")
+SSE = "text/event-stream"
+
+
+class Tool:
+    """
+    A search that remembers where it looked.
+    """
+
+    def __init__(self) -> None:
+        self.ran: list[str] = []
+        self.registry = Registry([self.search])
+
+    def search(self, path: str) -> str:
+        self.ran.append(path)
+        return f"nothing in {path}"
+
+
+def frames(way: Any, reply: Any) -> list[str]:
+    """
+    The events of *reply* as its server streams them.
+    """
+    api: Any = chat_completions if way.chat else responses
+    made: list[str] = api.frames({"model": "m", "stream_options": {"include_usage": True}}, reply, 0)
+    return made
+
+
+def ends(way: Any, frame: str) -> bool:
+    """
+    Whether *frame* says that the response is complete.
+    """
+    if not way.chat:
+        return '"response.completed"' in frame
+    return '"finish_reason": "' in frame
+
+
+def streamed(*chunks: Any, done: bool = True) -> Raw:
+    """
+    Chunks of chat.completions, each a delta or a whole choice.
+    """
+    choices = [chunk if "delta" in chunk else {"index": 0, "delta": chunk} for chunk in chunks]
+    said = [f"data: {json.dumps({'id': 'c', 'choices': [choice]})}\n\n" for choice in choices]
+    return Raw("".join([*said, *(["data: [DONE]\n\n"] if done else [])]), SSE)
+
+
+def piece(arguments: Any = None, *, name: str | None = None, **fields: Any) -> dict[str, Any]:
+    """
+    A delta of a tool call.
+    """
+    said = {key: value for key, value in {"name": name, "arguments": arguments}.items() if value is not None}
+    return {"tool_calls": [{**fields, "function": said}]}
+
+
+@pytest.fixture(params=["sync streamed", "async streamed"])
+def chat(request: pytest.FixtureRequest, all_ways: Any) -> Any:
+    return next(way for way in all_ways if str(way) == f"chat {request.param}")
+
+
+@pytest.fixture(
+    params=[f"{wire} {kind} streamed" for wire in ("chat", "responses") for kind in ("sync", "async")]
+    + ["chained async streamed"]
+)
+def stream(request: pytest.FixtureRequest, all_ways: Any) -> Any:
+    """
+    The ways that stream; the others have nothing to be cut.
+    """
+    return next(way for way in all_ways if str(way) == request.param)
+
+
+@pytest.mark.parametrize("reply", [CALL, ANSWER], ids=["calls", "text"])
+def test_whatever_is_missing_of_a_stream_nothing_of_it_is_obeyed(stream: Any, serve: Any, reply: Any) -> None:
+    sent = frames(stream, reply)
+    whole = next(at for at, frame in enumerate(sent) if ends(stream, frame)) + 1
+    # A chained conversation goes on from what its server has kept, which is nothing of a raw reply.
+    for count in range(whole if str(stream).startswith("chained") else len(sent) + 1):
+        server, tool = serve([Raw("".join(sent[:count]), SSE), Text("done")]), Tool()
+        messages = [stream.user()]
+        with Policy([Validation()]).session(f"cut-{count}") as session:
+            result = stream(server, session, messages=messages, tools=tool.registry, parallel=1)
+        if count >= whole:
+            assert tool.ran == ["notes/a.md", "b"] if reply is CALL else result.answer == ANSWER.text
+            continue
+        assert (result.answer, result.ended, result.requests, tool.ran) == ("done", "answered", 2, [])
+        assert len(messages) == 2
+        assert server.requests[0] == server.requests[1]
+
+
+@pytest.mark.parametrize("reply", [CALL, ANSWER], ids=["calls", "text"])
+def test_a_stream_that_is_cut_again_is_one_clear_error(stream: Any, serve: Any, reply: Any) -> None:
+    cut = Raw("".join(frames(stream, reply)[:4]), SSE)
+    server, tool = serve([cut, cut, reply, Text("done")]), Tool()
+    messages = [stream.user()]
+    with Policy([Validation()]).session("cut") as session:
+        with pytest.raises(ResponseFailed, match=rf"^{CUT} \(HTTP 200 from `http") as raised:
+            stream(server, session, messages=messages, tools=tool.registry)
+        assert (raised.value.status, raised.value.url) == (
+            200,
+            f"{server.base_url}/{'chat/completions' if stream.chat else 'responses'}",
+        )
+        assert (messages, tool.ran, len(server.requests)) == ([stream.user()], [], 2)
+        # What a cut response used is not known, and never free.
+        assert session.unpriced == 2
+        assert stream(server, session, messages=messages, tools=tool.registry).answer in ("done", ANSWER.text)
+
+
+def test_a_lost_connection_is_a_cut_stream(stream: Any, serve: Any) -> None:
+    lost = BrokenStream(CALL, after=4)
+    server, tool = serve([lost, CALL, lost, Text("done"), lost, lost]), Tool()
+    with Policy().session("lost") as session:
+        result = stream(server, session, tools=tool.registry)
+        assert (result.answer, result.requests, len(tool.ran)) == ("done", 4, 2)
+        with pytest.raises(APIConnectionError):
+            stream(server, session, tools=tool.registry)
+
+
+def test_each_turn_is_asked_for_once_more(stream: Any, serve: Any) -> None:
+    cut = Raw("".join(frames(stream, CALL)[:4]), SSE)
+    server, tool = serve([cut, Calls(call("search", {"path": "a"})), cut, Text("done")]), Tool()
+    with Policy().session("turns") as session:
+        result = stream(server, session, tools=tool.registry, tool_choice="required")
+    assert (result.answer, tool.ran, result.requests, result.iterations) == ("done", ["a"], 4, 1)
+    # A choice that forces a tool holds until the first response is there.
+    assert [body.get("tool_choice") for body in server.requests] == ["required", "required", None, None]
+
+
+def test_a_final_answer_that_is_cut_is_asked_for_once_more_without_tools(stream: Any, serve: Any) -> None:
+    cut = Raw("".join(frames(stream, ANSWER)[:4]), SSE)
+    server, tool = serve([Calls(call("search", {"path": "a"})), cut, Text("that is all")]), Tool()
+    with Policy([Budget(max_turns=1)]).session("final") as session:
+        result = stream(server, session, tools=tool.registry)
+    assert (result.answer, result.ended, result.code) == ("that is all", "forced", "budget.max_turns")
+    assert [body.get("tool_choice") for body in server.requests] == [None, "none", "none"]
+
+
+def test_the_text_of_a_cut_stream_is_told_again(stream: Any, serve: Any) -> None:
+    cut = Raw("".join(frames(stream, ANSWER)[:-3]), SSE)
+    seen: list[str] = []
+    with Policy().session("told") as session:
+        result = stream(serve([cut, ANSWER]), session, on_text=seen.append)
+    assert result.answer == ANSWER.text
+    assert "".join(seen).endswith(ANSWER.text)
+    assert len("".join(seen)) > len(ANSWER.text)
+
+
+def test_an_error_in_a_stream_is_told_at_once(stream: Any, serve: Any) -> None:
+    server, tool = serve([Failed("out of order"), Text("done")]), Tool()
+    messages = [stream.user()]
+    with Policy().session("failed") as session:
+        with pytest.raises(ResponseFailed, match=r"^server_error: out of order") as raised:
+            stream(server, session, messages=messages, tools=tool.registry)
+        assert (raised.value.code, raised.value.status) == ("server_error", 200)
+        assert (messages, tool.ran, len(server.requests)) == ([stream.user()], [], 1)
+        assert stream(server, session, messages=messages).answer == "done"
+
+
+# Servers that never send a finish reason
+
+
+@pytest.mark.parametrize(
+    ("chunks", "ran"),
+    [
+        ([{"content": "It rains."}], []),
+        ([piece('{"path": ', name="search", index=0, id="a"), piece('"a"}', index=0)], ["a"]),
+        ([piece("{}", name="today", index=0, id="a")], ["today"]),
+        ([piece("", name="today", index=0, id="a")], ["today"]),
+        ([piece(name="today", index=0, id="a")], ["today"]),
+        ([{"content": "x"}, {"delta": {}, "finish_reason": ""}], []),
+        ([{"content": "x"}, {"delta": {}, "finish_reason": None}], []),
+    ],
+)
+def test_a_stream_that_was_closed_in_order_is_whole(chat: Any, serve: Any, chunks: list[Any], ran: list[str]) -> None:
+    server, tool = serve([streamed(*chunks), Text("done")]), Tool()
+    made = Registry([tool.search])
+
+    @made.register
+    def today() -> str:
+        tool.ran.append("today")
+        return "Monday"
+
+    with Policy([Validation()]).session("closed") as session:
+        result = chat(server, session, tools=made)
+    assert (tool.ran, result.ended) == (ran, "answered")
+    assert result.requests == (2 if ran else 1)
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        # Closed, but the arguments are not whole
+        streamed(piece('{"path": "a', name="search", index=0, id="a")),
+        streamed(piece('{"path": "a"}', name="search", index=0, id="a"), piece('{"pa', name="search", index=1, id="b")),
+        # Not closed, whatever the model writes
+        streamed({"content": "It rains."}, done=False),
+        streamed({"content": "It ends by\ndata: [DONE]\n\ndata: [DONE]"}, done=False),
+        streamed(piece('{"path": "a"}', name="search", index=0, id="a"), done=False),
+        streamed({"delta": {"content": "It rains."}, "finish_reason": ""}, done=False),
+        Raw('data: {"id": "c", "choices": [{"index": 0, "delta": {"content": "a"}}]}\n\ndata: [DO', SSE),
+        Raw(": keep-alive\n\n", SSE),
+        Raw("", SSE),
+    ],
+    ids=range(9),
+)
+def test_a_stream_that_may_be_cut_is_asked_for_once_more(chat: Any, serve: Any, cut: Raw) -> None:
+    server, tool = serve([cut, Text("done")]), Tool()
+    with Policy().session("open") as session:
+        result = chat(server, session, tools=tool.registry)
+    assert (result.answer, tool.ran, result.requests) == ("done", [], 2)
+
+
+@pytest.mark.parametrize("end", ["\n\ndata: [DONE]\n\n", "\r\n\r\ndata:[DONE]\r\n\r\n", "\n\nevent: end\ndata: [DONE]"])
+def test_the_mark_of_the_end_is_known_however_it_is_written(chat: Any, serve: Any, end: str) -> None:
+    server = serve([Raw('data: {"id": "c", "choices": [{"index": 0, "delta": {"content": "It rains."}}]}' + end, SSE)])
+    with Policy().session("mark") as session:
+        result = chat(server, session)
+    assert (result.answer, result.requests) == ("It rains.", 1)
+
+
+# Pieces of calls
+
+
+@pytest.mark.parametrize(
+    ("chunks", "ran"),
+    [
+        # Without an index
+        ([piece('{"path": ', name="search", id="a"), piece('"a"}')], ["a"]),
+        ([piece('{"path": "a"}', name="search"), piece('{"path": "b"}', name="search")], ["a", "b"]),
+        ([piece('{"path": "a"}', name="search", id="x"), piece('{"path": "b"}', name="search", id="y")], ["a", "b"]),
+        ([piece('{"path": "a"', name="search"), piece("}", name="search")], ["a"]),
+        ([piece("", name="today"), piece("", name="tomorrow")], ["today", "tomorrow"]),
+        # With one only at first, or only later
+        ([piece('{"path": ', name="search", id="a", index=0), piece('"a"}')], ["a"]),
+        ([piece('{"path": ', name="search", id="a"), piece('"a"}', index=0)], ["a"]),
+        # One number for all
+        ([piece('{"path": "a"}', name="search", index=0), piece('{"path": "b"}', name="search", index=0)], ["a", "b"]),
+        ([piece("{}", name="today", index=0), piece("{}", name="tomorrow", index=0)], ["today", "tomorrow"]),
+        (
+            [
+                piece("", name="search", id="x", index=0),
+                piece('{"path": "a"}', index=0),
+                piece("", name="search", id="y", index=0),
+                piece('{"path": "b"}', index=0),
+            ],
+            ["a", "b"],
+        ),
+        # By turns, with numbers that leave some out
+        (
+            [
+                piece('{"path": ', name="search", id="x", index=3),
+                piece('{"path": ', name="search", id="y", index=7),
+                piece('"a"}', index=3),
+                piece('"b"}', index=7),
+            ],
+            ["a", "b"],
+        ),
+        # A name in pieces, or said again with each
+        ([piece(name="sea", index=0, id="a"), piece(name="rch", index=0), piece('{"path": "a"}', index=0)], ["a"]),
+        ([piece('{"path"', name="search", id="a", index=0), piece(': "a"}', name="search", id="a", index=0)], ["a"]),
+        ([piece('{"path": "a"}', name="search", index=0), piece("", name="search", index=0)], ["a"]),
+        # Arguments as the object that they are of
+        ([piece({"path": "a"}, name="search", index=0)], ["a"]),
+    ],
+    ids=range(15),
+)
+@pytest.mark.parametrize("finish", ["tool_calls", None])
+def test_calls_are_told_apart_however_their_pieces_are_numbered(
+    chat: Any, serve: Any, chunks: list[Any], ran: list[str], finish: str | None
+) -> None:
+    tool = Tool()
+    made = Registry([tool.search])
+    for day in ("today", "tomorrow"):
+        made.register(lambda day=day: tool.ran.append(day), name=day, parameters={"type": "object"})
+    server = serve([streamed(*chunks, {"delta": {}, "finish_reason": finish}), Text("done")])
+    with Policy().session("pieces") as session:
+        result = chat(server, session, tools=made, parallel=1)
+    assert (tool.ran, result.answer) == (ran, "done")
+    made_ids, answered = chat.ids(result.messages)
+    assert made_ids == answered
+    assert len(set(made_ids)) == len(ran)
+
+
+@pytest.mark.parametrize("finish", ["length", "content_filter"])
+def test_a_free_form_input_that_may_be_cut_is_not_run(way: Any, serve: Any, finish: str) -> None:
+    ran: list[Any] = []
+    item = {"type": "custom_tool_call", "id": "ctc_1", "call_id": "a", "name": "sql", "input": "delete from hotels"}
+    wire = {"id": "a", "type": "custom", "custom": {"name": "sql", "input": "delete from hotels"}}
+    whole: Any = (chat_completions if way.chat else responses).whole({"model": "m"}, Text("", finish_reason=finish), 0)
+    if way.chat:
+        whole["choices"][0]["message"]["tool_calls"] = [{"index": 0, **wire}]
+        whole["choices"][0]["delta"] = whole["choices"][0]["message"]
+    else:
+        whole["output"] = [item]
+    event = whole if way.chat else {"type": "response.incomplete", "response": whole}
+    sent = Raw(f"data: {json.dumps(event)}\n\n", SSE) if way.stream else Raw(json.dumps(whole))
+    with Policy([Validation()]).session("custom") as session:
+        result = way(
+            serve([sent, Text("done")]),
+            session,
+            tools=[{"type": "custom", "custom": {"name": "sql"}}],
+            execute=lambda name, arguments: ran.append(arguments),
+        )
+    assert (ran, result.answer) == ([], "done")
