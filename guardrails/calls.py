@@ -219,17 +219,14 @@ class Calls(Ledger):
 
     def _settle(self, decision: Decision, plan: Plan, result: object) -> Envelope:
         chain = self._chain
-        try:
-            now = self._now()
-        except Exception as error:  # noqa: BLE001  the tool has run
-            log.error("the clock failed: %r", error, extra={"session": self.id})
-            now = decision.at_ms
+        now = self._time()
+        known = decision.at_ms if now == NO_TIME else now
         try:
             # What was read while its tool ran is an outcome already.
             if type(result) is Outcome:
                 outcome = result
             else:
-                outcome = outcome_of(result, classifier=plan.tool.result, limit=plan.max_bytes, now_ms=now)
+                outcome = outcome_of(result, classifier=plan.tool.result, limit=plan.max_bytes, now_ms=known)
             prepared = prepare(outcome, plan.max_bytes, closer=decision.call.sketch is not None)
         except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now
             log.error("a result of `%s` could not be read: %r", decision.call.tool, error)

@@ -36,7 +36,7 @@ def test_the_demo_shows_both_runs_what_the_model_read_and_its_answer() -> None:
     shown = demo("--max-requests", "8")
     assert shown.exit_code == 0, shown.output
     rows = {line[:15].strip(): line[15:].split() for line in shown.stdout.splitlines()}
-    assert rows["model requests"] == ["8", "6"]
+    assert rows["model requests"] == ["8", "7"]
     assert rows["tool executions"] == ["8", "2"]
     assert [cost[0] for cost in rows["cost"]] == ["$", "$"]
     assert "Cost at $1.25 for a million tokens in and $10.00 out." in shown.stdout
@@ -63,13 +63,13 @@ def test_recorded_chats_are_played_and_what_was_stopped_is_told() -> None:
     shown = demo("--transcript", transcript("stuck_search.json.gz"), transcript("edit_and_test.json"))
     assert shown.exit_code == 0, shown.output
     lines = shown.stdout.splitlines()
-    assert lines[0] == "stuck_search.json.gz: 5 calls, 2 ran, 3 denied"
+    assert lines[0] == "stuck_search.json.gz: 6 calls, 2 ran, 4 denied"
     assert lines[2] == "   2  web_search  ran"
     assert lines[3] == "   3  web_search  denied  duplicates.evidence"
     assert lines[4].strip() == '{"query": "opening hours of the town library"}'
     assert "      denials.max_turns_in_a_row." in lines
     assert "edit_and_test.json: 6 calls, 6 ran, 0 denied" in lines
-    assert " ".join(lines[-3:]).startswith("3 of 11 calls of 2 recorded chats denied by the policy `default`.")
+    assert " ".join(lines[-3:]).startswith("4 of 12 calls of 2 recorded chats denied by the policy `default`.")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_played_chats_are_data_for_another_program(tmp_path: Path) -> None:
     )
     said = json.loads(shown.stdout)
     assert [t["name"] for t in said["transcripts"]] == ["stuck_search.json.gz", "truncated.json"]
-    assert [c["decision"] for c in said["transcripts"][0]["calls"]] == ["ran"] * 2 + ["denied"] * 3
+    assert [c["decision"] for c in said["transcripts"][0]["calls"]] == ["ran"] * 2 + ["denied"] * 4
     assert said["transcripts"][0]["code"] == "denials.max_turns_in_a_row"
     assert {record["session_id"] for record in read(records)} == {"transcript-1", "transcript-2"}
 

@@ -16,7 +16,7 @@ def test_a5_the_stuck_agent_is_stopped_with_an_answer_and_only_when_guarded() ->
     unguarded, guarded = compared.unguarded, compared.guarded
     assert (unguarded.requests, unguarded.executions, unguarded.ended) == (12, 12, "stopped")
     assert unguarded.answer is None
-    assert (guarded.requests, guarded.executions, guarded.ended) == (6, 2, "forced")
+    assert (guarded.requests, guarded.executions, guarded.ended) == (7, 2, "forced")
     assert (guarded.code, guarded.answer) == ("denials.max_turns_in_a_row", ANSWER)
     assert guarded.cost_usd is not None
     assert unguarded.cost_usd is not None
@@ -26,8 +26,8 @@ def test_a5_the_stuck_agent_is_stopped_with_an_answer_and_only_when_guarded() ->
 
 def test_the_model_reads_the_duplicate_block_and_then_the_limit() -> None:
     read = [json.loads(text) for text in compare(Policy.load("default"), max_requests=8).read]
-    assert [envelope["status"] for envelope in read] == ["success"] * 2 + ["duplicate_call_blocked"] * 3
-    assert [envelope.get("limit_reached") for envelope in read] == [None, None, None, None, True]
+    assert [envelope["status"] for envelope in read] == ["success"] * 2 + ["duplicate_call_blocked"] * 4
+    assert [envelope.get("limit_reached") for envelope in read] == [None, None, None, None, None, True]
 
 
 def test_the_cost_counts_tools_that_have_a_price() -> None:

@@ -56,7 +56,7 @@ def test_one_id_twice_in_a_turn_gets_the_results_in_order() -> None:
 def test_a_file_is_read_packed_or_plain_as_a_list_or_an_object(name: str) -> None:
     chat = read_transcript(TRANSCRIPTS / name)
     assert chat.name == name
-    assert len(chat.calls) == {"stuck_search.json.gz": 5, "edit_and_test.json": 6}[name]
+    assert len(chat.calls) == {"stuck_search.json.gz": 6, "edit_and_test.json": 6}[name]
 
 
 def test_packed_data_is_told_by_its_content_and_not_by_its_name(tmp_path: Path) -> None:
