@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 
 if TYPE_CHECKING:
+    from guardrails.guards.base import Guard
     from guardrails.policy import Policy
     from guardrails.policy_file.yaml_position import Node, Position
 
@@ -55,11 +56,11 @@ def _packages(policy: "Policy") -> Iterator[tuple[Place, str]]:
                 yield ("tools", at, Shell.name), NO_SHELL
     if policy.prices or _is_there("genai_prices"):
         return
-    scopes = ((("scopes", name), guards) for name, guards in policy.scopes.items())
-    for place, guards in ((), policy.chain.guards), *scopes:
-        for guard in guards:
-            if isinstance(guard, Budget) and guard.max_cost_usd is not None:
-                yield (*place, Budget.name, "max_cost_usd"), NO_PRICES
+    placed: list[tuple[Place, Guard]] = [((), guard) for guard in policy.chain.guards]
+    placed += [(("scopes", name), guard) for name, guards in policy.scopes.items() for guard in guards]
+    for place, guard in placed:
+        if isinstance(guard, Budget) and guard.max_cost_usd is not None:
+            yield (*place, Budget.name, "max_cost_usd"), NO_PRICES
 
 
 def _models(policy: "Policy") -> Iterator[tuple[Place, str]]:

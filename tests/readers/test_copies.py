@@ -13,7 +13,7 @@ from guardrails.readers import Copies, RecordedCall
 from guardrails.readers.copies import MAX_OPEN, key_of
 
 
-def made(number: int, *, session: str = "s", source: str = "one", **other: Any) -> RecordedCall:
+def made(number: int, /, *, session: str = "s", source: str = "one", **other: Any) -> RecordedCall:
     call = RecordedCall(source, session, number, "Read", {"path": f"{number}.py"}, id=f"toolu_{number}")
     call.turn, call.ts_ms, call.result = number + 1, 1_800_000_000_000 + 1000 * number, f"content {number}"
     for name, value in other.items():
