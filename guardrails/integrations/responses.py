@@ -274,7 +274,8 @@ def _content(message: Message) -> list[Message]:
     pieces = []
     for given in list_in(message, "content"):
         piece = dict(checked_object(given, "a piece of `content`"))
-        if text_in(piece, "text") or text_in(piece, "refusal"):
-            piece.setdefault("type", "output_text" if piece.get("text") else "refusal")
+        text, refusal = text_in(piece, "text"), text_in(piece, "refusal")
+        if not text_in(piece, "type") and (text or refusal):
+            piece["type"] = "output_text" if text else "refusal"
         pieces.append(piece)
     return pieces

@@ -201,6 +201,8 @@ FAULTS: Final = [
     output("a message of an object", "failed", 0, "content", value={"text": "It rains."}),
     output("a message of texts", "failed", 0, "content", value=["It rains."], says="a piece of `content` is text"),
     output("a piece of a number", "failed", 0, "content", 0, "text", value=7, says="`text` is a number"),
+    output("a piece of an integer type", "failed", 0, "content", 0, "type", value=7, says="`type` is a number"),
+    output("a piece with a refusal of a number", "failed", 0, "content", 0, "refusal", value=7),
     output("a piece without a type", "answered", 0, "content", 0, "type", value=GONE),
     output("no call fields", "failed", 0, value={"type": "function_call"}, says="no `name`"),
     Fault(

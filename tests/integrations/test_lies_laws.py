@@ -67,6 +67,8 @@ def changed(body: Any, path: tuple[Any, ...], value: Any) -> Any:
         within = within[step]
     if value is GONE:
         del within[path[-1]]
+    elif isinstance(within[path[-1]], dict) and isinstance(value, dict):
+        within[path[-1]] |= value
     else:
         within[path[-1]] = value
     return made
