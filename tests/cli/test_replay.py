@@ -83,9 +83,11 @@ def test_wrong_denials_limit_stops_and_calls_after_exhaustion_are_told(transcrip
 def test_the_cap_on_refused_turns_is_told_apart(transcript: Path, tmp_path: Path) -> None:
     text = "version: 1\nduplicates: {window: 5}\ndenials: {max_turns_in_a_row: 1}\n"
     (tmp_path / "own.yaml").write_text(text)
+    with transcript.open("a") as file:
+        file.write(line("s", "1", ts=1_800_000_004.0, tokens_in=5, tokens_out=1, cost_usd=0.01))
     shown = replay(tmp_path / "own.yaml", transcript).stdout
-    assert "  duplicates.window 2 (1 wrong), denials.max_turns_in_a_row 1, after" in shown
-    assert "  with the denial cap off: duplicates.window 4, 1 wrong, later 2/2" in shown
+    assert "  duplicates.window 3 (1 wrong), denials.max_turns_in_a_row 1, after" in shown
+    assert "  with the denial cap off: duplicates.window 5, 1 wrong, later 3/3" in shown
 
 
 def test_a_policy_that_observes_says_what_it_would_have_denied(transcript: Path) -> None:

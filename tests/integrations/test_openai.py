@@ -486,7 +486,7 @@ def test_the_denial_cap_ends_a_model_that_repeats_a_refused_call(either: Ways, s
     tool = Tool()
     with Policy(guards=[Duplicates(window=5), Denials(max_turns_in_a_row=3)]).session("stuck") as session:
         result = either(server, session, tools=[GREP], execute=tool)
-    assert (result.ended, result.requests, len(tool.ran)) == ("forced", 5, 1)
+    assert (result.ended, result.requests, len(tool.ran)) == ("forced", 6, 1)
 
 
 @pytest.mark.parametrize("parallel", [1, 4])
