@@ -13,6 +13,11 @@ MAX_NAME: Final = 48
 """Characters; no name of the tables is longer."""
 LISTS: Final = ("results", "items", "data", "rows", "matches", "hits", "entries", "records")
 """Where a result holds its matches; the first in this order counts."""
+BESIDE: Final = frozenset(
+    "errors failures warnings problems failed missing columns fields headers tags labels categories facets suggestions"  # noqa: SIM905
+    " options aggregations buckets permissions roles scopes steps next_steps".split()
+)
+"""Lists that a total is not of."""
 BROKEN_WORDS: Final = frozenset({"partial", "incomplete", "truncated", "timed_out", "partial_results"})
 """States of a search that did not come to its end."""
 _ODD: Final = re.compile(r"[^A-Za-z0-9_.@$:\- ]")

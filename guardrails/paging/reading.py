@@ -8,9 +8,10 @@ from typing import Any, Final
 import orjson
 
 from ..jsonable import BASIC
+from ..types import STATUSES
 from .carriers import BLOCKS, blocks, looks_like_data, unfenced
 from .listing import Fact, Listing
-from .names import LISTS, Kind, kind_of
+from .names import BESIDE, LISTS, Kind, kind_of
 from .numbers import count
 from .objects import MAX_REMARK, SILENT, are_rows, is_listing, may_speak, members, says_nothing
 from .prose import tell
@@ -23,35 +24,11 @@ MAX_DEPTH: Final = 7
 MAX_PARSED: Final = 262_144
 """Characters of a text that is read as JSON."""
 _RANKS: Final = {name: rank for rank, name in enumerate(LISTS)}
+_REFUSALS: Final = frozenset(STATUSES) - {"success", "error"}
+_CLAIMS: Final = frozenset({"is_complete", "limit_reached"})
+"""What an object that speaks as a refusal of ours claims is said of no result."""
 _REMARKS: Final = 4
 """Texts of a list of remarks that are read."""
-_BESIDE: Final = frozenset(
-    [
-        "errors",
-        "failures",
-        "warnings",
-        "problems",
-        "failed",
-        "missing",
-        "columns",
-        "fields",
-        "headers",
-        "tags",
-        "labels",
-        "categories",
-        "facets",
-        "suggestions",
-        "options",
-        "aggregations",
-        "buckets",
-        "permissions",
-        "roles",
-        "scopes",
-        "steps",
-        "next_steps",
-    ]
-)
-"""Lists that a total is not of."""
 _HOLDERS: Final = {
     Kind.PAGING: Kind.PAGING,
     Kind.PAGE: Kind.PAGING,
@@ -169,8 +146,12 @@ class _Reader:
         listing = self._listing
         inside: list[tuple[str, Any]] = []
         unknown: list[dict[Any, Any]] = []
+        status = value.get("status")
+        is_refusal = isinstance(status, str) and status in _REFUSALS
         for name, member in members(value):
             kind = kind_of(name) if type(name) is str else None
+            if is_refusal and name in _CLAIMS:
+                continue
             if isinstance(member, (list, tuple)) and (kind is None or kind is Kind.INSIDE):
                 self._add_rows(str(name), member, depth, usual=kind is not None)
             elif kind is None:
@@ -228,7 +209,7 @@ class _Reader:
         texts = blocks(rows)
         if texts is not None and usual:
             self.add_texts(texts, depth)
-        elif name.lower() not in _BESIDE:
+        elif name.lower() not in BESIDE:
             listing = self._listing
             listing.lists += not usual
             rank = _RANKS.get(name.lower(), len(LISTS) - usual)
