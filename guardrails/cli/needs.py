@@ -2,7 +2,7 @@
 What a policy needs that is not here: optional packages, model files that can be read.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
@@ -56,11 +56,12 @@ def _packages(policy: "Policy") -> Iterator[tuple[Place, str]]:
                 yield ("tools", at, Shell.name), NO_SHELL
     if policy.prices or _is_there("genai_prices"):
         return
-    placed: list[tuple[Place, Guard]] = [((), guard) for guard in policy.chain.guards]
-    placed += [(("scopes", name), guard) for name, guards in policy.scopes.items() for guard in guards]
-    for place, guard in placed:
-        if isinstance(guard, Budget) and guard.max_cost_usd is not None:
-            yield (*place, Budget.name, "max_cost_usd"), NO_PRICES
+    own: list[tuple[Place, Iterable[Guard]]] = [((), policy.chain.guards)]
+    own += [(("scopes", name), guards) for name, guards in policy.scopes.items()]
+    for place, guards in own:
+        for guard in guards:
+            if isinstance(guard, Budget) and guard.max_cost_usd is not None:
+                yield (*place, Budget.name, "max_cost_usd"), NO_PRICES
 
 
 def _models(policy: "Policy") -> Iterator[tuple[Place, str]]:
