@@ -51,8 +51,7 @@ class SessionState:
     """Turns with an admitted call."""
     cost: int = 0  # micro-dollars: settled calls and charged model responses
     tokens: int = 0
-    requests: int = 0
-    """Model requests started."""
+    requests: int = 0  # model requests started
     unpriced: int = 0
     """Model responses whose price is unknown."""
     held_cost: int = 0
@@ -237,9 +236,10 @@ def end(state: SessionState, entry: Entry) -> None:
     """
     Note which calls were admitted while that of *entry* ran: what it did may have come after them.
     """
-    entry.beside = min(state.seq - entry.seq, MANY)
-    if entry.worked and entry.seq < state.window[0].seq:
-        outdate(state)
+    if state.window:  # a scope remembers no calls
+        entry.beside = min(state.seq - entry.seq, MANY)
+        if entry.worked and entry.seq < state.window[0].seq:
+            outdate(state)
 
 
 def outdate(state: SessionState) -> None:

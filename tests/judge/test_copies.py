@@ -38,8 +38,7 @@ def lines(calls: int, session: str = "s", first: int = 0) -> list[str]:
         use = {"type": "tool_use", "id": f"toolu_{number}", "name": "Read", "input": {"path": path}}
         head = {"isSidechain": False, "sessionId": session, "timestamp": at}
         said = {"id": f"m{number}", "content": [use], "usage": {"input_tokens": 5, "output_tokens": 1}}
-        result = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": path}
-        result["is_error"] = number % 5 == 4
+        result = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": path, "is_error": number % 5 == 4}
         made.append(json.dumps({"type": "assistant", "uuid": f"a{number}", "message": said, **head}))
         made.append(json.dumps({"type": "user", "uuid": f"u{number}", "message": {"content": [result]}, **head}))
     return made
