@@ -2,12 +2,13 @@
 What a policy needs that is not here: optional packages, model files that can be read.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
 
 if TYPE_CHECKING:
+    from guardrails.guards.base import Guard
     from guardrails.policy import Policy
     from guardrails.policy_file.yaml_position import Node, Position
 
@@ -55,8 +56,9 @@ def _packages(policy: "Policy") -> Iterator[tuple[Place, str]]:
                 yield ("tools", at, Shell.name), NO_SHELL
     if policy.prices or _is_there("genai_prices"):
         return
-    scopes = ((("scopes", name), guards) for name, guards in policy.scopes.items())
-    for place, guards in ((), policy.chain.guards), *scopes:
+    own: list[tuple[Place, Iterable[Guard]]] = [((), policy.chain.guards)]
+    own += [(("scopes", name), guards) for name, guards in policy.scopes.items()]
+    for place, guards in own:
         for guard in guards:
             if isinstance(guard, Budget) and guard.max_cost_usd is not None:
                 yield (*place, Budget.name, "max_cost_usd"), NO_PRICES

@@ -14,7 +14,7 @@ _FEWEST: Final = 1 << 15
 
 class Keys:
     """
-    Numbers above 0.
+    Numbers above 0, evenly spread as hashes are.
 
     They stand in two open-addressed tables. A newer one that is full becomes the older one, whose numbers are forgotten.
     """
@@ -59,26 +59,19 @@ class Keys:
         """
         Add what `to_bytes` made.
         """
-        for packed in (older, newer):
-            for key in array("Q", packed):
-                self.add(key)
-            if packed is older and older:
-                self._older = self._slots
-                self._begin()
+        if older:
+            self._older = _filled(array("Q", older), len(older) // 8)
+        for key in array("Q", newer):
+            self.add(key)
 
     def _make_room(self) -> None:
         if self._count >= self._most:
             self._older = self._slots
             self._begin()
             return
-        size = 2 * len(self._slots)
-        slots, mask = _slots(size), size - 1
-        for key in filter(None, self._slots):
-            at = key & mask
-            while slots[at]:
-                at = at + 1 & mask
-            slots[at] = key
-        self._slots, self._mask, self._room = slots, mask, _room(size, self._most)
+        self._slots = _filled(self._slots, self._count)
+        self._mask = len(self._slots) - 1
+        self._room = _room(len(self._slots), self._most)
 
 
 def _slots(size: int) -> "array[int]":
@@ -87,6 +80,22 @@ def _slots(size: int) -> "array[int]":
 
 def _room(size: int, most: int) -> int:
     return min(size * 2 // 3, most)
+
+
+def _filled(keys: Iterable[int], count: int) -> "array[int]":
+    """
+    A table of *count* different *keys*, zeros among them left out, with room for half as many more.
+    """
+    size = _FEWEST
+    while size < 2 * count:
+        size *= 2
+    slots, mask = _slots(size), size - 1
+    for key in filter(None, keys):
+        at = key & mask
+        while slots[at]:
+            at = at + 1 & mask
+        slots[at] = key
+    return slots
 
 
 def _holds(slots: "array[int]", key: int) -> bool:

@@ -13,9 +13,9 @@ from guardrails.readers import Copies, RecordedCall
 from guardrails.readers.copies import MAX_OPEN, key_of
 
 
-def made(number: int, *, session: str = "s", source: str = "one", **other: Any) -> RecordedCall:
-    call = RecordedCall(source, session, number, "Read", {"path": f"{number}.py"}, id=f"toolu_{number}")
-    call.turn, call.ts_ms, call.result = number + 1, 1_800_000_000_000 + 1000 * number, f"content {number}"
+def made(index: int, *, session: str = "s", source: str = "one", **other: Any) -> RecordedCall:
+    call = RecordedCall(source, session, index, "Read", {"path": f"{index}.py"}, id=f"toolu_{index}")
+    call.turn, call.ts_ms, call.result = index + 1, 1_800_000_000_000 + 1000 * index, f"content {index}"
     for name, value in other.items():
         setattr(call, name, value)
     return call

@@ -21,8 +21,9 @@ def test_a_number_is_new_once(numbers: list[int]) -> None:
 
 def test_a_table_that_grows_forgets_nothing() -> None:
     keys = Keys()
-    assert all(keys.add(number * 2**40 + 1) for number in range(60_000))
-    assert not any(keys.add(number * 2**40 + 1) for number in range(60_000))
+    numbers = [number * 0x9E3779B97F4A7C15 % 2**64 for number in range(1, 60_000)]
+    assert all(map(keys.add, numbers))
+    assert not any(map(keys.add, numbers))
 
 
 def test_the_latest_are_remembered_and_the_oldest_forgotten() -> None:

@@ -1,0 +1,128 @@
+"""
+Commands over files that hold no calls, and over some that do among others.
+"""
+
+import gzip
+import json
+import os
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from typer.testing import CliRunner, Result
+
+from guardrails.cli import app
+
+
+CALL = {"session_id": "s", "tool": "a", "arguments": {}, "result": "Error: timeout", "is_error": True, "ts": 1.8e9}
+LINE = json.dumps(CALL).encode() + b"\n"
+NOTHING: dict[str, tuple[bytes, str]] = {
+    "empty": (b"", "empty"),
+    "blank": (b"\n\n", "blank lines, 2 lines"),
+    "binary": (bytes(range(256)), "binary data, 256 bytes"),
+    "foreign": (b'{"level": "info"}\n' * 9, "JSON lines of another form (keys `level`), 9 lines"),
+    "table": (b"a,b\n1,2\n", "a table separated by commas, 2 lines"),
+    "text": (b"hello\n", "text, 1 line, 6 bytes"),
+    "UTF-16": ("hello".encode("utf-16"), "UTF-16 text"),
+    "cut": (LINE[:40], "JSON that is cut off"),
+    "cut gzip": (gzip.compress(LINE * 900)[:18], "cut off or damaged"),
+    "no calls": (b'{"messages": [{"role": "user", "content": "hi"}]}', "openai chat"),
+    "newer": (
+        b'{"schema_version": 2, "event": "call", "session_id": "s", "n": 1, "ts_ms": 1, "tool": "a"}\n',
+        "schema version",
+    ),
+}
+COMMANDS: dict[str, Callable[[Path, Path], list[str]]] = {
+    "replay": lambda path, _: ["replay", "default", str(path)],
+    "compare": lambda path, _: ["replay", "default", str(path), "--compare", "strict"],
+    "exact": lambda path, _: ["replay", "default", str(path), "--exact"],
+    "report": lambda path, _: ["report", str(path)],
+    "suggest": lambda path, out: ["report", str(path), "--suggest", "-o", str(out / "o.yaml")],
+    "train": lambda path, out: ["train", str(path), "-o", str(out / "m.json")],
+    "repeats": lambda path, out: ["repeats", str(path), "--from", "default", "-o", str(out / "r.json")],
+}
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, list(arguments))
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    path = tmp_path / "out"
+    path.mkdir()
+    return path
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize(("data", "said"), NOTHING.values(), ids=NOTHING)
+@pytest.mark.parametrize("folder", [False, True], ids=["file", "folder"])
+def test_one_line_says_what_was_found(
+    tmp_path: Path, out: Path, command: Callable[[Path, Path], list[str]], data: bytes, said: str, folder: bool
+) -> None:
+    path = tmp_path / "given" / "x.jsonl"
+    path.parent.mkdir()
+    path.write_bytes(data)
+    shown = run(*command(path.parent if folder else path, out))
+    assert (shown.exit_code, shown.stdout) == (1, "")
+    assert shown.stderr.count("\n") == 1
+    assert str(path) in shown.stderr
+    if "--exact" not in command(path, out):
+        assert said in shown.stderr
+        assert "what is read: guardrails records, " in shown.stderr or said == "schema version"
+    assert not (out / "o.yaml").exists()
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_folder_without_files_is_not_green(
+    tmp_path: Path, out: Path, command: Callable[[Path, Path], list[str]]
+) -> None:
+    (tmp_path / "none").mkdir()
+    os.mkfifo(tmp_path / "none" / "pipe")
+    (tmp_path / "none" / "gone").symlink_to(tmp_path / "nowhere")
+    shown = run(*command(tmp_path / "none", out))
+    assert (shown.exit_code, shown.stdout) == (1, "")
+    assert "there are no files" in shown.stderr
+
+
+@pytest.mark.parametrize("name", ["replay", "report", "train"])
+def test_good_files_among_others_are_read_and_the_others_told(tmp_path: Path, out: Path, name: str) -> None:
+    given = tmp_path / "given"
+    given.mkdir()
+    for number, (data, _) in enumerate(NOTHING.values()):
+        (given / f"{number}.jsonl").write_bytes(data)
+    lines = [
+        {**CALL, "session_id": f"s{n}", "ts": 1.8e9 + 60 * n + at, "is_error": at == 0 or n % 2 == 0}
+        for n in range(40)
+        for at in range(2)
+    ]
+    (given / "good.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    shown = run(*COMMANDS[name](given, out), "--json")
+    assert shown.exit_code == 0, shown.stderr
+    notices = json.loads(shown.stdout)["notes" if name == "train" else "notices"]
+    for number in range(len(NOTHING)):
+        assert any(f"{number}.jsonl" in notice for notice in notices), number
+
+
+def test_json_is_printed_all_the_same(tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").touch()
+    for command in ("replay", "report"):
+        shown = run(*COMMANDS[command](tmp_path, tmp_path), "--json")
+        assert shown.exit_code == 1
+        assert "no calls found" in shown.stderr
+        assert json.loads(shown.stdout)["notices"]
+
+
+def test_many_files_without_calls_are_one_line(tmp_path: Path) -> None:
+    for number in range(8):
+        (tmp_path / f"{number}.txt").write_text("x\n")
+    shown = run("report", str(tmp_path))
+    assert (shown.exit_code, shown.stderr.count("\n")) == (1, 1)
+    assert "and 5 more files without calls" in shown.stderr
+
+
+def test_what_is_not_there_is_a_wrong_use(tmp_path: Path, out: Path) -> None:
+    for command in COMMANDS.values():
+        assert run(*command(tmp_path / "nowhere", out)).exit_code == 2
