@@ -76,7 +76,9 @@ def checkpoints(folder: Path) -> list[Path]:
 def test_checkpoints_are_the_session_that_the_last_of_them_is(checkpoints: list[Path], folder: Path) -> None:
     alone, all_of_them = judged(checkpoints[-1]), judged(folder)
     assert figures(all_of_them) == figures(alone)
-    assert all_of_them.notices[0].startswith("75 copies of calls that stand in more than one file")
+    assert all_of_them.notices[0].startswith(
+        "75 copies of calls are left out: a call that stands in more than one file"
+    )
     assert not any("copies" in notice for notice in alone.notices)
 
 
