@@ -60,7 +60,7 @@ def _packages(policy: "Policy") -> Iterator[tuple[Place, str]]:
     own += [(("scopes", name), guards) for name, guards in policy.scopes.items()]
     for place, guards in own:
         for guard in guards:
-            if isinstance(guard, Budget) and guard.max_cost_usd is not None:
+            if isinstance(guard, Budget) and guard.max_cost_usd is not None and guard.on_unpriced == "deny":
                 yield (*place, Budget.name, "max_cost_usd"), NO_PRICES
 
 

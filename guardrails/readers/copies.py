@@ -106,10 +106,8 @@ class Copies:
         """
         if not self.left_out:
             return []
-        what = "1 copy of a call" if self.left_out == 1 else f"{self.left_out:,} copies of calls"
-        return [
-            f"{what} that stand{'s' * (self.left_out == 1)} in more than one file or session left out: each counts once"
-        ]
+        what = "1 copy of a call is" if self.left_out == 1 else f"{self.left_out:,} copies of calls are"
+        return [f"{what} left out: a call that stands in more than one file or session counts once"]
 
     def to_dict(self) -> dict[str, Any]:
         """

@@ -62,6 +62,7 @@ def test_a_missing_package_is_found(
     [
         "version: 1\nbudget: {max_calls: 1}\n",
         "version: 1\nbudget: {max_cost_usd: 1}\nprices: {m: {input_mtok: 1, output_mtok: 1}}\n",
+        "version: 1\nbudget: {max_cost_usd: 1, on_unpriced: warn}\n",
         "version: 1\ntools: [{match: a, cost_usd: 0.1, budget: {max_cost_usd: 1}}]\n",
     ],
 )

@@ -38,7 +38,8 @@ def lines(calls: int, session: str = "s", first: int = 0) -> list[str]:
         use = {"type": "tool_use", "id": f"toolu_{number}", "name": "Read", "input": {"path": path}}
         head = {"isSidechain": False, "sessionId": session, "timestamp": at}
         said = {"id": f"m{number}", "content": [use], "usage": {"input_tokens": 5, "output_tokens": 1}}
-        result = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": path, "is_error": number % 5 == 4}
+        failed = number % 5 == 4
+        result = {"type": "tool_result", "tool_use_id": f"toolu_{number}", "content": path, "is_error": failed}
         made.append(json.dumps({"type": "assistant", "uuid": f"a{number}", "message": said, **head}))
         made.append(json.dumps({"type": "user", "uuid": f"u{number}", "message": {"content": [result]}, **head}))
     return made
@@ -75,7 +76,9 @@ def checkpoints(folder: Path) -> list[Path]:
 def test_checkpoints_are_the_session_that_the_last_of_them_is(checkpoints: list[Path], folder: Path) -> None:
     alone, all_of_them = judged(checkpoints[-1]), judged(folder)
     assert figures(all_of_them) == figures(alone)
-    assert all_of_them.notices[0].startswith("75 copies of calls that stand in more than one file")
+    assert all_of_them.notices[0].startswith(
+        "75 copies of calls are left out: a call that stands in more than one file"
+    )
     assert not any("copies" in notice for notice in alone.notices)
 
 
@@ -171,9 +174,9 @@ def test_our_own_records_given_twice_count_once(folder: Path, tmp_path: Path) ->
 
 def test_records_of_a_newer_library_are_left_out_and_told(tmp_path: Path) -> None:
     path = tmp_path / "records.jsonl"
-    with JsonLines(path) as sink, ALWAYS.session("s", records=sink) as session:
+    with JsonLines(path) as sink, ALWAYS.session("one", records=sink) as session:
         session.call("Read", {}, lambda *_: "text")
-    newer = path.read_text().replace('"schema_version":1', '"schema_version":7').replace('"s"', '"t"')
+    newer = path.read_text().replace('"schema_version":1', '"schema_version":7').replace('"one"', '"two"')
     path.write_text(path.read_text() + newer)
     told = "records of schema version 7, this library reads 1: upgrade toolcall-guardrails"
     assert any(notice.endswith(told) for notice in judged(path).notices)

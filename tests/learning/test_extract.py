@@ -211,6 +211,48 @@ def test_a_last_line_without_its_end_waits_for_the_next_run(tmp_path: Path, fold
     )
 
 
+@pytest.mark.parametrize("together", [True, False], ids=["at once", "one after the other"])
+def test_records_that_are_packed_too_count_once(tmp_path: Path, folder: Path, together: bool) -> None:
+    made = many()
+    plain = write(tmp_path / "calls.jsonl", made)
+    packed = tmp_path / "calls.jsonl.gz"
+    packed.write_bytes(gzip.compress(plain.read_bytes()))
+    if together:
+        found = extract([tmp_path], folder)
+        assert found.notices == [f"`{packed}`: left out: a copy of `{plain}`"]
+    else:
+        extract([plain], folder)
+        found = extract([packed], folder)
+        assert found.files == 0
+    assert undivided(found.cells) == expected(made)
+
+
+def test_what_was_added_before_a_file_was_packed_is_read_on(tmp_path: Path, folder: Path) -> None:
+    made = many()
+    plain, packed = write(tmp_path / "calls.jsonl", made[: len(made) // 2]), tmp_path / "calls.jsonl.gz"
+    extract([plain], folder)
+    packed.write_bytes(gzip.compress(write(plain, made).read_bytes()))
+    for files in (1, 0):
+        found = extract([packed], folder)
+        assert found.files == files
+        assert undivided(found.cells) == expected(made)
+    assert extract([plain], folder).files == 0
+
+
+def test_a_pipe_or_a_dead_link_in_a_folder_holds_nothing_up(tmp_path: Path, folder: Path) -> None:
+    given = tmp_path / "given"
+    given.mkdir()
+    os.mkfifo(given / "pipe")
+    (given / "gone").symlink_to(tmp_path / "nowhere")
+    (given / "cut.parquet").write_bytes(b"PAR1 cut off")
+    write(given / "calls.jsonl", failing())
+    found = extract([given], folder)
+    assert totals(found.cells)["n"] == 1
+    assert found.notices == [f"`{given / 'cut.parquet'}`: skipped: a Parquet file that is cut off"]
+    with pytest.raises(TrainingError, match="is neither a file nor a folder"):
+        extract([given / "pipe"], folder)
+
+
 def test_lines_that_cannot_be_used_are_told_and_skipped(tmp_path: Path, folder: Path) -> None:
     path = write(tmp_path / "calls.jsonl", failing())
     other = {**failing("other")[0], "schema_version": 2}

@@ -41,7 +41,7 @@ def test_a_checkpoint_goes_on_in_the_session_of_the_one_before() -> None:
     assert read(*files, copies=copies) == [("checkpoint 2", "s", n) for n in range(4)]
     assert copies.left_out == 5
     assert copies.notices() == [
-        "5 copies of calls that stand in more than one file or session left out: each counts once"
+        "5 copies of calls are left out: a call that stands in more than one file or session counts once"
     ]
 
 
