@@ -100,7 +100,9 @@ def allows(rule: Rule, command: "Command") -> bool:
     folder, _, base = first.rpartition("/")
     if "/" not in program.text and folder in _PROGRAM_FOLDERS:
         first = base
-    return _equals(program, first) and _sequence(words, command.words[1:])
+    # `x/../ls` is a file of this folder, and not the `ls` that a rule speaks of.
+    fits = first in program.options if ".." in first.split("/") else program.exact.fullmatch(first)
+    return bool(fits) and UNKNOWN not in first and _sequence(words, command.words[1:])
 
 
 def _forbids(stage: Sequence[Word], command: "Command") -> bool:

@@ -91,7 +91,7 @@ class Shell(Guard):
             return _refusal(
                 "shell.unreadable",
                 f"The command cannot be read: {error}.",
-                "Write it plainer: one valid bash command, or several calls.",
+                _advice(error) or "Write it plainer: one valid bash command, or several calls.",
                 reason=str(error),
             )
         except NoParserError:
@@ -173,7 +173,9 @@ def _command(value: Any) -> str | list[str]:
         return value
     if isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):
         return list(value)
-    raise UnreadableError("it is neither text nor a list of words")
+    raise UnreadableError(
+        "it is neither text nor a list of words", 'write it as one text, or as a list of texts: a number as `"5"`'
+    )
 
 
 def _denied(command: Command, said: str) -> Denial:
@@ -192,9 +194,14 @@ def _not_plain(error: NotPlainError, command: str | list[str]) -> Denial:
     return _refusal(
         "shell.allow",
         f"`{shown}` is no plain command, and only plain ones are allowed here: {error}.",
-        f"{error.advice[0].upper()}{error.advice[1:]}.",
+        _advice(error),
         command=shown,
     )
+
+
+def _advice(error: UnreadableError | TooManyError) -> str:
+    said = error.advice if isinstance(error, UnreadableError) else None
+    return f"{said[0].upper()}{said[1:]}." if said else ""
 
 
 def _shown(text: str) -> str:
