@@ -15,7 +15,7 @@ from .plain_form import NotPlainError, pipelines
 from .plain_started import started
 from .run import MAX_COMMANDS, MAX_NESTED
 from .scope import UNKNOWN
-from .syntax import UnreadableError
+from .syntax import MAX_BYTES, UnreadableError
 
 
 _NAMES: Final = frozenset(
@@ -46,6 +46,11 @@ def plainly(command: str | Sequence[str]) -> Found:
     found = Found()
     if any(UNKNOWN in part for part in ([command] if isinstance(command, str) else command)):
         raise UnreadableError("it holds a NUL")
+    longest = 0 if isinstance(command, str) else max(map(len, command), default=0)
+    if longest > MAX_BYTES:
+        raise UnreadableError(
+            f"a word of it has {longest:,} characters (limit {MAX_BYTES:,})", "write the text to a file, and name that"
+        )
     try:
         if isinstance(command, str):
             _script(found, command, None, 0)

@@ -9,7 +9,7 @@ from typing import Final
 
 from .plain_options import GNU, begin, check_known
 from .scope import UNKNOWN
-from .syntax import UnreadableError
+from .syntax import MAX_PARSED_BYTES, UnreadableError
 from .wrappers import PREFIXES, SHELLS, Inner, inner
 
 
@@ -197,9 +197,13 @@ def _parallel(rest: Sequence[str]) -> Iterator[Inner]:
             "what `parallel` starts is known only when it runs", "write the values behind one `:::`, at the end of it"
         )
     place = words.index(":::")
-    text = " ".join(words[:place])
+    text, size = " ".join(words[:place]), 0
     for value in words[place + 1 :]:
-        yield Inner(script=text.replace("{}", value) if "{}" in text else f"{text} {value}".strip())
+        script = text.replace("{}", value) if "{}" in text else f"{text} {value}".strip()
+        size += len(script)
+        if size > MAX_PARSED_BYTES:
+            raise UnreadableError("`parallel` starts too much", "give it fewer values, and call it several times")
+        yield Inner(script=script)
 
 
 _SPECIAL: Final[dict[str, Callable[[Sequence[str]], Iterator[Inner]]]] = {

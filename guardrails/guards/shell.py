@@ -2,6 +2,8 @@
 Refuse shell commands by what they would run.
 """
 
+import re
+
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Literal
@@ -37,6 +39,7 @@ def command_rule(text: str) -> str:
 CommandRule = Annotated[str, FromText(command_rule, {"type": "string", "minLength": 1})]
 
 _SHOWN = 80
+_NAME = re.compile(r"[A-Za-z0-9_./+-]+")
 
 
 @guard
@@ -73,14 +76,14 @@ class Shell(Guard):
     def paths(self, call: ToolCall, tool: Tool) -> tuple[tuple[str, tuple[str, ...]], ...]:
         # It asks for none; but reading a hostile command may take seconds, which must not pass while the state is locked.
         with suppress(UnreadableError, TooManyError, NoParserError):
-            for value in _values(call, tool):
+            for value in _values(call, tool, plain=bool(self.allow)):
                 with suppress(UnreadableError):
                     self._read(_command(value))
         return ()
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         try:
-            for value in _values(call, facts.tool):
+            for value in _values(call, facts.tool, plain=bool(self.allow)):
                 command = _command(value)
                 denial = self._judged(command)
                 if denial is not None:
@@ -150,9 +153,10 @@ class Shell(Guard):
         )
 
 
-def _values(call: ToolCall, tool: Tool) -> Iterator[Any]:
+def _values(call: ToolCall, tool: Tool, *, plain: bool) -> Iterator[Any]:
     """
-    What is a command among the arguments; `command+args` are the words of one, from several arguments.
+    What is a command among the arguments; `command+args` are the words of one, from several arguments. If it is *plain*,
+    each is read in one way: words that an allow list knows are none in the other.
     """
     yield from (value for _, value in named(call.arguments, tool.commands) if value is not None)
     given = call.arguments
@@ -160,10 +164,14 @@ def _values(call: ToolCall, tool: Tool) -> Iterator[Any]:
         if "+" in name and isinstance(given, Mapping):
             parts = [given[part] for part in name.split("+") if given.get(part) is not None]
             words = [word for part in parts for word in (part if isinstance(part, (list, tuple)) else [part])]
+            split = any(isinstance(part, str) for part in parts[1:])
+            whole = parts[:1] if parts and isinstance(parts[0], str) else []
             # The first may be a whole command by itself; with what follows it is a program.
-            yield from ([parts[0]] if parts and isinstance(parts[0], str) else [])
-            yield words
-            if any(isinstance(part, str) for part in parts[1:]):
+            if not plain or parts == whole or (whole and not _NAME.fullmatch(parts[0])):
+                yield from whole
+            if not plain or not (split or parts == whole):
+                yield words
+            if split:
                 # Text behind a program is for a shell to split.
                 yield " ".join(str(word) for word in words)
 

@@ -16,12 +16,13 @@ UNCLEAR = [pytest.param(text, id=text) for texts in LISTED["refused"].values() f
 
 @pytest.mark.parametrize("text", UNCLEAR)
 def test_what_a_program_may_start_is_not_guessed(text: str) -> None:
+    doubts: list[str | None] = []
     try:
-        found = plainly(text)
+        doubts += plainly(text).doubts
     except UnreadableError as error:
-        assert error.advice
-    else:
-        assert found.doubts
+        doubts.append(error.advice)
+    assert doubts
+    assert all(doubts)
 
 
 @pytest.mark.parametrize("text", LISTED["seen"])
@@ -45,3 +46,8 @@ def test_an_expansion_in_inner_text_is_named_by_that_text() -> None:
 def test_no_repetition_of_programs_takes_long(piece: str) -> None:
     with pytest.raises(UnreadableError):
         plainly(piece * (16_000 // len(piece)) + "ls")
+
+
+def test_many_values_of_long_commands_are_not_read_one_by_one() -> None:
+    with pytest.raises(UnreadableError, match="starts too much"):
+        plainly("parallel " + "ls " * 2_600 + "::: " + "a " * 4_000)
