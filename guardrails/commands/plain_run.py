@@ -24,7 +24,7 @@ _NAMES: Final = frozenset(
 )
 """Commands of a shell that take a word for the name of a variable and work out what stands in its brackets."""
 _EVALUATED: Final = frozenset("$`[")
-_ARITHMETIC: Final = frozenset({"let", "integer", "float"})
+ARITHMETIC: Final = frozenset({"let", "integer", "float"})
 """Commands of a shell that work out their words, and the values of the variables in these."""
 _COMPARED: Final = frozenset({"-eq", "-ne", "-lt", "-gt", "-le", "-ge"})
 _NUMBER: Final = re.compile(r"[-+]?\d+")
@@ -113,7 +113,7 @@ def _check_builtin(words: Sequence[str]) -> None:
     Raise UnreadableError if *words* are a command of the shell itself that takes some of them for text to work out.
     """
     name, rest = words[0], words[1:]
-    if name in _ARITHMETIC:
+    if name in ARITHMETIC:
         raise UnreadableError(f"`{name}` works out what its words are", "write the number itself")
     options = set(_OPTIONS.get(name, ""))
     option = next((word for word in rest if word[:1] in ("-", "+") and not options.isdisjoint(word)), None)
