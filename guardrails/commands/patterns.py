@@ -30,6 +30,7 @@ _PROGRAM_FOLDERS: Final = frozenset({"/bin", "/usr/bin", "/usr/local/bin", "/sbi
 _LONG: Final = {"-r": "--recursive", "-f": "--force"}
 """What these two mean to every program that has them both."""
 _GLOB: Final = frozenset("*?[")
+_STARS: Final = {"**": ".*", "*": "[^/]*"}
 
 
 class Word(NamedTuple):
@@ -100,7 +101,9 @@ def allows(rule: Rule, command: "Command") -> bool:
     folder, _, base = first.rpartition("/")
     if "/" not in program.text and folder in _PROGRAM_FOLDERS:
         first = base
-    return _equals(program, first) and _sequence(words, command.words[1:])
+    # `x/../ls` is a file of this folder, and not the `ls` that a rule speaks of.
+    fits = first in program.options if ".." in first.split("/") else program.exact.fullmatch(first)
+    return bool(fits) and UNKNOWN not in first and _sequence(words, command.words[1:])
 
 
 def _forbids(stage: Sequence[Word], command: "Command") -> bool:
@@ -220,7 +223,18 @@ def _word(text: str) -> Word:
 
 def _regex(glob: str) -> str:
     parts = re.split(r"(\*\*|\*|\?|\[[^]]+\])", glob)
-    known = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
+    stars = [place for place, part in enumerate(parts) if part in _STARS]
+    made = _fixed(parts[: stars[0]]) if stars else _fixed(parts)
+    for place, after in zip(stars, [*stars, len(parts)][1:], strict=True):
+        star, fixed = _STARS[parts[place]], _fixed(parts[place + 1 : after])
+        later = {parts[each] for each in stars if each > place}
+        # If what is behind it reaches as far, the first place of *fixed* will do: the others would cost a power of the length.
+        made += f"(?>{star}?{fixed})" if later and (parts[place] == ANY or ANY not in later) else f"{star}{fixed}"
+    return made
+
+
+def _fixed(parts: Sequence[str]) -> str:
     return "".join(
-        known.get(part) or (part if part.startswith("[") and part.endswith("]") else re.escape(part)) for part in parts
+        "[^/]" if part == "?" else part if part.startswith("[") and part.endswith("]") else re.escape(part)
+        for part in parts
     )

@@ -93,13 +93,13 @@ class NotPlainError(UnreadableError):
     Text that is not in the plain form: which *kind* of thing stands at which *place*, and what to write instead.
     """
 
-    def __init__(self, kind: str, place: int) -> None:
+    def __init__(self, kind: str, place: int, within: str = "it") -> None:
         super().__init__(
-            f"character {place + 1} of it is {kind}" if kind != "a missing command" else "a command is missing"
+            f"character {place + 1} of {within} is {kind}" if kind != "a missing command" else "a command is missing",
+            _ADVICE[kind],
         )
         self.kind = kind
         self.place = place
-        self.advice = _ADVICE[kind]
 
 
 def pipelines(text: str) -> list[Pipeline]:

@@ -23,8 +23,12 @@ _MARKS: Final = frozenset("\x00\x01\x02\ue000\ue001\ue002")
 
 class UnreadableError(Exception):
     """
-    A command that cannot be read, with the reason.
+    A command that cannot be read, with the reason, and what to write instead if that is known.
     """
+
+    def __init__(self, reason: str, advice: str | None = None) -> None:
+        super().__init__(reason)
+        self.advice = advice
 
 
 class NoParserError(Exception):

@@ -8,12 +8,13 @@ from functools import lru_cache
 from typing import Final
 
 from .plain_form import NotPlainError, pipelines
+from .plain_run import ARITHMETIC
 from .syntax import UnreadableError
 
 
 _LITERAL: Final = re.compile(
     r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.|\{[^{}\s]*\}"""
-    r"""|(?!\A\[{1,2}(?:\s|\Z))\[(?:[^]\s]+\])?|[]*?{}!^#]|\$(?![A-Za-z_({])|[^\x20-\x7e]""",
+    r"""|(?!\A\[{1,2}(?:\s|\Z))\[(?:[^]\s]+\])?|(?!\A!\s)[]*?{}!^#]|\$(?![A-Za-z_({])|[^\x20-\x7e]""",
     re.DOTALL,
 )
 """What a rule may hold beside plain text: what it quotes, and what stands for several characters or for itself."""
@@ -33,4 +34,6 @@ def unmatched(text: str) -> str | None:
         return str(error)
     if len(found) != 1 or len(found[0]) != 1:
         return "it speaks of several commands, and each is judged by itself: write one rule for each"
+    if found[0][0][0] in ARITHMETIC:
+        return f"`{found[0][0][0]}` works out what its words are, and is never allowed: leave the rule out"
     return None

@@ -36,46 +36,47 @@ class Options(NamedTuple):
     operands: int = 0
 
 
-def _options(valued: str = "", operands: int = 0) -> Options:
+def taking(valued: str = "", operands: int = 0) -> Options:
+    """
+    Options of which those named in *valued* take a value.
+    """
     return Options(frozenset(valued.split()), operands)
 
 
 PREFIXES: Final[dict[str, Options]] = {
-    "sudo": _options("-u -g -h -p -C -r -t -T -U -D -R --user --group --host --prompt --chdir --chroot"),
-    "doas": _options("-u -C"),
-    "pkexec": _options("--user"),
-    "env": _options("-u -C --unset --chdir"),
-    "nohup": _options(),
-    "setsid": _options(),
-    "time": _options("-f -o --format --output"),
-    "nice": _options("-n --adjustment"),
-    "ionice": _options("-c -n -p --class --classdata"),
-    "chrt": _options("-T -P -D", 1),
-    "taskset": _options("", 1),
-    "stdbuf": _options("-i -o -e --input --output --error"),
-    "timeout": _options("-s -k --signal --kill-after", 1),
-    "command": _options(),
-    "builtin": _options(),
-    "exec": _options("-a"),
-    "coproc": _options(),
-    "busybox": _options(),
-    "toybox": _options(),
-    "strace": _options("-e -o -p -s -u -E -P -a -b -O -S -I -X"),
-    "ltrace": _options("-e -o -p -s -u -a -n"),
-    "chroot": _options("--userspec --groups", 1),
-    "unshare": _options("-S -G --setuid --setgid --wd --root"),
-    "nsenter": _options("-t -S -G --target"),
-    "fakeroot": _options("-s -i -l --lib --faked"),
-    "proot": _options("-r -b -w -q -R -S"),
-    "systemd-run": _options("-p -u -M -H --property --unit --slice --uid --gid"),
-    "dbus-run-session": _options(),
-    "xvfb-run": _options("-n -s -e -f -p --server-num --server-args"),
-    "unbuffer": _options(),
-    "caffeinate": _options("-t -w"),
-    "parallel": _options("-j -a -I --jobs --arg-file --colsep --joblog --results --tmpdir"),
-    "entr": _options(),
-    "runuser": _options("-u -g -G --user --group"),
-    "setpriv": _options("--reuid --regid --groups"),
+    "sudo": taking("-u -g -h -p -C -r -t -T -U -D -R --user --group --host --prompt --chdir --chroot"),
+    "doas": taking("-u -C"),
+    "pkexec": taking("--user"),
+    "env": taking("-u -C --unset --chdir"),
+    "nohup": taking(),
+    "setsid": taking(),
+    "time": taking("-f -o --format --output"),
+    "nice": taking("-n --adjustment"),
+    "ionice": taking("-c -n -p --class --classdata"),
+    "chrt": taking("-T -P -D", 1),
+    "taskset": taking("", 1),
+    "stdbuf": taking("-i -o -e --input --output --error"),
+    "timeout": taking("-s -k --signal --kill-after", 1),
+    "command": taking(),
+    "builtin": taking(),
+    "exec": taking("-a"),
+    "coproc": taking(),
+    "busybox": taking(),
+    "toybox": taking(),
+    "strace": taking("-e -o -p -s -u -E -P -a -b -O -S -I -X"),
+    "ltrace": taking("-e -o -p -s -u -a -n"),
+    "chroot": taking("--userspec --groups", 1),
+    "unshare": taking("-S -G --setuid --setgid --wd --root"),
+    "nsenter": taking("-t -S -G --target"),
+    "fakeroot": taking("-s -i -l --lib --faked"),
+    "proot": taking("-r -b -w -q -R -S"),
+    "systemd-run": taking("-p -u -M -H --property --unit --slice --uid --gid"),
+    "xvfb-run": taking("-n -s -e -f -p --server-num --server-args"),
+    "caffeinate": taking("-t -w"),
+    "parallel": taking("-j -a -I --jobs --arg-file --colsep --joblog --results --tmpdir"),
+    **dict.fromkeys(("dbus-run-session", "entr", "unbuffer"), taking()),
+    "runuser": taking("-u -g -G --user --group"),
+    "setpriv": taking("--reuid --regid --groups"),
 }
 
 
@@ -94,10 +95,10 @@ def inner(name: str, words: Sequence[str], stdin: str | None) -> Iterator[Inner]
     elif name in PREFIXES:
         yield from _prefixed(name, rest, stdin)
     elif name.startswith("ld-linux") or (name.startswith("ld-") and ".so" in name):
-        yield Inner(tuple(_after_options(rest, _options("--library-path --preload --argv0"))))
+        yield Inner(tuple(_aftertaking(rest, taking("--library-path --preload --argv0"))))
 
 
-def _after_options(words: list[str], options: Options) -> list[str]:
+def _aftertaking(words: list[str], options: Options) -> list[str]:
     """
     *words* from the first that is neither an option nor its value; an option's name may hold its value.
     """
@@ -130,7 +131,7 @@ def _prefixed(name: str, rest: list[str], stdin: str | None) -> Iterator[Inner]:
         return
     if name == "runuser":
         yield from _su(rest, stdin)
-    words = _after_options(rest, PREFIXES[name])
+    words = _aftertaking(rest, PREFIXES[name])
     if name in ("env", "sudo", "doas", "command"):
         while words and _ASSIGNMENT.match(words[0]):
             words = words[1:]
@@ -193,7 +194,7 @@ def _su(rest: list[str], stdin: str | None) -> Iterator[Inner]:
 
 def _xargs(rest: list[str], stdin: str | None) -> Iterator[Inner]:
     valued = "-I -i -n -L -P -s -d -E -a --arg-file --delimiter --max-args --max-procs --replace --max-lines"
-    words = _after_options(rest, _options(valued))
+    words = _aftertaking(rest, taking(valued))
     if not words:
         return
     given = stdin or ""
@@ -246,7 +247,7 @@ def _fd(rest: list[str], stdin: str | None) -> Iterator[Inner]:
 
 def _ssh(rest: list[str], stdin: str | None) -> Iterator[Inner]:
     valued = "-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w"
-    words = _after_options(rest, _options(valued, 1))
+    words = _aftertaking(rest, taking(valued, 1))
     if words:
         yield Inner(script=" ".join(words))
     elif stdin is not None:
@@ -254,13 +255,13 @@ def _ssh(rest: list[str], stdin: str | None) -> Iterator[Inner]:
 
 
 def _watch(rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    words = _after_options(rest, _options("-n -q --interval --equexit"))
+    words = _aftertaking(rest, taking("-n -q --interval --equexit"))
     if words:
         yield Inner(script=" ".join(words))
 
 
 def _flock(rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    words = _after_options(rest, _options("-w -E --timeout --conflict-exit-code", 1))
+    words = _aftertaking(rest, taking("-w -E --timeout --conflict-exit-code", 1))
     if words[:1] in (["-c"], ["--command"]):
         yield Inner(script=" ".join(words[1:2]))
     elif words:

@@ -2,6 +2,8 @@
 Refuse shell commands by what they would run.
 """
 
+import re
+
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Literal
@@ -37,6 +39,7 @@ def command_rule(text: str) -> str:
 CommandRule = Annotated[str, FromText(command_rule, {"type": "string", "minLength": 1})]
 
 _SHOWN = 80
+_NAME = re.compile(r"[A-Za-z0-9_./+-]+")
 
 
 @guard
@@ -73,14 +76,14 @@ class Shell(Guard):
     def paths(self, call: ToolCall, tool: Tool) -> tuple[tuple[str, tuple[str, ...]], ...]:
         # It asks for none; but reading a hostile command may take seconds, which must not pass while the state is locked.
         with suppress(UnreadableError, TooManyError, NoParserError):
-            for value in _values(call, tool):
+            for value in _values(call, tool, plain=bool(self.allow)):
                 with suppress(UnreadableError):
                     self._read(_command(value))
         return ()
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         try:
-            for value in _values(call, facts.tool):
+            for value in _values(call, facts.tool, plain=bool(self.allow)):
                 command = _command(value)
                 denial = self._judged(command)
                 if denial is not None:
@@ -91,7 +94,7 @@ class Shell(Guard):
             return _refusal(
                 "shell.unreadable",
                 f"The command cannot be read: {error}.",
-                "Write it plainer: one valid bash command, or several calls.",
+                _advice(error) or "Write it plainer: one valid bash command, or several calls.",
                 reason=str(error),
             )
         except NoParserError:
@@ -150,9 +153,10 @@ class Shell(Guard):
         )
 
 
-def _values(call: ToolCall, tool: Tool) -> Iterator[Any]:
+def _values(call: ToolCall, tool: Tool, *, plain: bool) -> Iterator[Any]:
     """
-    What is a command among the arguments; `command+args` are the words of one, from several arguments.
+    What is a command among the arguments; `command+args` are the words of one, from several arguments. If it is *plain*,
+    each is read in one way: words that an allow list knows are none in the other.
     """
     yield from (value for _, value in named(call.arguments, tool.commands) if value is not None)
     given = call.arguments
@@ -160,10 +164,14 @@ def _values(call: ToolCall, tool: Tool) -> Iterator[Any]:
         if "+" in name and isinstance(given, Mapping):
             parts = [given[part] for part in name.split("+") if given.get(part) is not None]
             words = [word for part in parts for word in (part if isinstance(part, (list, tuple)) else [part])]
+            split = any(isinstance(part, str) for part in parts[1:])
+            whole = parts[:1] if parts and isinstance(parts[0], str) else []
             # The first may be a whole command by itself; with what follows it is a program.
-            yield from ([parts[0]] if parts and isinstance(parts[0], str) else [])
-            yield words
-            if any(isinstance(part, str) for part in parts[1:]):
+            if not plain or parts == whole or (whole and not _NAME.fullmatch(parts[0])):
+                yield from whole
+            if not plain or not (split or parts == whole):
+                yield words
+            if split:
                 # Text behind a program is for a shell to split.
                 yield " ".join(str(word) for word in words)
 
@@ -173,7 +181,9 @@ def _command(value: Any) -> str | list[str]:
         return value
     if isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):
         return list(value)
-    raise UnreadableError("it is neither text nor a list of words")
+    raise UnreadableError(
+        "it is neither text nor a list of words", 'write it as one text, or as a list of texts: a number as `"5"`'
+    )
 
 
 def _denied(command: Command, said: str) -> Denial:
@@ -192,9 +202,14 @@ def _not_plain(error: NotPlainError, command: str | list[str]) -> Denial:
     return _refusal(
         "shell.allow",
         f"`{shown}` is no plain command, and only plain ones are allowed here: {error}.",
-        f"{error.advice[0].upper()}{error.advice[1:]}.",
+        _advice(error),
         command=shown,
     )
+
+
+def _advice(error: UnreadableError | TooManyError) -> str:
+    said = error.advice if isinstance(error, UnreadableError) else None
+    return f"{said[0].upper()}{said[1:]}." if said else ""
 
 
 def _shown(text: str) -> str:

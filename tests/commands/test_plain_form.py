@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from guardrails.commands import NotPlainError, UnreadableError, plainly
 from guardrails.commands.plain_form import pipelines
-from guardrails.commands.plain_run import _EVALUATE
+from guardrails.commands.plain_run import _NAMES
 
 
 LISTED = yaml.safe_load((Path(__file__).parent / "plain.yaml").read_text())
@@ -74,7 +74,7 @@ def test_what_runs_too_much_is_unreadable(text: str) -> None:
         ("xargs --max-lines id ls", "option `--max-lines`"),
         ("xargs --replace id ls", "option `--replace`"),
         ("xargs -i id ls", "option `-i`"),
-        ("exec -la ls id", "option `-la`"),
+        ("exec -lx ls id", "option `-lx`"),
         ("xargs -I x -n 1 ls", "`-I` and a number"),
         ("sudo -s ls", "option `-s`"),
         ("timeout --sig=KILL 5 ls", "option `--sig=KILL`"),
@@ -116,7 +116,6 @@ def test_a_list_of_words_is_read_as_words(words: list[str], commands: list[list[
         ["bash", "-s", "-c", "ls > x"],
         ["bash", "-O", "extglob", "-c", "ls > x"],
         ["sh", "-c", "ls\nid"],
-        ["fish", "--command", "ls (id)"],
         ["env", "A=b", "bash", "-c", "A=b ls"],
         ["timeout", "5", "sh", "-c", "for x in a; do ls; done"],
         ["find", ".", "-exec", "sh", "-c", "ls `id`", ";"],
@@ -222,7 +221,7 @@ def test_any_text_is_followed_or_refused(parts: list[str]) -> None:
 
 
 def test_every_builtin_that_evaluates_is_refused_as_text_only() -> None:
-    for name in sorted(_EVALUATE):
+    for name in sorted(_NAMES):
         words: list[Any] = [name, "x[$(id)]"]
         assert plainly(words).commands[0].words == tuple(words)
         with pytest.raises(UnreadableError):

@@ -31,6 +31,8 @@ from guardrails.commands import allows, plainly, rule, unmatched
         ("kill $(lsof *)", "a substitution"),
         ("ls ~/src/*", "a home directory"),
         ("(ls)", "a group"),
+        ("! ls *", "a negation"),
+        ("let *", "works out what its words are"),
     ],
 )
 def test_a_rule_that_needs_what_is_never_allowed_is_named(text: str, reason: str) -> None:

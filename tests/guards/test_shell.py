@@ -216,7 +216,7 @@ def test_plain_text_is_allowed_where_its_programs_are(text: str) -> None:
             "Write each command out",
         ),
         ("ls |", "a command is missing", "Write one command before and one after"),
-        (["bash", "-c", "ls $HOME"], "character 4 of it is an expansion", "Write the value itself"),
+        (["bash", "-c", "ls $HOME"], "character 4 of `ls $HOME` is an expansion", "Write the value itself"),
     ],
 )
 def test_a_refusal_of_other_text_says_what_to_write_in_its_place(command: object, said: str, advice: str) -> None:
