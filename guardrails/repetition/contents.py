@@ -7,13 +7,10 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from .programs import DATABASES, SHOWERS, STORES_OF_KEYS
 from .verbs import is_live
 
 
-_SQL: Final = frozenset(
-    "psql mysql mariadb mongosh mongo cqlsh clickhouse-client snowsql sqlcmd usql pgcli mycli".split()
-)
-"""Clients of databases that others write to. One that opens a file is none of them."""
 _HOST: Final = re.compile(
     r"-h.+|--host(?:name)?=.+|.*(?:\bhost=|://).*|\$\{?\w*(?:URL|DSN|URI)\}?", re.IGNORECASE | re.DOTALL
 )
@@ -27,13 +24,11 @@ _WRITES: Final = re.compile(
     r"|\b(?:insert|update|delete|replace)(?:One|Many)\(",
     re.IGNORECASE,
 )
-_KEYED: Final = frozenset({"redis-cli", "valkey-cli", "keydb-cli"})
 _STORES: Final = re.compile(
     r"(?:get|[mhlrszxp]|b[lrz]|json\.)?(?:set|del|push|pop|add|rem|incr|decr|expire|flush|move|rename|publish|trim|store|eval|"
     r"persist|unlink|copy|append|restore|migrate|ack|claim|group|cluster|config|script|shutdown|failover|bgsave|save|reset)"
     r"(?:ex|nx|x|by|at|all|db|sha|range|rank|score|count|min|max|left|right|head|bit)*+"
 )
-_READERS: Final = frozenset("cat bat less more grep egrep fgrep rg wc stat ls du awk gawk mawk cut".split())
 _GROWS: Final = re.compile(
     r"/(?:proc|sys)/.+|(?:.*/)?var/log/.+|.+\.(?:log|output)|(?:.*/)?nohup\.out", re.IGNORECASE | re.DOTALL
 )
@@ -47,9 +42,9 @@ def asks(name: str, rest: Sequence[str]) -> bool:
     """
     Whether the client *name* of a database that others write to only reads in it.
     """
-    if name in _KEYED:
+    if name in STORES_OF_KEYS:
         return bool(rest) and not any(map(_STORES.fullmatch, map(str.lower, rest)))
-    if name not in _SQL or not any(map(_READS.match, rest)) or any(map(_WRITES.search, rest)):
+    if name not in DATABASES or not any(map(_READS.match, rest)) or any(map(_WRITES.search, rest)):
         return False
     return any(word in ("-h", "--host") or _HOST.fullmatch(word) for word in rest)
 
@@ -58,7 +53,7 @@ def grows(name: str, rest: Sequence[str]) -> bool:
     """
     Whether the program *name* shows a file that changes by itself: a log, the state of the system.
     """
-    return name in _READERS and any(word[:1] != "-" and _GROWS.fullmatch(word) for word in rest)
+    return name in SHOWERS and any(word[:1] != "-" and _GROWS.fullmatch(word) for word in rest)
 
 
 def code_waits(text: str) -> bool:

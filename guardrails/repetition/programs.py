@@ -30,6 +30,11 @@ FILES: Final = _words(
     """
 )
 """Programs that work on files, text, sources and databases: their words are names and patterns."""
+DATABASES: Final = _words("psql mysql mariadb mongosh mongo cqlsh clickhouse-client snowsql sqlcmd usql pgcli mycli")
+"""Clients of databases that others write to. One that opens a file is none of them."""
+STORES_OF_KEYS: Final = _words("redis-cli valkey-cli keydb-cli")
+SHOWERS: Final = _words("cat bat less more grep egrep fgrep rg wc stat ls du awk gawk mawk cut")
+"""Programs that show files as they are now."""
 BUILDS: Final = _words(
     """
     gcc g++ cc clang ld rustc cargo go gofmt javac scalac kotlinc tsc babel swc esbuild webpack rollup vite xcodebuild mvn
