@@ -43,6 +43,9 @@ _MARKS: Final = re.compile(r"[^\w\x00-\x7f]+")
 _UNSPACED: Final = re.compile(r"[\u0e00-\u10ff\u3040-\uffff]{2,}")
 """Scripts that put no space between words (Thai, CJK, Hangul): of them each two characters are a value too."""
 _EMPTY: Final = frozenset({b""})
+_ONE: Final = ord("1")
+_CODED: Final = re.compile(rb"(?:\\{1,4}u[0-9a-fA-F]{4})+")
+"""Letters that JSON writes by their numbers, as it does for all but ASCII unless it is told otherwise."""
 _SINGLE: Final = re.compile(rb'(?<=[:\[,])"?(\w)"?(?=[,}\]])')
 """An argument of one character."""
 
@@ -183,6 +186,8 @@ def _written(call: ToolCall) -> bytes:
 
 def _values(text: bytes) -> set[bytes]:
     if b"\\" in text:
+        if b"\\u" in text:
+            text = _CODED.sub(_decoded, text)
         for mark, instead in _ESCAPED:
             text = text.replace(mark, instead)
     pairs: set[bytes] = set()
@@ -195,6 +200,11 @@ def _values(text: bytes) -> set[bytes]:
     return words.union([run.rstrip(_JOINS).lstrip(b".@-") for run in runs]) - _EMPTY
 
 
+def _decoded(found: re.Match[bytes]) -> bytes:
+    units = bytes.fromhex(found[0].replace(b"\\", b"").replace(b"u", b"").decode())
+    return units.decode("utf-16-be", "ignore").encode()
+
+
 def _asked(written: bytes) -> set[bytes]:
     """
     The values of arguments that can be told from chance: one character is one where it is all that an argument is.
@@ -203,11 +213,12 @@ def _asked(written: bytes) -> set[bytes]:
 
 
 def _set_of(found: Collection[bytes]) -> int:
-    made = bytearray(BITS // 8)
+    # Written as a binary number, the highest bit last: half the time of setting bits of bytes.
+    made = bytearray(b"0" * BITS)
     for digest in map(xxh3_64_intdigest, found):
-        made[digest >> 3 & 0x1FF] |= 1 << (digest & 7)
-        made[digest >> 15 & 0x1FF] |= 1 << (digest >> 12 & 7)
-    return int.from_bytes(made, "little")
+        made[digest & 0xFFF] = made[digest >> 12 & 0xFFF] = _ONE
+    made.reverse()
+    return int(made, 2)
 
 
 def _bits(value: bytes) -> int:

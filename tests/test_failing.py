@@ -2,6 +2,8 @@
 Who goes on after failures with a value that a result has shown since is in no loop; who guesses is.
 """
 
+import json
+
 from typing import Any
 
 import pytest
@@ -138,6 +140,16 @@ REPAIRS: dict[str, list[Call]] = {
         *[("find_shop", {"name": name}, LookupError("no such shop")) for name in ("north", "south", "west")],
         ("read_page", {}, "12\u2192\u201ceast\u201d\u2014open"),
         ("find_shop", {"name": "east"}, {"open": True}),
+    ],
+    "a name that JSON in a result writes by numbers": [
+        *[("find_shop", {"name": name}, LookupError("no such shop")) for name in ("Z\u00fcri", "zurich", "Zuri")],
+        ("list_shops", {}, json.dumps({"shops": ["Z\u00fcrich", "\U0001d538"]})),
+        ("find_shop", {"name": "Z\u00fcrich"}, {"open": True}),
+    ],
+    "a name that JSON within JSON writes by numbers": [
+        *[("find_shop", {"name": name}, LookupError("no such shop")) for name in ("北京", "上海", "广州")],
+        ("list_shops", {}, {"text": json.dumps(json.dumps({"shops": ["深圳"]}))}),
+        ("find_shop", {"name": "深圳"}, {"open": True}),
     ],
     "a line of a text, escaped": [
         *[("goto", {"label": name}, LookupError("no such label")) for name in ("one", "two", "three")],
