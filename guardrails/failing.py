@@ -29,7 +29,8 @@ ARGUMENTS: Final = 1 << 13
 """Bytes of canonical arguments that are looked at."""
 RESULT: Final = 1 << 14
 """The same of a result; many times as many values would fill a set."""
-ALIKE: Final = frozenset({"loops.same_error", "loops.sibling_errors", "loops.unknown_tool"})
+SIBLINGS: Final = "loops.sibling_errors"
+ALIKE: Final = frozenset({"loops.same_error", SIBLINGS, "loops.unknown_tool"})
 """Codes of refusals of calls that would fail like those before."""
 
 _ESCAPED: Final = ((b"\\\\", b"\\"), *((mark, b" ") for mark in (b'\\"', b"\\n", b"\\r", b"\\t")))
@@ -73,7 +74,8 @@ class Failing:
     """This and the next as in `Told`. Not every record has them, and `ToolCall.news` is recorded in their place."""
     shown: int = field(default=0, compare=False)
     refused: list[int | None] = field(default_factory=list)
-    """Signatures of the calls that were refused since one was admitted, the latest `SPARED_AFTER`."""
+    """Signatures of the calls that were refused since one was admitted, of this tool or those that fail alike; the latest
+    `SPARED_AFTER`."""
 
 
 def told(call: ToolCall, result: bytes, *, failed: bool) -> Told:
@@ -101,12 +103,11 @@ def brings_new(call: ToolCall, followed: Collection[Failing]) -> bool:
     return call.news
 
 
-def spared(call: ToolCall, failing: dict[str, Failing]) -> bool:
+def spared(call: ToolCall, followed: Iterable[Failing]) -> bool:
     """
-    Whether *call* is to be let through since so many of its tool were refused, none with these very arguments.
+    Whether *call* is to be let through since so many of the tools *followed* were refused, none with these very arguments.
     """
-    one = failing.get(call.tool)
-    return one is not None and len(one.refused) >= SPARED_AFTER and call.sig not in one.refused
+    return any(len(one.refused) >= SPARED_AFTER and call.sig not in one.refused for one in followed)
 
 
 def note_refused(failing: dict[str, Failing], call: ToolCall, code: str, seq: int) -> None:
@@ -115,7 +116,11 @@ def note_refused(failing: dict[str, Failing], call: ToolCall, code: str, seq: in
     """
     if code in ALIKE:
         one = failing.get(call.tool) or Failing(seq)
-        one.refused = [*one.refused, call.sig][-SPARED_AFTER:]
+        # Tools that fail alike are refused as one: else several in turn would never come to four.
+        row = (
+            max((other.refused for other in failing.values()), key=len, default=[]) if code == SIBLINGS else one.refused
+        )
+        one.refused = [*row, call.sig][-SPARED_AFTER:]
         _follow(failing, call.tool, one)
 
 
@@ -127,7 +132,9 @@ def note_ended(failing: dict[str, Failing], tool: str, seq: int, *, failed: bool
         del failing[name]
     if failed:
         one = failing.get(tool) or Failing(seq)
-        one.seq, one.tried, one.refused = max(seq, one.seq), one.tried | what.tried, []
+        one.seq, one.tried = max(seq, one.seq), one.tried | what.tried
+        for other in (one, *failing.values()):
+            other.refused = []
         _follow(failing, tool, one)
     else:
         failing.pop(tool, None)

@@ -246,6 +246,16 @@ def test_several_tools_that_fail_alike_may_go_on_with_what_was_shown(clock: Any)
     assert said(one, ("shop__get_order", {"id": "W71"}, {"total": 7})) == [None]
 
 
+@pytest.mark.parametrize("several", [2, 3, 5])
+def test_of_several_tools_that_fail_alike_one_call_is_let_through_after_four_refusals(several: int, clock: Any) -> None:
+    one = Policy.load("default").session("s", clock=clock)
+    down = RuntimeError("HTTP 401: invalid token")
+    calls = [(f"shop__get_{'abcde'[n % several]}", {"id": f"x{n}"}, down) for n in range(21)]
+    refused = ["SIBLING_ERRORS"] * SPARED_AFTER
+    assert said(one, *calls)[6:] == [*refused, "sibling_errors", *refused, "sibling_errors", *refused, "sibling_errors"]
+    assert not one.exhausted
+
+
 @pytest.mark.parametrize(
     ("kind", "heard"),
     [
