@@ -31,7 +31,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "cycle": (
         "The last $length calls were made $count times over, each time with the same results.",
-        "To get on, take a step that none of these calls is, or say what is missing.",
+        "To get on, make another call than these, or say what is missing.",
     ),
     "same_error": ("The last $count calls of `$tool` failed alike: $error.", ""),
     "sibling_errors": ("The last $count calls, of several tools, failed alike: $error.", ""),
