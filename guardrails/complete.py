@@ -13,6 +13,7 @@ from .exhaustion import first_cause, progress
 from .failing import Told, note_ended, told
 from .guards.base import Facts
 from .guards.budget import FINISH
+from .guards.loop_words import hints_of
 from .jsonable import exact
 from .repetition.results import HEAD, MAX_EMPTY, emptiness, family_hash, steady_hash
 from .retries.context import Settled, due_of, time_left
@@ -195,7 +196,7 @@ def complete(
             envelope = shaped
         except Exception as error:  # noqa: BLE001
             errors.append((name, f"{type(error).__name__}: {error}"))
-    for _, hint in decision.nudges:
+    for hint in hints_of(decision.nudges, pending, state):
         envelope.nudge(hint)
     if failed and pending is not None:
         _note_retry(pending.entry, envelope, state)

@@ -29,7 +29,8 @@ ARGUMENTS: Final = 1 << 13
 """Bytes of canonical arguments that are looked at."""
 RESULT: Final = 1 << 14
 """The same of a result; many times as many values would fill a set."""
-ALIKE: Final = frozenset({"loops.same_error", "loops.sibling_errors", "loops.unknown_tool"})
+SIBLINGS: Final = "loops.sibling_errors"
+ALIKE: Final = frozenset({"loops.same_error", SIBLINGS, "loops.unknown_tool"})
 """Codes of refusals of calls that would fail like those before."""
 
 _ESCAPED: Final = ((b"\\\\", b"\\"), *((mark, b" ") for mark in (b'\\"', b"\\n", b"\\r", b"\\t")))
@@ -43,6 +44,9 @@ _MARKS: Final = re.compile(r"[^\w\x00-\x7f]+")
 _UNSPACED: Final = re.compile(r"[\u0e00-\u10ff\u3040-\uffff]{2,}")
 """Scripts that put no space between words (Thai, CJK, Hangul): of them each two characters are a value too."""
 _EMPTY: Final = frozenset({b""})
+_ONE: Final = ord("1")
+_CODED: Final = re.compile(rb"(?:\\{1,4}u[0-9a-fA-F]{4})+")
+"""Letters that JSON writes by their numbers, as it does for all but ASCII unless it is told otherwise."""
 _SINGLE: Final = re.compile(rb'(?<=[:\[,])"?(\w)"?(?=[,}\]])')
 """An argument of one character."""
 
@@ -70,7 +74,8 @@ class Failing:
     """This and the next as in `Told`. Not every record has them, and `ToolCall.news` is recorded in their place."""
     shown: int = field(default=0, compare=False)
     refused: list[int | None] = field(default_factory=list)
-    """Signatures of the calls that were refused since one was admitted, the latest `SPARED_AFTER`."""
+    """Signatures of the calls that were refused since one was admitted, of this tool or those that fail alike; the latest
+    `SPARED_AFTER`."""
 
 
 def told(call: ToolCall, result: bytes, *, failed: bool) -> Told:
@@ -98,12 +103,11 @@ def brings_new(call: ToolCall, followed: Collection[Failing]) -> bool:
     return call.news
 
 
-def spared(call: ToolCall, failing: dict[str, Failing]) -> bool:
+def spared(call: ToolCall, followed: Iterable[Failing]) -> bool:
     """
-    Whether *call* is to be let through since so many of its tool were refused, none with these very arguments.
+    Whether *call* is to be let through since so many of the tools *followed* were refused, none with these very arguments.
     """
-    one = failing.get(call.tool)
-    return one is not None and len(one.refused) >= SPARED_AFTER and call.sig not in one.refused
+    return any(len(one.refused) >= SPARED_AFTER and call.sig not in one.refused for one in followed)
 
 
 def note_refused(failing: dict[str, Failing], call: ToolCall, code: str, seq: int) -> None:
@@ -112,7 +116,11 @@ def note_refused(failing: dict[str, Failing], call: ToolCall, code: str, seq: in
     """
     if code in ALIKE:
         one = failing.get(call.tool) or Failing(seq)
-        one.refused = [*one.refused, call.sig][-SPARED_AFTER:]
+        # Tools that fail alike are refused as one: else several in turn would never come to four.
+        row = (
+            max((other.refused for other in failing.values()), key=len, default=[]) if code == SIBLINGS else one.refused
+        )
+        one.refused = [*row, call.sig][-SPARED_AFTER:]
         _follow(failing, call.tool, one)
 
 
@@ -124,7 +132,9 @@ def note_ended(failing: dict[str, Failing], tool: str, seq: int, *, failed: bool
         del failing[name]
     if failed:
         one = failing.get(tool) or Failing(seq)
-        one.seq, one.tried, one.refused = max(seq, one.seq), one.tried | what.tried, []
+        one.seq, one.tried = max(seq, one.seq), one.tried | what.tried
+        for other in (one, *failing.values()):
+            other.refused = []
         _follow(failing, tool, one)
     else:
         failing.pop(tool, None)
@@ -183,6 +193,8 @@ def _written(call: ToolCall) -> bytes:
 
 def _values(text: bytes) -> set[bytes]:
     if b"\\" in text:
+        if b"\\u" in text:
+            text = _CODED.sub(_decoded, text)
         for mark, instead in _ESCAPED:
             text = text.replace(mark, instead)
     pairs: set[bytes] = set()
@@ -195,6 +207,11 @@ def _values(text: bytes) -> set[bytes]:
     return words.union([run.rstrip(_JOINS).lstrip(b".@-") for run in runs]) - _EMPTY
 
 
+def _decoded(found: re.Match[bytes]) -> bytes:
+    units = bytes.fromhex(found[0].replace(b"\\", b"").replace(b"u", b"").decode())
+    return units.decode("utf-16-be", "ignore").encode()
+
+
 def _asked(written: bytes) -> set[bytes]:
     """
     The values of arguments that can be told from chance: one character is one where it is all that an argument is.
@@ -203,11 +220,12 @@ def _asked(written: bytes) -> set[bytes]:
 
 
 def _set_of(found: Collection[bytes]) -> int:
-    made = bytearray(BITS // 8)
+    # Written as a binary number, the highest bit last: half the time of setting bits of bytes.
+    made = bytearray(b"0" * BITS)
     for digest in map(xxh3_64_intdigest, found):
-        made[digest >> 3 & 0x1FF] |= 1 << (digest & 7)
-        made[digest >> 15 & 0x1FF] |= 1 << (digest >> 12 & 7)
-    return int.from_bytes(made, "little")
+        made[digest & 0xFFF] = made[digest >> 12 & 0xFFF] = _ONE
+    made.reverse()
+    return int(made, 2)
 
 
 def _bits(value: bytes) -> int:

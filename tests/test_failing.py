@@ -2,6 +2,8 @@
 Who goes on after failures with a value that a result has shown since is in no loop; who guesses is.
 """
 
+import json
+
 from typing import Any
 
 import pytest
@@ -139,6 +141,16 @@ REPAIRS: dict[str, list[Call]] = {
         ("read_page", {}, "12\u2192\u201ceast\u201d\u2014open"),
         ("find_shop", {"name": "east"}, {"open": True}),
     ],
+    "a name that JSON in a result writes by numbers": [
+        *[("find_shop", {"name": name}, LookupError("no such shop")) for name in ("Z\u00fcri", "zurich", "Zuri")],
+        ("list_shops", {}, json.dumps({"shops": ["Z\u00fcrich", "\U0001d538"]})),
+        ("find_shop", {"name": "Z\u00fcrich"}, {"open": True}),
+    ],
+    "a name that JSON within JSON writes by numbers": [
+        *[("find_shop", {"name": name}, LookupError("no such shop")) for name in ("北京", "上海", "广州")],
+        ("list_shops", {}, {"text": json.dumps(json.dumps({"shops": ["深圳"]}))}),
+        ("find_shop", {"name": "深圳"}, {"open": True}),
+    ],
     "a line of a text, escaped": [
         *[("goto", {"label": name}, LookupError("no such label")) for name in ("one", "two", "three")],
         ("read_text", {}, 'first:\n\t"start_here"\n'),
@@ -232,6 +244,16 @@ def test_several_tools_that_fail_alike_may_go_on_with_what_was_shown(clock: Any)
     assert said(one, ("shop__get_user", {"name": "Bo"}, {"orders": ["W71"]})) == [None]
     said(one, *siblings(LookupError("no such order"), "x5", "x6", "x7", "x8"))
     assert said(one, ("shop__get_order", {"id": "W71"}, {"total": 7})) == [None]
+
+
+@pytest.mark.parametrize("several", [2, 3, 5])
+def test_of_several_tools_that_fail_alike_one_call_is_let_through_after_four_refusals(several: int, clock: Any) -> None:
+    one = Policy.load("default").session("s", clock=clock)
+    down = RuntimeError("HTTP 401: invalid token")
+    calls = [(f"shop__get_{'abcde'[n % several]}", {"id": f"x{n}"}, down) for n in range(21)]
+    refused = ["SIBLING_ERRORS"] * SPARED_AFTER
+    assert said(one, *calls)[6:] == [*refused, "sibling_errors", *refused, "sibling_errors", *refused, "sibling_errors"]
+    assert not one.exhausted
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,17 @@ A message says no more than is known: what the calls were, and how they ended. W
 where that does not tell, a nudge advises nothing.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
+from ..repetition.patterns import brought_news
+from ..state import Pending, SessionState
 from ..types import Denial, ErrorType, Nudge, Status
 
 
+LOOPS: Final = "loops."
+"""Codes begin with it."""
 WORDS: Final[dict[str, tuple[str, str]]] = {
     "identical": (
         "This exact $tool call gave the same result $count times.",
@@ -26,7 +31,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "cycle": (
         "The last $length calls were made $count times over, each time with the same results.",
-        "To get on, take a step that none of these calls is, or say what is missing.",
+        "To get on, make another call than these, or say what is missing.",
     ),
     "same_error": ("The last $count calls of `$tool` failed alike: $error.", ""),
     "sibling_errors": ("The last $count calls, of several tools, failed alike: $error.", ""),
@@ -87,7 +92,7 @@ def denial_of(
     """
     message, hint, values = _said(pattern, tool, count, length, error)
     hint = f"{hint} {REFUSED}".lstrip() if pattern in ALIKE else hint
-    return Denial(code=f"loops.{pattern}", status=status, message=message, hint=hint, values=values)
+    return Denial(code=f"{LOOPS}{pattern}", status=status, message=message, hint=hint, values=values)
 
 
 @lru_cache(maxsize=256)
@@ -96,7 +101,18 @@ def nudge_of(pattern: str, tool: str, count: int, length: int, error: ErrorType 
     The same as a hint; the call runs.
     """
     message, hint, values = _said(pattern, tool, count, length, error)
-    return Nudge(code=f"loops.{pattern}", hint=f"{message} {hint}".rstrip(), values=values)
+    return Nudge(code=f"{LOOPS}{pattern}", hint=f"{message} {hint}".rstrip(), values=values)
+
+
+def hints_of(nudges: Sequence[tuple[str, str]], pending: Pending | None, state: SessionState) -> list[str]:
+    """
+    The hints of *nudges*, (code, hint), for the envelope of the call of *pending*. That a loop brings nothing is not said
+    beside something new.
+    """
+    if not nudges:
+        return []
+    silent = pending is not None and brought_news(state, pending.entry)
+    return [hint for code, hint in nudges if not (silent and code.startswith(LOOPS))]
 
 
 def softened(denial: Denial) -> Nudge:
@@ -115,7 +131,7 @@ def learned_denial(tool: str, percent: int) -> Denial:
     message, hint = _LEARNED
     values = {"tool": tool, "percent": percent}
     said = message.replace("$percent", str(percent)).replace("$tool", tool)
-    return Denial(code="loops.learned", status="duplicate_call_blocked", message=said, hint=hint, values=values)
+    return Denial(code=f"{LOOPS}learned", status="duplicate_call_blocked", message=said, hint=hint, values=values)
 
 
 @lru_cache(maxsize=256)

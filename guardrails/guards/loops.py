@@ -250,7 +250,7 @@ class Loops(Guard):
         followed: list[Failing] = [state.failing[name] for name in tools if name in state.failing]
         if brings_new(call, followed):
             return None
-        if call.sig not in state.latest and spared(call, state.failing):
+        if call.sig not in state.latest and spared(call, followed):
             deny = None
         return self._graded(pattern, count, nudge, deny, call, state, error=last.error_type)
 

@@ -40,6 +40,8 @@ _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*\+?=")
 _KEYWORDS: Final = frozenset(
     {"if", "then", "elif", "else", "do", "while", "until", "!", "{", "}", "done", "fi", "esac"}
 )
+_FED: Final = re.compile(r"(?:.*/)?(?:(?:ba|z|k|da|a)?sh|ssh|python[\d.]*|node|ruby|perl|php)")
+"""Programs that run what they are given to read."""
 _SUBSTITUTED: Final = "$"
 """Stands in a word for what a command in it prints."""
 
@@ -136,9 +138,19 @@ class _Splitter:
         """
         for name in self._here:
             end = re.compile(rf"^\t*{re.escape(name)}[ \t\r]*$", re.MULTILINE).search(text, at)
+            self._feed(text[at:] if end is None else text[at : end.start()])
             at = len(text) if end is None else end.end()
         self._here = []
         return at
+
+    def _feed(self, body: str) -> None:
+        """
+        Take the *body* of a here-document for an argument of the program that runs it, as the latest command may.
+        """
+        latest = self.done[-1][-1] if self.done else []
+        program = next((word for word in latest if _FED.fullmatch(word)), None)
+        if program is not None:
+            self.done.append([[program, "host" if program.endswith("ssh") else "-c", body]])
 
     def _enter(self, sign: str) -> None:
         self._open.append(_Open(sign, self._pipeline, self._words, self._word, self._quoted))

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Final
 
 from .command_words import Words, pipelines
+from .contents import asks, code_waits, grows
 from .programs import (
     ACTS,
     ASKED,
@@ -38,20 +39,24 @@ NOUNS: Final = 4
 
 _INTERPRETERS: Final = re.compile(r"(?:python|pypy|node|ruby|perl|php|lua|rscript|java|julia)[\d.]*")
 _SCRIPT: Final = re.compile(
-    r"(?!(?:[A-Za-z]:|/usr|/bin|/sbin|/opt|/snap|/nix|/etc|/home/linuxbrew)[/\\]).*/|.*\.(?:sh|bash|zsh|py|rb|js|mjs|ts|pl|php|ps1|jar)$",
-    re.IGNORECASE,
+    r"(?!(?:[A-Za-z]:|/usr|/bin|/sbin|/opt|/snap|/nix|/etc|/home/linuxbrew)[/\\]).*/|.*\.ps1$", re.IGNORECASE
 )
+"""A program of the project's own: it is called by its path."""
 _PACKED: Final = re.compile(r"\.(?:exe|cmd|bat)$")
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_:][A-Za-z0-9]+)*")
 _TIME: Final = re.compile(r"[\d$]")
 _WAITS: Final = re.compile(r"--?(?:watch|wait)(?:-\w[\w-]*)?(?:=(?!false|0|no).*)?", re.IGNORECASE)
 _FOLLOWS: Final = re.compile(r"-\w*[fF]|--follow.*|--retry")
 _LOG: Final = re.compile(r"\.(?:log|out|output|err)$|(?:^|/)logs?/", re.IGNORECASE)
-_ASKS: Final = frozenset({"--list", "--describe"})
-"""Options that stand for a verb: `kafka-topics --list`."""
+_ASKS: Final = re.compile(r"--?(?:list|describe|status|state|report|details?|show|info|health|progress|failed)")
+"""Options that stand for a verb: `kafka-topics --list`, `hdfs dfsadmin -report`."""
 _CODE: Final = re.compile(r"-\w*[cepr]|--(?:eval|print|exec)")
 """Options of interpreters behind which the code itself stands."""
-_OWN_NAME: Final = frozenset({"wait", "await", "poll", "status", "progress"})
+_KNOWN: Final = frozenset(name for name in SERVICES | HTTP | LOOKERS if len(name) > 1)
+"""Programs that are one wherever they stand first."""
+_OWN_NAME: Final = frozenset(
+    {"wait", "await", "poll", "status", "progress", "health", "healthcheck", "probe", "monitor"}
+)
 _TESTS: Final = frozenset({"test", "tests", "spec"})
 
 
@@ -87,9 +92,12 @@ def _kind(words: Words, depth: int) -> Kind | None:
         return None
     program, rest = words[0], words[1:]
     name = _PACKED.sub("", re.split(r"[/\\]", program)[-1].lower())
+    if name[:1] == "g" and name[1:] in ("timeout", "stdbuf", "nice", "env", "nohup", "tail", "sleep"):
+        # What GNU's are called on another system.
+        name = name[1:]
     if name in SLEEPERS or (name == "timeout" and rest[:1] == ["/t"]):
         return Kind.LOOKS if any(map(_TIME.search, rest)) else None
-    if name in LOOKERS or (name == "kill" and rest[:1] == ["-0"]):
+    if name in LOOKERS or rest[:1] == [{"kill": "-0", "read": "-t"}.get(name)]:
         return Kind.LOOKS
     if (within := _within(name, words, depth)) is not None:
         return next((kind for kind in within if kind is not None), None)
@@ -100,6 +108,8 @@ def _kind(words: Words, depth: int) -> Kind | None:
         return Kind.LOOKS if shown else None
     if name in HTTP:
         return request(rest)
+    if asks(name, rest) or grows(name, rest):
+        return Kind.LOOKS
     if name in ASKED and any(word in ASKED[name] for word, _, _ in islice(_bare(rest), 2)):
         return Kind.LOOKS
     if name in ACTS:
@@ -108,8 +118,9 @@ def _kind(words: Words, depth: int) -> Kind | None:
         return None
     if _INTERPRETERS.fullmatch(name):
         place = next((at for _, _, at in _bare(rest)), len(rest))
-        code = place == len(rest) or any(map(_CODE.fullmatch, rest[:place]))
-        return None if code else _own(rest[place], rest[place + 1 :], depth)
+        if any(map(_CODE.fullmatch, rest[:place])):
+            return Kind.LOOKS if any(map(code_waits, rest[place:])) else None
+        return None if place == len(rest) else _own(rest[place], rest[place + 1 :], depth)
     if name in TASKS or (_SCRIPT.match(program) and name not in SERVICES):
         return _own(name, rest, depth)
     return Kind.LOOKS if _named_for_waiting(name) else _by_verb(name, rest, depth, lists=True)
@@ -163,20 +174,23 @@ def _by_verb(name: str, rest: Words, depth: int, *, lists: bool) -> Kind | None:
     the option is long and comes first.
     """
     guess: Kind | None = None
-    service, happens, task = name in SERVICES, False, False
+    service, happens, task, plain = name in SERVICES, False, False, True
     nouns: list[str] = []
     for word, doubtful, place in _bare(rest):
         if not _WORD.fullmatch(word):
-            if doubtful:
-                continue
-            break
+            if not doubtful:
+                break
+            if service and " " in word:
+                # `ansible web -a 'systemctl status web'`; what it is else nobody knows.
+                plain, guess = False, Kind.LOOKS if script_waits(word, depth + 1) else guess
+            continue
         kind = verb(word)
         if not lists and kind is Kind.TASK and word != "run":
             break
         if not lists and kind is Kind.LOOKS:
             # A list or a report of the project's own.
             kind = None
-        if word in ("exec", "ssh"):
+        if word in ("exec", "ssh", "shell", "rsh"):
             return _executed(rest, place, depth)
         if doubtful:
             if not task and (service or (lists and not nouns and rest[place - 1].startswith("--"))):
@@ -186,6 +200,9 @@ def _by_verb(name: str, rest: Words, depth: int, *, lists: bool) -> Kind | None:
                 return None
             if word in ("api", "rest") and lists:
                 return request(rest[place + 1 :], everywhere=True)
+            if lists and not nouns and word in _KNOWN and not service:
+                # An unknown program runs a known one: `proxychains4 curl -s h/health`.
+                return _kind(rest[place:], depth + 1)
             service = service or word in SERVICES
             lists = lists or service
             nouns.append(word)
@@ -204,13 +221,16 @@ def _by_verb(name: str, rest: Words, depth: int, *, lists: bool) -> Kind | None:
             return Kind.LOOKS
     if happens:
         return Kind.LOOKS
-    if lists and "--" in rest:
+    behind = rest[rest.index("--") + 1 :] if "--" in rest else []
+    if behind and (lists or behind[0] in SERVICES):
         # `doppler run -- docker ps`, `minikube kubectl -- get pods`
-        behind = rest[rest.index("--") + 1 :]
         return _kind([*(noun for noun in nouns[-1:] if noun in SERVICES), *behind], depth + 1)
     if task and (guess is None or not service):
         return Kind.ACTS
-    return Kind.LOOKS if lists and guess is None and not _ASKS.isdisjoint(rest) else guess
+    if guess is None and lists and ((service and nouns and plain) or any(map(_ASKS.fullmatch, rest))):
+        # In doubt who asks a service, and acts in no way that is known, looks: `consul members`, `docker images`.
+        return Kind.LOOKS
+    return guess
 
 
 def _executed(rest: Words, place: int, depth: int) -> Kind | None:
@@ -218,15 +238,17 @@ def _executed(rest: Words, place: int, depth: int) -> Kind | None:
     What is run elsewhere by `exec [OPTION].. [NAME] COMMAND` or `ssh [OPTION].. HOST COMMAND`, which begins at *place*.
     """
     behind = rest[place + 1 :]
-    script = next((behind[at + 1] for at, word in enumerate(behind[:-1]) if word in ("-c", "-C", "--command")), None)
-    if rest[place] == "ssh":
-        if script is None:
-            return _kind(rest[place:], depth + 1)
+    script = next(
+        (behind[at + 1] for at, word in enumerate(behind[:-1]) if word in ("-a", "-c", "-C", "--command")), None
+    )
+    if rest[place] in ("ssh", "shell") and script is not None:
         return Kind.LOOKS if script_waits(script, depth + 1) else None
+    if rest[place] == "ssh":
+        return _kind(rest[place:], depth + 1)
     if "--" in behind:
         return _kind(behind[behind.index("--") :], depth + 1)
-    for _, _, at in islice(_bare(behind), 2):
-        inner = behind[at + 1 :]
+    for word, _, at in islice(_bare(behind), 2):
+        inner = behind[at + (word not in _KNOWN) :]
         kind = _kind(inner, depth + 1)
         if kind is not None or (inner and (inner[0] in FILES or inner[0] in BUILDS)):
             return kind

@@ -83,6 +83,15 @@ def same_evidence(a: Entry, b: Entry) -> bool:
     return a.status == b.status and a.status in _OVER and a.result_hash == b.result_hash
 
 
+def brought_news(state: SessionState, entry: Entry) -> bool:
+    """
+    Whether the call of *entry*, which is over, worked and brought what no other call of its tool in the window did.
+    """
+    if entry.status != "ok" or entry.empty or entry.unfinished or state.dull_seq == entry.seq:
+        return False
+    return not any(other is not entry and other.tool == entry.tool and same_end(other, entry) for other in state.window)
+
+
 def identical(before: Sequence[Entry], sig: int | None) -> int:
     """
     How many of the latest calls of *sig* ended alike.

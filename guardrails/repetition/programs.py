@@ -14,7 +14,7 @@ SERVICES: Final = _words(
     kubectl oc helm k9s argocd flux eksctl minikube kind istioctl nomad consul vault docker docker-compose podman nerdctl
     crictl gh glab hub tea aws gcloud gsutil bq az oci doctl hcloud linode-cli scw openstack ibmcloud heroku fly flyctl
     vercel netlify wrangler railway firebase supabase databricks airflow prefect systemctl supervisorctl pm2 launchctl
-    virsh multipass vagrant tailscale
+    virsh multipass vagrant tailscale adb ansible salt pssh pdsh clush
     """
 )
 """Programs for what is elsewhere or goes on by itself. Only a few: a command outside of a shell's argument is known by them."""
@@ -30,6 +30,11 @@ FILES: Final = _words(
     """
 )
 """Programs that work on files, text, sources and databases: their words are names and patterns."""
+DATABASES: Final = _words("psql mysql mariadb mongosh mongo cqlsh clickhouse-client snowsql sqlcmd usql pgcli mycli")
+"""Clients of databases that others write to. One that opens a file is none of them."""
+STORES_OF_KEYS: Final = _words("redis-cli valkey-cli keydb-cli")
+SHOWERS: Final = _words("cat bat less more grep egrep fgrep rg wc stat ls du awk gawk mawk cut")
+"""Programs that show files as they are now."""
 BUILDS: Final = _words(
     """
     gcc g++ cc clang ld rustc cargo go gofmt javac scalac kotlinc tsc babel swc esbuild webpack rollup vite xcodebuild mvn
@@ -48,6 +53,7 @@ ASKED: Final = {
     "yarn": _words("info npm"),
     "brew": _words("services"),
     "pip": _words("index"),
+    "openssl": _words("s_client"),
 }
 """What some of them ask elsewhere all the same."""
 TASKS: Final = _words(
@@ -61,8 +67,9 @@ TASKS: Final = _words(
 LOOKERS: Final = _words(
     """
     ps pgrep pidof pstree top htop btop uptime w who free vmstat iostat mpstat sar iotop lsof fuser ss netstat jobs wait
-    watch squeue sacct sinfo sstat qstat qhost bjobs condor_q nvidia-smi rocm-smi gpustat nvtop journalctl dmesg ping ping6
-    nc fping pg_isready dig host nslookup traceroute mtr stern kubetail logcat tasklist atq lpstat mailq inotifywait
+    watch fswatch squeue sacct sinfo sstat qstat qhost bjobs condor_q nvidia-smi rocm-smi gpustat nvtop journalctl dmesg ping ping6
+    nc fping pg_isready dig host nslookup delv kdig drill doggo whois traceroute mtr stern kubetail kail logcat tasklist atq lpstat
+    mailq inotifywait snmpget snmpwalk mosquitto_sub
     get-process get-service get-job receive-job wait-job wait-process
     get-eventlog get-winevent test-netconnection test-connection
     """
@@ -73,14 +80,14 @@ HTTP: Final = _words("curl wget http https xh invoke-webrequest invoke-restmetho
 HAPPENS: Final = _words(
     """
     status state ps top log logs tail event events health healthcheck healthz checks progress stats metrics uptime monitor
-    processlist
+    processlist df
     """
 )
 """Verbs and nouns of what goes on by itself. An acting verb behind one tells of something else: `logs delete`."""
 AWAITS: Final = _words("wait await watch poll ping follow logcat")
 LOOKS: Final = _words(
     """
-    get list ls describe desc show view display inspect info details report query lookup read search find capture print
+    get list ls describe desc show view display stat inspect info details report query lookup read search find capture print
     history dump head exists receive peek
     """
 )
@@ -92,6 +99,8 @@ ACTS: Final = _words(
     detach connect disconnect register deregister allow revoke grant deny approve reject invoke send submit dispatch trigger
     drain cordon uncordon taint annotate expose autoscale rename move mv cp copy clear flush purge prune reset clean rotate
     renew lint format fix write save modify change replace assign lock unlock mount unmount leave bootstrap test exec ssh
+    use link generate gen provision launch fork clone commit load save dev serve debug console join mask unmask
+    preset pin unpin ready browse review reconcile mb rb
     """
 )
 TASK_NAMES: Final = _words(
@@ -99,6 +108,9 @@ TASK_NAMES: Final = _words(
 )
 """Verbs that act, and names of what is looked at: `run IMAGE`, but `run view`."""
 SETTINGS: Final = _words(
-    "config configure configuration auth context contexts plugin plugins extension extensions completion version help"
+    """
+    config configure configuration auth context contexts plugin plugins extension extensions completion version help alias
+    cat explain template kustomize package presign diff convert options daemon-reload daemon-reexec
+    """
 )
-"""What is asked of them is a setting of the program itself."""
+"""What is asked of them is a setting of the program itself, or is made of files that are here."""

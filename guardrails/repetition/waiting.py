@@ -36,8 +36,12 @@ _SHELLS: Final = re.compile(
     r"|(?:Shell|Bash)(?:$|[A-Z])"
 )
 """Names of tools that run commands."""
+_CODE_RUNNERS: Final = re.compile(
+    r"(?:^|[_./-])(?:i?python|node|javascript|js|code|interpreter|repl|notebook|jupyter)[\d.]*(?:$|[_./-])|(?:Python|Code)(?:$|[A-Z])"
+)
+"""Names of tools that run code."""
 _INPUTS: Final = frozenset({"code", "input", "text", "chars", "source", "script"})
-"""Names of arguments that hold a command if the tool runs commands."""
+"""Names of arguments that hold a command, or code, if the tool runs these."""
 _PROSE: Final = frozenset(
     {"query", "q", "question", "prompt", "message", "title", "content", "pattern", "search", "regex"}
 )
@@ -90,11 +94,14 @@ def _commands(arguments: dict[Any, Any], tool: str) -> Iterator[Command]:
         elif _holds_command(key) or (key in _INPUTS and _runs_commands(tool)):
             program = value
             yield from _told(value)
+        elif key in _INPUTS and type(value) is str and _runs_code(tool):
+            yield ("python", "-c", value[:HEAD])
         elif type(value) is str and len(value) <= LINE and "\n" not in value.strip():
             if _HINT.search(value) is not None:
                 yield value
             elif value.startswith(("http://", "https://")) and " " not in value and is_live(value):
-                yield ("curl", value)
+                method = arguments.get("method")
+                yield ("curl", "-X", method if type(method) is str else "GET", value)
     named = _service(tool)
     if parameters is not None or named:
         words = _words(program)
@@ -109,6 +116,11 @@ def _holds_command(key: str) -> bool:
 @lru_cache(maxsize=1024)
 def _runs_commands(tool: str) -> bool:
     return _SHELLS.search(tool) is not None
+
+
+@lru_cache(maxsize=1024)
+def _runs_code(tool: str) -> bool:
+    return _CODE_RUNNERS.search(tool) is not None
 
 
 @lru_cache(maxsize=1024)

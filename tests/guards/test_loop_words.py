@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrails import Loops, Policy
-from guardrails.guards.loop_words import ADVICE, ALIKE, WORDS, denial_of, learned_nudge, nudge_of
+from guardrails.guards.loop_words import ADVICE, ALIKE, WORDS, denial_of, hints_of, learned_nudge, nudge_of
 from guardrails.outcome.error_types import error_type_of
+from guardrails.state import Pending
 from guardrails.types import ErrorType
 
 
@@ -137,3 +138,37 @@ def test_the_calls_that_a_nudge_tells_of_were_what_it_says(steps: list[tuple[str
             value = FAILURES[failure]
             one.complete(decision, f"found {number}" if value is None else value)
             ran.append((tool, "ok" if value is None else error_type_of(value)))
+
+
+MISSED = LookupError("no such order")
+DULL: dict[str, tuple[list[tuple[str, dict[str, Any], Any]], dict[str, Any], Any]] = {
+    "same_error": ([("get", {"id": n}, MISSED) for n in (11, 12, 13)], {"id": 14}, MISSED),
+    "empty": ([("get", {"q": f"word{n}"}, "No matches found") for n in range(5)], {"q": "other"}, "No matches found"),
+    "reworded": ([("get", {"q": f"quiet inn in Rome {word}"}, []) for word in "abc"], {"q": "quiet inn in Rome d"}, []),
+    "identical": ([("get", {"q": "a"}, {"at": 1})] * 2, {"q": "a"}, {"at": 1}),
+}
+
+
+@pytest.mark.parametrize("pattern", DULL)
+def test_that_a_loop_brings_nothing_is_not_said_beside_something_new(pattern: str, clock: Any) -> None:
+    before, arguments, dull = DULL[pattern]
+    for value, told in ((dull, True), ({"found": "news"}, False), (RuntimeError("HTTP 500"), True)):
+        one = Policy([Loops(identical_nudge=1, identical_deny=None)]).session("s", clock=clock)
+        for call in before:
+            one.begin_turn()
+            one.complete(one.decide(call[0], call[1]), call[2])
+        one.begin_turn()
+        decision = one.decide("get", arguments)
+        assert decision.nudges
+        hint = one.complete(decision, value).next_action_hint or ""
+        assert (decision.nudges[0][1] in hint) is told
+
+
+def test_the_hint_of_another_guard_is_said_beside_something_new(clock: Any) -> None:
+    said = [("loops.empty", "The last 4 calls came back empty."), ("tone.loud", "Speak low.")]
+    one = Policy([]).session("s", clock=clock)
+    one.complete(one.decide("get", {}), "news")
+    state = one._read(lambda state, now: state)
+    news = Pending(1, 1, "1", "get", 7, 0, 0, 0, 0, 0, False, state.window[-1])
+    assert hints_of(said, news, state) == ["Speak low."]
+    assert hints_of(said, None, state) == [hint for _, hint in said]

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.repetition.command_words import Pipeline, pipelines
+from guardrails.repetition.looks import script_waits
 
 
 CASES: list[tuple[str, list[Pipeline]]] = [
@@ -62,3 +63,13 @@ def test_any_text_is_split_and_no_word_is_made_up(text: str) -> None:
     for words in (words for stages in pipelines(text) for words in stages):
         assert words
         assert sum(map(len, words)) <= len(text)
+
+
+@pytest.mark.parametrize("program", ["bash", "sudo bash -s", "/bin/sh", "python3 -", "node"])
+def test_a_program_that_runs_what_it_reads_is_given_the_text(program: str) -> None:
+    found = pipelines(f"{program} <<'E'\nx 'y\nE\nz")
+    assert [stages[-1][-1] for stages in found] == [program.rsplit(maxsplit=1)[-1], "x 'y\n", "z"]
+
+
+def test_here_documents_in_each_other_are_read_only_so_far() -> None:
+    assert not script_waits("bash <<E\n" * 2_000 + "sleep 5")
