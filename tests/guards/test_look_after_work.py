@@ -193,9 +193,34 @@ def test_of_a_cycle_with_a_declared_look_the_work_is_refused_first(clock: Any) -
     assert said(one, *[NEUTRAL, OTHER] * 3) == [None] * 5 + ["loops.identical"]
 
 
-def test_a_cycle_in_which_nobody_can_tell_the_look_is_refused_late(clock: Any) -> None:
-    heard = cycle(clock, NEUTRAL, OTHER)
-    assert heard.index("loops.cycle") == 16
+def test_a_cycle_in_which_nobody_can_tell_the_look_is_not_refused(clock: Any) -> None:
+    assert set(cycle(clock, NEUTRAL, OTHER)) == {None}
+
+
+def test_a_look_is_let_through_however_often_the_work_before_it_did_nothing(clock: Any) -> None:
+    pressed = Policy([Loops()]).session("s", clock=clock)
+    wait: list[Call] = [("panel", {"of": "lift"}, "closed"), ("press", {"key": 1}, {"pressed": True})]
+    assert set(said(pressed, *wait * 12, ("panel", {"of": "lift"}, "open"))) == {None}
+
+
+@pytest.mark.parametrize(
+    "name", ["edit_file", "fs__write_file", "srv/create", "updateRow", "Edit", "store_note", "patch"]
+)
+def test_work_that_is_named_for_writing_is_refused_whatever_it_says_of_what_it_did(name: str, clock: Any) -> None:
+    heard = cycle(clock, SHOW, (name, {"path": "x"}, "The file x has been changed. It now has 3 lines."))
+    assert heard[:8] == [None] * 7 + ["loops.cycle"]
+    assert heard[8] != "loops.cycle"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("add_and_get", "update_and_show", "str_replace_based_edit_tool", "get_or_create", "exec_shell", "press"),
+        *("setAndRead", "srv__put_and_list", "created_items", "editor", "additions", "send_keys", "move_and_look"),
+    ],
+)
+def test_what_may_look_too_is_not_refused_for_its_name(name: str, clock: Any) -> None:
+    assert set(cycle(clock, SHOW, (name, {"path": "x"}, "line 1"))) == {None}
 
 
 @pytest.mark.parametrize("place", [0, 1])
