@@ -243,6 +243,8 @@ def test_a_cycle_with_one_new_answer_in_three_laps_is_none(place: int, clock: An
         *("list_then_clear", "get_next_page", "fetch_next", "lookup_upsert", "read_write_lock", "get_user_input"),
         *("srv__get_or_create", "srv__list_and_remove", "x/search_and_replace", "get_set_flag", "fetch_add"),
         *("list_append", "get_and_lock", "find_create", "fetch_update", "read_modify_write", "search_send"),
+        *("get_reserve", "list_reorder", "search_reindex", "get_dequeue", "read_ack", "list_purge", "list_flush_all", "get_new_id"),
+        *("srv__search_subscribe", "get_random", "fetch_sync", "find_fix", "get_token_refresh", "srv/list_archive"),
         *("getOrCreate", "fetchAndStore", "lookupOrInsert", "searchReplace", "frobnicate", "look"),
     ],
 )
@@ -257,6 +259,7 @@ def test_a_name_in_which_something_writes_makes_no_look(name: str, clock: Any) -
     [
         *("get_user", "list_files", "find_order", "search", "search_hotels", "read_file", "lookup_city", "fetch_page"),
         *("srv__get_user", "srv__list_files", "srv__search_docs", "x/get_user", "x/search", "Read", "get_settings"),
+        *("get_news", "list_bookings", "find_randomness_notes", "get_payments", "list_patches", "get_synopsis", "read_drawing"),
         *("list_candidates", "get_address", "find_orders", "get_dataset", "list_assets"),
     ],
 )
