@@ -20,9 +20,10 @@ from .retries.context import Settled, due_of, time_left
 from .retries.decision import TRANSIENT
 from .retries.serving import Advised, Judged, Retried
 from .signature import masked_result_hash, result_hash
-from .state import Entry, Pending, SessionState, exhaust, outdate, set_meter, settle, touch
+from .state import Entry, Pending, SessionState, exhaust, set_meter, settle, touch
 from .truncation import Rendered, render
 from .types import ERROR_TYPES, STATUSES, Outcome, ToolCall, pending_key
+from .worked import outdate
 
 
 DUE: Final = "due."

@@ -5,6 +5,7 @@ A session's state as a small block of bytes, so that a store can keep it anywher
 import json
 import struct
 
+from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any, Final
 
@@ -95,7 +96,7 @@ def pack(state: SessionState, memo: Memo | None = None) -> bytes:
         rest["f"] = packed_failing(state.failing)
     if state.run:
         rest["i"] = state.run
-    for key, value in (("l", state.limits), ("r", state.reserved), ("p", state.refusals), ("x", state.exhausted)):
+    for key, value in _optional(state):
         if value:
             rest[key] = value
     if state.closed:
@@ -103,6 +104,15 @@ def pack(state: SessionState, memo: Memo | None = None) -> bytes:
     table, totals, odd = _json([*names], rest)
     head = _HEAD.pack(VERSION, odd, len(tools), len(table))
     return b"".join((head, table, struct.pack(f"<{len(tools)}H", *tools), window, totals))
+
+
+def _optional(state: SessionState) -> Iterator[tuple[str, Any]]:
+    yield "l", state.limits
+    yield "r", state.reserved
+    yield "p", state.refusals
+    yield "x", state.exhausted
+    yield "w", state.work
+    yield "b", state.working
 
 
 def _entry(entry: Entry) -> bytes:
@@ -218,6 +228,7 @@ def _state(version: int, window: list[Entry], names: list[str], rest: dict[str, 
     state.refusals = [sig if version == VERSION else low(sig) for sig in rest.get("p", ())]
     state.exhausted = tuple(rest["x"]) if "x" in rest else None
     state.closed = rest.get("c", False)
+    state.work, state.working = rest.get("w", 0), rest.get("b", {})
     state.run = rest.get("i", "")
     state.failing = unpacked_failing(rest.get("f", ()))
     state.trail = unpacked_trail(rest.get("h", ()), window, names)
@@ -243,7 +254,7 @@ def _admissions(state: SessionState) -> list[list[Any]]:
             pending.hints,
             pending.limit,
             # An admission can outlive the window; else its entry there says this.
-            None if pending.seq >= first else [pending.tool, pending.sig, pending.at_ms],
+            None if pending.seq >= first else [pending.tool, pending.sig, pending.at_ms, pending.entry.changes],
         ]
         for pending in state.pending.values()
     ]

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 from .chain import Chain
 from .errors import SessionError
+from .family import join, part
 from .life import Life, Record, Replayed
 from .scopes import Scope
 from .state import SessionState
@@ -34,8 +35,8 @@ def replay(
     given beside its policy's, are needed for records of before that only. *state* is where to start, and holds the state
     at the end. Raises SessionError where a number is missing: what happened there is not known.
 
-    What a session shares with others (scopes, the counters of its family) is not in its own records alone: see
-    `replay_together`.
+    What a session shares with others (scopes, the counters and the work of its family) is not in its own records alone:
+    see `replay_together`.
     """
     if state is None:
         state = SessionState()
@@ -113,12 +114,11 @@ def _in_family(child: Life, root: Life, place: int, record: Record, scopes: Sequ
         raise SessionError(
             f"the records of the family of `{record['session_id']}` have a gap before event {record['n']}"
         )
-    child.state.meters = root.state.meters
+    join(child.state, root.state, record["session_id"])
     try:
         return child.live(record, scopes)
     finally:
-        root.state.meters, child.state.meters = child.state.meters, {}
-        root.state.shared += 1
+        part(child.state, root.state, record["session_id"], event=True)
 
 
 def _life_key(record: Record) -> LifeKey:

@@ -1,9 +1,9 @@
 """
 The state of a session: the only thing that guards look at, and everything that changes it.
 
-Rule 1: every transition lives in this file, those of scopes in `scope_state`, of failing tools in `failing`. Rule 2: a
-transition is a pure function of the state and its arguments; the store runs it atomically and may run it again on a fresh
-copy.
+Rule 1: every transition lives in this file, those of scopes in `scope_state`, of failing tools in `failing`, of work that is
+over in `worked`, of families in `family`. Rule 2: a transition is a pure function of the state and its arguments; the store
+runs it atomically and may run it again on a fresh copy.
 """
 
 from collections.abc import Sequence
@@ -14,9 +14,10 @@ from .failing import Failing, note_refused
 from .retries.context import Settled
 from .retries.spec import MAX_LOOKBACK
 from .session_time import read
-from .types import MANY, Denial, Outcome, ToolCall, low, pending_key
+from .types import Denial, Outcome, ToolCall, low, pending_key
 from .types import Entry as Entry  # noqa: PLC0414  what a state is made of
 from .types import Pending as Pending  # noqa: PLC0414
+from .worked import end, tell
 
 
 METERS: Final = 64
@@ -85,6 +86,10 @@ class SessionState:
     streak_failures: int = 0  # failures in a row at the end of the streak
     changed_seq: int = 0
     """`seq` of the latest call that was admitted before work ended of which the window does not tell."""
+    work: int = field(default=0, compare=False)
+    """Begins and ends of work in its family that it knows of, while there are children."""
+    working: dict[str, int] = field(default_factory=dict, compare=False)
+    """Until when work of others of its family may run, by session id; kept by the root, a child has it in a step."""
 
     window: list[Entry] = field(default_factory=list)
     trail: list[Settled] = field(default_factory=list)
@@ -229,24 +234,9 @@ def expire(state: SessionState) -> list[Pending]:
         state.tokens += pending.tokens
         pending.entry.status = "expired"
         end(state, pending.entry)
+        if pending.entry.changes:
+            tell(state)
     return overdue
-
-
-def end(state: SessionState, entry: Entry) -> None:
-    """
-    Note which calls were admitted while that of *entry* ran: what it did may have come after them.
-    """
-    if state.window:  # a scope remembers no calls
-        entry.beside = min(state.seq - entry.seq, MANY)
-        if entry.worked and entry.seq < state.window[0].seq:
-            outdate(state)
-
-
-def outdate(state: SessionState) -> None:
-    """
-    Note that work is over which the window does not tell of: all that was seen so far may be older.
-    """
-    state.changed_seq = state.seq
 
 
 def admit(
@@ -290,6 +280,8 @@ def admit(
     expires = now + (ADMISSION_MS if timeout_ms is None else timeout_ms)
     if claimed:
         expires += GRACE_MS
+    if changes:
+        tell(state)
     pending = Pending(seq, n, call.id, tool, sig, now, expires, cost, tokens, state.turn, claimed, entry)
     state.pending[pending_key(call.id, None, seq) if sig is None else (call.id, sig)] = pending
     return pending
@@ -358,6 +350,8 @@ def settle(
         state.results[result_hash] = entry.seq
     if entry.seq != state.seq:
         end(state, entry)
+    if entry.worked:
+        tell(state)
     # A call from before the streak says nothing of it, though it be of the same tool.
     if pending.seq > state.seq - state.streak:
         state.streak_failures = state.streak_failures + 1 if failed else 0

@@ -139,7 +139,7 @@ class Loops(Guard):
         said = None if old else self._identical(call, last, before, state)
         if isinstance(said, Denial):
             return still_failing(said, call.tool) if last.error_type in TRANSIENT else said
-        said = self._cycle(call, before, state, facts) or said or at_rest or self._fresh(call, before, state)
+        said = self._cycle(call, before, state) or said or at_rest or self._fresh(call, before, state)
         # Work was done since: what went before is worth a word, and no refusal but that of the work itself.
         return softened(said) if old and isinstance(said, Denial) and said.code != "loops.cycle" else said
 
@@ -148,15 +148,14 @@ class Loops(Guard):
         nudge, deny = self.identical_nudge, self.identical_deny
         return self._graded("identical", count, nudge, deny, call, state, "duplicate_call_blocked")
 
-    def _cycle(self, call: ToolCall, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
+    def _cycle(self, call: ToolCall, before: list[Entry], state: SessionState) -> Verdict:
         length, count = cycles.laps(before, call.sig)
         if not count or any(entry.unfinished or waits(entry.tool) for entry in before[:length]):
             return None
         deny = self.cycle_deny
         if deny is not None and count >= deny and not cycles.in_vain(before, call.sig, length, deny):
             # What may look at the work of the others is let through: that was done since.
-            looks = facts.tool.read_only or facts.tool.stable
-            deny = None if looks or length * count < cycles.FILLED else deny
+            deny = None
         return self._graded("cycle", count, self.cycle_nudge, deny, call, state, length=length)
 
     def _settled(self, call: ToolCall, last: Entry, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:

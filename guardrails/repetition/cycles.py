@@ -2,21 +2,30 @@
 Cycles of calls: how often they went round, and which of their calls is work that did nothing.
 """
 
+import re
+
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from ..state import Entry
 from ..types import ErrorType
 from .patterns import same_end, same_evidence
 from .results import acknowledges
+from .verbs import TOKEN
 
 
 MIN_CYCLE: Final = 2
 MAX_CYCLE: Final = 5
-FILLED: Final = 16
-"""Calls after which a cycle is all that is remembered: whichever of them is the look, it has been looked often enough."""
 REFUSED: Final[frozenset[ErrorType | None]] = frozenset({"validation", "tool_missing", "invalid_path", "too_large"})
 """Failures that say that the call was wrong, and nothing of what it looked at."""
+_WRITES: Final = frozenset(
+    {
+        *("create", "add", "insert", "append", "put", "set", "unset", "write", "save", "store", "upload"),
+        *("edit", "modify", "update", "patch", "replace", "rename", "move", "delete", "remove"),
+    }
+)
+_LOOKS: Final = frozenset({"get", "read", "show", "view", "list", "find", "fetch", "return", "search", "look", "wait"})
 
 
 def laps(before: Sequence[Entry], sig: int | None) -> tuple[int, int]:
@@ -48,13 +57,24 @@ def in_vain(before: Sequence[Entry], sig: int | None, length: int, laps: int) ->
     """
     Whether the call of *sig* is work that did nothing in each of the last *laps* of a cycle of *length* calls.
 
-    Each call of these laps gave equal evidence. Work is what only said that it was done. In a cycle without such a call,
-    it is what was refused for its arguments. Any other call may be a look at the work.
+    Each call of these laps gave equal evidence. Work is what only said that it was done, or writes by its name. In a cycle
+    without such a call, it is what was refused for its arguments. Any other call may be a look at the work.
     """
     calls = before[: length * laps]
     if not all(same_evidence(entry, calls[at % length]) for at, entry in enumerate(calls)):
         return False
     acting = [entry for entry in calls[:length] if entry.changes]
-    work = [entry for entry in acting if entry.status == "ok" and acknowledges(entry.result_hash)]
+    work = [
+        entry for entry in acting if (entry.status == "ok" and acknowledges(entry.result_hash)) or writes(entry.tool)
+    ]
     work = work or [entry for entry in acting if entry.error_type in REFUSED]
     return any(entry.sig == sig for entry in work)
+
+
+@lru_cache(maxsize=1024)
+def writes(tool: str) -> bool:
+    """
+    Whether *tool* begins with a verb that writes, and has none that looks: `edit_file`, not `add_and_get`.
+    """
+    words = [word.lower() for word in TOKEN.findall(re.split(r"__|[/.:]", tool)[-1])]
+    return words[:1] != [] and words[0] in _WRITES and _LOOKS.isdisjoint(words)

@@ -44,6 +44,8 @@ def outdated(state: SessionState, last: Entry) -> bool:
     """
     if last.seq <= state.changed_seq:
         return True
+    if state.working and any(until > state.now_ms for until in state.working.values()):
+        return True
     for entry in reversed(state.window):
         if not entry.worked or entry is last:
             continue

@@ -5,6 +5,7 @@ The store of a sub-agent's session: its counters are those of the whole family.
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from ..family import join, part
 from ..state import SessionState
 from .base import Store
 
@@ -14,7 +15,7 @@ T = TypeVar("T")
 
 class FamilyStore:
     """
-    *store*, where the named counters of a session are those of the session *root*.
+    *store*, where the named counters of a session are those of the session *root*, and each hears of the others' work.
 
     Per-tool budgets, rates and growth caps then hold for a session and all its children together: a sub-agent cannot
     start them afresh. The first key of an update is the session's own; any others, such as its scopes, are no family.
@@ -33,15 +34,11 @@ class FamilyStore:
             *own, root = states
             child = own[0]
             events = child.n
-            child.meters = root.meters
-            child.family = (root.run, root.n, root.shared + 1)
+            join(child, root, keys[0])
             try:
                 return step(own)
             finally:
-                # A step may have replaced the counters of the one it was given.
-                root.meters, child.meters = child.meters, {}
-                child.family = None
-                root.shared += child.n != events
+                part(child, root, keys[0], event=child.n != events)
 
         return self._store.update((*keys, self._root), shared)
 

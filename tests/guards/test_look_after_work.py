@@ -193,9 +193,34 @@ def test_of_a_cycle_with_a_declared_look_the_work_is_refused_first(clock: Any) -
     assert said(one, *[NEUTRAL, OTHER] * 3) == [None] * 5 + ["loops.identical"]
 
 
-def test_a_cycle_in_which_nobody_can_tell_the_look_is_refused_late(clock: Any) -> None:
-    heard = cycle(clock, NEUTRAL, OTHER)
-    assert heard.index("loops.cycle") == 16
+def test_a_cycle_in_which_nobody_can_tell_the_look_is_not_refused(clock: Any) -> None:
+    assert set(cycle(clock, NEUTRAL, OTHER)) == {None}
+
+
+def test_a_look_is_let_through_however_often_the_work_before_it_did_nothing(clock: Any) -> None:
+    pressed = Policy([Loops()]).session("s", clock=clock)
+    wait: list[Call] = [("panel", {"of": "lift"}, "closed"), ("press", {"key": 1}, {"pressed": True})]
+    assert set(said(pressed, *wait * 12, ("panel", {"of": "lift"}, "open"))) == {None}
+
+
+@pytest.mark.parametrize(
+    "name", ["edit_file", "fs__write_file", "srv/create", "updateRow", "Edit", "store_note", "patch"]
+)
+def test_work_that_is_named_for_writing_is_refused_whatever_it_says_of_what_it_did(name: str, clock: Any) -> None:
+    heard = cycle(clock, SHOW, (name, {"path": "x"}, "The file x has been changed. It now has 3 lines."))
+    assert heard[:8] == [None] * 7 + ["loops.cycle"]
+    assert heard[8] != "loops.cycle"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("add_and_get", "update_and_show", "str_replace_based_edit_tool", "get_or_create", "exec_shell", "press"),
+        *("setAndRead", "srv__put_and_list", "created_items", "editor", "additions", "send_keys", "move_and_look"),
+    ],
+)
+def test_what_may_look_too_is_not_refused_for_its_name(name: str, clock: Any) -> None:
+    assert set(cycle(clock, SHOW, (name, {"path": "x"}, "line 1"))) == {None}
 
 
 @pytest.mark.parametrize("place", [0, 1])
@@ -218,6 +243,8 @@ def test_a_cycle_with_one_new_answer_in_three_laps_is_none(place: int, clock: An
         *("list_then_clear", "get_next_page", "fetch_next", "lookup_upsert", "read_write_lock", "get_user_input"),
         *("srv__get_or_create", "srv__list_and_remove", "x/search_and_replace", "get_set_flag", "fetch_add"),
         *("list_append", "get_and_lock", "find_create", "fetch_update", "read_modify_write", "search_send"),
+        *("get_reserve", "list_reorder", "search_reindex", "get_dequeue", "read_ack", "list_purge", "list_flush_all", "get_new_id"),
+        *("srv__search_subscribe", "get_random", "fetch_sync", "find_fix", "get_token_refresh", "srv/list_archive"),
         *("getOrCreate", "fetchAndStore", "lookupOrInsert", "searchReplace", "frobnicate", "look"),
     ],
 )
@@ -232,6 +259,7 @@ def test_a_name_in_which_something_writes_makes_no_look(name: str, clock: Any) -
     [
         *("get_user", "list_files", "find_order", "search", "search_hotels", "read_file", "lookup_city", "fetch_page"),
         *("srv__get_user", "srv__list_files", "srv__search_docs", "x/get_user", "x/search", "Read", "get_settings"),
+        *("get_news", "list_bookings", "find_randomness_notes", "get_payments", "list_patches", "get_synopsis", "read_drawing"),
         *("list_candidates", "get_address", "find_orders", "get_dataset", "list_assets"),
     ],
 )

@@ -1,0 +1,44 @@
+"""
+What the sessions of a family, a root and its children, share: named counters, and the news that one of them did work.
+
+The root's state holds it. A child has it for the time of a step.
+"""
+
+from typing import Final
+
+from .state import SessionState
+
+
+_MARK: Final = "/"
+
+
+def join(child: SessionState, root: SessionState, session_id: str) -> None:
+    """
+    Give the state *child* of the session *session_id* what its family shares; `part` takes it back after the step.
+    """
+    child.meters = root.meters
+    child.family = (root.run, root.n, root.shared + 1)
+    # Whoever waits for a child has work under way as long as the child lives.
+    child.working = {
+        other: until
+        for other, until in root.working.items()
+        if not (session_id + _MARK).startswith(other + _MARK) and until > child.now_ms
+    }
+    if child.work != root.work:
+        child.work, child.changed_seq = root.work, child.seq
+
+
+def part(child: SessionState, root: SessionState, session_id: str, *, event: bool) -> None:
+    """
+    Let the family know what the step of *child* did; *event*: it was one.
+    """
+    # A step may have replaced the counters of the one it was given.
+    root.meters, child.meters = child.meters, {}
+    child.family, child.working = None, {}
+    root.shared += event
+    if child.work != root.work:
+        root.work, root.changed_seq = child.work, root.seq
+    if event:
+        until = max((pending.expires_ms for pending in child.pending.values() if pending.entry.changes), default=0)
+        kept = {other: end for other, end in root.working.items() if other != session_id and end > child.now_ms}
+        root.working = {**kept, session_id: until} if until else kept
