@@ -19,6 +19,8 @@ from .usage import Price, Usage, cost_of, own_price
 
 CACHED: Final = 1_024
 """Models, each by its provider, whose price is remembered; then they are looked up afresh."""
+_DATELESS_MS: Final = 253_402_300_800_000
+"""The year 10,000."""
 INSTALL: Final = 'install the extra: pip install "toolcall-guardrails[prices]"'
 
 
@@ -75,7 +77,7 @@ class Prices:
             listed = self._listed(model, provider)
             if isinstance(listed, str):
                 return Priced(None, unknown=listed)
-            return _cost(usage, listed, datetime.fromtimestamp(at_ms / 1000, UTC))
+            return _cost(usage, listed, _day(at_ms))
         except Exception as error:  # noqa: BLE001  another's code and data never fail a response that was paid for
             return Priced(None, unknown=f"genai-prices failed: {type(error).__name__}: {error}")
 
@@ -176,6 +178,13 @@ def _cost(usage: Usage, listed: _Listed, at: datetime) -> Priced:
     if exact is None:
         exact = _full(usage, listed, at) * MICRO
     return Priced(int(exact.to_integral_value(ROUND_HALF_EVEN)), listed.version, name)
+
+
+def _day(at_ms: int) -> datetime:
+    """
+    When *at_ms* is, the latest date for a time of which no date can be told: a price is known whatever the clock says.
+    """
+    return datetime.fromtimestamp(at_ms / 1000, UTC) if 0 <= at_ms < _DATELESS_MS else datetime.max.replace(tzinfo=UTC)
 
 
 def _lacks(price: Any, usage: Usage) -> bool:

@@ -76,6 +76,8 @@ class SessionState:
     """Those of them that repeated a refused call."""
     implied: int = 0
     """Turns that were told apart by when their calls started, while nobody told any."""
+    turn_n: int = 0
+    """`n` when the latest of them began."""
     turn_ms: int = 0
     """When the first of the calls began that came so soon after each other, up to the latest."""
     call_ms: int = 0
