@@ -121,8 +121,8 @@ class Life:
             case "turn":
                 transitions.open_turn(chain, state, now, record["calls"])
             case "charge":
-                cost, tokens, model = record["cost"], record["tokens"], record.get("model")
-                step = partial(transitions.charge_response, cost=cost, tokens=tokens, model=model or "")
+                used = {"cost": record["cost"], "tokens": record["tokens"], "untold": record.get("untold", False)}
+                step = partial(transitions.charge_response, **used, model=record.get("model") or "")
                 apply(scopes, now, step)
                 step(chain, state, now)
             case "request":

@@ -37,6 +37,8 @@ class Priced(NamedTuple):
     """The entry of that list: `openai/gpt-5-mini`."""
     unknown: str = ""
     """Why nobody knows."""
+    untold: bool = False
+    """The response did not say what it used."""
 
     @property
     def cost_usd(self) -> float | None:
@@ -116,10 +118,10 @@ def price_of(usage: Usage | None, model: str, own: Mapping[str, Price], provider
             return Priced(0, "policy")
         warn_once(
             f"usage {model}",
-            "a response of `%s` did not say what it used: it is counted as unpriced, and no cost limit sees it",
+            "a response of `%s` did not say what it used: it is counted as unpriced, and no cost limit holds",
             model,
         )
-        return Priced(None, unknown="the response did not say what it used")
+        return Priced(None, unknown="the response did not say what it used", untold=True)
     cost = cost_of(usage, model, own)
     if cost is not None:
         return Priced(cost, "policy")
