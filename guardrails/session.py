@@ -112,7 +112,7 @@ class Session(Calls):
             known = used if tells(usage) else None
             priced = price_of(known, model, self.policy.prices, provider, self._time())
         self.begin_turn(count)
-        untold = {"untold": True} if whole and priced.untold else {}
+        untold: dict[str, Any] = {"untold": True} if whole and priced.untold else {}
         values = {"model": model, "provider": public(provider), **priced.recorded, **used.recorded, **untold}
         step = partial(transitions.charge_response, cost=priced.cost, tokens=used.total, model=model or "", **untold)
         self._event("charge", step, values, shared=step)
