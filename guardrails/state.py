@@ -235,10 +235,10 @@ def expire(state: SessionState) -> list[Pending]:
 
 def end(state: SessionState, entry: Entry) -> None:
     """
-    Note which calls were admitted while that of *entry* ran: what it did may have come after them.
+    Note which calls were admitted while that of *entry* ran: what it did may have come after them. A scope has no window.
     """
     entry.beside = min(state.seq - entry.seq, MANY)
-    if entry.worked and entry.seq < state.window[0].seq:
+    if entry.worked and state.window and entry.seq < state.window[0].seq:
         outdate(state)
 
 
