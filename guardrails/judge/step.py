@@ -206,7 +206,7 @@ class Side:
             # Where nobody tells turns this call may end one of refusals.
             return False
         started, before, meters = state.started_ms, state.now_ms, state.meters
-        implied = state.implied, state.turn_ms, state.call_ms
+        implied = state.implied, state.turn_n, state.turn_ms, state.call_ms
         now = now_ms + state.behind_ms
         if 0 <= now - before <= LEAP_MS and started >= 0 and state.behind_ms <= MEND_MS:
             state.now_ms = now
@@ -241,7 +241,7 @@ class Side:
             state.meters = meters
         if not passes:
             state.started_ms, state.now_ms = started, before
-            state.implied, state.turn_ms, state.call_ms = implied
+            state.implied, state.turn_n, state.turn_ms, state.call_ms = implied
         return passes
 
     def _finish(
