@@ -121,8 +121,9 @@ class Life:
             case "turn":
                 transitions.open_turn(chain, state, now, record["calls"])
             case "charge":
-                cost, tokens, model = record["cost"], record["tokens"], record.get("model")
-                step = partial(transitions.charge_response, cost=cost, tokens=tokens, model=model or "")
+                cost, tokens, untold = record["cost"], record["tokens"], record.get("untold", False)
+                step = partial(transitions.charge_response, cost=cost, tokens=tokens, untold=untold)
+                step = partial(step, model=record.get("model") or "")
                 apply(scopes, now, step)
                 step(chain, state, now)
             case "request":

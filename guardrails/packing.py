@@ -22,7 +22,7 @@ VERSION: Final = 4
 READ: Final = (3, VERSION)
 """Versions that `unpack` reads: a session goes on after an upgrade."""
 STATUSES: Final[tuple[EntryStatus, ...]] = ("running", "ok", "error", "expired")
-_NEW: Final = ("turn_refused", "implied", "turn_ms", "call_ms")
+_NEW: Final = ("turn_refused", "implied", "turn_n", "turn_ms", "call_ms")
 """What version 3 did not have."""
 TOTALS: Final = (
     "started_ms",
@@ -202,7 +202,7 @@ def unpack(packed: bytes) -> SessionState:
                 )
             )
         return _state(version, window, names, loads(packed[at:]))
-    except (struct.error, ValueError, LookupError, TypeError, RuntimeError, StopIteration) as error:
+    except (struct.error, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError) as error:
         raise StateUnreadable(
             f"cannot be read ({error}): put a copy of it back; `forget` it only to start it afresh"
         ) from None

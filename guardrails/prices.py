@@ -19,6 +19,8 @@ from .usage import Price, Usage, cost_of, own_price
 
 CACHED: Final = 1_024
 """Models, each by its provider, whose price is remembered; then they are looked up afresh."""
+_DATELESS_MS: Final = 253_402_300_800_000
+"""The year 10,000."""
 INSTALL: Final = 'install the extra: pip install "toolcall-guardrails[prices]"'
 
 
@@ -35,6 +37,8 @@ class Priced(NamedTuple):
     """The entry of that list: `openai/gpt-5-mini`."""
     unknown: str = ""
     """Why nobody knows."""
+    untold: bool = False
+    """The response did not say what it used."""
 
     @property
     def cost_usd(self) -> float | None:
@@ -75,7 +79,7 @@ class Prices:
             listed = self._listed(model, provider)
             if isinstance(listed, str):
                 return Priced(None, unknown=listed)
-            return _cost(usage, listed, datetime.fromtimestamp(at_ms / 1000, UTC))
+            return _cost(usage, listed, _day(at_ms))
         except Exception as error:  # noqa: BLE001  another's code and data never fail a response that was paid for
             return Priced(None, unknown=f"genai-prices failed: {type(error).__name__}: {error}")
 
@@ -114,10 +118,10 @@ def price_of(usage: Usage | None, model: str, own: Mapping[str, Price], provider
             return Priced(0, "policy")
         warn_once(
             f"usage {model}",
-            "a response of `%s` did not say what it used: it is counted as unpriced, and no cost limit sees it",
+            "a response of `%s` did not say what it used: it is counted as unpriced, and no cost limit holds",
             model,
         )
-        return Priced(None, unknown="the response did not say what it used")
+        return Priced(None, unknown="the response did not say what it used", untold=True)
     cost = cost_of(usage, model, own)
     if cost is not None:
         return Priced(cost, "policy")
@@ -176,6 +180,13 @@ def _cost(usage: Usage, listed: _Listed, at: datetime) -> Priced:
     if exact is None:
         exact = _full(usage, listed, at) * MICRO
     return Priced(int(exact.to_integral_value(ROUND_HALF_EVEN)), listed.version, name)
+
+
+def _day(at_ms: int) -> datetime:
+    """
+    When *at_ms* is, the latest date for a time of which no date can be told: a price is known whatever the clock says.
+    """
+    return datetime.fromtimestamp(at_ms / 1000, UTC) if 0 <= at_ms < _DATELESS_MS else datetime.max.replace(tzinfo=UTC)
 
 
 def _lacks(price: Any, usage: Usage) -> bool:

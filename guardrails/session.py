@@ -95,14 +95,15 @@ class Session(Calls):
         cost_usd: float | str | Decimal | None = None,
         calls: int | None = None,
         provider: str | None = None,
+        whole: bool = True,
     ) -> Priced:
         """
         Charge a model response, and begin its turn; what it cost, and who says so.
 
         *usage* is what the client returned (chat.completions or Responses form); it is priced by the policy's `prices`,
         else as `genai-prices` lists *model* (of *provider*: an id, or the endpoint's URL), unless *cost_usd* says what it
-        cost. What nobody knows the price of is counted in `unpriced`, never as free. Raises SessionError where *cost_usd*
-        is no amount of money, *usage* no usage or *calls* no number of calls; nothing is charged then.
+        cost. What nobody knows the price of is counted in `unpriced`, never as free; a response that is not *whole* broke
+        off. Raises SessionError if *cost_usd*, *usage* or *calls* is no such thing; nothing is charged then.
         """
         used, count = read_usage(usage), units.count_of(calls)
         if cost_usd is not None:
@@ -111,8 +112,9 @@ class Session(Calls):
             known = used if tells(usage) else None
             priced = price_of(known, model, self.policy.prices, provider, self._time())
         self.begin_turn(count)
-        values = {"model": model, "provider": public(provider), **priced.recorded, **used.recorded}
-        step = partial(transitions.charge_response, cost=priced.cost, tokens=used.total, model=model or "")
+        untold: dict[str, Any] = {"untold": True} if whole and priced.untold else {}
+        values = {"model": model, "provider": public(provider), **priced.recorded, **used.recorded, **untold}
+        step = partial(transitions.charge_response, cost=priced.cost, tokens=used.total, model=model or "", **untold)
         self._event("charge", step, values, shared=step)
         return priced
 

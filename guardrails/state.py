@@ -76,10 +76,10 @@ class SessionState:
     """Those of them that repeated a refused call."""
     implied: int = 0
     """Turns that were told apart by when their calls started, while nobody told any."""
+    turn_n: int = 0  # `n` when the latest of them began
     turn_ms: int = 0
     """When the first of the calls began that came so soon after each other, up to the latest."""
-    call_ms: int = 0
-    """When the latest call was decided, while nobody told turns."""
+    call_ms: int = 0  # when the latest call was decided, while nobody told turns
 
     streak_tool: str = ""
     streak: int = 0

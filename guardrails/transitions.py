@@ -46,10 +46,18 @@ def open_turn(chain: Chain, state: SessionState, now_ms: int, calls: int) -> int
 
 
 def charge_response(
-    chain: Chain, state: SessionState, now_ms: int, cost: int | None, tokens: int, model: str | None = None
+    chain: Chain,
+    state: SessionState,
+    now_ms: int,
+    cost: int | None,
+    tokens: int,
+    model: str | None = None,
+    *,
+    untold: bool = False,
 ) -> int:
     """
     Charge a response of *model*; a *cost* of None: nobody knows its price, or (*model* is None) nobody asked for it.
+    *untold*: it came whole, and did not say what it used.
     """
     now = touch(state, now_ms)
     charge(state, cost, tokens)
@@ -58,7 +66,7 @@ def charge_response(
         for usage in chain.usages:
             _count(chain, state, usage, tokens, now)
         for response in chain.responses:
-            _count(chain, state, response, cost, tokens, model)
+            _count(chain, state, response, cost, tokens, model, untold)
         _ended(chain, state, now)
     return number(state)
 

@@ -206,6 +206,7 @@ def test_what_a_tool_claims_of_a_retry_cannot_break_the_state(field: str, value:
         lambda b: b[:-1],
         lambda b: b"\x07" + b[1:],
         lambda b: b[:4] + b"\xff" * 4 + b[8:],
+        lambda b: b[: b.index(b'{"t"')] + b'{"m":[],' + b[b.index(b'{"t"') + 1 :],
     ],
 )
 def test_bytes_that_are_no_state_are_an_error_and_not_a_new_session(damage: Callable[[bytes], bytes]) -> None:

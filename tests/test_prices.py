@@ -79,6 +79,11 @@ def test_audio_costs_what_audio_costs() -> None:
     )
 
 
+@pytest.mark.parametrize("at_ms", [-1, NOW * 1_000, 2**62])
+def test_a_time_that_is_no_date_leaves_no_price_unknown(at_ms: int) -> None:
+    assert price_of(TEXT, "gpt-5-mini", {}, None, at_ms) == price_of(TEXT, "gpt-5-mini", {}, None, NOW)
+
+
 def test_what_the_list_cannot_tell_apart_is_never_priced_too_low() -> None:
     # Nobody says how many of the cached tokens are audio: none of them counts as cached.
     both = Usage(1_000, 100, cached=600, input_audio=500)

@@ -40,7 +40,7 @@ ABSURD = {
     "two hours behind": NOW - 7_200,
 }
 GUARDS = (
-    Budget(max_elapsed=3_600, max_calls=50),
+    Budget(max_elapsed=3_600, max_calls=50, max_cost_usd=1),
     Rate(max_calls_per_minute=30),
     Growth(max_calls_per_second=20, max_requests_per_second=10, max_tokens_per_minute=1_000_000),
     Retryable(),
@@ -73,6 +73,7 @@ EVENTS: dict[str, Any] = {
     "request": lambda session: session.request(),
     "begin_turn": lambda session: session.begin_turn(),
     "charge": lambda session: session.charge(model="m", usage={"prompt_tokens": 5}, cost_usd=0),
+    "priced": lambda session: session.charge(model="gpt-5-mini", usage={"prompt_tokens": 5}),
     "call": lambda session: session.call("t", {"n": "wrong"}, ok),
     "failure": lambda session: session.call("t", {"n": "fails"}, fails),
     "decide": lambda session: session.decide("t", {"n": "open"}),

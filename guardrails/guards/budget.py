@@ -104,9 +104,9 @@ class Budget(Guard):
             micro = self.cost_limit(state)
             if micro is not None and state.cost >= micro - micro_dollars(self.final_answer_reserve_usd):
                 return ended("budget.max_cost_usd", "Cost limit", usd(micro), usd(state.cost))
-            model = blown_by(state) if self.on_unpriced == "deny" else None
-            if micro is not None and model is not None:
-                return _unpriced(usd(micro), model)
+            blown = blown_by(state) if self.on_unpriced == "deny" else None
+            if micro is not None and blown is not None:
+                return _unpriced(usd(micro), *blown)
         if self.max_tokens is not None:
             limit = limits.get("max_tokens", self.max_tokens) if limits else self.max_tokens
             if state.tokens >= limit:
@@ -129,14 +129,21 @@ class Budget(Guard):
         """
         return self.max_cost_usd is not None and self.on_unpriced == "deny"
 
-    def response(self, state: SessionState, cost: int | None, tokens: int, model: str | None) -> dict[str, int]:
+    def response(
+        self,
+        state: SessionState,
+        cost: int | None,
+        tokens: int,
+        model: str | None,
+        untold: bool,  # noqa: FBT001
+    ) -> dict[str, int]:
         """
         New values of counters once a response of *model* was charged; a *cost* of None: nobody knows its price, or (*model*
-        is None) nobody asked for it.
+        is None) nobody asked for it. *untold*: it did not say what it used.
         """
-        if cost is not None or model is None or not tokens or not self.closes or blown_by(state) is not None:
+        if cost is not None or model is None or not self.closes or blown_by(state) is not None:
             return {}
-        return blow(model)
+        return blow(model, untold=untold) if tokens or untold else {}
 
     def _turns(self, state: SessionState) -> Denial | None:
         limit = state.limit("max_turns", self.max_turns)
@@ -249,11 +256,11 @@ def ended(code: str, what: str, limit: str, used: object) -> Denial:
     )
 
 
-def _unpriced(limit: str, model: str) -> Denial:
+def _unpriced(limit: str, model: str, untold: bool) -> Denial:  # noqa: FBT001
     return Denial(
         code="budget.unpriced",
         status="limit_reached",
-        message=told(model, limit),
+        message=told(model, limit, untold=untold),
         hint=FINISH,
         ends_session=True,
         values={"limit": limit, "model": model},

@@ -162,7 +162,7 @@ class Conversation:
         try:
             yield
         except JSONDecodeError as error:
-            self._charge(None, 0)
+            self._charge(None, 0, whole=False)
             raise self.heard(error.doc).no_json() from error
 
     @contextmanager
@@ -174,7 +174,7 @@ class Conversation:
         try:
             yield
         except BaseException as error:
-            self._charge(reply.usage, 0)
+            self._charge(reply.usage, 0, whole=False)
             if cut_off(error, streamed=self.stream) and self._loop.cut():
                 log.warning("model stream was cut, asking once more", extra=self._told(error=str(error)))
                 self._again = True
@@ -248,9 +248,9 @@ class Conversation:
             session=self._session,
         )
 
-    def _charge(self, usage: Any, calls: int) -> None:
+    def _charge(self, usage: Any, calls: int, *, whole: bool = True) -> None:
         usage = readable_usage(usage)
-        self._session.charge(model=self._model, usage=usage, calls=calls, provider=self._endpoint)
+        self._session.charge(model=self._model, usage=usage, calls=calls, provider=self._endpoint, whole=whole)
 
     def _refuse_asynchronous(self) -> None:
         if self._blocking and self.tools.asynchronous:

@@ -117,7 +117,7 @@ class Watch:
         The response broke off with *error*; it is charged as far as its usage is known, and is never free.
         """
         self.failure = error
-        self._charge(0)
+        self._charge(0, whole=False)
 
     def item(self, item: Any, place: int, *, whole: bool = True) -> Any:
         """
@@ -147,8 +147,8 @@ class Watch:
         call = RequestedCall("-", tool, arguments)
         return refusal(self._session, self._loop, call, self._refusing).to_json()
 
-    def _charge(self, calls: int) -> None:
-        self._session.charge(model=self._model, usage=self._usage, calls=calls, provider=self.endpoint)
+    def _charge(self, calls: int, *, whole: bool = True) -> None:
+        self._session.charge(model=self._model, usage=self._usage, calls=calls, provider=self.endpoint, whole=whole)
 
     def _turn(self, response: "Whole") -> Turn:
         reply = Response()

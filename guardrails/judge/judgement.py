@@ -190,7 +190,9 @@ class Judge:
         tokens = min((tokens_in or 0) + (tokens_out or 0), MOST)
         cost = None if call.cost_usd is None and not self.policy.prices else self._cost(call)
         known = tokens_in is not None or tokens_out is not None or cost is not None
-        if known:
+        # Only the library's own records tell that a price was asked for.
+        priced = call.decision is not None and (known or call.model is not None)
+        if known or priced:
             held = self._held
             held.responses += 1
             if cost is None:
@@ -204,9 +206,8 @@ class Judge:
             turn.cost += cost or 0
             if saved:
                 self._saved(turn, 1)
-        if begun or known:
-            # Only the library's own records tell that a price was asked for.
-            model = None if call.decision is None else call.model or ""
+        if begun or known or priced:
+            model = call.model or "" if priced else None
             track.respond(now, cost, tokens if known else None, turn=begun, model=model)
 
     def _cost(self, call: RecordedCall) -> int | None:

@@ -168,8 +168,10 @@ class Side:
 
     def respond(self, now: int, cost: int | None, tokens: int | None, *, turn: bool, model: str | None = None) -> None:
         """
-        A model response came: a *turn* of its own, and its usage where that is known. *model* is None if nobody asked for its price.
+        A model response came: a *turn* of its own, and its usage where that is known. *model* is None if nobody asked for
+        its price; else a response without *tokens* did not say what it used.
         """
+        untold = tokens is None and model is not None
         if self.passing is not None or self.running:
             self.settle(now)
         state, reach = self.state, self.reach
@@ -179,12 +181,12 @@ class Side:
             and (cost is not None or model is None or not self.chain.responses)
             and reach.is_far(state, now, cost or 0, tokens or 0)
         ):
-            answer(self.chain, reach.fuse, state, now, cost, tokens, turn)
+            answer(self.chain, reach.fuse, state, now, cost, 0 if untold else tokens, turn)
             return
         if turn:
             open_turn(self.chain, state, now, 0)
-        if tokens is not None:
-            charge_response(self.chain, state, now, cost, tokens, model)
+        if tokens is not None or untold:
+            charge_response(self.chain, state, now, cost, tokens or 0, model, untold=untold)
 
     def _admitted(self, call: ToolCall, plan: Plan) -> Pending:
         return admit(self.state, call, plan.cost, 0, plan.timeout_ms, plan.changes, True, self.chain.window)  # noqa: FBT003
@@ -204,7 +206,7 @@ class Side:
             # Where nobody tells turns this call may end one of refusals.
             return False
         started, before, meters = state.started_ms, state.now_ms, state.meters
-        implied = state.implied, state.turn_ms, state.call_ms
+        implied = state.implied, state.turn_n, state.turn_ms, state.call_ms
         now = now_ms + state.behind_ms
         if 0 <= now - before <= LEAP_MS and started >= 0 and state.behind_ms <= MEND_MS:
             state.now_ms = now
@@ -239,7 +241,7 @@ class Side:
             state.meters = meters
         if not passes:
             state.started_ms, state.now_ms = started, before
-            state.implied, state.turn_ms, state.call_ms = implied
+            state.implied, state.turn_n, state.turn_ms, state.call_ms = implied
         return passes
 
     def _finish(

@@ -103,7 +103,8 @@ class Charge(Turn):
     The same, and what the response cost.
     """
 
-    tokens: int
+    tokens: int | None
+    """None: it did not say what it used."""
     cost_usd: float | None
     begins_turn: bool
 

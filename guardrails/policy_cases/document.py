@@ -95,6 +95,7 @@ class Charge(TypedDict):
     __pydantic_config__ = _STRICT  # type: ignore[misc]
 
     tokens: NotRequired[Whole]
+    """Absent: the response did not say what it used."""
     cost_usd: NotRequired[Dollars]
     """Absent: its price is unknown, which ends a session with a cost limit unless `on_unpriced` is `warn`."""
     calls: NotRequired[Whole]

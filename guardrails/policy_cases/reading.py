@@ -170,7 +170,7 @@ def _step(data: dict[str, Any], node: Node) -> Step:
             return Charge(
                 **place,
                 calls=charge.get("calls", 0),
-                tokens=charge.get("tokens", 0),
+                tokens=charge.get("tokens"),
                 cost_usd=charge.get("cost_usd"),
                 begins_turn=charge.get("begins_turn", True),
             )

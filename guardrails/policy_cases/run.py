@@ -127,7 +127,8 @@ class _Run:
                 if step.begins_turn:
                     transitions.open_turn(chain, state, now, step.calls)
                 cost = None if step.cost_usd is None else micro_dollars(step.cost_usd)
-                charge = partial(transitions.charge_response, cost=cost, tokens=step.tokens, model="")
+                used: dict[str, Any] = {"tokens": step.tokens or 0, "untold": step.tokens is None}
+                charge: Any = partial(transitions.charge_response, cost=cost, model="", **used)
                 apply(self.scopes(), now, charge)
                 charge(chain, state, now)
             case Turn():

@@ -135,6 +135,8 @@ class Writer:
             shown += "" if cost is None else f", cost_usd: {cost // MICRO}.{cost % MICRO:06d}"
             shown += "" if begun else ", begins_turn: false"
             yield f"      - {{charge: {{{shown}}}{at}}}\n"
+        elif call.decision is not None and call.model is not None:
+            yield f"      - {{charge: {{{'' if begun else 'begins_turn: false'}}}{at}}}\n"
         elif begun:
             yield f"      - {{turn: 0{at}}}\n"
 

@@ -203,7 +203,11 @@ class _Session:
         if charged is not None:
             self.charged = None
             call.model = text(charged.get("model"))
-            call.tokens_in, call.tokens_out = count(charged.get("input_tokens")), count(charged.get("output_tokens"))
+            if not charged.get("untold"):
+                call.tokens_in, call.tokens_out = (
+                    count(charged.get("input_tokens")),
+                    count(charged.get("output_tokens")),
+                )
             cost = count(charged.get("cost"))
             call.cost_usd = None if cost is None else cost / MICRO
         return call

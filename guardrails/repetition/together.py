@@ -17,6 +17,8 @@ BURST_MS: Final = 1_000
 """How long such calls are one turn, from the first of them; then each is one, so that so fast a loop ends too."""
 OVERLAP_MS: Final = 60_000
 """The same of calls that start while another of their turn still runs: what never ends must not hide a loop."""
+MOST: Final = 1_000
+"""Events of a turn, after which the next call begins another: a loop ends too while the clock stands still."""
 
 
 def imply_turn(state: SessionState, sig: int | None) -> bool:
@@ -30,6 +32,7 @@ def imply_turn(state: SessionState, sig: int | None) -> bool:
     if begins:
         count_refusals(state)
         state.implied += 1
+        state.turn_n = state.n
         if state.now_ms - state.call_ms > TOGETHER_MS:
             state.turn_ms = state.now_ms
     state.call_ms = state.now_ms
@@ -44,7 +47,7 @@ def part_turn(state: SessionState) -> None:
 
 
 def _goes_on(state: SessionState, sig: int | None) -> bool:
-    if not state.implied:
+    if not state.implied or state.n - state.turn_n >= MOST:
         return False
     now, mark, window = state.now_ms, state.mark, state.window
     if sig is not None:

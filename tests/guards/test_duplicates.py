@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Duplicates, Policy, Retryable, Tool
+from guardrails import Budget, Duplicates, Loops, Policy, Retryable, Tool
 
 
 MESSAGE = (
@@ -293,6 +293,17 @@ def test_a_failure_that_does_not_pass_is_refused_and_never_called_a_result(rule:
     assert "previous" not in read.lower()
     assert "try again later" in read
     clock.advance(61)
+    assert codes(session, [("t", "an answer")]) == [None]
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_loops_alone_let_such_a_failure_be_tried_again_later_too(name: str, clock: Any) -> None:
+    session = make(clock, Loops())
+    failed = PASSING[name] if isinstance(PASSING[name], Exception) else RuntimeError(f"HTTP {name}")
+    for _ in range(3):
+        assert codes(session, [("t", failed)] * 4)[0] is None
+        assert session.call("t", {}, gives("an answer")).code == "loops.identical"
+        clock.advance(61)
     assert codes(session, [("t", "an answer")]) == [None]
 
 

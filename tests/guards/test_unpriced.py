@@ -100,18 +100,61 @@ def test_whatever_was_used_at_no_known_price_closes_it(charge: dict[str, Any], c
         {"model": "gpt-5-mini", "usage": SOME},
         {"model": "gpt-5-mini", "usage": SOME, "provider": "openai"},
         {"model": UNKNOWN, "usage": {"prompt_tokens": 0, "completion_tokens": 0}},
-        # Broken off, or streamed by a server that does not count.
-        {"model": UNKNOWN},
-        {"model": "gpt-5-mini"},
-        {"model": UNKNOWN, "usage": {}},
-        {"model": UNKNOWN, "usage": {"total_time": 1.5}},
+        {"model": UNKNOWN, "whole": False},
+        {"model": "gpt-5-mini", "usage": {}, "whole": False},
     ],
 )
-def test_what_is_priced_free_or_not_told_closes_nothing(charge: dict[str, Any], clock: Any) -> None:
+def test_what_is_priced_or_free_or_broke_off_closes_nothing(charge: dict[str, Any], clock: Any) -> None:
     session = capped(clock, prices={"my-*": Price(input_mtok=0.0)})
     session.charge(**charge)
     assert not session.exhausted
     assert session.call("t", {}, ok).ok
+
+
+@pytest.mark.parametrize("model", [UNKNOWN, "gpt-5-mini", ""])
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        {},
+        {"total_time": 1.5},
+        {"promptTokens": 100_000_000},
+        {"prompt_token_count": 100_000_000, "total_token_count": 100_000_000},
+        {"prompt_tokens": "100000000"},
+        {"prompt_tokens": None, "completion_tokens": None},
+        {"prompt_tokens": -5, "completion_tokens": 2},
+    ],
+)
+def test_a_whole_response_that_does_not_say_what_it_used_closes_it(usage: Any, model: str, clock: Any) -> None:
+    session = capped(clock)
+    session.charge(model=model, usage=usage)
+    assert session.exhausted_by == CODE
+    named = f"the model `{model}`" if model else "a model"
+    assert session.limit_message == (
+        f"A response of {named} did not say what it used, so the cost limit ($0.50) cannot be held: have its usage "
+        "reported, set a price of 0 under `prices` in the policy if it is free, or pass `cost_usd` to `charge`. "
+        "Stopping tool loop."
+    )
+    session.extend()
+    assert session.call("t", {}, ok).ok
+
+
+def test_a_response_that_broke_off_closes_it_where_it_had_used_tokens_without_a_price(clock: Any) -> None:
+    session = capped(clock)
+    session.charge(model=UNKNOWN, usage=SOME, whole=False)
+    assert session.exhausted_by == CODE
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_replay_ends_where_a_response_did_not_say_what_it_used(whole: bool, clock: Any) -> None:
+    sink = MemorySink()
+    policy = Policy([Budget(max_cost_usd=0.5)])
+    session = policy.session("s", clock=clock, records=sink)
+    session.charge(model="gpt-5-mini", whole=whole)
+    assert session.call("t", {}, ok).code == (CODE if whole else None)
+    session.close()
+    [again] = replay(policy.chain, sink.records)
+    assert again.same
 
 
 def test_a_free_model_costs_nothing_whatever_it_did_not_say(clock: Any) -> None:

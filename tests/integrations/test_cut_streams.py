@@ -106,6 +106,15 @@ def test_whatever_is_missing_of_a_stream_nothing_of_it_is_obeyed(stream: Any, se
         assert server.requests[0] == server.requests[1]
 
 
+def test_a_stream_that_is_cut_ends_no_session_with_a_cost_limit(stream: Any, serve: Any) -> None:
+    cut = Raw("".join(frames(stream, CALL)[:4]), SSE)
+    server, tool = serve([cut, CALL, Text("done")]), Tool()
+    policy = Policy([Validation(), Budget(max_cost_usd=1)], prices={"*": {"input_mtok": 0.1}})
+    with policy.session("cut and capped") as session:
+        assert stream(server, session, messages=[stream.user()], tools=tool.registry).answer == "done"
+        assert (len(tool.ran), session.exhausted, session.unpriced) == (2, False, 1)
+
+
 @pytest.mark.parametrize("reply", [CALL, ANSWER], ids=["calls", "text"])
 def test_a_stream_that_is_cut_again_is_one_clear_error(stream: Any, serve: Any, reply: Any) -> None:
     cut = Raw("".join(frames(stream, reply)[:4]), SSE)

@@ -783,11 +783,21 @@ def test_a_model_without_a_price_is_asked_once_for_calls_and_once_for_the_answer
         assert (result.ended, result.code, result.requests) == ("forced", ended, requests)
 
 
-def test_a_server_that_sends_no_usage_leaves_a_cost_limit_open(drive: Ways, serve: Serve) -> None:
-    server = serve([Calls(grep(1), usage=False), Text("done", usage=False)])
+def test_a_server_that_sends_no_usage_is_asked_once_for_calls_and_once_for_the_answer(
+    drive: Ways, serve: Serve
+) -> None:
+    asks = obeying(lambda _body, n: Calls(grep(n), usage=False), "no usage")
     with Policy(guards=[Budget(max_cost_usd=0.25)]).session("usage") as session:
+        result = drive(serve(asks), session, model="gpt-5-mini", tools=[GREP], execute=Tool())
+        assert (result.ended, result.code, result.requests) == ("forced", "budget.unpriced", 2)
+        assert session.unpriced == 1
+
+
+def test_a_server_that_sends_no_usage_and_is_free_is_asked_on(drive: Ways, serve: Serve) -> None:
+    server = serve([Calls(grep(1), usage=False), Text("done", usage=False)])
+    with Policy(guards=[Budget(max_cost_usd=0.25)], prices={"m": {"input_mtok": 0}}).session("free") as session:
         assert drive(server, session, model="m", tools=[GREP], execute=Tool()).ended == "answered"
-        assert (session.exhausted, session.unpriced) == (False, 2)
+        assert not session.exhausted
 
 
 # Errors

@@ -192,18 +192,28 @@ def test_what_the_records_say_of_tools_that_code_declared_is_believed(tmp_path: 
     assert replayed(own, inputs([str(path)])).same
 
 
+@pytest.mark.parametrize(
+    ("charge", "closes"),
+    [
+        ({"model": "no-such-model", "usage": {"prompt_tokens": 100}}, True),
+        ({"model": "gpt-5-mini"}, True),
+        ({"model": "gpt-5-mini", "whole": False}, False),
+        ({"model": "no-such-model", "usage": {"prompt_tokens": 0}}, False),
+    ],
+)
 @pytest.mark.parametrize("on_unpriced", ["deny", "warn"])
 def test_a_response_of_unknown_price_ends_a_session_for_the_judge_as_it_did(
-    on_unpriced: Any, tmp_path: Path, clock: Any
+    on_unpriced: Any, charge: dict[str, Any], closes: bool, tmp_path: Path, clock: Any
 ) -> None:
     path, own = tmp_path / "records.jsonl", Policy([Budget(max_cost_usd=0.5, on_unpriced=on_unpriced)])
     codes: list[str | None] = []
     with JsonLines(path) as sink:
         session = own.session("s", records=sink, clock=clock, on_decision=lambda decision: codes.append(decision.code))
-        for n, model in enumerate(["gpt-5-mini", "no-such-model", "gpt-5-mini"]):
-            session.charge(model=model, usage={"prompt_tokens": 100}, calls=1)
+        priced: dict[str, Any] = {"model": "gpt-5-mini", "usage": {"prompt_tokens": 100}}
+        for n, said in enumerate([priced, charge, priced]):
+            session.charge(**said, calls=1)
             session.call("look", {"n": n}, lambda *_: "ok")
-    ended = "budget.unpriced" if on_unpriced == "deny" else None
+    ended = "budget.unpriced" if closes and on_unpriced == "deny" else None
     assert codes == [None, ended, ended]
     judge = Judge(own)
     with path.open("rb") as lines:

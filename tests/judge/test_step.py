@@ -161,8 +161,9 @@ class Plain(Side):
         self.settle(now)
         if turn:
             open_turn(self.chain, self.state, now, 0)
-        if tokens is not None:
-            charge_response(self.chain, self.state, now, cost, tokens, model)
+        untold = tokens is None and model is not None
+        if tokens is not None or untold:
+            charge_response(self.chain, self.state, now, cost, tokens or 0, model, untold=untold)
 
 
 @given(chain=chains(), story=st.lists(calls, max_size=25), looks=st.sets(st.integers(0, 24)), told=st.booleans())

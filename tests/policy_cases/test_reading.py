@@ -87,7 +87,7 @@ def test_every_kind_of_step_is_read_with_its_line() -> None:
         ),
         Turn(line=11, calls=3),
         Charge(line=12, at_ms=1_000, relative=True, calls=2, tokens=5, cost_usd=0.1, begins_turn=True),
-        Charge(line=13, calls=0, tokens=0, cost_usd=None, begins_turn=False),
+        Charge(line=13, calls=0, tokens=None, cost_usd=None, begins_turn=False),
         Request(line=14, times=4),
         Wait(line=15, ms=30_000),
         Extend(line=16, amounts={"max_elapsed": 60.0, "max_calls": 5}),

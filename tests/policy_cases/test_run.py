@@ -16,6 +16,7 @@ from guardrails.policy_cases import Case, Result, find_cases, load_cases, read_c
 from guardrails.policy_cases.case import Call, Charge, Exhausted, Extend, Ran, Repeat, Request, Settle, Step, Turn, Wait
 from guardrails.policy_cases.run import START_MS, filled
 from guardrails.policy_cases.verdict import decision_differs, differing
+from guardrails.repetition.together import part_turn
 
 
 def case(steps: str, tools: str = "[]") -> Case:
@@ -339,6 +340,9 @@ class Live:
         match step:
             case Call():
                 arguments = self.fill(step.arguments, n)
+                if step.at_ms is None:
+                    # Steps come one after another: a host would take longer from one to the next.
+                    session._store.update((session.id,), lambda states: part_turn(states[0]))
                 if step.ran is None:
                     decision = session.decide(step.tool, arguments, id=step.id)
                     self.pending[step.id or ""] = decision

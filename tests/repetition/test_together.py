@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from guardrails.repetition.together import BURST_MS, OVERLAP_MS, TOGETHER_MS, imply_turn, part_turn
+from guardrails.repetition.together import BURST_MS, MOST, OVERLAP_MS, TOGETHER_MS, imply_turn, part_turn
 from guardrails.state import Pending, SessionState, admit, deny, settle, touch
 from guardrails.types import Denial, Outcome, ToolCall
 
@@ -77,6 +77,17 @@ def test_a_call_that_was_refused_is_answered() -> None:
         seen.append(state.implied)
     assert seen == [1, 1, 2, 2, 2]
     assert (state.refused_turns, state.denied_turns, state.turn_strikes) == (1, 0, 2)
+
+
+def test_a_turn_ends_after_so_many_calls_though_the_clock_stands_still() -> None:
+    state, seen = SessionState(), []
+    for sig in range(2 * MOST + 1):
+        touch(state, NOW)
+        imply_turn(state, sig)
+        deny(state, call(sig), REFUSED)
+        seen.append(state.implied)
+    assert seen == [*[1] * MOST, *[2] * MOST, 3]
+    assert state.refused_turns == 2
 
 
 def test_what_runs_since_an_earlier_turn_joins_nothing() -> None:
