@@ -8,14 +8,16 @@ not guessed at.
 import json
 import sys
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from ..errors import ResponseFailed, SessionError
 from ..outcome.redaction import redact, sanitise
 from ..usage import read_usage
 from .wire import part
 
+
+C = TypeVar("C")
 
 _REASON_CHARS: Final = 300
 _CODE_CHARS: Final = 60
@@ -100,6 +102,31 @@ def named_in(call: Any) -> str:
     return name
 
 
+def told_once(calls: Iterable[C], key: Callable[[C], tuple[str, ...]]) -> list[C]:
+    """
+    *calls* without those that came twice, by the *key* that says all of a call, its id first: nothing runs twice.
+    """
+    first: dict[tuple[str, ...], C] = {}
+    for position, call in enumerate(calls):
+        said = key(call)
+        first.setdefault(said if said[0] else ("", str(position)), call)
+    return list(first.values())
+
+
+def ids_of(own: Iterable[str], n: int) -> list[str]:
+    """
+    The ids of one turn's calls: their *own*; one made of *n*, which is to be unique, if it is empty or another call has
+    it. No request could say otherwise which result is whose.
+    """
+    ids: dict[str, None] = {}
+    for position, id_ in enumerate(own):
+        unique = id_ or f"call_{n}_{position}"
+        while unique in ids:
+            unique = f"{unique}_{n}_{position}"
+        ids[unique] = None
+    return list(ids)
+
+
 def written_in(of: Any, name: str) -> str:
     """
     What the model wrote for a tool, as text. Some servers send the object that the text is of.
@@ -139,9 +166,18 @@ def check_error(of: Any) -> None:
     """
     Raise the error that *of* holds in place of a response.
     """
-    error = part(of, "error") or (of if part(of, "object") == "error" else None)
+    error = error_in(of) or (of if part(of, "object") == "error" else None)
     if error:
         raise Unreadable(*reason_of(error))
+
+
+def error_in(of: Any) -> Any:
+    """
+    What the field *error* of *of* says; None if that is nothing. Some servers always send an object there, empty.
+    """
+    error = part(of, "error")
+    fields = error if isinstance(error, Mapping) else dict(error) if hasattr(error, "model_extra") else {"said": error}
+    return error if any(fields.values()) else None
 
 
 def reason_of(error: Any) -> tuple[str, str | None]:

@@ -97,6 +97,8 @@ def _input_problems(body: Body, stored: Stored) -> Iterator[Fail | None]:
         kind = item.get("type", "message")
         if kind in _CALLS:
             yield _call_problem(item, at)
+            if waiting[str(item.get("call_id"))]:
+                yield _bad(f"Duplicate value for 'call_id' of '{item.get('call_id')}'.", f"{at}.call_id")
             waiting[str(item.get("call_id"))] += 1
         elif kind in _OUTPUTS:
             if not isinstance(item.get("output"), (str, list)):
@@ -125,6 +127,8 @@ def _call_problem(item: Body, at: str) -> Fail | None:
 
 def _reasoning_problem(body: Body, items: list[Body], i: int) -> Fail | None:
     item, after = items[i], items[i + 1] if i + 1 < len(items) else {}
+    if not isinstance(item.get("summary"), list):
+        return _bad("Invalid type for 'summary': expected an array.", "input")
     if after.get("role", "assistant") != "assistant" or after.get("type", "message") in _OUTPUTS or not after:
         said = f"Item '{item.get('id')}' of type 'reasoning' was provided without its required following item."
         return _bad(said, "input")
