@@ -191,8 +191,6 @@ def _message_problems(body: Body) -> Iterator[Fail | None]:
 
         yield _unanswered(waiting, at)
         waiting = Counter(str(c.get("id")) for c in message.get("tool_calls") or [] if isinstance(c, dict))
-        for id_ in [id_ for id_, count in waiting.items() if count > 1]:
-            yield _bad(f"Invalid parameter: Duplicate value for 'tool_call_id' of '{id_}' in {at}.", at)
         yield _role_problem(message, at)
         yield _calls_problem(message, at)
         if not (message.get("role") == "assistant" and message.get("tool_calls")):

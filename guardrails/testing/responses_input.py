@@ -97,8 +97,6 @@ def _input_problems(body: Body, stored: Stored) -> Iterator[Fail | None]:
         kind = item.get("type", "message")
         if kind in _CALLS:
             yield _call_problem(item, at)
-            if waiting[str(item.get("call_id"))]:
-                yield _bad(f"Duplicate value for 'call_id' of '{item.get('call_id')}'.", f"{at}.call_id")
             waiting[str(item.get("call_id"))] += 1
         elif kind in _OUTPUTS:
             if not isinstance(item.get("output"), (str, list)):

@@ -441,9 +441,13 @@ def test_calls_that_share_an_id_are_answered_each_for_itself(way: Any, serve: An
 
     server, messages = serve(script), [way.user()]
     with Policy().session("twins") as session:
-        # `serve` refuses a request in which two calls of a turn have one id.
         assert way(server, session, messages=messages, tools=Registry([search])).answer == "done"
     assert sorted(ran) == [str(n) for n in range(len(ids))]
     told = [m.get("content") or m.get("output") for m in messages if m.get("role") == "tool" or "output" in m]
     assert all(f"found {n}" in said for n, said in enumerate(told))
     assert len(told) == len(ids)
+    answered = [m.get("tool_call_id") or m["call_id"] for m in messages if m.get("role") == "tool" or "output" in m]
+    made_by = [c["id"] for m in messages for c in m.get("tool_calls", ())]
+    made_by += [m["call_id"] for m in messages if m.get("type") == "function_call"]
+    assert answered == made_by
+    assert len(set(answered)) == len(ids)
