@@ -21,6 +21,8 @@ C = TypeVar("C")
 
 _REASON_CHARS: Final = 300
 _CODE_CHARS: Final = 60
+_NO_REASON: Final = frozenset({"code", "type", "param", "object", "id", "event_id"})
+"""Fields of an error that do not tell a person what went wrong."""
 _KINDS: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
     (bool, "a boolean"),
     ((int, float), "a number"),
@@ -176,20 +178,29 @@ def error_in(of: Any) -> Any:
     What the field *error* of *of* says; None if that is nothing. Some servers always send an object there, empty.
     """
     error = part(of, "error")
-    fields = error if isinstance(error, Mapping) else dict(error) if hasattr(error, "model_extra") else {"said": error}
-    return error if any(fields.values()) else None
+    return error if any(_fields(error).values()) else None
 
 
 def reason_of(error: Any) -> tuple[str, str | None]:
     """
     What a server says of an *error*, in one line, and its code.
     """
-    said = part(error, "message") or (error if isinstance(error, str) else None)
-    said = said if isinstance(said, str) else "the server answers with an error"
+    texts = {name: said for name, said in _fields(error).items() if isinstance(said, str) and said}
+    other = (said for name, said in texts.items() if name not in _NO_REASON)
+    said = texts.get("message") or next(other, "the server answers with an error")
     code = part(error, "code")
     coded = isinstance(code, (str, int)) and not isinstance(code, bool) and code != ""
     shown = line_of(str(code))[:_CODE_CHARS] if coded else None
     return line_of(redact(said, _REASON_CHARS)), shown
+
+
+def _fields(error: Any) -> Mapping[str, Any]:
+    """
+    What an *error* says, by name.
+    """
+    if isinstance(error, Mapping):
+        return error
+    return dict(error) if hasattr(error, "model_extra") else {"message": error}
 
 
 def line_of(said: str) -> str:
