@@ -17,11 +17,13 @@ from .reading import (
     check_error,
     checked_object,
     encodable,
+    ids_of,
     is_json,
     kind_of,
     list_in,
     named_in,
     text_in,
+    told_once,
     written_in,
 )
 from .wire import Message, Sent, part
@@ -131,10 +133,11 @@ class Response:
 
     def turn(self, n: int) -> Turn:
         """
-        The response for the loop. Calls that came without an id get one made of *n*, which is to be unique.
+        The response for the loop. Calls that came without an id of their own get one made of *n*, which is to be unique.
         """
-        for position, call in enumerate(self.calls):
-            call.id = call.id or f"call_{n}_{position}"
+        self.calls = told_once(self.calls, lambda call: (call.id, call.kind, call.name, call.arguments))
+        for call, id_ in zip(self.calls, ids_of([call.id for call in self.calls], n), strict=True):
+            call.id = id_
         requested = [call.requested() for call in self.calls]
         if requested and self.finish_reason in _CUT and self.calls[-1].may_be_cut:
             # Cut before its first character, where no text would mean no arguments; or a text that nothing shows to be whole.

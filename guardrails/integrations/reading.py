@@ -8,8 +8,8 @@ not guessed at.
 import json
 import sys
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from ..errors import ResponseFailed, SessionError
 from ..outcome.redaction import redact, sanitise
@@ -17,8 +17,12 @@ from ..usage import read_usage
 from .wire import part
 
 
+C = TypeVar("C")
+
 _REASON_CHARS: Final = 300
 _CODE_CHARS: Final = 60
+_NO_REASON: Final = frozenset({"code", "type", "param", "object", "id", "event_id"})
+"""Fields of an error that do not tell a person what went wrong."""
 _KINDS: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
     (bool, "a boolean"),
     ((int, float), "a number"),
@@ -100,6 +104,31 @@ def named_in(call: Any) -> str:
     return name
 
 
+def told_once(calls: Iterable[C], key: Callable[[C], tuple[str, ...]]) -> list[C]:
+    """
+    *calls* without those that came twice, by the *key* that says all of a call, its id first: nothing runs twice.
+    """
+    first: dict[tuple[str, ...], C] = {}
+    for position, call in enumerate(calls):
+        said = key(call)
+        first.setdefault(said if said[0] else ("", str(position)), call)
+    return list(first.values())
+
+
+def ids_of(own: Iterable[str], n: int) -> list[str]:
+    """
+    The ids of one turn's calls: their *own*; one made of *n*, which is to be unique, if it is empty or another call has
+    it. No request could say otherwise which result is whose.
+    """
+    ids: dict[str, None] = {}
+    for position, id_ in enumerate(own):
+        unique = id_ or f"call_{n}_{position}"
+        while unique in ids:
+            unique = f"{unique}_{n}_{position}"
+        ids[unique] = None
+    return list(ids)
+
+
 def written_in(of: Any, name: str) -> str:
     """
     What the model wrote for a tool, as text. Some servers send the object that the text is of.
@@ -139,21 +168,39 @@ def check_error(of: Any) -> None:
     """
     Raise the error that *of* holds in place of a response.
     """
-    error = part(of, "error") or (of if part(of, "object") == "error" else None)
+    error = error_in(of) or (of if part(of, "object") == "error" else None)
     if error:
         raise Unreadable(*reason_of(error))
+
+
+def error_in(of: Any) -> Any:
+    """
+    What the field *error* of *of* says; None if that is nothing. Some servers always send an object there, empty.
+    """
+    error = part(of, "error")
+    return error if any(_fields(error).values()) else None
 
 
 def reason_of(error: Any) -> tuple[str, str | None]:
     """
     What a server says of an *error*, in one line, and its code.
     """
-    said = part(error, "message") or (error if isinstance(error, str) else None)
-    said = said if isinstance(said, str) else "the server answers with an error"
+    texts = {name: said for name, said in _fields(error).items() if isinstance(said, str) and said}
+    other = (said for name, said in texts.items() if name not in _NO_REASON)
+    said = texts.get("message") or next(other, "the server answers with an error")
     code = part(error, "code")
     coded = isinstance(code, (str, int)) and not isinstance(code, bool) and code != ""
     shown = line_of(str(code))[:_CODE_CHARS] if coded else None
     return line_of(redact(said, _REASON_CHARS)), shown
+
+
+def _fields(error: Any) -> Mapping[str, Any]:
+    """
+    What an *error* says, by name.
+    """
+    if isinstance(error, Mapping):
+        return error
+    return dict(error) if hasattr(error, "model_extra") else {"message": error}
 
 
 def line_of(said: str) -> str:

@@ -19,11 +19,14 @@ from .reading import (
     Unreadable,
     check_error,
     checked_object,
+    error_in,
+    ids_of,
     line_of,
     list_in,
     named_in,
     reason_of,
     text_in,
+    told_once,
     written_in,
 )
 from .wire import Message, Sent, part
@@ -145,17 +148,18 @@ class Response:
 
     def turn(self, n: int) -> Turn:
         """
-        The response for the loop. Calls that came without an id get one made of *n*, which is to be unique.
+        The response for the loop. Calls that came without an id of their own get one made of *n*, which is to be unique.
         """
         self.ended(closed=None)
+        self.items = told_once(self.items, _told)
         made = [item for item in self.items if item.get("type") in _INPUT]
-        if not all(item.get("call_id") for item in made):
-            # The server knows the call by another id, or none: nothing can go on from there.
-            self.id = None
         calls = []
-        for position, item in enumerate(made):
-            item["call_id"] = item.get("call_id") or f"call_{n}_{position}"
-            calls.append(_call(item, item["call_id"], cut=self.status == "incomplete" and position == len(made) - 1))
+        for item, call_id in zip(made, ids_of([item.get("call_id") or "" for item in made], n), strict=True):
+            if call_id != item.get("call_id"):
+                # The server knows the call by another id, or none: nothing can go on from there.
+                self.id = None
+            item["call_id"] = call_id
+            calls.append(_call(item, call_id, cut=self.status == "incomplete" and item is made[-1]))
         texts = tuple(map(sanitise, self._texts()))
         strange = [kind for item in self.items if not _SERVED.fullmatch(kind := str(item["type"]))]
         if strange and not calls and not texts:
@@ -193,7 +197,7 @@ class Response:
         )
         self.id, self.status, self.reason = id_, status or "completed", reason
         self.usage = part(response, "usage")
-        error = part(response, "error")
+        error = error_in(response)
         if status is not None and (error or status in ("failed", "cancelled")):
             raise ResponseFailed(*reason_of(error or f"the response is `{status}`"))
         check_error(response)
@@ -240,6 +244,14 @@ def _call(item: Any, call_id: str, *, cut: bool = False) -> RequestedCall:
     return RequestedCall(call_id, name, written)
 
 
+def _told(item: Message) -> tuple[str, ...]:
+    """
+    All that *item* says if it is a call, its id first.
+    """
+    kind = item["type"]
+    return (item.get("call_id") or "", kind, item["name"], item[_INPUT[kind]]) if kind in _INPUT else ("",)
+
+
 def _wire(item: Any) -> Message:
     """
     *item* as it came, and as it goes back: without what the client adds, or what only a response may say.
@@ -258,6 +270,10 @@ def _wire(item: Any) -> Message:
     came["type"] = kind
     if kind == "message":
         came |= {"role": "assistant", "content": _content(came)}
+    elif kind == "reasoning":
+        came["summary"] = list(list_in(came, "summary"))
+        for piece in (*came["summary"], *list_in(came, "content")):
+            checked_object(piece, "a piece of reasoning")
     elif kind in _INPUT:
         came |= {"name": named_in(came), _INPUT[kind]: written_in(came, _INPUT[kind])}
         text_in(came, "call_id")

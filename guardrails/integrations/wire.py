@@ -44,7 +44,7 @@ class Reply(Protocol):
 
     def turn(self, n: int) -> Turn:
         """
-        The response for the loop, once it is all there. Calls that came without an id get one made of *n*, which is to be
+        The response for the loop, once it is all there. Calls without an id of their own get one made of *n*, which is to be
         unique. ResponseFailed where it is not all there.
         """
         ...

@@ -125,6 +125,8 @@ def _call_problem(item: Body, at: str) -> Fail | None:
 
 def _reasoning_problem(body: Body, items: list[Body], i: int) -> Fail | None:
     item, after = items[i], items[i + 1] if i + 1 < len(items) else {}
+    if not isinstance(item.get("summary"), list):
+        return _bad("Invalid type for 'summary': expected an array.", "input")
     if after.get("role", "assistant") != "assistant" or after.get("type", "message") in _OUTPUTS or not after:
         said = f"Item '{item.get('id')}' of type 'reasoning' was provided without its required following item."
         return _bad(said, "input")

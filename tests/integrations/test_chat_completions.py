@@ -133,7 +133,7 @@ def test_only_the_first_choice_counts() -> None:
         ),
         (
             [piece("{", id="x", name="grep", index=0), piece("[", id="x", name="ls", index=1), piece("}", index=0)],
-            [("x", "grep", "{}"), ("x", "ls", "[")],
+            [("x", "grep", "{}"), ("x_7_1", "ls", "[")],
         ),
         ([piece(None, name="ls")], [("call_7_0", "ls", "")]),
         ([piece(None, id="", name="ls")], [("call_7_0", "ls", "")]),

@@ -51,6 +51,31 @@ def to(*path: Any, value: Any) -> Edit:
     return edit
 
 
+def twice(*path: Any) -> Edit:
+    """
+    Say all that is in the list at *path* twice.
+    """
+
+    def edit(body: Any) -> Any:
+        made = within = deepcopy(body)
+        for step in path:
+            within = within[step]
+        within += deepcopy(within)
+        return made
+
+    return edit
+
+
+def thinking(summary: Any) -> Edit:
+    """
+    Put a thought with *summary* first.
+    """
+    thought = {"type": "reasoning", "id": "rs_1", "encrypted_content": "x"} | (
+        {} if summary is GONE else {"summary": summary}
+    )
+    return lambda body: {**body, "output": [thought, *body["output"]]}
+
+
 def instead(value: Any) -> Edit:
     return lambda body: value
 
@@ -122,6 +147,10 @@ FAULTS: Final = [
     both("an error beside", "failed", to("error", value={"message": "overloaded"}), says="overloaded"),
     both("a detail", "failed", instead({"detail": "Not Found"}), says="Not Found"),
     both("an error that is null", "answered", to("error", value=None)),
+    both("an error that is empty", "answered", to("error", value={})),
+    # The client itself takes it for an error in a chunk of a stream.
+    both("an error without a word", "answered", to("error", value={"code": "", "message": ""}), streams=(False,)),
+    both("an error in other words", "failed", to("error", value={"reason": "it rains"}), says="it rains"),
     choice("an error in a choice", "failed", "error", value={"message": "provider died"}, says="provider died"),
     choice("finished by an error", "failed", "finish_reason", value="error", says="with an error"),
     # The choices
@@ -182,6 +211,7 @@ FAULTS: Final = [
     called("a name of a list", "failed", "name", ["search"], "`name` is a list"),
     called("arguments as an object", "ran", "arguments", {"path": "a"}),
     called("half a surrogate pair in arguments", "ran", "arguments", '{"path": "a\ud83d"}'),
+    Fault("a call that comes twice", "ran", twice("choices", 0, "message", "tool_calls"), twice("output"), CALL),
     # The output
     Fault("no output", "failed", None, to("output", value=GONE), says="no `output`"),
     Fault("null output", "failed", None, to("output", value=None), says="no `output`"),
@@ -203,6 +233,12 @@ FAULTS: Final = [
     output("a piece of a number", "failed", 0, "content", 0, "text", value=7, says="`text` is a number"),
     output("a piece of an integer type", "failed", 0, "content", 0, "type", value=7, says="`type` is a number"),
     output("a piece with a refusal of a number", "failed", 0, "content", 0, "refusal", value=7),
+    output("a summary of a number", "failed", 0, value={"type": "reasoning", "summary": 7}, says="`summary` is a"),
+    output(
+        "a thought of text", "failed", 0, value={"type": "reasoning", "summary": ["hm"]}, says="a piece of reasoning"
+    ),
+    Fault("a null summary", "ran", None, thinking(None), CALL),
+    Fault("no summary", "ran", None, thinking(GONE), CALL),
     output("a piece without a type", "answered", 0, "content", 0, "type", value=GONE),
     output("no call fields", "failed", 0, value={"type": "function_call"}, says="no `name`"),
     Fault(
@@ -386,3 +422,32 @@ def test_a_wrapped_client_without_raw_responses_comes_to_the_same_error(
         assert (len(messages), session.unpriced) == (1, 2 if some.stream else 1)
     assert " ".join(body.replace("\x07", "").split()) in str(raised.value)
     assert server.base_url in (raised.value.url or "")
+
+
+@pytest.mark.parametrize(
+    "ids", [("c1", "c1"), ("", ""), ("c1", "c1", "c1"), ("c1", "c1_1_1", "c1"), (None, "call_1_0")]
+)
+def test_calls_that_share_an_id_are_answered_each_for_itself(way: Any, serve: Any, ids: tuple[str | None, ...]) -> None:
+    made = [call("search", {"path": str(n)}, id=id_ or "") for n, id_ in enumerate(ids)]
+
+    def script(body: Any, n: int) -> Reply:
+        return Text("done") if n else Calls(*made)
+
+    ran: list[str] = []
+
+    def search(path: str) -> str:
+        ran.append(path)
+        return f"found {path}"
+
+    server, messages = serve(script), [way.user()]
+    with Policy().session("twins") as session:
+        assert way(server, session, messages=messages, tools=Registry([search])).answer == "done"
+    assert sorted(ran) == [str(n) for n in range(len(ids))]
+    told = [m.get("content") or m.get("output") for m in messages if m.get("role") == "tool" or "output" in m]
+    assert all(f"found {n}" in said for n, said in enumerate(told))
+    assert len(told) == len(ids)
+    answered = [m.get("tool_call_id") or m["call_id"] for m in messages if m.get("role") == "tool" or "output" in m]
+    made_by = [c["id"] for m in messages for c in m.get("tool_calls", ())]
+    made_by += [m["call_id"] for m in messages if m.get("type") == "function_call"]
+    assert answered == made_by
+    assert len(set(answered)) == len(ids)
