@@ -43,6 +43,8 @@ class Fact:
     value: Any
     found: bool
     """Stands in a place that is for pages alone; once judged: or beside matches."""
+    sure: bool = False
+    """Stands in a place that is for pages alone."""
     paged: bool = False
     """Stands in such a place, or beside matches that are named so or counted."""
 
@@ -59,8 +61,8 @@ class Listing:
     rows_name: str = ""
     named: bool = False
     """By one of the usual names."""
-    lists: int = 0
-    """Lists by other names."""
+    lists: dict[str, int] = field(default_factory=dict)
+    """Lists by other names, and their lengths."""
     others: list[int] = field(default_factory=list)
     """Whole numbers by other names."""
     money: bool = False

@@ -3,6 +3,7 @@ Where a result tells of its pages: at its top, in the places that are for it, in
 """
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 import orjson
@@ -11,10 +12,11 @@ from ..jsonable import BASIC
 from ..types import STATUSES
 from .carriers import BLOCKS, blocks, looks_like_data, unfenced
 from .listing import Fact, Listing
-from .names import BESIDE, LISTS, Kind, kind_of
+from .names import BESIDE, LISTS, Kind, kind_of, speaks_of_pages
 from .numbers import count
 from .objects import MAX_REMARK, SILENT, are_rows, is_listing, may_speak, members, says_nothing
 from .prose import tell
+from .scalars import number
 from .signs import read
 
 
@@ -27,6 +29,10 @@ _RANKS: Final = {name: rank for rank, name in enumerate(LISTS)}
 _REFUSALS: Final = frozenset(STATUSES) - {"success", "error"}
 _CLAIMS: Final = frozenset({"is_complete", "limit_reached"})
 """What an object that speaks as a refusal of ours claims is said of no result."""
+_LISTED: Final = frozenset({None, Kind.INSIDE, Kind.MONEY, Kind.THING})
+_SURE_BESIDE: Final = frozenset({Kind.CURSOR, Kind.MORE, Kind.CUT, Kind.BROKEN, Kind.WHOLE, Kind.TOTAL})
+_SIDES: Final = 8
+"""Objects beside matches that are asked for signs."""
 _REMARKS: Final = 4
 """Texts of a list of remarks that are read."""
 _HOLDERS: Final = {
@@ -105,6 +111,14 @@ def _found(value: dict[Any, Any]) -> int | None:
     return None
 
 
+def _holds_list(value: dict[Any, Any]) -> bool:
+    return any(isinstance(inner, (list, tuple)) for inner in dict.values(value))
+
+
+def _holds_objects(rows: Any) -> bool:
+    return bool(rows) and isinstance(rows[0], (dict, list, tuple))
+
+
 class _Reader:
     """
     Collects the facts of a result, one listing at a time.
@@ -145,22 +159,26 @@ class _Reader:
             return
         listing = self._listing
         inside: list[tuple[str, Any]] = []
-        unknown: list[dict[Any, Any]] = []
+        unknown: dict[str, dict[Any, Any]] = {}
         status = value.get("status")
         is_refusal = isinstance(status, str) and status in _REFUSALS
         for name, member in members(value):
             kind = kind_of(name) if type(name) is str else None
             if is_refusal and name in _CLAIMS:
                 continue
-            if isinstance(member, (list, tuple)) and (kind is None or kind is Kind.INSIDE):
-                self._add_rows(str(name), member, depth, usual=kind is not None)
+            if isinstance(member, (list, tuple)) and kind in _LISTED:
+                self._add_rows(str(name), member, depth, usual=kind is Kind.INSIDE)
             elif kind is None:
                 if isinstance(member, dict):
-                    unknown.append(member)
+                    unknown[str(name)] = member
                 elif type(member) is int:
                     listing.others.append(member)
             elif kind is Kind.INSIDE:
                 inside.append((name, member))
+            elif kind is Kind.REMARK and isinstance(member, dict):
+                inside.append((name, member))
+            elif kind is Kind.REMARK and isinstance(member, (list, tuple)) and member and not isinstance(member[0], str):
+                self._add_rows(str(name), member, depth, usual=False)
             elif kind is Kind.REMARK or (kind is Kind.ABOUT and isinstance(member, str)):
                 self._add_remarks(member)
             elif kind is Kind.MONEY:
@@ -202,6 +220,10 @@ class _Reader:
             sure = trusted or holds is Kind.PAGING
             for name, inner in members(member):
                 said = kind_of(name) if type(name) is str else None
+                if said is Kind.INSIDE and type(inner) is int:
+                    said = Kind.COUNT
+                if said in SILENT and isinstance(inner, dict):
+                    said = Kind.ABOUT
                 if said is not None and said not in SILENT:
                     self._add_fact(said, f"{path}.{name}" if path else name, inner, depth + 1, trusted=sure)
 
@@ -211,28 +233,55 @@ class _Reader:
             self.add_texts(texts, depth)
         elif name.lower() not in BESIDE:
             listing = self._listing
-            listing.lists += not usual
+            if not usual:
+                listing.lists[name.lower()] = len(rows)
             rank = _RANKS.get(name.lower(), len(LISTS) - usual)
-            if listing.rows is None or rank < self._rank:
+            is_better = rank == self._rank and not _holds_objects(listing.rows) and _holds_objects(rows)
+            if listing.rows is None or rank < self._rank or is_better:
                 listing.rows, listing.rows_name, listing.named, self._rank = rows, name.lower(), usual, rank
             self.add_ends(rows)
 
-    def _add_unknown(self, unknown: list[dict[Any, Any]], depth: int) -> None:
+    def _add_unknown(self, unknown: dict[str, dict[Any, Any]], depth: int) -> None:
         """
         Objects by names of a tool's own: an only one wraps the result; of several, each may be a listing by itself.
         """
         listing = self._listing
         if depth >= MAX_DEPTH:
             return
-        if len(unknown) == 1 and listing.rows is None and not listing.facts:
-            self.add(unknown[0], "", depth + 1)
+        if listing.rows is not None:
+            self._add_sides(unknown, depth)
+        holders = [member for member in unknown.values() if _holds_list(member)] if listing.rows is None else []
+        wrapped = list(unknown.values()) if len(unknown) == 1 else holders
+        if len(wrapped) == 1 and listing.rows is None and not listing.facts:
+            self.add(wrapped[0], "", depth + 1)
             return
-        for member in unknown[:MAX_OBJECTS]:
+        for member in list(unknown.values())[:MAX_OBJECTS]:
             if is_listing(member):
                 rank, self._rank, self._listing = self._rank, len(LISTS) + 1, Listing()
                 self._listings.append(self._listing)
                 self.add(member, "", depth + 1)
                 self._rank, self._listing = rank, listing
+
+    def _add_sides(self, unknown: dict[str, dict[Any, Any]], depth: int) -> None:
+        """
+        Objects by names of a tool's own beside matches: of their members only those that speak of pages are heard.
+        """
+        for name, member in islice(unknown.items(), _SIDES):
+            if is_listing(member) or _holds_list(member):
+                continue
+            speaks = speaks_of_pages(name)
+            if speaks and "stat" not in name.lower():
+                self._add_fact(Kind.ABOUT, name, member, depth + 1, trusted=False)
+                continue
+            for inner, value in islice(dict.items(member), _SIDES):
+                kind = kind_of(inner) if type(inner) is str else None
+                if kind is None and type(inner) is str and type(value) is int:
+                    kind = kind_of(f"{name}_{inner}")
+                if kind in _SURE_BESIDE:
+                    self._add_fact(kind, f"{name}.{inner}", value, depth + 1, trusted=False)
+                elif speaks and kind is Kind.COUNT:
+                    # It may count something else.
+                    self._listing.doubt = self._listing.doubt or (number(value) or 0) > len(self._listing.rows)
 
     def add_ends(self, rows: Any) -> None:
         """
