@@ -86,11 +86,12 @@ def _read_words(listing: Listing, fact: Fact) -> None:
             listing.more.append((1, f"This is page {last} of {total}: ask for page {last + 1}."))
         else:
             listing.more.append((2, f"This is up to {last} of {total}: {ON}."))
-    elif fact.found and (is_rough(fact.value) or (fact.kind is Kind.TOTAL and not is_empty(fact.value))):
+    elif fact.found and (is_rough(fact.value) or (fact.kind in _UNREADABLE and not is_empty(fact.value))):
         listing.doubt = True
 
 
 _OWN_SPANS: Final = frozenset({Kind.RANGE, Kind.SHOWN})
+_UNREADABLE: Final = frozenset({Kind.TOTAL, Kind.PAGES})
 _SPANNED: Final = _OWN_SPANS | {Kind.PAGE, Kind.PAGES}
 
 

@@ -41,14 +41,16 @@ _OF: Final = (
     r"|\s{0,3}/\s{0,3})"
 )
 _RANGE: Final = re.compile(
-    rf"(?:{_BEFORE}{_SHOWN}\b|^{_NOUN}\b)[^\d]{{0,30}}{_N}\s{{0,3}}(?:-|\u2013|\u2014|\.\.|to|through)\s{{0,3}}{_N}[^\d]{{0,20}}{_OF}{_N}"
+    rf"(?:{_BEFORE}{_SHOWN}\b|^(?:[a-z]{{1,12}}:? ){{0,2}}{_NOUN}\b)[^\d]{{0,30}}{_N}\s{{0,3}}(?:-|\u2013|\u2014|\.\.|to|through)\s{{0,3}}{_N}[^\d]{{0,20}}{_OF}{_N}"
 )
 _BARE_RANGE: Final = re.compile(
     rf"^{_N}\s{{0,3}}(?:-|\u2013|\u2014|\.\.|to|through)\s{{0,3}}{_N}"
     rf"(?: {{0,3}}(?:out )?of {{1,3}}{_N}(?: (?:total )?{_NOUN})?|{_OF}{_N} {_NOUN})(?: (?:shown|total))?\W*$"
 )
 _PART: Final = re.compile(
-    rf"(?:{_BEFORE}{_SHOWN}\b|^{_MATCHES})(?: only)?(?: the)?(?: first| top| last| latest| most recent)?:? {{1,3}}{_N}(?: [a-z-]{{1,20}}){{0,3}}{_OF}{_N}"
+    rf"(?:{_BEFORE}{_SHOWN}\b|^(?:{_MATCHES}|count)(?: (?:are|were|is|was) (?:limited|capped|restricted) to)?)(?: only)?(?: the)?"
+    rf"(?: first| top| last| latest| most recent)?\W{{1,5}}{_N}(?: [a-z-]{{1,20}}){{0,3}}{_OF}{_N}"
+    rf"|^(?:retrieved|fetched|found|got) (?:only )?(?:the )?(?:first )?{_N}{_OF}{_N} {_MATCHES}\b"
 )
 _BARE_PART: Final = re.compile(
     rf"^(?:only |first |top )?{_N}(?: {_NOUN})?{_OF}{_N} (?:(?:total |matching )?{_MATCHES}\W*$|(?:{_NOUN} )?(?:were |are )?{_SHOWN}\W*$)"
@@ -63,12 +65,12 @@ _ALL_AND: Final = re.compile(
 _PAGE: Final = re.compile(rf"{_BEFORE}(?:{_SHOWN} )?(?:page|p\.)\s{{0,2}}[:#]?\s{{0,2}}{_N}(?:{_OF}|/){_N}\b")
 _MORE: Final = re.compile(
     rf"^(and |plus |\+ ?|& )?{_N} (?:more|additional|further|others?)(?: [a-z]{{1,14}})??( {_NOUN})?"
-    r"( (?:are |were )?(?:not shown|available|hidden|omitted|truncated|found|matched|remaining|left|total))?(?:\W*$|\W*\()"
+    r"( (?:are |were )?(?:not shown|not displayed|not listed|below|follow|in (?:the )?file|available|hidden|omitted|truncated|found|matched|remaining|left|total))?(?:\W*$|\W*\()"
 )
 _LISTED: Final = re.compile(rf",.{{0,200}}(?:\band|\+|\u2026|\.\.\.) ?\(?{_N} (?:more|others)(?: {_NOUN})?\W*$")
 _AVAILABLE: Final = re.compile(
     rf"(?:\bmore {_NOUN}(?: (?:that|which))?(?: are| is| were)? (?:available|exist|match|hidden|remain|not shown|follow|omitted)"
-    rf"|^there (?:are|is) (?:\w{{1,10}} )?more {_NOUN}\W*$|^has more {_NOUN}\W*$|^more (?:{_NOUN} )?available)"
+    rf"|^there (?:are|is) (?:\w{{1,10}} )?more {_NOUN}(?:\W*$|[.;,(])|^(?:the )?(?:\w{{1,12}} )?has more {_NOUN}(?:\W*$|[.;,(])|^more (?:{_NOUN} )?available)"
 )
 _NO_MORE: Final = re.compile(rf"^(?:no (?:more|further) {_NOUN}|end of (?:results?|list|output|file))\W*$")
 _REST: Final = rf"(?:the )?(?:next (?:page|part|chunk|batch|{_NOUN})|more {_MATCHES}|more pages|rest|remaining {_NOUN})"
@@ -77,6 +79,7 @@ _ASK: Final = r"(?:use|pass|call|request|ask|set|specify|run|increase|raise|add|
 _GO_ON: Final = re.compile(
     rf"\b{_ASK}\b.{{1,80}}\b{_SEE} (?:{_REST}|more\W*$)|\b{_SEE} {_REST}\W.{{0,40}}\b{_ASK}\b"
     rf"|\b{_ASK}\b.{{1,40}}\b(?:cursor|offset|page|token)\b.{{0,60}} to continue\b|^(?:the )?(?:cursor|token|offset) (?:for|of) {_REST}"
+    rf"|^{_SEE} more\b.{{0,20}}\b{_ASK}\b.{{1,60}}\b(?:page|offset|cursor|limit|token|start_index)\b"
 )
 _BROKEN: Final = re.compile(
     r"\b(?:results?|output|list|data|response) (?:are|is) (?:incomplete|partial|not complete)\b"
@@ -87,14 +90,14 @@ _TEXT: Final = (
     r"|bytes|files|diff|log|history|changes)"
 )
 _CUT: Final = re.compile(
-    rf"^(?:(?:warning|note|info)\W{{1,3}})?(?:the |some )?(?:"
+    rf"^(?:(?:warning|note|info|error)\W{{1,3}})?(?:the |some )?(?:number of )?(?:"
     rf"(?:{_N} )?(?:more |remaining |other )?(?:(?:tool|command|search) )?{_TEXT} (?:(?:was|were|is|are|has been|have been) )?"
     rf"(?:truncated|omitted|clipped|cut off|cut short|not shown)"
-    rf"|truncated (?:{_TEXT}|at|to|after|{_N})|truncated:"
+    rf"|(?:found |listed )?{_N} {_NOUN} {{1,3}}\(truncated|truncated (?:{_TEXT}|at|to|after|{_N})|truncated:"
     rf"|(?:output|contents?|response|result) (?:is |was )?too (?:long|large))"
     rf"(?=$|[^a-z ]| [^a-z]| (?:at|to|after|from|because|due|by|for)\b)"
 )
-_CUT_MARK: Final = re.compile(r"^(?:\w{1,12} ){0,4}(?:truncated|omitted|clipped)(?:$|,)")
+_CUT_MARK: Final = re.compile(r"^(?:\w{1,12} ){0,4}(?:truncated|omitted|clipped)(?:$|,| \d)")
 _OF_A_FILE: Final = re.compile(r"\s{0,8}\d{1,7}(?:\t|\u2192|\|)|\S{1,160}:\d{1,7}[:\-]")
 """A numbered line, or one that a search found."""
 _MARKS: Final = ("runcated", "mitted")
@@ -104,16 +107,28 @@ _INLINE: Final = re.compile(
     rf"|\[(?:{_TEXT} )?truncated\b[^\]\n]{{0,90}}\]\s{{0,3}}$",
     re.IGNORECASE,
 )
-_ONLY: Final = re.compile(rf"^(?:{_SHOWN} )?only (?:the )?(?:first|top|last|latest) {_N}\b")
+_ONLY: Final = re.compile(rf"(?:^|[.:;,] )(?:{_SHOWN} )?only (?:{_SHOWN} )?(?:the )?(?:first|top|last|latest) {_N}\b")
+_HIDDEN: Final = re.compile(rf"^(?:and |plus )?{_N} (?:{_MATCHES} |lines |files )?(?:were |are )?(?:not (?:shown|displayed|listed)|hidden)\W*$")
+_BRACKETED: Final = re.compile(rf"^[ \t]{{0,8}}[\[(]{_N} ?(?:-|\u2013) ?{_N} ?/ ?{_N}[\])]\W{{0,4}}$", re.MULTILINE)
+"""A range and its total, as a pager writes them."""
+_TOTALLED: Final = re.compile(
+    rf"^\W{{0,4}}total(?: {_MATCHES}| found| count)?: ?{_N}\b[^\d\n]{{0,4}}\s{_SHOWN}(?: {_MATCHES})?: ?(?:\d{{1,9}} ?- ?)?{_N}\b", re.MULTILINE
+)
+_SHOWN_OF: Final = re.compile(
+    rf"^\W{{0,4}}{_SHOWN}(?: {_MATCHES})?: ?(?:\d{{1,9}} ?- ?)?{_N}\b[^\d\n]{{0,4}}\stotal(?: {_MATCHES}| found| count)?: ?{_N}\b", re.MULTILINE
+)
+_PAGE_LINES: Final = re.compile(rf"^(?:current )?page(?: number)?:? {_N}\b[^\d\n]{{0,4}}\s(?:total pages|pages):? {_N}\b", re.MULTILINE)
 _LIMITED: Final = re.compile(
-    rf"^(?:showing|displaying) (?:the )?(?:results with pagination|(?:first|top|last|latest) {_N}\b(?!.*\bof\b))"
-    rf"|^{_NOUN} (?:are |were )?(?:limited|capped) (?:to|at) {_N}|^(?:there )?(?:may|might) be more\b|\bresults? (?:may|might) be (?:incomplete|partial)\b|^more (?:results?|items|pages|match(?:es)?|entries|rows|records|hits|data)\W*$"
-    rf"|\b(?:limit|maximum)(?: of {_N}(?: {_NOUN})?)? (?:was )?reached\b"
+    rf"(?:^|[;:,] )(?:showing|displaying) (?:the )?(?:results with pagination|(?:first|top|last|latest) {_N}\b(?!.*\bof\b))"
+    rf"|^(?:(?:warning|note|info)\W{{1,3}})?(?:the )?(?:{_NOUN}|output|result set|list) (?:(?:are|were|is|was|has been|have been) )?"
+    rf"(?:limited|capped|restricted) (?:to|at) (?:the )?(?:first )?{_N}|(?:^|[.;(] {{0,2}})(?:there )?(?:may|might) be more\b|\bresults? (?:may|might) be (?:incomplete|partial)\b|^more (?:results?|items|pages|match(?:es)?|entries|rows|records|hits|data)\W*$"
+    rf"|\b(?:limit|maximum)(?: (?:of )?{_N}(?: {_NOUN})?)? (?:was |has been )?reached\b"
 )
 _MEMBER: Final = re.compile(
     r"^[\"']?([A-Za-z@_][\w .@$-]{1,40}?)[\"']?\s{0,3}[:=]\s{0,3}[\"']?([^\"'\s][^\"']{0,160}?)[\"']?,?$"
 )
 _STRIPPED: Final = " \t\r*_#>()[]{}<=-|/.…·•~`\"'"
+_TAG: Final = re.compile(r"^<[a-z_-]{1,16}>")
 _TOKEN: Final = re.compile(r"\d|[=/]|[A-Z].*[a-z].*[A-Z]|[A-Z]{2}")
 _STATED: Final = frozenset({Kind.MORE, Kind.CUT, Kind.BROKEN, Kind.WHOLE})
 _BRACKETS: Final = frozenset(".[(<\u2026*")
@@ -139,10 +154,10 @@ class _Telling(NamedTuple):
 
 
 _WORDS: Final = _Telling(
-    (" of ", "page", "show", "display", "return", "list", "result"),
-    ("more", "additional", "further", "other", "rest", "remaining", "next", "end of", "continue"),
+    (" of ", "page", "show", "display", "return", "list", "result", "fetched", "retrieved"),
+    ("more", "additional", "further", "other", "rest", "remaining", "next", "end of", "continue", "hidden", "not "),
     ("truncat", "omitted", "clipped", "cut ", "not shown", "too l", "partial", "complete", "only "),
-    ("limit", "maximum", "capped", "may be"),
+    ("limit", "maximum", "capped", "restricted", "may be", "might be"),
     ("cursor", "timed", "last", "resum", "token"),
 )
 
@@ -155,6 +170,12 @@ def tell(listing: Listing, text: str) -> None:
     lines = [line for line in _lines(text) if len(line) <= _LINE_CHARS]
     ends = "\n".join(lines).lower()
     telling = _WORDS.within(ends)
+    if telling.counted:
+        _of_neighbours(listing, ends, pages)
+    if "/" in ends and (at := _BRACKETED.search(ends)):
+        first, last, total = _integers(at)
+        if first <= last:
+            _reached(listing, last, total, f"{first} to {last} of {total}")
     if any(telling):
         for line in lines:
             _of_line(listing, line, telling, pages)
@@ -166,6 +187,23 @@ def tell(listing: Listing, text: str) -> None:
         else:
             listing.ends = True
     _of_marks(listing, text)
+
+
+def _of_neighbours(listing: Listing, ends: str, pages: list[tuple[int, int]]) -> None:
+    """
+    Two statements that belong together, each by a name of its own: `Total: 120`, `Showing: 10`.
+    """
+    if "total" not in ends and "pages" not in ends:
+        return
+    if at := _TOTALLED.search(ends):
+        total, last = _integers(at)
+        _reached(listing, last, total, f"up to {last} of {total}")
+    elif at := _SHOWN_OF.search(ends):
+        last, total = _integers(at)
+        _reached(listing, last, total, f"up to {last} of {total}")
+    if at := _PAGE_LINES.search(ends):
+        page, of = _integers(at)
+        pages.append((page, of))
 
 
 def _lines(text: str) -> list[str]:
@@ -186,7 +224,7 @@ def _of_line(listing: Listing, line: str, telling: _Telling, pages: list[tuple[i
     words = telling.within(lowered)
     if not any(words) or _OF_A_FILE.match(line):
         return
-    said = lowered.strip(_STRIPPED)
+    said = (_TAG.sub("", lowered, count=1) if lowered[:1] == "<" else lowered).strip(_STRIPPED)
     counted = words.counted and _COUNTED.search(said) is not None
     if counted and (at := _PAGE.search(said)):
         page, of = _integers(at)
@@ -204,9 +242,12 @@ def _of_line(listing: Listing, line: str, telling: _Telling, pages: list[tuple[i
         listing.ends = True
     elif words.left and (at := _LISTED.search(said)):
         listing.more.append((2, f"{at[1]} more are not shown: {ON}."))
-    elif words.left and (at := _MORE.match(said)) and _is_left(line, said, at):
+    elif words.left and (at := _HIDDEN.match(said)):
+        if at[1] != "0":
+            listing.more.append((2, f"{at[1]} more are not shown: {ON}."))
+    elif words.left and (at := _MORE.match(said)) and at[2] != "0" and _is_left(line, said, at):
         listing.more.append((2, f"{at[2]} more are not shown: {ON}."))
-    elif words.left and (_AVAILABLE.search(said) or _GO_ON.search(said) or (said == "more" and "--" in line)):
+    elif words.left and (_AVAILABLE.search(said) or _GO_ON.search(said) or lowered.lstrip()[:8] == "--more--"):
         listing.more.append((3, f"The text says that there is more: {ON}."))
     elif words.cut and _BROKEN.search(said):
         listing.broken = f"The text says that the result is not whole. {NARROW}"

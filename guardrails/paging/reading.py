@@ -185,6 +185,8 @@ class _Reader:
                 listing.money = True
             elif kind is Kind.THING:
                 listing.thing = listing.thing or isinstance(member, (str, int))
+            elif kind is Kind.PAGING and isinstance(member, str):
+                self._add_remarks(member)
             else:
                 self._add_fact(kind, f"{path}{name}", member, depth, trusted=False)
         for name, member in inside:
@@ -267,9 +269,9 @@ class _Reader:
         Objects by names of a tool's own beside matches: of their members only those that speak of pages are heard.
         """
         for name, member in islice(unknown.items(), _SIDES):
-            if is_listing(member) or _holds_list(member):
-                continue
             speaks = speaks_of_pages(name)
+            if is_listing(member) or (_holds_list(member) and not speaks):
+                continue
             if speaks and "stat" not in name.lower():
                 self._add_fact(Kind.ABOUT, name, member, depth + 1, trusted=False)
                 continue
