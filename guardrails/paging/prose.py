@@ -109,7 +109,7 @@ _INLINE: Final = re.compile(
 )
 _ONLY: Final = re.compile(rf"(?:^|[.:;,] )(?:{_SHOWN} )?only (?:{_SHOWN} )?(?:the )?(?:first|top|last|latest) {_N}\b")
 _HIDDEN: Final = re.compile(rf"^(?:and |plus )?{_N} (?:{_MATCHES} |lines |files )?(?:were |are )?(?:not (?:shown|displayed|listed)|hidden)\W*$")
-_BRACKETED: Final = re.compile(rf"^[ \t]{{0,8}}[\[(]{_N} ?(?:-|\u2013) ?{_N} ?/ ?{_N}[\])]\W{{0,4}}$", re.MULTILINE)
+_BRACKETED: Final = re.compile(rf"[\[(]{_N} ?(?:-|\u2013) ?{_N} ?/ ?{_N}[\])]\W{{0,4}}$")
 """A range and its total, as a pager writes them."""
 _TOTALLED: Final = re.compile(
     rf"^\W{{0,4}}total(?: {_MATCHES}| found| count)?: ?{_N}\b[^\d\n]{{0,4}}\s{_SHOWN}(?: {_MATCHES})?: ?(?:\d{{1,9}} ?- ?)?{_N}\b", re.MULTILINE
@@ -128,6 +128,7 @@ _MEMBER: Final = re.compile(
     r"^[\"']?([A-Za-z@_][\w .@$-]{1,40}?)[\"']?\s{0,3}[:=]\s{0,3}[\"']?([^\"'\s][^\"']{0,160}?)[\"']?,?$"
 )
 _STRIPPED: Final = " \t\r*_#>()[]{}<=-|/.…·•~`\"'"
+_PAGER: Final = re.compile(r"\s{0,8}-- ?more ?--")
 _TAG: Final = re.compile(r"^<[a-z_-]{1,16}>")
 _TOKEN: Final = re.compile(r"\d|[=/]|[A-Z].*[a-z].*[A-Z]|[A-Z]{2}")
 _STATED: Final = frozenset({Kind.MORE, Kind.CUT, Kind.BROKEN, Kind.WHOLE})
@@ -154,7 +155,7 @@ class _Telling(NamedTuple):
 
 
 _WORDS: Final = _Telling(
-    (" of ", "page", "show", "display", "return", "list", "result", "fetched", "retrieved"),
+    (" of ", "(of ", "page", "show", "display", "return", "list", "result", "fetched", "retrieved"),
     ("more", "additional", "further", "other", "rest", "remaining", "next", "end of", "continue", "hidden", "not "),
     ("truncat", "omitted", "clipped", "cut ", "not shown", "too l", "partial", "complete", "only "),
     ("limit", "maximum", "capped", "restricted", "may be", "might be"),
@@ -172,10 +173,11 @@ def tell(listing: Listing, text: str) -> None:
     telling = _WORDS.within(ends)
     if telling.counted:
         _of_neighbours(listing, ends, pages)
-    if "/" in ends and (at := _BRACKETED.search(ends)):
-        first, last, total = _integers(at)
-        if first <= last:
-            _reached(listing, last, total, f"{first} to {last} of {total}")
+    for line in lines:
+        if line[0] in "[(" and "/" in line and (at := _BRACKETED.match(line)):
+            first, last, total = _integers(at)
+            if first <= last:
+                _reached(listing, last, total, f"{first} to {last} of {total}")
     if any(telling):
         for line in lines:
             _of_line(listing, line, telling, pages)
@@ -247,12 +249,12 @@ def _of_line(listing: Listing, line: str, telling: _Telling, pages: list[tuple[i
             listing.more.append((2, f"{at[1]} more are not shown: {ON}."))
     elif words.left and (at := _MORE.match(said)) and at[2] != "0" and _is_left(line, said, at):
         listing.more.append((2, f"{at[2]} more are not shown: {ON}."))
-    elif words.left and (_AVAILABLE.search(said) or _GO_ON.search(said) or lowered.lstrip()[:8] == "--more--"):
+    elif words.left and (_AVAILABLE.search(said) or _GO_ON.search(said) or _PAGER.match(lowered)):
         listing.more.append((3, f"The text says that there is more: {ON}."))
     elif words.cut and _BROKEN.search(said):
         listing.broken = f"The text says that the result is not whole. {NARROW}"
     elif words.cut and (
-        _ONLY.match(said) or _CUT.match(said) or (_CUT_MARK.match(said) and line.lstrip()[:1] in _BRACKETS)
+        _ONLY.search(said) or _CUT.match(said) or (_CUT_MARK.match(said) and line.lstrip()[:1] in _BRACKETS)
     ):
         listing.more.append((4, f"The text says that it was cut. {NARROW}"))
     elif (words.limited or words.counted or words.left) and _LIMITED.search(said):
