@@ -25,9 +25,13 @@ _JOINTS: Final = re.compile(r"[^a-z0-9]+")
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PLACE_WORDS: Final = frozenset({"token", "cursor", "marker", "offset", "continuation"})
 _LINK_WORDS: Final = frozenset({"url", "uri", "link", "href", "key", "id", "index", "number"})
-_PART_WORDS: Final = frozenset({"page", "chunk", "batch", "result", "results", "record", "records", "row", "part", "start"})
+_PART_WORDS: Final = frozenset(
+    {"page", "chunk", "batch", "result", "results", "record", "records", "row", "part", "start"}
+)
 _MORE_WORDS: Final = frozenset({"has", "have", "is", "are", "can", "load", "fetch", "get", "there", "any"})
-_ABOUT_WORDS: Final = frozenset({"info", "information", "details", "detail", "help", "like", "about", "than", "options"})
+_ABOUT_WORDS: Final = frozenset(
+    {"info", "information", "details", "detail", "help", "like", "about", "than", "options"}
+)
 _SHOWN_WORDS: Final = frozenset({"loaded", "shown", "returned", "fetched", "retrieved", "displayed", "listed"})
 _PARTS_OF_TEXT: Final = frozenset({"word", "character", "char", "token", "byte", "view", "like", "retry", "reference"})
 _SIDE_WORDS: Final = frozenset(
@@ -236,6 +240,6 @@ def _by_words(key: str) -> Kind | None:
         return Kind.CUT
     if "total" in rest and rest <= _TOTAL_WORDS and (first == "total" or len(words) > 2):
         return Kind.TOTAL
-    if rest & {"total", "count"} and len(words) == 2 and not rest & _PARTS_OF_TEXT or first in {"num", "number"}:
+    if (rest & {"total", "count"} and len(words) == 2 and not rest & _PARTS_OF_TEXT) or first in {"num", "number"}:
         return Kind.TOTAL_OF if rest - {"total", "count", "num", "number", "of"} else None
     return None

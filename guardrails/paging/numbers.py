@@ -155,7 +155,9 @@ def _names_the_rows(listing: Listing, told: dict[Kind, tuple[int, Fact]]) -> boo
     fact = told[Kind.TOTAL_OF][1]
     # Of the names that are known by their words, some count anything.
     known = fact.kind is usual_kind(fact.name.rpartition(".")[2])
-    placed = Kind.UNTIL in told or any(one.kind in _PLACES or one.kind in {Kind.DONE, Kind.SHOWN} for one in listing.facts)
+    placed = Kind.UNTIL in told or any(
+        one.kind in _PLACES or one.kind in {Kind.DONE, Kind.SHOWN} for one in listing.facts
+    )
     return (known and placed) or _named_list(listing, fact) is not None
 
 

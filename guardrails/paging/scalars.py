@@ -8,9 +8,12 @@ from typing import Any, Final
 
 
 _DIGITS: Final = re.compile(r"\d{1,3}(?:,\d{3}){1,4}|\d{1,15}")
-_ROUGH: Final = re.compile(r"(?:(?:about|approximately|around|over|more than|at least) |[~><\u2248\u2265]=? ?)\d[\d,]{0,18}|\d[\d,]{0,18}\+")
+_ROUGH: Final = re.compile(
+    r"(?:(?:about|approximately|around|over|more than|at least) |[~><\u2248\u2265]=? ?)\d[\d,]{0,18}|\d[\d,]{0,18}\+"
+)
 _SPAN: Final = re.compile(
-    r"(?:[a-z]{1,8} )?(?:(\d{1,12}) ?(?:-|\u2013|to) ?)?(\d{1,12})(?: (?:out )?of |/| / )(\d{1,12})(?: [a-z]{1,12})?", re.IGNORECASE
+    r"(?:[a-z]{1,8} )?(?:(\d{1,12}) ?(?:-|\u2013|to) ?)?(\d{1,12})(?: (?:out )?of |/| / )(\d{1,12})(?: [a-z]{1,12})?",
+    re.IGNORECASE,
 )
 _EMPTY: Final = frozenset({"", "null", "none", "nil", "n/a", "false", "-1", "-"})
 _FLAGS: Final = {"true": True, "yes": True, "1": True, "y": True, "false": False, "no": False, "0": False, "n": False}

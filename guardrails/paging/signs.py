@@ -55,6 +55,17 @@ def read(listing: Listing) -> None:
             reader(listing, fact)
 
 
+def _last_name(fact: Fact) -> str:
+    return fact.name.rpartition(".")[2]
+
+
+def _is_usual(fact: Fact) -> bool:
+    """
+    Whether it is known by one of the usual names; of the others only a boolean is sure.
+    """
+    return usual_kind(_last_name(fact)) is fact.kind
+
+
 def _by(fact: Fact, said: str = "true") -> str:
     return f" (`{fact.name}` is {said})" if fact.name else ""
 
@@ -134,7 +145,8 @@ def _link(listing: Listing, fact: Fact) -> None:
 
 def _more(listing: Listing, fact: Fact) -> None:
     value, said = fact.value, flag(fact.value)
-    bare = fact.name.rpartition(".")[2].lstrip("_").lower().startswith("more") and usual_kind(fact.name.rpartition(".")[2]) is not fact.kind or fact.name.rpartition(".")[2].lower() == "more"
+    name = _last_name(fact)
+    bare = name.lower() == "more" or (not _is_usual(fact) and name.lower().lstrip("_").startswith("more"))
     if said is not None and (not bare or isinstance(value, bool) or fact.found):
         if said:
             listing.more.append((3, f"There is more: {ON}."))
@@ -148,7 +160,7 @@ def _more(listing: Listing, fact: Fact) -> None:
 
 def _cut(listing: Listing, fact: Fact) -> None:
     value, said = fact.value, flag(fact.value)
-    if usual_kind(fact.name.rpartition(".")[2]) is not fact.kind and not isinstance(value, bool):
+    if not _is_usual(fact) and not isinstance(value, bool):
         return
     if said or (type(value) is int and value > 1) or fact.name.endswith("_truncated_json"):
         listing.more.append((4, f"The result was cut{_by(fact)}. {NARROW}"))
@@ -159,7 +171,7 @@ def _cut(listing: Listing, fact: Fact) -> None:
 
 
 def _broken(listing: Listing, fact: Fact) -> None:
-    if isinstance(fact.value, (list, tuple)) or fact.name.rpartition(".")[2].lower() == "unreachable":
+    if isinstance(fact.value, (list, tuple)) or _last_name(fact).lower() == "unreachable":
         # Parts that could not be asked.
         listing.doubt = listing.doubt or bool(fact.found and fact.value and isinstance(fact.value, (list, tuple)))
     elif flag(fact.value) or ("shard" in fact.name and number(fact.value)):
@@ -193,7 +205,7 @@ def _done(listing: Listing, fact: Fact) -> None:
     if said:
         listing.whole = listing.whole or (fact.paged and not fact.name.lower().endswith(_OF_A_JOB))
     elif said is False and fact.found:
-        if fact.paged and fact.name.rpartition(".")[2].lower() == "complete" and not (listing.thing or listing.money):
+        if fact.paged and _last_name(fact).lower() == "complete" and not (listing.thing or listing.money):
             _whole(listing, fact)
         else:
             listing.doubt = True
@@ -206,7 +218,7 @@ def _status(listing: Listing, fact: Fact) -> None:
 
 
 def _last(listing: Listing, fact: Fact) -> None:
-    is_named = fact.name.rpartition(".")[2].lower() != "last"
+    is_named = _last_name(fact).lower() != "last"
     if isinstance(fact.value, bool) and (fact.paged or (is_named and fact.found)):
         _whole(listing, fact)
 
@@ -216,7 +228,13 @@ def _offset(listing: Listing, fact: Fact) -> None:
     An offset that is no number is where to go on.
     """
     value = fact.value
-    if fact.found and isinstance(value, str) and not is_empty(value) and not value.isdecimal() and not _SPACE.search(value):
+    if (
+        fact.found
+        and isinstance(value, str)
+        and not is_empty(value)
+        and not value.isdecimal()
+        and not _SPACE.search(value)
+    ):
         listing.more.append(go_on(fact.name, value))
 
 
