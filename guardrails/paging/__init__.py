@@ -13,7 +13,8 @@ All of it is pure and its work is bounded: `reader.MAX_OBJECTS` objects, some me
 """
 
 from .names import Kind, kind_of
-from .reading import Extent, extent_of
+from .reader import Extent
+from .reading import extent_of
 
 
 __all__ = ["Extent", "Kind", "extent_of", "kind_of"]

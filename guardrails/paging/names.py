@@ -14,7 +14,7 @@ MAX_NAME: Final = 48
 LISTS: Final = ("results", "items", "data", "rows", "matches", "hits", "entries", "records")
 """Where a result holds its matches; the first in this order counts."""
 BESIDE: Final = frozenset(
-    "errors failures warnings problems failed missing columns fields schema schemas headers tags labels categories facets suggestions"  # noqa: SIM905
+    "errors failures warnings problems failed missing columns fields schema schemas dtypes headers tags labels categories facets suggestions"  # noqa: SIM905
     " options aggregations buckets permissions roles scopes steps next_steps".split()
 )
 """Lists that a total is not of."""
@@ -25,6 +25,7 @@ _JOINTS: Final = re.compile(r"[^a-z0-9]+")
 _WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PLACE_WORDS: Final = frozenset({"token", "cursor", "marker", "offset", "continuation"})
 _LINK_WORDS: Final = frozenset({"url", "uri", "link", "href", "key", "id", "index", "number"})
+_ON_WORDS: Final = frozenset({"continuation", "continue", "resume", "resumption"})
 _PART_WORDS: Final = frozenset(
     {"page", "chunk", "batch", "result", "results", "record", "records", "row", "part", "start"}
 )
@@ -228,7 +229,7 @@ def _by_words(key: str) -> Kind | None:
     if known is not None or len(words) < 2:
         return known
     first, last, rest = words[0], words[-1], set(words)
-    if first == "last" and words[1] == "evaluated":
+    if (first == "last" and words[1] == "evaluated") or (first in _ON_WORDS and last in _PLACE_WORDS | _LINK_WORDS):
         return Kind.CURSOR
     if first == "next" and "sync" not in rest:
         return Kind.CURSOR if last in _PLACE_WORDS or (last in _LINK_WORDS and words[1] in _PART_WORDS) else None

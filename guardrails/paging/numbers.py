@@ -19,6 +19,7 @@ _PLACES: Final = frozenset(
 )
 """Beside one of these a bare `total` counts matches."""
 _TOTALS: Final = frozenset({Kind.TOTAL, Kind.COUNT})
+_BETWEEN: Final = re.compile(r"\d ?(?:-|\u2013|to)")
 _LETTERS: Final = re.compile(r"[^a-z0-9]")
 _UNSURE_PAGES: Final = frozenset({"pages", "pagecount", "numpages", "numberofpages"})
 """A book has them too."""
@@ -77,7 +78,9 @@ def _read_words(listing: Listing, fact: Fact) -> None:
     """
     Read a number that is written as a range, or that cannot be read.
     """
-    part = span(fact.value) if fact.kind in _SPANNED else None
+    # Without two ends a range may be a share of something.
+    is_part = fact.kind in _SPANNED and (fact.kind is not Kind.RANGE or _BETWEEN.search(str(fact.value)[:48]))
+    part = span(fact.value) if is_part else None
     if part is not None and (fact.kind in _OWN_SPANS or fact.found):
         last, total = part
         if last >= total:
@@ -128,6 +131,12 @@ def _total(listing: Listing, told: dict[Kind, tuple[int, Fact]]) -> int | None:
     if Kind.TOTAL in told:
         return told[Kind.TOTAL][0]
     if Kind.TOTAL_OF in told and _names_the_rows(listing, told):
+        if listing.thing and not any(fact.kind in _PLACES for fact in listing.facts):
+            # It has them, whatever was asked for.
+            listing.doubt = listing.doubt or told[Kind.TOTAL_OF][0] > (
+                _shown(listing, told, told[Kind.TOTAL_OF][0]) or 0
+            )
+            return None
         return told[Kind.TOTAL_OF][0]
     if Kind.COUNT not in told:
         return None
@@ -230,8 +239,8 @@ def _of_total(listing: Listing, told: dict[Kind, tuple[int, Fact]], total: int) 
 def _shown(listing: Listing, told: dict[Kind, tuple[int, Fact]], total: int) -> int | None:
     if Kind.TOTAL_OF in told and told[Kind.TOTAL_OF][0] == total:
         named = _named_list(listing, told[Kind.TOTAL_OF][1])
-        if named is not None:
-            return named
+        if named is not None or Kind.SHOWN in told:
+            return told[Kind.SHOWN][0] if named is None else named
     if listing.rows is None:
         return told[Kind.SHOWN][0] if Kind.SHOWN in told else None
     # Of several lists by names of a tool's own any may be the one.

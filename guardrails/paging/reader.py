@@ -68,6 +68,19 @@ def _holds_list(value: dict[Any, Any]) -> bool:
     return any(isinstance(inner, (list, tuple)) for inner in dict.values(value))
 
 
+def _is_of_something_else(value: dict[Any, Any]) -> bool:
+    """
+    Whether a bare total in an object is one of a thing of its own, or the sum of its neighbours.
+    """
+    numbers = []
+    for name, inner in islice(dict.items(value), 2 * _SIDES):
+        if type(name) is str and kind_of(name) in {Kind.MONEY, Kind.THING}:
+            return True
+        if type(inner) is int and inner:
+            numbers.append(inner)
+    return len(numbers) > 2 and 2 * max(numbers) == sum(numbers)
+
+
 def _holds_objects(rows: Any) -> bool:
     return bool(rows) and isinstance(rows[0], (dict, list, tuple))
 
@@ -173,12 +186,15 @@ class Reader:
             self._listing.facts.append(Fact(kind, path, member, trusted))
         elif self._may_look(depth + 1):
             sure = trusted or holds is Kind.PAGING
+            counts_else = not sure and _is_of_something_else(member)
             for name, inner in members(member):
                 said = kind_of(name) if type(name) is str else None
                 if said is Kind.INSIDE and type(inner) is int:
                     said = Kind.COUNT
                 if said in SILENT and isinstance(inner, dict):
                     said = Kind.ABOUT
+                if said is Kind.COUNT and counts_else:
+                    continue
                 if said is not None and said not in SILENT:
                     self._add_fact(said, f"{path}.{name}" if path else name, inner, depth + 1, trusted=sure)
 
@@ -234,7 +250,7 @@ class Reader:
                     kind = kind_of(f"{name}_{inner}")
                 if kind in _SURE_BESIDE:
                     self._add_fact(kind, f"{name}.{inner}", value, depth + 1, trusted=False)
-                elif speaks and kind is Kind.COUNT:
+                elif speaks and kind is Kind.COUNT and not _is_of_something_else(member):
                     # It may count something else.
                     self._listing.doubt = self._listing.doubt or (number(value) or 0) > len(self._listing.rows)
 
