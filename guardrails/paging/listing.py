@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from .names import Kind
+from .names import Kind, sayable
 
 
 MAX_SHOWN: Final = 96
@@ -25,9 +25,12 @@ def go_on(name: str, value: Any) -> tuple[int, str]:
     """
     if not name:
         return 1, f"There is more: {ON}."
+    name = sayable(name)
     text = str(value) if isinstance(value, (str, int)) else ""
     is_shown = len(text) <= MAX_SHOWN and _SHOWABLE.fullmatch(text)
     what = "link" if ADDRESS.match(text) else "cursor"
+    if not name:
+        return 1, f"There is more: call again with the {what} `{text}`." if is_shown else f"There is more: {ON}."
     return 0, f"There is more: call again with the {what} in `{name}`{f': `{text}`' if is_shown else ''}."
 
 

@@ -200,6 +200,15 @@ def usual_kind(key: str) -> Kind | None:
     return _KINDS.get(_JOINTS.sub("", key.lower()))
 
 
+def sayable(name: str) -> str:
+    """
+    *name* if each part of it is a usual one, which can be no order to the reader of a hint; "" if it is not.
+    """
+    if usual_kind(name) is not None or all(usual_kind(part) is not None for part in name.split(".")):
+        return name
+    return ""
+
+
 @lru_cache(maxsize=4096)
 def kind_of(key: str) -> Kind | None:
     """

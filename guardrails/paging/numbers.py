@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Any, Final
 
 from .listing import ON, Fact, Listing
-from .names import Kind, usual_kind
+from .names import Kind, sayable, usual_kind
 from .scalars import is_empty, is_rough, number, span
 
 
@@ -255,11 +255,11 @@ def _begin(listing: Listing, told: dict[Kind, tuple[int, Fact]]) -> tuple[int | 
     limit = told[Kind.LIMIT][0] if Kind.LIMIT in told else shown
     if Kind.OFFSET in told:
         said, fact = told[Kind.OFFSET]
-        return said, fact.name.rpartition(".")[2]
+        return said, sayable(fact.name.rpartition(".")[2])
     if Kind.START in told:
         said, fact = told[Kind.START]
         from_1 = said == 1 or bool(limit and limit > 1 and said % limit == 1)
-        return (said - 1, "") if from_1 else (said, fact.name.rpartition(".")[2])
+        return (said - 1, "") if from_1 else (said, sayable(fact.name.rpartition(".")[2]))
     if Kind.PAGE in told or Kind.PAGE_FROM_0 in told:
         before = _pages_before(told)
         if before == 0:

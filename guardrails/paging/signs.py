@@ -7,7 +7,7 @@ import re
 from typing import Any, Final
 
 from .listing import ADDRESS, NARROW, ON, Fact, Listing, go_on
-from .names import BROKEN_WORDS, Kind, usual_kind
+from .names import BROKEN_WORDS, Kind, sayable, usual_kind
 from .scalars import flag, is_empty, number
 
 
@@ -67,7 +67,8 @@ def _is_usual(fact: Fact) -> bool:
 
 
 def _by(fact: Fact, said: str = "true") -> str:
-    return f" (`{fact.name}` is {said})" if fact.name else ""
+    name = sayable(fact.name)
+    return f" (`{name}` is {said})" if name else ""
 
 
 def _cursor(listing: Listing, fact: Fact) -> None:
