@@ -5,15 +5,16 @@ Whether a result is all there is: the signs of more in it, and how to go on.
     listing            one listing, and what its signs say together
     scalars signs      what each of its members says
     numbers            what its numbers say together
-    prose              what plain text says of itself: "showing 1-10 of 120"
+    phrases prose      what plain text says of itself: "showing 1-10 of 120"
     carriers objects   texts and objects: which hold a result, which speak of pages
-    reading            where signs are looked for: never inside rows
+    reader reading     where signs are looked for: never inside rows
 
-All of it is pure and its work is bounded: `reading.MAX_OBJECTS` objects, some members of each, the ends of a text.
+All of it is pure and its work is bounded: `reader.MAX_OBJECTS` objects, some members of each, the ends of a text.
 """
 
 from .names import Kind, kind_of
-from .reading import Extent, extent_of
+from .reader import Extent
+from .reading import extent_of
 
 
 __all__ = ["Extent", "Kind", "extent_of", "kind_of"]

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from .names import Kind
+from .names import Kind, sayable
 
 
 MAX_SHOWN: Final = 96
@@ -25,9 +25,12 @@ def go_on(name: str, value: Any) -> tuple[int, str]:
     """
     if not name:
         return 1, f"There is more: {ON}."
+    name = sayable(name)
     text = str(value) if isinstance(value, (str, int)) else ""
     is_shown = len(text) <= MAX_SHOWN and _SHOWABLE.fullmatch(text)
     what = "link" if ADDRESS.match(text) else "cursor"
+    if not name:
+        return 1, f"There is more: call again with the {what} `{text}`." if is_shown else f"There is more: {ON}."
     return 0, f"There is more: call again with the {what} in `{name}`{f': `{text}`' if is_shown else ''}."
 
 
@@ -43,6 +46,8 @@ class Fact:
     value: Any
     found: bool
     """Stands in a place that is for pages alone; once judged: or beside matches."""
+    sure: bool = False
+    """Stands in a place that is for pages alone."""
     paged: bool = False
     """Stands in such a place, or beside matches that are named so or counted."""
 
@@ -59,8 +64,8 @@ class Listing:
     rows_name: str = ""
     named: bool = False
     """By one of the usual names."""
-    lists: int = 0
-    """Lists by other names."""
+    lists: dict[str, int] = field(default_factory=dict)
+    """Lists by other names, and their lengths."""
     others: list[int] = field(default_factory=list)
     """Whole numbers by other names."""
     money: bool = False

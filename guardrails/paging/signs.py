@@ -7,14 +7,16 @@ import re
 from typing import Any, Final
 
 from .listing import ADDRESS, NARROW, ON, Fact, Listing, go_on
-from .names import BROKEN_WORDS, Kind
+from .names import BROKEN_WORDS, Kind, sayable, usual_kind
 from .scalars import flag, is_empty, number
 
 
 _WORD: Final = re.compile(r"[A-Za-z]+(?:[ _.\-][A-Za-z0-9]{1,12}){0,5}(?:\(\))?")
 """A step, a function or a chapter rather than a place in a listing."""
+_CODE: Final = re.compile(r"[A-Z].*[a-z].*[A-Z]|[A-Z]{2}|[0-9].*[0-9]")
 _SPACE: Final = re.compile(r"\s")
 _RELATION: Final = re.compile(r"""\brel=["']?([a-z]{1,12})""", re.IGNORECASE)
+_NO_RESULTS: Final = re.compile(r"""\bresults=["']?false\b""", re.IGNORECASE)
 _TARGET: Final = re.compile(r"<([^<>\s]{1,2000})>[^<>]{0,200}\brel=[\"']?next\b", re.IGNORECASE)
 _MAX_STATUS: Final = 24
 _TARGETS: Final = frozenset(
@@ -45,6 +47,7 @@ def read(listing: Listing) -> None:
     found = listing.rows is not None
     paged = found and (listing.named or any(fact.kind in _PAGED for fact in listing.facts))
     for fact in listing.facts:
+        fact.sure = fact.found
         fact.paged = fact.found or paged
         fact.found = fact.found or found
         reader = _READERS.get(fact.kind)
@@ -52,8 +55,20 @@ def read(listing: Listing) -> None:
             reader(listing, fact)
 
 
+def _last_name(fact: Fact) -> str:
+    return fact.name.rpartition(".")[2]
+
+
+def _is_usual(fact: Fact) -> bool:
+    """
+    Whether it is known by one of the usual names; of the others only a boolean is sure.
+    """
+    return usual_kind(_last_name(fact)) is fact.kind
+
+
 def _by(fact: Fact, said: str = "true") -> str:
-    return f" (`{fact.name}` is {said})" if fact.name else ""
+    name = sayable(fact.name)
+    return f" (`{name}` is {said})" if name else ""
 
 
 def _cursor(listing: Listing, fact: Fact) -> None:
@@ -78,8 +93,10 @@ def _next(listing: Listing, fact: Fact) -> None:
     elif isinstance(value, str):
         if fact.paged or (fact.found and not _WORD.fullmatch(value)):
             listing.more.append(go_on(fact.name, value))
-        elif ADDRESS.match(value):
+        elif ADDRESS.match(value) or (fact.found and _CODE.search(value)):
             listing.doubt = True
+    elif type(value) is int and fact.sure:
+        listing.more.append(go_on(fact.name, value))
     elif value is True and fact.found:
         listing.more.append((3, f"There is more: {ON}."))
     elif fact.found:
@@ -113,6 +130,8 @@ def _link(listing: Listing, fact: Fact) -> None:
     value = fact.value
     if isinstance(value, str):
         text = value[:8192]
+        # A server that always names both says whether a page is there.
+        text = ",".join(one for one in text.split(",") if not _NO_RESULTS.search(one)) or 'rel="first"'
         relations = {one.lower() for one in _RELATION.findall(text)}
         if "next" in relations:
             at = _TARGET.search(text)
@@ -127,7 +146,8 @@ def _link(listing: Listing, fact: Fact) -> None:
 
 def _more(listing: Listing, fact: Fact) -> None:
     value, said = fact.value, flag(fact.value)
-    bare = fact.name.rpartition(".")[2].lower() == "more"
+    name = _last_name(fact)
+    bare = name.lower() == "more" or (not _is_usual(fact) and name.lower().lstrip("_").startswith("more"))
     if said is not None and (not bare or isinstance(value, bool) or fact.found):
         if said:
             listing.more.append((3, f"There is more: {ON}."))
@@ -141,6 +161,8 @@ def _more(listing: Listing, fact: Fact) -> None:
 
 def _cut(listing: Listing, fact: Fact) -> None:
     value, said = fact.value, flag(fact.value)
+    if not _is_usual(fact) and not isinstance(value, bool):
+        return
     if said or (type(value) is int and value > 1) or fact.name.endswith("_truncated_json"):
         listing.more.append((4, f"The result was cut{_by(fact)}. {NARROW}"))
     elif said is False:
@@ -150,7 +172,10 @@ def _cut(listing: Listing, fact: Fact) -> None:
 
 
 def _broken(listing: Listing, fact: Fact) -> None:
-    if flag(fact.value):
+    if isinstance(fact.value, (list, tuple)) or _last_name(fact).lower() == "unreachable":
+        # Parts that could not be asked.
+        listing.doubt = listing.doubt or bool(fact.found and fact.value and isinstance(fact.value, (list, tuple)))
+    elif flag(fact.value) or ("shard" in fact.name and number(fact.value)):
         listing.broken = f"The result is not whole{_by(fact)}. {NARROW}"
 
 
@@ -170,15 +195,18 @@ def _whole(listing: Listing, fact: Fact) -> None:
         listing.doubt = True
 
 
+_OF_A_JOB: Final = ("job_complete", "jobcomplete")
+
+
 def _done(listing: Listing, fact: Fact) -> None:
     """
     `complete: false` beside matches is said of them; `done: false` may be said of a job that lists something.
     """
     said = fact.value if isinstance(fact.value, bool) else flag(fact.value) if fact.paged else None
     if said:
-        listing.whole = listing.whole or fact.paged
+        listing.whole = listing.whole or (fact.paged and not fact.name.lower().endswith(_OF_A_JOB))
     elif said is False and fact.found:
-        if fact.paged and fact.name.rpartition(".")[2].lower() == "complete" and not (listing.thing or listing.money):
+        if fact.paged and _last_name(fact).lower() == "complete" and not (listing.thing or listing.money):
             _whole(listing, fact)
         else:
             listing.doubt = True
@@ -191,8 +219,24 @@ def _status(listing: Listing, fact: Fact) -> None:
 
 
 def _last(listing: Listing, fact: Fact) -> None:
-    if isinstance(fact.value, bool) and fact.paged:
+    is_named = _last_name(fact).lower() != "last"
+    if isinstance(fact.value, bool) and (fact.paged or (is_named and fact.found)):
         _whole(listing, fact)
+
+
+def _offset(listing: Listing, fact: Fact) -> None:
+    """
+    An offset that is no number is where to go on.
+    """
+    value = fact.value
+    if (
+        fact.found
+        and isinstance(value, str)
+        and not is_empty(value)
+        and not value.isdecimal()
+        and not _SPACE.search(value)
+    ):
+        listing.more.append(go_on(fact.name, value))
 
 
 _READERS: Final = {
@@ -209,4 +253,5 @@ _READERS: Final = {
     Kind.DONE: _done,
     Kind.STATUS: _status,
     Kind.LAST: _last,
+    Kind.OFFSET: _offset,
 }
