@@ -1,29 +1,18 @@
 """
 Calls that stand in more than one file, given out once: checkpoints, forks and copies of sessions repeat what was before.
-
-A call is known by its own id, its time, its tool and its arguments; if it has no id, by its source and its place in its
-session in place of that. A call without a time is like no other: programs count `call_0`, `call_1`, ... anew in each session.
-A time before the year 2000 counts from the session's beginning, so that it tells nothing of other sessions.
 """
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from xxhash import xxh3_64_intdigest
-
-from ..signature import low64, sign
 from .base import RecordedCall
 from .keys import Keys
 from .recent import Recent
+from .same_call import MAX_OPEN, AtOnce, key_of, named_of
 from .waiting import Session, session_of
 
 
-MAX_OPEN: Final = 10_000
-"""Calls without a result that wait for a copy that has one; then the oldest go without."""
-_BITS: Final = (1 << 64) - 1
-_CLOCKS_MS: Final = 946_684_800_000
-"""The year 2000: an earlier time is none of a clock."""
 _NOT_KEPT: Final = frozenset({"signed"})
 
 
@@ -51,7 +40,7 @@ class Copies:
         self._at: tuple[str, Session] = "", ""
         self._end = -1
         """The same of the session *_at*, which is being read."""
-        self._at_once: Recent[Session, _AtOnce] = Recent()
+        self._at_once: Recent[Session, AtOnce] = Recent()
         """By session of the present file."""
         self._open: dict[Session, dict[int, RecordedCall]] = {}
         self._holder: dict[int, Session] = {}
@@ -67,7 +56,7 @@ class Copies:
         self.read = read
         if not read:
             self._at_once.clear()
-        add, open_calls, due, at_once = self._keys.add, self._open, self._due, _AtOnce()
+        add, open_calls, due, at_once = self._keys.add, self._open, self._due, AtOnce()
         source = session_id = run = home = ""
         session: Session = ""
         named = 0
@@ -80,9 +69,8 @@ class Copies:
                 source, session_id, run = call.source, call.session_id, call.run
                 session = session_of(call)
                 home = self._moved.get((source, session), source)
-                self._at, named = (home, session), _named(call)
-                at_once = self._at_once.get(session) or _AtOnce()
-                self._at_once[session] = at_once
+                self._at, named = (home, session), named_of(call)
+                at_once = self._at_once[session] = self._at_once.get(session) or AtOnce()
             key = key_of(call, named)
             if key is not None:
                 if call.number is None and call.id is not None:
@@ -91,7 +79,6 @@ class Copies:
                 if not add(key):
                     if first:
                         home = self._home(key, source, session)
-                        self._at = home, session
                     self.left_out += 1
                     if call.has_result and key in self._holder:
                         yield self._take_place(call, key)
@@ -99,14 +86,7 @@ class Copies:
                 if first and (call.id is not None or call.number is not None):
                     self._homes[key] = source, session
             if home != source:
-                if call.call_index > self._ends.get((home, session), -1):
-                    call.source = home
-                else:
-                    # It goes another way from where they part, which makes it a fork, whatever its name.
-                    self._leave()
-                    self._moved.pop((source, session), None)
-                    home = source
-                    self._at = home, session
+                call.source = home = self._goes_on(call, home, session)
             self._end = call.call_index
             if key is not None and not call.has_result and call.decision != "deny":
                 self._hold(call, key, session)
@@ -169,7 +149,7 @@ class Copies:
         self._ends.update(((source, _session(name)), end) for source, name, end in data["ends"])
         source, name, self._end = data["at"]
         self._at = source, _session(name)
-        self._at_once.update((_session(name), _AtOnce(at_ms, places)) for name, at_ms, places in data["at_once"])
+        self._at_once.update((_session(name), AtOnce(at_ms, places)) for name, at_ms, places in data["at_once"])
         for key, said in data["open"]:
             call = _call(said)
             self._hold(call, key, session_of(call))
@@ -184,7 +164,19 @@ class Copies:
         if of != session or home == source:
             return source
         self._moved[source, session] = home
+        self._at = home, session
         return home
+
+    def _goes_on(self, call: RecordedCall, home: str, session: Session) -> str:
+        """
+        The source of *call*, the next of a *session* that stands in the source *home* too: that one if the call goes on
+        behind what it holds. If not, the files go two ways, and this one is a fork of the same name.
+        """
+        if call.call_index > self._ends.get((home, session), -1):
+            return home
+        self._moved.pop((call.source, session), None)
+        self._at = call.source, session
+        return call.source
 
     def _leave(self) -> None:
         if self._end >= 0:
@@ -217,73 +209,6 @@ class Copies:
         for key in held:
             del self._holder[key]
         return held.values()
-
-
-class _AtOnce:
-    """
-    The latest calls of a session that have one time. Of those that are equal in all that a key is made of, the second is
-    a call of its own if it stands behind the first: servers that count in seconds use an id again within one.
-    """
-
-    __slots__ = ("at_ms", "places")
-
-    def __init__(self, at_ms: int | None = None, places: Iterable[tuple[int, int, int]] = ()) -> None:
-        self.at_ms = at_ms
-        self.places = {key: (place, before) for key, place, before in places}
-        """Of each key the place of its latest call, and how many stand before that."""
-
-    def told_apart(self, call: RecordedCall, key: int) -> int:
-        """
-        The key of *call*, which is *key* unless it is the second, third, ... of that key.
-        """
-        if call.ts_ms != self.at_ms or len(self.places) >= MAX_OPEN:
-            self.at_ms = call.ts_ms
-            self.places = {key: (call.call_index, 0)}
-            return key
-        place, before = self.places.get(key, (call.call_index, -1))
-        # A session that begins again, as where each line has the whole of it, has no new calls.
-        before = before + 1 if call.call_index > place or before < 0 else 0
-        self.places[key] = call.call_index, before
-        return hash((key, before)) & _BITS or 1 if before else key
-
-    def to_list(self) -> tuple[int | None, list[tuple[int, int, int]]]:
-        """
-        What `_AtOnce` takes.
-        """
-        return self.at_ms, [(key, *said) for key, said in self.places.items()]
-
-
-def key_of(call: RecordedCall, named: int | None = None) -> int | None:
-    """
-    The number by which *call* is known again, above 0 and below 2**64; None if nothing tells it from others. *named*
-    is `_named` of it, if that is known.
-    """
-    at_ms = call.ts_ms
-    if at_ms is None:
-        return None
-    sig = call.sig
-    if sig is None:
-        call.signed = signed = sign(call.tool, call.arguments)
-        if signed[0] is None:
-            return None
-        sig = low64(signed[0])
-    if call.number is not None:
-        said = _named(call) if named is None else named, call.number, at_ms, sig
-    elif call.id is not None and at_ms >= _CLOCKS_MS:
-        said = _hash(call.id), -1, at_ms, sig
-    elif call.id is not None:
-        said = _hash(f"{call.session_id}\n{call.run}\n{call.id}"), call.call_index, at_ms, sig
-    else:
-        said = _hash(f"{call.source}\n{call.session_id}\n{call.run}"), call.call_index, at_ms, sig
-    return hash(said) & _BITS or 1
-
-
-def _named(call: RecordedCall) -> int:
-    return _hash(f"{call.session_id}\n{call.run}")
-
-
-def _hash(text: str) -> int:
-    return xxh3_64_intdigest(text.encode("utf-8", "surrogatepass"))
 
 
 def _plain(call: RecordedCall) -> dict[str, Any]:
