@@ -104,7 +104,7 @@ class TrainingError(GuardrailsError):
 
 class NothingFoundError(TrainingError):
     """
-    There are no failed calls to learn from.
+    There are no failed calls to learn from, or no records at all.
     """
 
 

@@ -83,7 +83,9 @@ def check_file(file: str) -> Checked:
         found = (*lacking(policy, document.root), *map(str, idle_rules(document)))
         return Checked(file, guards=len(policy.chain), mistakes=found)
     except PolicyError as error:
-        return Checked(file, mistakes=tuple(error.mistakes))
+        # What is found after the file was read has no place in it.
+        told = (one if _PLACED.match(one) else f"{file}: {one}" for one in error.mistakes)
+        return Checked(file, mistakes=tuple(told))
 
 
 def load_policy(name: str) -> "Policy":

@@ -41,6 +41,13 @@ def fail(message: str, code: int = USAGE) -> NoReturn:
     raise typer.Exit(code)
 
 
+def tell_of_nothing(message: str) -> NoReturn:
+    """
+    Say on stderr, in one line, that nothing was found, and end.
+    """
+    fail(message.replace("\n", "\\n"), FOUND)
+
+
 def printable(text: str) -> str:
     """
     *text* without control characters, line feeds and tabs kept: what tools and models wrote must not steer a terminal.

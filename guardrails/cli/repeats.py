@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .printing import FOUND, fail, print_json, table
+from .printing import fail, print_json, table, tell_of_nothing
 from .ticker import Ticker
 from .training import failures_told
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def repeats(
-    records: Annotated[list[Path], typer.Argument(metavar="RECORDS...", help="Files and folders of records.")],
+    records: Annotated[list[str], typer.Argument(metavar="RECORDS...", help="Files and folders of records.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The model file.")],
     model: Annotated[
         str | None,
@@ -48,9 +48,9 @@ def repeats(
     with failures_told():
         started = None if model is None else repeat_model(model)
         report = Report()
-        rows = list(_told(rows_in(inputs(list(map(str, records))), report), quiet=as_json))
+        rows = list(_told(rows_in(inputs(records), report), quiet=as_json))
         if not rows:
-            fail(nothing_found(records, report.without), FOUND)
+            tell_of_nothing(nothing_found(records, report.without))
         body = trained(rows, base or ())[0] if started is None else adapted(started, rows)
         text = text_of(body)
         parse(text)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from .policies import load_policy
-from .printing import FOUND, fail, print_json
+from .printing import FOUND, fail, print_json, tell_of_nothing
 
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _tell_of_nothing(files: list[str], made: "list[Judgement]", *, as_json: bool
 
     if as_json:
         _print(made)
-    fail(nothing_found(files, made[0].without), FOUND)
+    tell_of_nothing(nothing_found(files, made[0].without))
 
 
 def _print(made: "list[Judgement]") -> None:
@@ -137,7 +137,7 @@ def _exact(policy: "Policy", files: "list[Input]", *, as_json: bool) -> None:
     try:
         found = replayed(policy, files)
     except NoRecordsError as error:
-        fail(str(error), FOUND)
+        tell_of_nothing(str(error))
     except GuardrailsError as error:
         fail(str(error))
     if as_json:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 from .policies import load_policy
-from .printing import FOUND, fail, print_json
+from .printing import fail, print_json, tell_of_nothing
 from .replay import INTERRUPTED
 
 
@@ -84,7 +84,7 @@ def _tell_of_nothing(records: list[str], found: "Found", *, as_json: bool) -> No
 
     if as_json:
         print_json(to_dict(found, []))
-    fail(nothing_found(records, found.without), FOUND)
+    tell_of_nothing(nothing_found(records, found.without))
 
 
 def _show(

@@ -5,7 +5,7 @@ What the commands that learn say where they cannot.
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from .printing import FOUND, fail
+from .printing import fail, tell_of_nothing
 
 
 @contextmanager
@@ -18,7 +18,7 @@ def failures_told() -> Iterator[None]:
     try:
         yield
     except NothingFoundError as error:
-        fail(str(error), FOUND)
+        tell_of_nothing(str(error))
     except GuardrailsError as error:
         fail(str(error))
     except ImportError as error:

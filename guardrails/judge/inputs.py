@@ -86,6 +86,8 @@ def what_is_read(paths: Iterable[str | os.PathLike[str]] = ()) -> str:
 
 
 def _files(path: str) -> Iterator[Input]:
+    if not path:
+        raise FileNotFoundError("no file or folder ``")
     if path == STDIN or Path(path).is_file():
         yield Input(path, found=False)
     elif Path(path).is_dir():

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
-from ..errors import TrainingError
+from ..errors import NothingFoundError, TrainingError
 from .cells import COUNTS, KEYS, UNDATED, Cell
 from .rows import RECORD, ROW, rows_of
 
@@ -111,11 +111,11 @@ def rows_text(columns: Sequence[str]) -> str:
     """
     The text that makes rows of the view `input` with *columns*, bad ones too.
 
-    Raises TrainingError where a column is missing that must be there.
+    Raises NothingFoundError where a column is missing that must be there.
     """
     for name in ("session_id", "tool"):
         if name not in columns:
-            raise TrainingError(f"records have a column `{name}`; these have {', '.join(sorted(columns)):.300}")
+            raise NothingFoundError(f"records have a column `{name}`; these have {', '.join(sorted(columns)):.300}")
     # Two lives of one name are two sessions.
     return rows_of(columns, f"CAST(hash(session_id, {'run' if 'run' in columns else '0'}) >> 1 AS BIGINT)")
 

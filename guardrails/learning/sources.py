@@ -18,6 +18,8 @@ Kind = Literal["records", "packed records", "parquet", "transcript"]
 
 MARK_BYTES: Final = 4_096
 _PARQUET: Final = b"PAR1"
+MIN_PARQUET: Final = 12
+"""Bytes of the smallest Parquet file."""
 _PACKED: Final = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
 _OWN: Final = "guardrails records"
 
@@ -48,7 +50,10 @@ def sources(
     """
     report = Report() if report is None else report
     found: dict[str, Source] = {}
-    for path in map(Path, paths):
+    for named in paths:
+        if not str(named):
+            raise TrainingError("no file or folder ``")
+        path = Path(named)
         for file in _files(path, leave_out and leave_out.resolve()):
             try:
                 source = _source(file, report, found=file != path)
@@ -105,7 +110,7 @@ def _source(path: Path, report: Report, *, found: bool) -> Source | None:
             _left_out(report, str(path), "empty")
             return None
         if head.startswith(_PARQUET):
-            if found and not _tail(file, size).endswith(_PARQUET):
+            if size < MIN_PARQUET or not _tail(file, size).endswith(_PARQUET):
                 _left_out(report, str(path), "a Parquet file that is cut off")
                 return None
             return Source(str(path), "parquet", _identity(head, _tail(file, size), size), 0, size)
@@ -118,7 +123,11 @@ def _source(path: Path, report: Report, *, found: bool) -> Source | None:
         if reader is None or reader.name != _OWN:
             return Source(str(path), "transcript", _identity(head, _tail(file, size), size), 0, size)
         first = head[: head.find(b"\n") + 1] or head
-        return Source(str(path), "records", _identity(first, b"", 0), 0, _whole_lines(file, size))
+        end = _whole_lines(file, size)
+        if not end:
+            _left_out(report, str(path), "guardrails records of which the only line is cut off")
+            return None
+        return Source(str(path), "records", _identity(first, b"", 0), 0, end)
 
 
 def _first_own(path: Path) -> bytes | None:

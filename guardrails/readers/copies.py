@@ -1,26 +1,18 @@
 """
 Calls that stand in more than one file, given out once: checkpoints, forks and copies of sessions repeat what was before.
-
-A call is known by its own id, its time, its tool and its arguments; if it has no id, by its source and its place in its
-session in place of that. A call without a time is like no other: programs count `call_0`, `call_1`, ... anew in each session.
 """
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from xxhash import xxh3_64_intdigest
-
-from ..signature import low64, sign
 from .base import RecordedCall
 from .keys import Keys
 from .recent import Recent
+from .same_call import MAX_OPEN, AtOnce, key_of, named_of
 from .waiting import Session, session_of
 
 
-MAX_OPEN: Final = 10_000
-"""Calls without a result that wait for a copy that has one; then the oldest go without."""
-_BITS: Final = (1 << 64) - 1
 _NOT_KEPT: Final = frozenset({"signed"})
 
 
@@ -43,6 +35,13 @@ class Copies:
         """The source and the session that begins with the call of a key."""
         self._moved: Recent[tuple[str, Session], str] = Recent()
         """The source of which a session of another one is the continuation."""
+        self._ends: Recent[tuple[str, Session], int] = Recent()
+        """The place of the latest call of a session that was given out."""
+        self._at: tuple[str, Session] = "", ""
+        self._end = -1
+        """The same of the session *_at*, which is being read."""
+        self._at_once: Recent[Session, AtOnce] = Recent()
+        """By session of the present file."""
         self._open: dict[Session, dict[int, RecordedCall]] = {}
         self._holder: dict[int, Session] = {}
         """The session in *_open* of each key there."""
@@ -55,19 +54,27 @@ class Copies:
         The latest calls of a session are held back if they have no result; `rest` gives them.
         """
         self.read = read
-        add, open_calls, due = self._keys.add, self._open, self._due
+        if not read:
+            self._at_once.clear()
+        add, open_calls, due, at_once = self._keys.add, self._open, self._due, AtOnce()
         source = session_id = run = home = ""
         session: Session = ""
+        named = 0
         while due:
             yield due.popleft()
         for call in calls:
             self.read += 1
             if call.session_id != session_id or call.source != source or call.run != run:
+                self._leave()
                 source, session_id, run = call.source, call.session_id, call.run
                 session = session_of(call)
                 home = self._moved.get((source, session), source)
-            key = key_of(call)
+                self._at, named = (home, session), named_of(call)
+                at_once = self._at_once[session] = self._at_once.get(session) or AtOnce()
+            key = key_of(call, named)
             if key is not None:
+                if call.number is None and call.id is not None:
+                    key = at_once.told_apart(call, key)
                 first = call.call_index == 0
                 if not add(key):
                     if first:
@@ -79,7 +86,8 @@ class Copies:
                 if first and (call.id is not None or call.number is not None):
                     self._homes[key] = source, session
             if home != source:
-                call.source = home
+                call.source = home = self._goes_on(call, home, session)
+            self._end = call.call_index
             if key is not None and not call.has_result and call.decision != "deny":
                 self._hold(call, key, session)
             elif session in open_calls:
@@ -90,6 +98,7 @@ class Copies:
                 continue
             while due:
                 yield due.popleft()
+        self._leave()
 
     def rest(self) -> Iterator[RecordedCall]:
         """
@@ -117,6 +126,9 @@ class Copies:
             "left_out": self.left_out,
             "homes": [[key, *where] for key, where in self._homes.items()],
             "moved": [[*which, to] for which, to in self._moved.items()],
+            "ends": [[*which, end] for which, end in self._ends.items()],
+            "at": [*self._at, self._end],
+            "at_once": [[session, *held.to_list()] for session, held in self._at_once.items()],
             "open": [[key, _plain(call)] for held in self._open.values() for key, call in held.items()],
             "due": list(map(_plain, self._due)),
         }
@@ -134,6 +146,10 @@ class Copies:
         self.left_out = data["left_out"]
         self._homes.update((key, (source, _session(name))) for key, source, name in data["homes"])
         self._moved.update(((source, _session(name)), to) for source, name, to in data["moved"])
+        self._ends.update(((source, _session(name)), end) for source, name, end in data["ends"])
+        source, name, self._end = data["at"]
+        self._at = source, _session(name)
+        self._at_once.update((_session(name), AtOnce(at_ms, places)) for name, at_ms, places in data["at_once"])
         for key, said in data["open"]:
             call = _call(said)
             self._hold(call, key, session_of(call))
@@ -148,7 +164,24 @@ class Copies:
         if of != session or home == source:
             return source
         self._moved[source, session] = home
+        self._at = home, session
         return home
+
+    def _goes_on(self, call: RecordedCall, home: str, session: Session) -> str:
+        """
+        The source of *call*, the next of a *session* that stands in the source *home* too: that one if the call goes on
+        behind what it holds. If not, the files go two ways, and this one is a fork of the same name.
+        """
+        if call.call_index > self._ends.get((home, session), -1):
+            return home
+        self._moved.pop((call.source, session), None)
+        self._at = call.source, session
+        return call.source
+
+    def _leave(self) -> None:
+        if self._end >= 0:
+            self._ends[self._at] = self._end
+        self._end = -1
 
     def _hold(self, call: RecordedCall, key: int, session: Session) -> None:
         self._open.setdefault(session, {})[key] = call
@@ -176,28 +209,6 @@ class Copies:
         for key in held:
             del self._holder[key]
         return held.values()
-
-
-def key_of(call: RecordedCall) -> int | None:
-    """
-    The number by which *call* is known again, above 0 and below 2**64; None if nothing tells it from others.
-    """
-    at_ms = call.ts_ms
-    if at_ms is None:
-        return None
-    sig = call.sig
-    if sig is None:
-        call.signed = signed = sign(call.tool, call.arguments)
-        if signed[0] is None:
-            return None
-        sig = low64(signed[0])
-    if call.number is not None:
-        said = f"{call.session_id}\n{call.run}\n{call.number} {at_ms}"
-    elif call.id is not None:
-        said = f"{call.id} {at_ms}"
-    else:
-        said = f"{call.source}\n{call.session_id}\n{call.run}\n{call.call_index} {at_ms}"
-    return xxh3_64_intdigest(said.encode("utf-8", "surrogatepass"), sig & _BITS) or 1
 
 
 def _plain(call: RecordedCall) -> dict[str, Any]:

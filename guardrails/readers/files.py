@@ -15,7 +15,7 @@ from typing import BinaryIO, Final
 from .base import RecordedCall, Report
 from .formats import recognise
 from .leading import HEAD_BYTES
-from .looks import looks_like
+from .looks import looks_like, no_text, wide_text
 from .parsing import MAX_DOCUMENT, MAX_LINE, TOO_LONG
 from .unpacked import DamageError, unpacked
 from .watched import watched
@@ -24,7 +24,6 @@ from .watched import watched
 STDIN: Final = "-"
 
 _BOM: Final = b"\xef\xbb\xbf"
-_UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 _NO_CALLS: Final = "it holds no calls in a form that can be read"
 _NOTHING: Final = "nothing of it can be unpacked"
 _SUFFIXES: Final = (".gz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json")
@@ -45,12 +44,14 @@ def open_calls(path: str | Path, report: Report, *, source: str | None = None) -
         first = next(chunks, b"").removeprefix(_BOM)
         while len(first) < HEAD_BYTES and (more := next(chunks, b"")):
             first += more
-        if first.startswith(_UTF16):
-            report.note(file, "skipped: UTF-16 text; convert it to UTF-8")
-            report.gave_none(file, "UTF-16 text; convert it to UTF-8")
+        wide = wide_text(first)
+        if wide is not None:
+            report.note(file, f"skipped: {wide}")
+            report.gave_none(file, wide)
             return
 
-        reader = recognise(first[:HEAD_BYTES].decode("utf-8", "replace")) if first else None
+        is_text = first and no_text(first) is None
+        reader = recognise(first[:HEAD_BYTES].decode("utf-8", "replace")) if is_text else None
         if reader is None:
             for said in damage:
                 report.note(file, said)

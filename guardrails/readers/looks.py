@@ -2,6 +2,8 @@
 What a file looks like that gives no calls, in words for a person.
 """
 
+import re
+
 from typing import Any, Final
 
 from .leading import HEAD_BYTES, leading_values
@@ -24,16 +26,46 @@ _MAGIC: Final = {
     b"BZh": "data packed with bzip2",
     b"\xfd7zXZ": "data packed with xz",
 }
+_TAR: Final = b"ustar"
+_TAR_AT: Final = 257
+_MARKS: Final = {b"\xff\xfe\0\0": "UTF-32", b"\0\0\xfe\xff": "UTF-32", b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16"}
+_WIDE: Final = {"x000": "UTF-32", "000x": "UTF-32", "x0x0": "UTF-16", "0x0x": "UTF-16"}
+"""Which of the first four bytes are zeros if they are plain characters."""
+_PLAIN: Final = frozenset(b"\t\n\r") | frozenset(range(0x20, 0x7F))
+_SECTION: Final = re.compile(r"\[[^][{}\"\n]*\][ \t\r]*\n")
+"""A heading of a file of settings."""
 _SEPARATORS: Final = {",": "commas", "\t": "tabs", ";": "semicolons"}
+
+
+def wide_text(head: bytes) -> str | None:
+    """
+    What a file is that begins with *head*, if that is text with more than a byte to each character, else None.
+    """
+    wide = next((name for mark, name in _MARKS.items() if head.startswith(mark)), None)
+    if wide is None and set(head[:4].replace(b"\0", b"")) <= _PLAIN:
+        wide = _WIDE.get("".join("x" if byte else "0" for byte in head[:4]))
+    return None if wide is None else f"{wide} text; convert it to UTF-8"
+
+
+def no_text(head: bytes) -> str | None:
+    """
+    Which known file that is no text begins with *head*, if it is one: lines may stand in it as they are, but not all of them.
+    """
+    if head.startswith(_TAR, _TAR_AT):
+        return "a tar archive"
+    return next((said for start, said in _MAGIC.items() if head.startswith(start)), None)
 
 
 def looks_like(head: bytes) -> str:
     """
     What a file is that begins with *head*, up to 64 KB of it, and how long it is as far as that shows.
     """
-    magic = next((said for start, said in _MAGIC.items() if head.startswith(start)), None)
-    if magic is not None or b"\0" in head or _is_garbled(head):
-        return f"{magic or 'binary data'}, {_bytes(head)}"
+    wide = wide_text(head)
+    if wide is not None:
+        return wide
+    other = no_text(head)
+    if other is not None or b"\0" in head or _is_garbled(head):
+        return f"{other or 'binary data'}, {_bytes(head)}"
     lines = head.count(b"\n") + (not head.endswith(b"\n"))
     more = "more than " if len(head) >= HEAD_BYTES else ""
     return f"{_text(head)}, {more}{lines:,} line{'' if lines == 1 else 's'}, {_bytes(head)}"
@@ -59,7 +91,9 @@ def _text(head: bytes) -> str:
     values = leading_values(text)
     if values:
         return _json(values, head)
-    if start[0] in "{[":
+    if not start.replace("[]", "").replace("{}", "").strip():
+        return "JSON with nothing in it"
+    if start[0] in "{[" and not _SECTION.match(start):
         return "JSON that is cut off or damaged"
     if start[0] == "<":
         return "HTML or XML"
@@ -76,7 +110,8 @@ def _json(values: list[Any], head: bytes) -> str:
     kind = "JSON lines of another form" if len(values) > 1 else "JSON of another form"
     if len(head) < HEAD_BYTES and not _ends_whole(values, head):
         kind = "JSON lines of which the last is cut off" if len(values) > 1 else "JSON that is cut off"
-    keys = list(dict.fromkeys(key for value in values[:_SAMPLE] if type(value) is dict for key in value))
+    found = [each for value in values[:_SAMPLE] for each in (value[:_SAMPLE] if type(value) is list else [value])]
+    keys = list(dict.fromkeys(key for value in found if type(value) is dict for key in value))
     if not keys:
         return f"{kind}, without an object"
     shown = ", ".join(f"`{key[:_KEY_CHARS]}`" for key in keys[:MAX_KEYS])

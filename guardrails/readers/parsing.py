@@ -41,7 +41,8 @@ def parse(text: bytes) -> Any:
         pass
 
     try:
-        return json.loads(text)
+        # Of bytes `json` guesses how they are encoded, and reads the first line of UTF-16.
+        return json.loads(str(text, "utf-8-sig", "surrogatepass"))
     except RecursionError:
         raise ValueError("nested too deeply") from None
 
@@ -52,7 +53,7 @@ def parse_exactly(text: bytes) -> Any:
     """
     if beyond_64_bits(text):
         with suppress(ValueError, RecursionError):
-            return json.loads(text)
+            return json.loads(str(text, "utf-8-sig", "surrogatepass"))
 
     return parse(text)
 

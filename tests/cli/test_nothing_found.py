@@ -5,8 +5,11 @@ Commands over files that hold no calls, and over some that do among others.
 import gzip
 import json
 import os
+import tarfile
+import zipfile
 
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,24 @@ from guardrails.cli import app
 
 CALL = {"session_id": "s", "tool": "a", "arguments": {}, "result": "Error: timeout", "is_error": True, "ts": 1.8e9}
 LINE = json.dumps(CALL).encode() + b"\n"
+
+
+def _archive(form: str) -> bytes:
+    """
+    An archive in which the lines stand as they are.
+    """
+    packed = BytesIO()
+    if form == "zip":
+        with zipfile.ZipFile(packed, "w") as archive:
+            archive.writestr("calls.jsonl", LINE * 5)
+    else:
+        with tarfile.open(fileobj=packed, mode="w") as tape:
+            member = tarfile.TarInfo("calls.jsonl")
+            member.size = len(LINE * 5)
+            tape.addfile(member, BytesIO(LINE * 5))
+    return packed.getvalue()
+
+
 NOTHING: dict[str, tuple[bytes, str]] = {
     "empty": (b"", "empty"),
     "blank": (b"\n\n", "blank lines, 2 lines"),
@@ -26,6 +47,14 @@ NOTHING: dict[str, tuple[bytes, str]] = {
     "table": (b"a,b\n1,2\n", "a table separated by commas, 2 lines"),
     "text": (b"hello\n", "text, 1 line, 6 bytes"),
     "UTF-16": ("hello".encode("utf-16"), "UTF-16 text"),
+    "UTF-16 without a mark": ((LINE * 3).decode().encode("utf-16-le"), "UTF-16 text"),
+    "records of UTF-16": (b'{"schema_version": 1, "event": "call"}\n'.decode().encode("utf-16-be"), "UTF-16 text"),
+    "archive": (_archive("zip"), "a ZIP archive"),
+    "tape": (_archive("tar"), "a tar archive"),
+    "half a record": (
+        b'{"schema_version": 1, "event": "call", "session_id": "s", "n": 1, "ts_ms": 1, "to',
+        "guardrails records",
+    ),
     "cut": (LINE[:40], "JSON that is cut off"),
     "cut gzip": (gzip.compress(LINE * 900)[:18], "cut off or damaged"),
     "no calls": (b'{"messages": [{"role": "user", "content": "hi"}]}', "openai chat"),
@@ -126,3 +155,22 @@ def test_many_files_without_calls_are_one_line(tmp_path: Path) -> None:
 def test_what_is_not_there_is_a_wrong_use(tmp_path: Path, out: Path) -> None:
     for command in COMMANDS.values():
         assert run(*command(tmp_path / "nowhere", out)).exit_code == 2
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_an_empty_name_is_no_folder(command: Callable[[Path, Path], list[str]], out: Path) -> None:
+    said = ["" if word == "." else word for word in command(Path(), out)]
+    found = run(*said)
+    assert (found.exit_code, found.stderr) == (2, "no file or folder ``\n")
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_name_of_two_lines_is_told_in_one(
+    command: Callable[[Path, Path], list[str]], tmp_path: Path, out: Path
+) -> None:
+    path = tmp_path / "a\nb"
+    path.write_text("hello")
+    found = run(*command(path, out))
+    assert found.exit_code == 1
+    assert found.stderr.count("\n") == 1
+    assert "a\\nb" in found.stderr

@@ -366,9 +366,18 @@ def test_parquet_that_holds_no_records_says_so(tmp_path: Path, folder: Path) -> 
     pq.write_table(pa.table({"x": [1]}), tmp_path / "a.parquet")
     with pytest.raises(TrainingError, match="records have a column `session_id`; these have x"):
         extract([tmp_path / "a.parquet"], folder)
-    (tmp_path / "b.parquet").write_bytes(b"PAR1 not really")
+    (tmp_path / "b.parquet").write_bytes(b"PAR1 not really PAR1")
     with pytest.raises(TrainingError, match="cannot be counted"):
         extract([tmp_path / "b.parquet"], tmp_path / "more")
+
+
+@pytest.mark.parametrize("data", [b"PAR1", b"PAR1 not really"])
+def test_parquet_that_is_cut_off_is_left_out_also_if_it_is_named(tmp_path: Path, folder: Path, data: bytes) -> None:
+    path = tmp_path / "cut.parquet"
+    path.write_bytes(data)
+    found = extract([path], folder)
+    assert found.nothing
+    assert found.notices == [f"`{path}`: skipped: a Parquet file that is cut off"]
 
 
 def test_two_trainings_at_once_are_told_apart(tmp_path: Path, folder: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from guardrails.readers import Copies, RecordedCall
-from guardrails.readers.copies import MAX_OPEN, key_of
+from guardrails.readers.same_call import MAX_OPEN, key_of
 
 
 def made(index: int, *, session: str = "s", source: str = "one", **other: Any) -> RecordedCall:
@@ -183,3 +183,46 @@ def test_any_arguments_have_a_key_or_none(arguments: Any) -> None:
     key = key_of(made(0, arguments=arguments))
     assert key is None or 0 < key < 2**64
     assert key == key_of(made(0, arguments=arguments))
+
+
+AT_MS = 1_800_000_000_000
+POLLS: list[dict[str, Any]] = [{"id": "call_0", "ts_ms": AT_MS, "arguments": {}} for _ in range(3)]
+
+
+def polls(**other: Any) -> list[RecordedCall]:
+    return [made(index, **same, **other) for index, same in enumerate(POLLS)]
+
+
+def test_equal_calls_of_one_second_under_one_id_are_as_many_as_their_session_has() -> None:
+    assert read(polls()) == [("one", "s", 0), ("one", "s", 1), ("one", "s", 2)]
+
+
+def test_copies_of_equal_calls_of_one_second_are_copies_all_of_them() -> None:
+    copies = Copies()
+    assert len(read(polls()[:2], polls(source="two"), polls(session="fork", source="three"), copies=copies)) == 3
+    assert copies.left_out == 5
+
+
+def test_a_session_that_begins_again_in_its_file_has_no_new_calls() -> None:
+    first = made(0)
+    assert read([first, made(0), made(1), made(0), made(1), made(2)]) == [("one", "s", n) for n in range(3)]
+
+
+@pytest.mark.parametrize("stop", range(1, 6))
+def test_equal_calls_of_one_second_go_on_where_they_stood(stop: int) -> None:
+    before, given = Copies(), polls() + polls(session="fork")
+    told_before = told(before.once(given[:stop]))
+    after = Copies()
+    after.take_over(json.loads(json.dumps(before.to_dict())), before.packed_keys())
+    assert told_before + told(after.once(given[stop:], stop)) == [("one", "s", n) for n in range(3)]
+
+
+def test_a_time_since_the_beginning_of_a_session_makes_no_copies_of_other_sessions() -> None:
+    sessions = [[made(0, id="call_0", ts_ms=0, session=name, source=name) for _ in range(1)] for name in "ab"]
+    assert read(*sessions) == [("a", "a", 0), ("b", "b", 0)]
+    assert len(read(sessions[0], [made(0, id="call_0", ts_ms=0, session="a", source="checkpoint")])) == 1
+
+
+def test_a_session_that_goes_another_way_in_another_file_is_a_fork() -> None:
+    other = [*session_of(0, 1, source="two"), made(2, source="two", arguments={}), made(3, source="two", arguments={})]
+    assert read(session_of(0, 1, 2, 3), other)[4:] == [("two", "s", 2), ("two", "s", 3)]
