@@ -231,9 +231,7 @@ def complete(
 
 
 def _end(state: SessionState, pending: Pending | None, call: ToolCall, prepared: Prepared, plan: Plan) -> None:
-    """
-    Settle *call*; while a tool fails, note its values too. What was cancelled tells nothing.
-    """
+    # While a tool fails, its values are noted too; what was cancelled tells nothing.
     if pending is None:
         if plan.changes:
             outdate(state)
