@@ -189,10 +189,15 @@ def _of_line(listing: Listing, line: str, telling: list[tuple[int, str]], pages:
         ONLY.search(said) or CUT.match(said) or (CUT_MARK.match(said) and line.lstrip()[:1] in BRACKETS)
     ):
         listing.more.append((4, f"The text says that it was cut. {NARROW}"))
-    elif words & (_LIMITS | _COUNTS | _LEFT) and LIMITED.search(said):
+    elif (words & _LIMITS or _may_state_a_limit(said)) and LIMITED.search(said):
         listing.doubt = True
     elif ":" in line or "=" in line:
         _of_member(listing, line)
+
+
+def _may_state_a_limit(said: str) -> bool:
+    # `LIMITED` takes longer than all else; these are what it begins with but for the words of `_LIMITS`.
+    return "showing" in said or "displaying" in said or said.startswith("more ")
 
 
 def _is_left(line: str, said: str, at: re.Match[str]) -> bool:
