@@ -118,7 +118,7 @@ def price_of(usage: Usage | None, model: str, own: Mapping[str, Price], provider
             return Priced(0, "policy")
         warn_once(
             f"usage {model}",
-            "a response of `%s` did not say what it used: it is counted as unpriced, and no cost limit holds",
+            "a response of `%s` did not say what it used: it is counted as unpriced, so no cost limit can be held",
             model,
         )
         return Priced(None, unknown="the response did not say what it used", untold=True)
@@ -129,7 +129,7 @@ def price_of(usage: Usage | None, model: str, own: Mapping[str, Price], provider
     if priced.cost is None:
         warn_once(
             f"price {model}",
-            "no price is known for `%s` (%s): its responses are counted as unpriced, and no cost limit holds; "
+            "no price is known for `%s` (%s): its responses are counted as unpriced, so no cost limit can be held; "
             "set its price in the policy's `prices:`",
             model,
             priced.unknown,
