@@ -38,7 +38,7 @@ def judged(path: Path) -> tuple[int, int, int, int, list[str]]:
 
 
 def line(session: int, n: int, result: str) -> bytes:
-    call = {"session_id": f"s{session}", "tool": "get_part", "arguments": {"n": n % 3}, "result": result, "ts": 1.8e9 + n}
+    call = {"session_id": f"s{session}", "tool": "Read", "arguments": {"n": n % 3}, "result": result, "ts": 1.8e9 + n}
     return json.dumps({**call, "is_error": False}).encode() + b"\n"
 
 
