@@ -151,7 +151,10 @@ class Response:
         The response for the loop. Calls that came without an id of their own get one made of *n*, which is to be unique.
         """
         self.ended(closed=None)
-        self.items = told_once(self.items, _told)
+        once = told_once(self.items, _told)
+        if len(once) < len(self.items):
+            # The server waits for a result of each of the two: nothing can go on from there either.
+            self.items, self.id = once, None
         made = [item for item in self.items if item.get("type") in _INPUT]
         calls = []
         for item, call_id in zip(made, ids_of([item.get("call_id") or "" for item in made], n), strict=True):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from openai._models import construct_type
 from openai.types.chat import ChatCompletion, ChatCompletionChunk
@@ -159,6 +159,7 @@ def ids(messages: list[Any]) -> tuple[list[Any], list[Any]]:
     return made, answered
 
 
+@example(script=[Calls(call("fly", '{"path": "a"}', id="call_0"), call("fly", '{"path": "a"}', id="call_0"))])
 @given(script=st.lists(replies, max_size=6))
 def test_the_three_ways_to_talk_come_to_the_same(script: list[Reply]) -> None:
     outcomes = []
