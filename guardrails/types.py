@@ -213,6 +213,12 @@ class Entry:
         """
         return self.retries_left > 0 and self.retry_at_ms > 0
 
+    def due(self, now_ms: int) -> bool:
+        """
+        Whether the wait before the same call is over, if it failed for a cause that may pass.
+        """
+        return 0 < self.retry_at_ms <= now_ms
+
     @property
     def worked(self) -> bool:
         """

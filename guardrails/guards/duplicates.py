@@ -92,7 +92,7 @@ def _may_retry(last: Entry, now_ms: int) -> bool:
     """
     Whether *last* failed and the same call is another try: as advised, or by itself where nobody judges failures.
     """
-    return last.retries_left > 0 or 0 < last.retry_at_ms <= now_ms
+    return last.retries_left > 0 or last.due(now_ms)
 
 
 def _again(tool: str, code: str, last: Entry, old: bool = False) -> Denial:  # noqa: FBT001, FBT002

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
+from .. import failing
 from ..repetition.patterns import brought_news
 from ..state import Pending, SessionState
 from ..types import Denial, ErrorType, Nudge, Status
@@ -53,7 +54,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
         "Wait longer before the next check (double the pause each time), or do something else meanwhile.",
     ),
 }
-ALIKE: Final = ("same_error", "sibling_errors", "unknown_tool")
+ALIKE: Final = tuple(sorted(code.removeprefix(LOOPS) for code in failing.ALIKE))
 """Failures in a row, of which the kind of error tells what to do."""
 ADVICE: Final[dict[ErrorType, str]] = {
     "auth": "Check the credentials, or ask the user for access.",

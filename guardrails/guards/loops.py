@@ -128,7 +128,7 @@ class Loops(Guard):
             call.sketch = last.sketch
         else:
             sketch_of(call)
-        if last.advised or 0 < last.retry_at_ms <= facts.now_ms:
+        if last.advised or last.due(facts.now_ms):
             # As advised, or after the wait that nobody's advice is taken for.
             return None
         if facts.tool.polling or last.unfinished or waits(call.tool) or sleeps(call.arguments, call.tool):
