@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-from guardrails.session import Session
+from guardrails.session.session import Session
 
 
 CALLS: Final = 50

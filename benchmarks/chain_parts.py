@@ -12,26 +12,26 @@ import orjson
 
 from benchmarks.chain_cases import CALLS, RESULTS, TOOL, clock, new, searching
 from guardrails import Policy
-from guardrails.call_id import new_id
-from guardrails.complete import Completion, Prepared, complete, prepare
-from guardrails.decide import Decision, decide
-from guardrails.digest import Earlier
-from guardrails.envelope import Envelope
-from guardrails.exhaustion import progress
-from guardrails.guards.base import Facts
-from guardrails.outcome import outcome_of
-from guardrails.record import call_record, settle_record
-from guardrails.recorder import Recorder
-from guardrails.results import Results
-from guardrails.room import room_left
-from guardrails.signature import sign
+from guardrails.core.engine.complete import Completion, Prepared, complete, prepare
+from guardrails.core.engine.decide import Decision, decide
+from guardrails.core.engine.digest import Earlier
+from guardrails.core.engine.exhaustion import progress
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.guards.base import Facts
+from guardrails.core.outcome import outcome_of
+from guardrails.core.records.record import call_record, settle_record
+from guardrails.core.state.state import SessionState, admit, settle
+from guardrails.core.text.room import room_left
+from guardrails.core.text.signature import sign
+from guardrails.core.text.truncation import render
+from guardrails.core.tools.tool_call import tool_call
+from guardrails.core.values.types import Outcome, ToolCall
+from guardrails.session.call_id import new_id
+from guardrails.session.recorder import Recorder
+from guardrails.session.results import Results
 from guardrails.sinks import JsonLines
 from guardrails.sinks.line import to_line
-from guardrails.state import SessionState, admit, settle
 from guardrails.stores.memory import MemoryStore
-from guardrails.tool_call import tool_call
-from guardrails.truncation import render
-from guardrails.types import Outcome, ToolCall
 
 
 PARTS: Final = (

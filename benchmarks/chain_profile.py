@@ -45,8 +45,8 @@ from benchmarks.chain_parts import PARTS, ByHand, by_themselves
 from benchmarks.conftest import MANY, POLICY, bare_calls, references, retried_calls, undisturbed
 from benchmarks.onion import onion
 from guardrails import Policy, Tool
-from guardrails.session import Session
-from guardrails.signature import sign
+from guardrails.core.text.signature import sign
+from guardrails.session.session import Session
 from guardrails.sinks import JsonLines
 
 
