@@ -6,6 +6,7 @@ import itertools
 import time
 
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -15,7 +16,7 @@ from guardrails import Policy
 from guardrails.core.engine.complete import Completion, Prepared, complete, prepare
 from guardrails.core.engine.decide import Decision, decide
 from guardrails.core.engine.digest import Earlier
-from guardrails.core.engine.exhaustion import progress
+from guardrails.core.engine.exhaustion import progress, tell_turn
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Facts
 from guardrails.core.outcome import outcome_of
@@ -133,6 +134,14 @@ def _payload(prepared: Prepared) -> bytes:
     return b"" if prepared.rendered is None else prepared.rendered.payload
 
 
+def remade(value: Any) -> Callable[[], object]:
+    """
+    What makes a dataclass like *value* once more.
+    """
+    made, contents = type(value), [getattr(value, one.name) for one in fields(value) if not one.kw_only]
+    return lambda: made(*contents)
+
+
 def by_themselves(hand: ByHand) -> dict[str, Callable[[], object]]:
     """
     What the larger parts are made of, as functions to be called many times in a row; *hand* has run.
@@ -165,6 +174,7 @@ def by_themselves(hand: ByHand) -> dict[str, Callable[[], object]]:
             shape(envelope, call, moment.outcome, state, facts)
 
     other = fresh()
+    results_of = [remade(moment.outcome), remade(prepared), remade(prepared.rendered)]
     parts: dict[str, Callable[[], object]] = {
         "  sign: the signature": lambda: sign(TOOL, arguments),
         "  decide: the facts": lambda: Facts(state.now_ms, plan.tool, plan.cost, 0, state.turn, 0, chain.known),
@@ -177,11 +187,15 @@ def by_themselves(hand: ByHand) -> dict[str, Callable[[], object]]:
         far = chain.far
         parts["  decide, complete: are limits far, twice"] = lambda: (far(state, 0, 0), far(state, 0, 0))
     return parts | {
+        "  decide: is it a new turn": lambda: tell_turn(chain, own, -next(numbers)),
         "  decide: admit, with a call": admitted,
+        "  decide: its decision, the object": remade(decision),
         "  prepare: is it small enough": lambda: room_left(next(results), plan.max_bytes),
         "  prepare: render, with the line above": lambda: render(next(results), plan.max_bytes),
+        "  prepare: outcome, rendered, prepared, the objects": lambda: [again() for again in results_of],
         "  complete: settle, with admit": settled,
         "  complete: the envelope, shaped": shaped,
+        "  complete: the completion, the object": remade(completion),
         "  complete: progress": lambda: progress(chain, state, state.now_ms),
         "  text: orjson alone": lambda: orjson.dumps({"status": "success", "results": orjson.Fragment(payload)}),
         "the writer's: line of the decision": lambda: to_line(
