@@ -151,19 +151,27 @@ def test_writer_thread(measure: Measure, benchmark: Any, default: Policy, sink: 
     def writers() -> list[threading.Thread]:
         return [thread for thread in threading.enumerate() if thread.name == "guardrails-records"]
 
-    def block() -> float:
+    def once() -> float | None:
         run()
-        # A flush keeps the thread for a while; the one before it is the one whose time is taken.
+        # The thread stays for a while after a flush.
         sink.flush()
-        (writer,) = writers()
-        at = time.pthread_getcpuclockid(writer.ident or 0)
-        start, lines = time.clock_gettime(at), sink.written
-        run()
-        sink.flush()
-        took = time.clock_gettime(at) - start
-        assert writers() == [writer]
+        before, lines = writers(), sink.written
+        if not before:
+            return None
+        at = time.pthread_getcpuclockid(before[0].ident or 0)
+        try:
+            start = time.clock_gettime(at)
+            run()
+            sink.flush()
+            took = time.clock_gettime(at) - start
+        except OSError:
+            return None
         assert sink.written - lines == 2 * CALLS
-        return took
+        return took if writers() == before else None
+
+    def block() -> float:
+        # On a busy machine it may be gone before it is asked.
+        return next(took for _ in range(100) if (took := once()) is not None)
 
     measure(block, CALLS, note="CPU of the two lines of a call, aim 5 R")
     # Nothing of those stands in for a line.
