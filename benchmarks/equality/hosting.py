@@ -28,15 +28,22 @@ def parallel(world: World, session: Session) -> None:
 
 def nested(world: World, session: Session) -> None:
     """
-    A tool that calls others, and itself, while it runs.
+    A tool that calls others, and itself, while it runs; some run until their admission expires.
     """
+    tool, given = world.rng.choice(("update_row", "pay")), f"outer_{world.calls}"
+    arguments, taken = {"outer": given}, world.rng.choice((0.0, 60.5, 61.0, 600.0))
 
     def outer() -> str:
+        world.clock.now += taken
         envelope = session.call("read_page", {"inner": 1}, lambda *_: "inner", id=f"inner_{world.calls}")
-        again = session.call("update_row", {"outer": world.calls}, lambda *_: "again", id=f"again_{world.calls}")
+        again = session.call(tool, arguments, lambda *_: "again", id=f"again_{world.calls}")
         return f"{envelope.status} {again.status}"
 
-    world.call(session, "update_row", {"outer": world.calls + 1}, outer)
+    if world.rng.random() < 0.5:
+        with world.raising():
+            session.decide(tool, arguments, id=given)
+        world.clock.now += 0.5
+    world.call(session, tool, arguments, outer, id=given)
 
 
 def adapted(world: World, session: Session) -> None:
@@ -56,7 +63,7 @@ def adapted(world: World, session: Session) -> None:
                 world.say("decision", [tool, again.allowed, again.code, again.seq])
             if rng.random() < 0.3:
                 world.call(session, tool, arguments, counting(n), id=rng.choice((given, "another")))
-            world.clock.now += rng.choice((0.0, 1.0, 700.0))
+            world.clock.now += rng.choice((0.0, 1.0, 60.0, 600.0, 700.0))
             if rng.random() < 0.3:
                 mixed(world, session)
             for _ in range(rng.choice((0, 1, 1, 2))):

@@ -44,7 +44,7 @@ PASSAGES: Final[Mapping[Passage, int]] = {
     failing: 4,
     reworded: 4,
     parallel: 3,
-    nested: 1,
+    nested: 3,
     adapted: 4,
     jump: 4,
     burst: 3,
