@@ -21,10 +21,12 @@ import orjson
 from benchmarks.conftest import MANY, POLICY, bare_calls, references, retried_calls, undisturbed
 from benchmarks.onion import onion
 from guardrails import Policy
-from guardrails.core.engine.complete import complete, prepare
-from guardrails.core.engine.decide import decide
-from guardrails.core.engine.digest import Earlier
+from guardrails.core.engine.complete import Settle
+from guardrails.core.engine.decide import Ask
+from guardrails.core.engine.engine import Engine
+from guardrails.core.engine.prepare import prepare
 from guardrails.core.outcome import outcome_of
+from guardrails.core.records.digest import Earlier
 from guardrails.core.state.state import SessionState
 from guardrails.core.text.room import room_left
 from guardrails.core.text.signature import sign
@@ -173,7 +175,7 @@ def parts(policy: Policy) -> dict[str, Case]:
     The steps of one admitted call, each by itself.
     """
     chain, state, results, sink = policy.chain, SessionState(run="r"), Results(), Nowhere()
-    plan, recorder = chain.plan(TOOL), Recorder("s", sink)
+    engine, plan, recorder = Engine(chain), chain.plan(TOOL), Recorder("s", sink)
     arguments = {"city": "Shibuya", "max_price": 150, "page": 1}
     prepared = prepare(outcome_of(RESULT), LIMIT)
     payload = b"" if prepared.rendered is None else prepared.rendered.payload
@@ -184,7 +186,7 @@ def parts(policy: Policy) -> dict[str, Case]:
     def decided() -> Any:
         number = next(numbers)
         made = tool_call(TOOL, {"page": number}, "c", None)
-        return decide(chain, made, state, number, True, plan)  # noqa: FBT003
+        return engine.apply(Ask(number, made, plan, True), (state,))  # noqa: FBT003
 
     def decided_only() -> None:
         decided()
@@ -192,10 +194,10 @@ def parts(policy: Policy) -> dict[str, Case]:
 
     def completed() -> Any:
         decision = decided()
-        return complete(chain, decision, prepared, state, decision.at_ms, plan)
+        return engine.apply(Settle(decision.at_ms, decision, prepared, plan), (state,))
 
     decision = decided()
-    envelope, completion = complete(chain, decision, prepared, state, decision.at_ms, plan)
+    envelope, completion = engine.apply(Settle(decision.at_ms, decision, prepared, plan), (state,))
 
     def recorded() -> None:
         recorder.decided(decision, plan)
