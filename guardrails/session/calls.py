@@ -17,6 +17,7 @@ from guardrails.core.engine.chain import Plan
 from guardrails.core.engine.complete import Completion, Settle
 from guardrails.core.engine.decide import Ask
 from guardrails.core.engine.decision import Decision
+from guardrails.core.engine.engine import Engine
 from guardrails.core.engine.prepare import Prepared, prepare
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.repeats.duplicates import IN_FLIGHT
@@ -233,7 +234,7 @@ class Calls(Ledger):
             envelope, completion = self._store.update(self._all_keys, partial(self._engine.apply, over))
         except Exception as error:  # noqa: BLE001  the tool has run: its result is never lost
             log.error("store failed: %s", error, extra={"session": self.id})
-            envelope, completion = self._engine.apply(over, (SessionState(),))
+            envelope, completion = Engine(self._chain, self.id).apply(over, (SessionState(),))
             # No event of the session, whose state does not know of it.
             completion = replace(completion, n=0)
         self._settled(decision, prepared, completion)

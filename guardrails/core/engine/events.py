@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from guardrails.core.state.admissions import give_up, lose
+from guardrails.core.state.admissions import forgo, lose
 from guardrails.core.state.scope_state import go_on
 from guardrails.core.state.state import SessionState
 from guardrails.core.state.totals import charge, count_request, exhaust, keep_cause, number, set_meters, touch
@@ -137,10 +137,11 @@ class Note:
 @dataclass(slots=True)
 class Expire:
     """
-    Time passes, and what is overdue is given up.
+    The admission number *seq* is given up, as a record tells it: the time of the next event would find it overdue.
     """
 
     now_ms: int
+    seq: int
 
     shared: ClassVar[bool] = False
 
@@ -148,8 +149,9 @@ class Expire:
         """
         See `Event.happen`.
         """
-        touch(state, self.now_ms)
-        give_up(state)
+        for pending in [one for one in state.pending.values() if one.seq == self.seq]:
+            forgo(state, pending)
+            number(state)
 
 
 @dataclass(slots=True)

@@ -97,9 +97,7 @@ class Life:
             raise SessionError(f"a record of `{self._id}` is of {newer_told(version)}")
         name, n, now = record["event"], record["n"], record["ts_ms"]
         if name == "expire":
-            if beside.root is not None:
-                self._apply(Expire(now), self._chain, beside)
-            # Else found again by the event that came next.
+            self._apply(Expire(now, record["seq"]), self._chain, beside)
             return None
         if n > self.state.n + 1 + len(_overdue(self.state, now)):
             raise SessionError(f"the records of `{self._id}` have a gap before event {n}")

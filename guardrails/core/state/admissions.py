@@ -112,13 +112,20 @@ def expire(state: SessionState) -> list[Pending]:
     """
     overdue = [pending for pending in state.pending.values() if pending.expires_ms <= state.now_ms]
     for pending in overdue:
-        del state.pending[pending_key(pending.id, pending.sig, pending.seq)]
-        charge_held(state, pending, pending.cost, pending.tokens)
-        pending.entry.status = "expired"
-        end(state, pending.entry)
-        if pending.entry.changes:
-            tell(state)
+        forgo(state, pending)
     return overdue
+
+
+def forgo(state: SessionState, pending: Pending) -> None:
+    """
+    Give up one admission.
+    """
+    del state.pending[pending_key(pending.id, pending.sig, pending.seq)]
+    charge_held(state, pending, pending.cost, pending.tokens)
+    pending.entry.status = "expired"
+    end(state, pending.entry)
+    if pending.entry.changes:
+        tell(state)
 
 
 def give_up(state: SessionState) -> tuple[tuple[int, Pending], ...]:
