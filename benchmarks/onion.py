@@ -11,12 +11,14 @@ from collections.abc import Callable
 from typing import Any
 
 from guardrails.core.engine.chain import Chain
-from guardrails.core.engine.complete import prepare
 from guardrails.core.engine.exhaustion import progress
+from guardrails.core.engine.prepare import prepare
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Facts, Guard, overrides
 from guardrails.core.outcome import outcome_of
-from guardrails.core.state.state import SessionState, admit, set_meter, settle, touch
+from guardrails.core.state.admissions import admit, settle
+from guardrails.core.state.state import SessionState
+from guardrails.core.state.totals import set_meters, touch
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.types import Denial, Outcome, ToolCall
 
@@ -34,7 +36,9 @@ def onion(chain: Chain, execute: Execute) -> Callable[[str, Any, int], Envelope]
 
     def run(call: ToolCall, state: SessionState, facts: Facts) -> Shaped:
         plan = chain.plan(call.tool)
-        pending = admit(state, call, plan.cost, 0, plan.timeout_ms, plan.changes, True, chain.window)  # noqa: FBT003
+        pending = admit(
+            state, call, cost=plan.cost, timeout_ms=plan.timeout_ms, changes=plan.changes, window=chain.window
+        )
         prepared = prepare(outcome_of(execute(call.tool, call.arguments)), plan.max_bytes)
         settle(state, pending, prepared.outcome, prepared.result_hash)
         envelope = Envelope.of(prepared.outcome)
@@ -66,7 +70,7 @@ def _around(guard: Guard, inner: Step) -> Step:
                 return Envelope.refusal(verdict), None
         if charges:
             for key, value in guard.charge(call, state, facts).items():
-                set_meter(state, key, value)
+                set_meters(state, {key: value})
         envelope, outcome = inner(call, state, facts)
         if shapes and outcome is not None:
             envelope = guard.shape(envelope, call, outcome, state, facts)

@@ -10,7 +10,8 @@ import pytest
 from guardrails import Facts, Loops, SessionState, Tool
 from guardrails.core.repetition.results import emptiness, steady_hash
 from guardrails.core.repetition.sketch import alike, sketch_of
-from guardrails.core.state.state import admit, settle, touch
+from guardrails.core.state.admissions import admit, settle
+from guardrails.core.state.totals import touch
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.types import Outcome, ToolCall
 
@@ -35,7 +36,7 @@ def state(calls: int, *, empty: int, size: int = 0, same: bool = False) -> Sessi
     for n in range(calls):
         call = called(0 if same else n, size)
         sketch_of(call)
-        pending = admit(made, call, 0, 0, None, False, True, WINDOW)  # noqa: FBT003
+        pending = admit(made, call, changes=False, window=WINDOW)
         dull = n >= calls - empty
         settle(made, pending, Outcome("x"), 7 if dull else 100 + n, 0, 2 if dull else 0)
     return made

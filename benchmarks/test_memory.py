@@ -7,8 +7,10 @@ import tracemalloc
 
 from typing import Any
 
+from guardrails.core.state.admissions import admit, settle
 from guardrails.core.state.packing import pack
-from guardrails.core.state.state import SessionState, admit, settle, touch
+from guardrails.core.state.state import SessionState
+from guardrails.core.state.totals import touch
 from guardrails.core.values.types import Outcome, ToolCall
 from guardrails.stores.memory import LIVE, MemoryStore
 
@@ -28,7 +30,7 @@ def live(state: SessionState) -> None:
     for n in range(WINDOW):
         touch(state, NOW + n * 1_000)
         call = ToolCall(TOOLS[n % len(TOOLS)], None, f"call_{n}", None, (n - 10) << 59 | n, sketch=n - 10 << 50 | 1)
-        pending = admit(state, call, 1_000, 0, None, True, True, WINDOW)  # noqa: FBT003
+        pending = admit(state, call, cost=1_000, window=WINDOW)
         settle(state, pending, Outcome("found"), -(n << 58) | n, n + 1 << 24)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from guardrails.core.arguments import arguments_of as arguments_of
     from guardrails.core.engine.chain import Chain as Chain
     from guardrails.core.engine.chain import Rule as Rule
-    from guardrails.core.engine.decide import Decision as Decision
+    from guardrails.core.engine.decision import Decision as Decision
     from guardrails.core.envelope.envelope import Envelope as Envelope
     from guardrails.core.envelope.errors import CallDenied as CallDenied
     from guardrails.core.envelope.errors import CallFailed as CallFailed

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from guardrails import Policy, Tool
-from guardrails.core.engine.decide import Decision
+from guardrails.core.engine.decision import Decision
 
 
 NAMES: Final = (

@@ -27,7 +27,7 @@ from guardrails.stores.memory import MemoryStore
 
 
 if TYPE_CHECKING:
-    from guardrails.core.engine.decide import Decision
+    from guardrails.core.engine.decision import Decision
     from guardrails.session.session import Session
     from guardrails.sinks import Sink
     from guardrails.stores.base import Store

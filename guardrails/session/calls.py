@@ -7,19 +7,22 @@ The synchronous and the asynchronous way differ only in how they wait.
 import inspect
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from logging import INFO
 from types import CoroutineType, NoneType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from guardrails.core.engine.chain import Plan
-from guardrails.core.engine.complete import Completion, Prepared, complete, prepare
-from guardrails.core.engine.decide import Decision, decide
-from guardrails.core.engine.digest import Earlier, failure
-from guardrails.core.engine.scopes import complete_shared, decide_shared
+from guardrails.core.engine.complete import Completion, Settle
+from guardrails.core.engine.decide import Ask
+from guardrails.core.engine.decision import Decision
+from guardrails.core.engine.engine import Engine
+from guardrails.core.engine.prepare import Prepared, prepare
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.repeats.duplicates import IN_FLIGHT
 from guardrails.core.outcome import outcome_of
+from guardrails.core.records.digest import Earlier, failure
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_call import asked, checked, tool_call
@@ -175,41 +178,27 @@ class Calls(Ledger):
             or not callable(execute)
         ):
             tool, call_id = checked(tool, call_id, execute)
-        chain, claim = self._chain, execute is not asked
+        chain = self._engine.chain
         plan = chain.plans.get(tool) or chain.plan(tool)
         spec = plan.arguments or self._specs.get(tool)
         call = tool_call(tool, arguments, new_id() if call_id is None else call_id, spec)
         if plan.locates:
             call.places = places_of(plan.locates, call, plan.tool)
-        now = NO_TIME
-
-        def step(states: list[SessionState]) -> Decision:
-            state = states[0]
-            if not state.run:
-                self._begin_life(state)
-            if len(states) == 1 and state.family is None:
-                return decide(chain, call, state, now, claim, plan)
-            scopes = self._shared(states)
-            self._begin_lives(scopes)
-            made = decide_shared(chain, call, state, now, claim, plan, scopes, self.id)
-            # Only an event has a place: the same question again is none in a scope.
-            made.marks = self._marks(state, () if made.repeated and not made.claim_n else scopes)
-            return made
-
+        engine, now = self._engine, NO_TIME
         failed = "clock"
         try:
             now = self._now() if plan.deny_on_error else self._time()
             failed = "store"
+            step = partial(engine.apply, Ask(now, call, plan, execute is not asked))
             decision = self._store.update(self._all_keys, step)
         except Exception as error:  # noqa: BLE001  a store or a clock that fails is a guard that fails
             log.error("%s failed: %s", failed, error, extra={"session": self.id})
-            decision = undecided(call, plan, now, error, failed)
+            decision = undecided(self.id, Ask(now, call, plan), error, failed)
         envelope = decision.envelope
         if envelope is not None and envelope.status == "duplicate_call_blocked" and decision.code != IN_FLIGHT:
             earlier = self.policy.results.find(self.id, call.sig)
             if earlier is not None:
-                envelope.previous_payload = earlier.payload
-        decision.session = self.id
+                envelope.give_back(earlier.payload)
         if self._records is not None:
             self._records.decided(decision, plan)
         for guard, raised in decision.errors:
@@ -219,7 +208,6 @@ class Calls(Ledger):
         return decision, plan
 
     def _settle(self, decision: Decision, plan: Plan, result: object) -> Envelope:
-        chain = self._chain
         now = self._time()
         known = decision.at_ms if now == NO_TIME else now
         try:
@@ -241,25 +229,14 @@ class Calls(Ledger):
         if outcome.error_type is not None and self.policy.model_files is not None:
             self.policy.model_files.refresh(now)
 
-        def step(states: list[SessionState]) -> tuple[Envelope, Completion]:
-            state = states[0]
-            if not state.run:
-                self._begin_life(state)
-            if len(states) == 1 and state.family is None:
-                return complete(chain, decision, prepared, state, now, plan)
-            scopes = self._shared(states)
-            self._begin_lives(scopes)
-            made = complete_shared(chain, decision, prepared, state, now, plan, scopes, self.id)
-            made[1].marks = self._marks(state, scopes)
-            return made
-
+        over = Settle(now, decision, prepared, plan)
         try:
-            envelope, completion = self._store.update(self._all_keys, step)
+            envelope, completion = self._store.update(self._all_keys, partial(self._engine.apply, over))
         except Exception as error:  # noqa: BLE001  the tool has run: its result is never lost
             log.error("store failed: %s", error, extra={"session": self.id})
-            envelope, completion = complete(chain, decision, prepared, SessionState(), now, plan)
+            envelope, completion = Engine(self._chain, self.id).apply(over, (SessionState(),))
             # No event of the session, whose state does not know of it.
-            completion.n = 0
+            completion = replace(completion, n=0)
         self._settled(decision, prepared, completion)
         return envelope
 

@@ -6,20 +6,22 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from guardrails.core.engine.chain import Chain, Plan
-from guardrails.core.engine.decide import Decision
+from guardrails.core.engine.chain import Chain
+from guardrails.core.engine.decide import Ask
+from guardrails.core.engine.decision import Decision
+from guardrails.core.engine.engine import Engine, Event, Happened
 from guardrails.core.engine.exhaustion import least
 from guardrails.core.engine.refusals import unreachable, unreadable
-from guardrails.core.engine.scopes import Scope, apply, marks, named
-from guardrails.core.engine.transitions import note, raise_limits
-from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.state.state import SessionState, time_of
+from guardrails.core.engine.scopes import Scope
+from guardrails.core.engine.sharing import Extend
+from guardrails.core.state.state import SessionState
+from guardrails.core.state.totals import time_of
 from guardrails.core.values.errors import GuardrailsError, SessionError, StateUnreadable, StoreError
 from guardrails.core.values.logs import log
 from guardrails.core.values.session_id import scope_key
-from guardrails.core.values.types import NO_TIME, ToolCall
+from guardrails.core.values.types import NO_TIME
 
-from .recorder import Recorder, run_of
+from .recorder import Recorder, life
 
 
 if TYPE_CHECKING:
@@ -32,18 +34,16 @@ LATEST_S: Final = 9e12
 """Seconds since 1970 from which on a clock is not believed."""
 
 
-def undecided(call: ToolCall, plan: Plan, now_ms: int, error: Exception, failed: str) -> Decision:
+def undecided(session_id: str, ask: Ask, error: Exception, failed: str) -> Decision:
     """
     What follows for a call if the state or the time cannot be known: *error* is what the *failed* part raised.
 
     A state that cannot be read stays so: to run calls without its limits would never end, whatever `on_error` says.
     """
-    decision = Decision(call, 0, now_ms, 0, errors=((failed, f"{type(error).__name__}: {error}"),))
-    denial = unreadable(error) if isinstance(error, StateUnreadable) else unreachable(failed)
-    if plan.deny_on_error or isinstance(error, StateUnreadable):
-        decision.denials = (denial,)
-        decision.envelope = Envelope.refusal(denial)
-    return decision
+    denial = unreadable(error) if isinstance(error, StateUnreadable) else None
+    if denial is None and ask.plan.deny_on_error:
+        denial = unreachable(failed)
+    return Decision.unknown(ask.call, ask.now_ms, session_id, (failed, f"{type(error).__name__}: {error}"), denial)
 
 
 class Ledger:
@@ -66,16 +66,25 @@ class Ledger:
         sink: "Sink | None",
         clock: Callable[[], float],
         scopes: Sequence[tuple[str, str, Chain]] = (),
+        root: str | None = None,
     ) -> None:
         self.id = id
-        self._chain = chain
-        self._keys = (id,)
-        self._scopes = tuple(scopes)
-        """(name, id, chain)"""
-        self._all_keys = (id, *(scope_key(name, own) for name, own, _ in self._scopes))
+        family = () if root is None else (root,)
+        self._keys = (id, *family)
+        self._all_keys = (id, *(scope_key(name, own) for name, own, _ in scopes), *family)
         self._store = store
         self._clock = clock
         self._records = None if sink is None else Recorder(id, sink)
+        named = None if sink is None else life
+        self._engine = Engine(chain, id, scopes=scopes, child=root is not None, life=named)
+
+    @property
+    def _chain(self) -> Chain:
+        return self._engine.chain
+
+    @_chain.setter
+    def _chain(self, chain: Chain) -> None:
+        self._engine = self._engine.of(chain)
 
     def _now(self) -> int:
         """
@@ -110,80 +119,55 @@ class Ledger:
         """
         now = self._time()
         try:
-            return self._store.update(self._all_keys, lambda states: look(states[0], now, self._shared(states)))
+            return self._store.update(self._all_keys, lambda states: self._engine.look(look, states, now))
         except Exception as error:  # noqa: BLE001
             self._without_store(error)
         return look(SessionState(), now, ())
 
-    def _shared(self, states: Sequence[SessionState]) -> Sequence[Scope]:
-        """
-        The scopes, of *states* as `_all_keys` names them.
-        """
-        return named(self._scopes, states[1:]) if self._scopes else ()
-
     def _event(
+        self, name: str, event: Event[Happened], values: dict[str, Any] | None = None, *, needed: bool = False
+    ) -> Happened | None:
+        """
+        Let *event* happen and record it by its *name*, with *values*; what came of it. If nothing may go on without it, it is
+        *needed*; None: the store failed.
+        """
+        keys = self._all_keys if event.shared else self._keys
+        return self._happen(self._engine, keys, name, event, values or {}, needed=needed)
+
+    def _happen(
         self,
-        event: str,
-        step: Callable[[Chain, SessionState, int], Any],
-        values: dict[str, Any] | None = None,
+        engine: Engine,
+        keys: tuple[str, ...],
+        name: str,
+        event: Event[Happened],
+        values: dict[str, Any],
         *,
-        needed: bool = False,
-        shared: Callable[[Chain, SessionState, int], Any] | None = None,
-        only: str | None = None,
-    ) -> Any:
-        """
-        Change the state and record it; what else *step* made. Where nothing may go on without it, it is *needed*.
-
-        *shared* changes the states of the scopes too, or of the *only* one.
-        """
-        now, chain = self._time(), self._chain
-
-        def run(states: list[SessionState]) -> tuple[Any, int, str, dict[str, Any] | None]:
-            state = states[0]
-            if not state.run:
-                self._begin_life(state)
-            scopes: list[Scope] = []
-            if shared is not None:
-                scopes = [scope for scope in self._shared(states) if only in (None, scope.name)]
-                self._begin_lives(scopes)
-                apply(scopes, now, shared)
-            made = step(chain, state, now)
-            return made, state.now_ms, state.run, self._marks(state, scopes)
-
+        needed: bool,
+    ) -> Happened | None:
         try:
-            made, at_ms, life, where = self._store.update(self._keys if shared is None else self._all_keys, run)
+            made = self._store.update(keys, partial(engine.apply, event))
         except Exception as error:
             if needed:
                 raise
             self._without_store(error)
             return None
-        n, extra = made if isinstance(made, tuple) else (made, None)
         if self._records is not None:
-            shown = dict(values or {})
-            if cheapest := least(chain):
+            shown = dict(values)
+            if cheapest := least(engine.chain):
                 shown["least"] = cheapest
-            if extra is not None:
-                shown.setdefault("limits", extra)
-            self._records.event(event, life, n, at_ms, {**shown, **(where or {})})
-        return extra
+            if made.limits is not None:
+                shown.setdefault("limits", made.limits)
+            self._records.event(name, made, {**shown, **(made.marks or {})})
+        return made
 
     def _extend_scope(self, scope: str, amounts: dict[str, int]) -> None:
-        if scope not in {name for name, *_ in self._scopes}:
+        engine = self._engine
+        one = [(name, own, chain) for name, own, chain in engine.scopes if name == scope]
+        if not one:
             raise SessionError(f"the session is in no scope `{scope}`")
-        more = partial(raise_limits, amounts=amounts)
-        step = lambda _, state, now: note(state, now)  # noqa: E731
-        self._event("extend", step, {"amounts": amounts, "scope": scope}, needed=True, shared=more, only=scope)
-
-    def _begin_life(self, state: SessionState) -> None:
-        if self._records is not None:
-            run_of(state)
-
-    def _begin_lives(self, scopes: Sequence[Scope]) -> None:
-        for scope in scopes:
-            self._begin_life(scope.state)
-
-    def _marks(self, state: SessionState, scopes: Sequence[Scope]) -> dict[str, Any] | None:
-        return None if self._records is None or not (scopes or state.family) else marks(state, scopes)
+        keys = (self.id, scope_key(scope, one[0][1]), *self._keys[1:])
+        event = Extend(self._time(), amounts, shared=True)
+        self._happen(engine.within(one), keys, "extend", event, {"amounts": amounts, "scope": scope}, needed=True)
 
     def _without_store(self, error: Exception) -> None:
         refused = isinstance(error, GuardrailsError) and not isinstance(error, StoreError)

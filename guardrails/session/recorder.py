@@ -5,18 +5,19 @@ What a session hands to its sink: each event as a small thing that becomes a lin
 import os
 
 from collections.abc import Callable, Mapping
-from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.engine.chain import Plan
-from guardrails.core.engine.complete import Completion, Prepared
-from guardrails.core.engine.decide import Decision
+from guardrails.core.engine.complete import Completion
+from guardrails.core.engine.decision import Decision
+from guardrails.core.engine.engine import Happened
+from guardrails.core.engine.prepare import Prepared
 from guardrails.core.records.record import call_record, event_record, expire_record, settle_record, snapshot
-from guardrails.core.state.state import SessionState
 from guardrails.core.text.jsonable import exact
 from guardrails.core.values.logs import warn_once
-from guardrails.core.values.types import Outcome, ToolCall
+from guardrails.core.values.types import Outcome
 
 
 if TYPE_CHECKING:
@@ -85,7 +86,7 @@ class Recorder:
             # What was cut may be any number of times as large.
             if not rendered.complete or (size > HEAVY_RESULT and rendered.text is None):
                 # Nobody else holds it.
-                prepared.outcome = _light_outcome(prepared.outcome)
+                prepared = replace(prepared, outcome=_light_outcome(prepared.outcome))
             else:
                 size *= _SPREAD if rendered.text is None else 2
         if canonical is None or len(canonical) > HEAVY_ARGUMENTS:
@@ -93,11 +94,12 @@ class Recorder:
         record = partial(settle_record, self._session_id, decision, prepared, completion)
         self._hand(_marked(record, completion.marks), SETTLE_BYTES + size)
 
-    def event(self, event: str, run: str, n: int, at_ms: int, values: Mapping[str, Any]) -> None:
+    def event(self, name: str, happened: Happened, values: Mapping[str, Any]) -> None:
         """
         Hand over any other event.
         """
-        self._hand(event_record(event, self._session_id, run, n, at_ms, values), 1_200)
+        n, at_ms, run = happened[:3]
+        self._hand(event_record(name, self._session_id, run, n, at_ms, values), 1_200)
 
     def flush(self, timeout: float) -> None:
         """
@@ -116,13 +118,11 @@ class Recorder:
             warn_once(f"put {type(self.sink).__qualname__}", "the sink's `put` raised: %r; its records are lost", error)
 
 
-def run_of(state: SessionState) -> str:
+def life() -> str:
     """
-    The id of this life of a session, drawn where it has none: a name may live again, and counts from 1 then.
+    The id of a life of a session: its name may live again, and counts from 1 then.
     """
-    if not state.run:
-        state.run = os.urandom(8).hex()
-    return state.run
+    return os.urandom(8).hex()
 
 
 def _marked(record: Callable[[], dict[str, Any]], marks: dict[str, Any] | None) -> Callable[[], dict[str, Any]]:
@@ -130,11 +130,7 @@ def _marked(record: Callable[[], dict[str, Any]], marks: dict[str, Any] | None) 
 
 
 def _light(decision: Decision) -> Decision:
-    call = decision.call
-    light = copy(decision)
-    light.call = ToolCall(call.tool, None, call.id, None, call.sig, call.problems, call.canonical)
-    light.call.places, light.call.sketch, light.call.news = call.places, call.sketch, call.news
-    return light
+    return replace(decision, call=replace(decision.call, arguments=None, signature=None, asked=None))
 
 
 def _light_outcome(outcome: Outcome) -> Outcome:
@@ -147,6 +143,6 @@ def _light_outcome(outcome: Outcome) -> Outcome:
         outcome.error_message,
         outcome.http_status,
         outcome.retry_after_ms,
-        outcome.cost,
-        outcome.tokens,
+        cost=outcome.cost,
+        tokens=outcome.tokens,
     )

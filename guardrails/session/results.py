@@ -9,7 +9,7 @@ import weakref
 from collections import OrderedDict
 from typing import Final
 
-from guardrails.core.engine.digest import Earlier
+from guardrails.core.records.digest import Earlier
 
 
 MAX_BYTES: Final = 4 * 2**20

@@ -8,15 +8,15 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from guardrails.core.engine import transitions
-from guardrails.core.engine.digest import digest
+from guardrails.core.engine.events import Charge, Request, Turn
 from guardrails.core.engine.scopes import Scope, exhausted_by, progress
-from guardrails.core.engine.turns import Strategy, ToolChoice, next_tool_choice
+from guardrails.core.engine.sharing import Close, Extend, Open, Release, Reserve
 from guardrails.core.guards.limits import amounts as units
+from guardrails.core.records.digest import digest
 from guardrails.core.state.state import SessionState
+from guardrails.core.tools.tool_choice import Strategy, ToolChoice, next_tool_choice
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.usage import read_usage, tells
-from guardrails.stores.family import FamilyStore
 
 from .calls import Calls
 from .prices import Priced, price_of, public
@@ -71,7 +71,7 @@ class Session(Calls):
         """
         Say that a model request starts, so that growth caps see the ones that fail.
         """
-        self._event("request", transitions.start_request, shared=transitions.start_request)
+        self._event("request", Request(self._time()))
 
     def begin_turn(self, calls: int | None = None) -> None:
         """
@@ -80,7 +80,7 @@ class Session(Calls):
         Raises SessionError where *calls* is no whole number of at least 0.
         """
         count = units.count_of(calls)
-        self._event("turn", partial(transitions.open_turn, calls=count), {"calls": count})
+        self._event("turn", Turn(self._time(), count), {"calls": count})
 
     def charge(
         self,
@@ -109,8 +109,8 @@ class Session(Calls):
         self.begin_turn(count)
         untold: dict[str, Any] = {"untold": True} if whole and priced.untold else {}
         values = {"model": model, "provider": public(provider), **priced.recorded, **used.recorded, **untold}
-        step = partial(transitions.charge_response, cost=priced.cost, tokens=used.total, model=model or "", **untold)
-        self._event("charge", step, values, shared=step)
+        event = Charge(self._time(), priced.cost, used.total, model or "", bool(untold))
+        self._event("charge", event, values)
         return priced
 
     def tool_choice(
@@ -209,12 +209,12 @@ class Session(Calls):
         if self._parent is not None and wanted:
             self._parent._event(  # noqa: SLF001  a child is a session too
                 "reserve",
-                lambda chain, state, now: transitions.reserve_more(chain, state, now, self.id, wanted),
+                Reserve(self._parent._time(), self.id, wanted, more=True),  # noqa: SLF001
                 {"child": self.id, "amounts": wanted, "more": True},
                 needed=True,
             )
 
-        self._event("extend", partial(transitions.raise_limits, amounts=wanted), {"amounts": wanted}, needed=True)
+        self._event("extend", Extend(self._time(), wanted), {"amounts": wanted}, needed=True)
 
     # Children
 
@@ -233,23 +233,25 @@ class Session(Calls):
             self.policy,
             name,
             chain=self._chain,
-            store=self._store if self._parent is not None else FamilyStore(self._store, self.id),
+            store=self._store,
+            root=self._keys[-1],
             sink=None if self._records is None else self._records.sink,
             clock=self._clock,
             on_decision=self._on_decision,
             parent=self,
-            scopes=self._scopes,
+            scopes=self._engine.scopes,
         )
 
         if child._read(lambda state, now: state.closed):
             raise SessionError(f"`{child.id}` was closed: give the next child another name")
 
-        step = partial(transitions.reserve_for_child, child=child.id, amounts=wanted)
         child._specs.update(self._specs)
         child._wrapped.update(self._wrapped)
-        held = self._event("reserve", step, {"child": child.id, "amounts": wanted}, needed=True)
+        event = Reserve(self._time(), child.id, wanted)
+        made = self._event("reserve", event, {"child": child.id, "amounts": wanted}, needed=True)
+        held = made.limits or {} if made is not None else {}
         child._chain = self._chain.with_budget(**units.settings_of(held))
-        child._event("open", lambda _, state, now: transitions.open_child(state, now), {"limits": held})
+        child._event("open", Open(child._time()), {"limits": held})
         return child
 
     def close(self) -> None:
@@ -260,9 +262,10 @@ class Session(Calls):
         names each of its sessions anew calls `forget` after `close`, or its store grows by each.
         """
         if self._parent is not None:
-            used = self._event("close", lambda _, state, now: transitions.close(state, now))
-            release = lambda _, state, now: transitions.release_child(state, now, self.id, used)  # noqa: E731
-            if used is not None:
+            closed = self._event("close", Close(self._time()))
+            if closed is not None:
+                used = closed.limits or {}
+                release = Release(self._parent._time(), self.id, used)  # noqa: SLF001
                 self._parent._event("release", release, {"child": self.id, "used": used})  # noqa: SLF001
         if self._records is not None:
             self._records.flush(10)

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.engine.digest import Earlier
+from guardrails.core.records.digest import Earlier
 from guardrails.core.text.jsonable import exact
 from guardrails.session.results import MAX_BYTES, OVERHEAD, Results
 

@@ -8,7 +8,9 @@ import signal
 import threading
 import warnings
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -19,9 +21,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guardrails import Policy
+from guardrails.core.engine.engine import Engine
+from guardrails.core.engine.scopes import Scope
 from guardrails.core.state.state import SessionState
 from guardrails.stores.base import Store
-from guardrails.stores.family import FamilyStore
 from guardrails.stores.memory import MemoryStore
 from guardrails.stores.sqlite import SqliteStore
 
@@ -197,10 +201,32 @@ def test_a_step_that_asks_its_own_store_is_told_so_and_hangs_nothing(make: Calla
     assert store.update(["a"], spend(1)) == [2]
 
 
+@dataclass
+class Change:
+    """
+    An event that does whatever it is told.
+    """
+
+    step: Callable[[list[SessionState]], Any]
+    now_ms: int = 0
+    shared: bool = True
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Any:
+        return self.step([state, *(scope.state for scope in scopes)])
+
+
+def in_family(store: Store, child: str, step: Callable[[list[SessionState]], Any], *users: str) -> Any:
+    """
+    What *step* makes of the states of the *child* of `root`, and of those of *users*.
+    """
+    chain = Policy().chain
+    engine = Engine(chain, child, scopes=[("user", user, chain) for user in users], child=True)
+    return store.update([child, *(f"/user/{user}" for user in users), "root"], partial(engine.apply, Change(step)))
+
+
 @made
 def test_a_family_shares_its_counters_and_nothing_else(make: Callable[[], Store]) -> None:
     store = make()
-    family = FamilyStore(store, "root")
 
     def count(states: list[SessionState]) -> tuple[int, int]:
         state = states[0]
@@ -209,7 +235,7 @@ def test_a_family_shares_its_counters_and_nothing_else(make: Callable[[], Store]
         state.meters = {**state.meters, "max_calls:pay": state.meter("max_calls:pay") + 1}
         return state.calls, state.meter("max_calls:pay")
 
-    seen = [where.update([key], count) for where, key in ((store, "root"), (family, "root/a"), (family, "root/b"))]
+    seen = [store.update(["root"], count), *(in_family(store, key, count) for key in ("root/a", "root/b"))]
     assert seen == [(1, 1), (1, 2), (1, 3)]
     assert store.update(["root/a"], lambda states: states[0].meters) == {}
     assert store.update(["root", "root/b"], lambda states: [state.shared for state in states]) == [2, 0]
@@ -218,7 +244,6 @@ def test_a_family_shares_its_counters_and_nothing_else(make: Callable[[], Store]
 @made
 def test_what_a_child_reads_is_no_event_of_its_family_and_its_scopes_are_not_of_it(make: Callable[[], Store]) -> None:
     store = make()
-    family = FamilyStore(store, "root")
 
     def read(states: list[SessionState]) -> Any:
         return states[0].family
@@ -230,7 +255,7 @@ def test_what_a_child_reads_is_no_event_of_its_family_and_its_scopes_are_not_of_
         return states[0].family
 
     store.update(["root"], change)
-    seen = [family.update(["root/a", "/user/u1"], step) for step in (read, change, read, change)]
+    seen = [in_family(store, "root/a", step, "u1") for step in (read, change, read, change)]
     assert seen == [("", 1, 1), ("", 1, 1), ("", 1, 2), ("", 1, 2)]
     meters = store.update(["/user/u1", "root/a", "root"], lambda states: [dict(state.meters) for state in states])
     assert meters == [{"rate": 5}, {}, {"rate": 5}]
@@ -245,7 +270,7 @@ def test_a_step_that_fails_in_a_family_leaves_the_counters_with_their_owner(make
 
     store.update(["root"], lambda states: states[0].meters.update(rate=3))
     with pytest.raises(ZeroDivisionError):
-        FamilyStore(store, "root").update(["root/a"], fails)
+        in_family(store, "root/a", fails)
     assert store.update(["root"], lambda states: dict(states[0].meters)) == {"rate": 3}
 
 

@@ -3,6 +3,7 @@ A policy ready to decide: the guards in order, and what applies to each tool.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -148,6 +149,14 @@ class Chain:
         if own is None:
             return self._again((Budget(**limits), *self.guards), self.tools.values())
         return self._again([replace(g, **limits) if g is own else g for g in self.guards], self.tools.values())
+
+    def with_least(self, least: int | None) -> "Chain":
+        """
+        The same chain where *least* is what the cheapest tool costs; see `exhaustion.least`.
+        """
+        made = copy(self)
+        made.least = least
+        return made
 
     def _again(self, guards: Iterable[Guard], tools: Iterable[Tool]) -> "Chain":
         return Chain(

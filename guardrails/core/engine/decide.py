@@ -1,214 +1,210 @@
 """
 Before a tool runs: every guard looks at the call, then it is charged or refused.
-
-`decide` here and `complete` after it are the two pure functions that every shell calls. They take a state, change nothing
-but that state, and read no clock: the shells wait, lock and tell the time.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Facts, latest
 from guardrails.core.guards.repeats.duplicates import in_flight
-from guardrails.core.state.state import Pending, SessionState, admit, deny, expire, number, set_meter, take_up, touch
-from guardrails.core.values.types import Denial, Nudge, RetrySource, ToolCall
+from guardrails.core.state.admissions import admit, deny, give_up, note_limit, take_up
+from guardrails.core.state.scope_state import claim as claim_held
+from guardrails.core.state.scope_state import hold
+from guardrails.core.state.state import Pending, SessionState
+from guardrails.core.state.totals import fork_meters, number, put_back, set_meters, touch
+from guardrails.core.values.types import RetrySource, ToolCall
 
 from .chain import Chain, Plan
+from .decision import Decision
+from .engine import Engine
 from .exhaustion import tell_turn, turn_cause, used_up
-from .found import Found, broken, said
-from .refusals import over
+from .refusals import Found, over
+from .scopes import Scope
+
+
+Voice = tuple[Scope | None, Plan, SessionState, Facts, tuple[Any, ...]]
+"""Who has a say in a call, the session (None) or a scope: what it applies, looks at, knows and asks."""
 
 
 @dataclass(slots=True)
-class Decision:
+class Ask:
     """
-    What the chain says of one call, and everything that said it.
+    A call is to be decided: by every guard of the session and of its scopes. It is charged in all of them, or refused.
+
+    Idempotent on (id, signature) while the call is unsettled; one that cannot be signed is new each time. With *claim* the
+    caller is about to run it: a second claim of one admission is refused.
     """
 
+    now_ms: int
     call: ToolCall
-    n: int
-    """Number of its event in the session."""
-    at_ms: int
-    turn: int
-    envelope: Envelope | None = None
-    """The refusal; None: the call may run."""
-    denials: tuple[Denial, ...] = ()
-    """All of them, the one that the envelope shows first."""
-    observed: tuple[Denial | Nudge, ...] = ()
-    """What guards in observe mode would have said."""
-    nudges: tuple[tuple[str, str], ...] = ()
-    """(code, hint)"""
-    errors: tuple[tuple[str, str], ...] = ()
-    """(guard, what it raised)"""
-    seq: int | None = None
-    """Position among the executed calls; None: denied."""
-    cost: int = 0
-    tokens: int = 0
-    claimed: bool = False
-    """The caller asked in order to run it at once."""
-    repeated: bool = False
-    """The same question was asked before and is not settled: no new charge, no new `call` event."""
-    claim_n: int = 0
-    """Number of the `claim` event, where an admission that was decided before is now run."""
-    expired: tuple[tuple[int, Pending], ...] = ()
-    """(event number, admission) given up on the way."""
-    session: str = ""
-    """Id of the session that it is of; the shell's."""
-    run: str = ""
-    """Which life of that session."""
-    marks: dict[str, Any] | None = field(default=None, kw_only=True)
-    """Where its event stands among those of other sessions, where it shares anything with them."""
-    retry_source: RetrySource | None = None
-    """Who caused it, where the same call failed before: the caller by itself, or what it was advised."""
-    facts: Facts | None = field(default=None, repr=False, compare=False)
-    """Those that the guards saw, until the call is completed; None: to be made again."""
+    plan: Plan
+    claim: bool = False
 
-    @property
-    def allowed(self) -> bool:
-        """
-        The call may run.
-        """
-        return self.envelope is None
+    shared: ClassVar[bool] = True
 
-    @property
-    def denial(self) -> Denial | None:
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Decision:
         """
-        The denial that the envelope shows.
+        See `Event.happen`.
         """
-        return self.denials[0] if self.denials else None
-
-    @property
-    def code(self) -> str | None:
-        """
-        The code of that denial.
-        """
-        return self.denials[0].code if self.denials else None
-
-
-def decide(
-    chain: Chain,
-    call: ToolCall,
-    state: SessionState,
-    now_ms: int,
-    claim: bool = False,  # noqa: FBT001, FBT002
-    plan: Plan | None = None,
-    found: Found | None = None,
-) -> Decision:
-    """
-    Let every guard look at a call, then charge it or refuse it.
-
-    Idempotent on (id, signature) while the call is unsettled; one that cannot be signed is new each time. With *claim*
-    the caller is about to run it: a second claim of one admission is refused. *found* is what others have against it.
-    """
-    now = touch(state, now_ms)
-    sig = call.sig
-    expired: tuple[tuple[int, Pending], ...] = ()
-    if state.pending:
-        expired = give_up(state)
-        # What cannot be signed is never the same call.
-        running = state.pending.get((call.id, sig)) if sig is not None else None
-        if running is not None:
-            return _asked_before(chain, call, state, running, claim, expired)
-    if state.turn == 0:
-        tell_turn(chain, state, sig)
-    if plan is None:
-        plan = chain.plan(call.tool)
-    cost = plan.cost
-    facts = Facts(now, plan.tool, cost, 0, state.turn, 0, chain.known)
-    denials, observed, nudges, errors = said(found)
-    if state.exhausted is not None:
-        denials.append(over(chain, state.exhausted))
-    far = False
-    if sig in state.latest or state.pending or call.problems:
-        checks = plan.checks
-    else:
-        far = chain.far is not None and chain.far(state, now, cost)
-        checks = plan.far_checks if far else plan.fresh_checks
-    for name, enforced, check in checks:
-        try:
-            verdict = check(call, state, facts)
-            if verdict is not None:
-                _hear(chain, verdict, observed, denials if enforced else None, nudges)
-        except Exception as error:  # noqa: BLE001
-            errors.append((name, f"{type(error).__name__}: {error}"))
-            if plan.deny_on_error and enforced:
-                denials.append(chain.worded(broken(name)))
-    source = _retry_source(call, state)
-    meters = state.meters
-    if not denials and plan.charges:
-        state.meters = meters.copy()
-        failed = _charge(plan, call, state, facts)
-        if failed:
-            errors += [(name, raised) for name, _, raised in failed]
-            denials += [chain.worded(broken(name)) for name, enforced, _ in failed if enforced and plan.deny_on_error]
-    if denials:
-        state.meters = meters
-        return _refuse(
-            chain, call, state, tuple(denials), observed=observed, errors=errors, claim=claim, expired=expired
+        chain, call, plan = engine.chain, self.call, self.plan
+        now, sig = touch(state, self.now_ms), call.sig
+        expired: tuple[tuple[int, Pending], ...] = ()
+        if state.pending:
+            expired = give_up(state)
+            # What cannot be signed is never the same call.
+            running = state.pending.get((call.id, sig)) if sig is not None else None
+            if running is not None:
+                return self._again(engine, state, scopes, running, expired)
+        if state.turn == 0:
+            tell_turn(chain, state, sig)
+        cost = plan.cost
+        found = None if state.exhausted is None else Found([over(chain, state.exhausted)])
+        far = False
+        if sig in state.latest or state.pending or call.problems:
+            checks = plan.checks
+        else:
+            far = chain.far is not None and chain.far(state, now, cost)
+            checks = plan.far_checks if far else plan.fresh_checks
+        own: Voice = None, plan, state, Facts(now, plan.tool, cost, turn=state.turn, known=chain.known), checks
+        voices = (*(_voice(scope, plan, call, state.turn) for scope in scopes), own) if scopes else (own,)
+        for scope, applied, looked, facts, asked in voices:
+            for name, enforced, check in asked:
+                try:
+                    verdict = check(call, looked, facts)
+                    if verdict is not None:
+                        found = found or Found()
+                        found.hear(verdict, chain if scope is None else scope.chain, scope, enforced=enforced)
+                except Exception as error:  # noqa: BLE001
+                    found = found or Found()
+                    deny = applied.deny_on_error and enforced
+                    found.fail(error, name, chain if scope is None else scope.chain, scope, deny=deny)
+        source = _retry_source(call, state) if sig in state.latest else None
+        if found is None or not found.denials:
+            found = _charged(chain, call, voices, found)
+        if found is not None and found.denials:
+            return self._refused(engine, state, scopes, found, expired)
+        pending = admit(
+            state,
+            call,
+            cost=cost,
+            timeout_ms=plan.timeout_ms,
+            changes=plan.changes,
+            claimed=self.claim,
+            window=chain.window,
+            hints=() if found is None else tuple(found.nudges),
         )
-    pending = admit(state, call, cost, 0, plan.timeout_ms, plan.changes, claim, chain.window)
-    if nudges:
-        pending.hints = tuple(nudges)
-    if not far:
-        pending.limit = used_up(chain, state, now)
-    return Decision(
-        call,
-        pending.n,
-        now,
-        state.turn,
-        None,
-        (),
-        tuple(observed),
-        pending.hints,
-        tuple(errors),
-        pending.seq,
-        cost,
-        0,
-        claim,
-        False,  # noqa: FBT003
-        0,
-        expired,
-        "",
-        state.run,
-        source,
-        facts,
+        limit = None if far else used_up(chain, state, now)
+        for scope in scopes:
+            number(scope.state)
+            hold(scope.state, engine.id, pending)
+            limit = limit or scope.cause(scope.chain.call_spenders)
+        if limit is not None:
+            note_limit(pending, limit)
+        return Decision.admitted(
+            call,
+            pending,
+            found,
+            source,
+            expired=expired,
+            session=engine.id,
+            run=state.run,
+            marks=engine.marks(state, scopes),
+        )
+
+    def _again(
+        self,
+        engine: Engine,
+        state: SessionState,
+        scopes: Sequence[Scope],
+        pending: Pending,
+        expired: tuple[tuple[int, Pending], ...],
+    ) -> Decision:
+        at_ms, claim_n = None, 0
+        if self.claim:
+            if pending.claimed:
+                found = Found([engine.chain.worded(in_flight(self.call))])
+                return self._refused(engine, state, scopes, found, expired)
+            at_ms, claim_n = state.now_ms, take_up(state, pending)
+            for scope in scopes:
+                claim_held(scope.state, engine.id, pending.seq)
+        return Decision.again(
+            self.call,
+            pending,
+            at_ms,
+            claim_n=claim_n,
+            expired=expired,
+            session=engine.id,
+            run=state.run,
+            # Only an event has a place: the same question again is none in a scope.
+            marks=engine.marks(state, scopes if claim_n else ()),
+        )
+
+    def _refused(
+        self,
+        engine: Engine,
+        state: SessionState,
+        scopes: Sequence[Scope],
+        found: Found,
+        expired: tuple[tuple[int, Pending], ...],
+    ) -> Decision:
+        chain, call = engine.chain, self.call
+        found.in_order()
+        first = found.denials[0]
+        n = deny(state, call, first)
+        for scope in scopes:
+            number(scope.state)
+        last = state.turn_decided == state.turn_expects if state.turn_expects else state.turn_admitted > 0
+        cause = turn_cause(chain, state, state.now_ms) if last else None
+        envelope = Envelope.refusal(first, None if cause is None else cause.message, left_out=chain.left_out)
+        return Decision.refused(
+            call,
+            (n, state.now_ms, state.turn),
+            found,
+            envelope,
+            claimed=self.claim,
+            expired=expired,
+            session=engine.id,
+            run=state.run,
+            marks=engine.marks(state, scopes),
+        )
+
+
+def _voice(scope: Scope, plan: Plan, call: ToolCall, turn: int) -> Voice:
+    """
+    That of *scope*, where *plan* is the session's.
+    """
+    own = scope.chain.plan(call.tool)
+    return (
+        scope,
+        own,
+        scope.state,
+        Facts(scope.now_ms, plan.tool, plan.cost, turn=turn, known=scope.chain.known),
+        own.checks,
     )
 
 
-def _hear(
-    chain: Chain,
-    verdict: object,
-    observed: list[Denial | Nudge],
-    denials: list[Denial] | None,
-    nudges: list[tuple[str, str]],
-) -> None:
+def _charged(chain: Chain, call: ToolCall, voices: Iterable[Voice], found: Found | None) -> Found | None:
     """
-    Note what a guard said; *denials* is None where it only observes.
+    Let guards count the call: all of them, or none if one that fails denies it; what is found then.
     """
-    if isinstance(verdict, Denial):
-        (observed if denials is None else denials).append(chain.worded(verdict))
-    elif not isinstance(verdict, Nudge):
-        raise TypeError(f"a check returns a Denial, a Nudge or None, not {type(verdict).__name__}")
-    elif denials is None:
-        observed.append(verdict)
-    else:
-        nudges.append((verdict.code, chain.worded_hint(verdict)))
-
-
-def _charge(plan: Plan, call: ToolCall, state: SessionState, facts: Facts) -> list[tuple[str, bool, str]]:
-    """
-    Let guards count the call; (name, enforced, what it raised) of those that fail.
-    """
-    failed = []
-    for name, enforced, charge in plan.charges:
-        try:
-            for key, value in charge(call, state, facts).items():
-                set_meter(state, key, value)
-        except Exception as error:  # noqa: BLE001
-            failed.append((name, enforced, f"{type(error).__name__}: {error}"))
-    return failed
+    forked = []
+    for scope, applied, looked, facts, _ in voices:
+        if not applied.charges:
+            continue
+        forked.append((looked, fork_meters(looked)))
+        for name, enforced, charge in applied.charges:
+            try:
+                set_meters(looked, charge(call, looked, facts))
+            except Exception as error:  # noqa: BLE001
+                found = found or Found()
+                deny = applied.deny_on_error and enforced
+                found.fail(error, name, chain if scope is None else scope.chain, scope, deny=deny)
+    if found is not None and found.denials:
+        for looked, meters in forked:
+            put_back(looked, meters)
+    return found
 
 
 def _retry_source(call: ToolCall, state: SessionState) -> RetrySource | None:
@@ -216,75 +212,3 @@ def _retry_source(call: ToolCall, state: SessionState) -> RetrySource | None:
     if entry is None or entry.status != "error":
         return None
     return "explore" if entry.explored else "policy" if entry.advised else "agent"
-
-
-def give_up(state: SessionState) -> tuple[tuple[int, Pending], ...]:
-    """
-    Expire what is overdue; (event number, admission) of each.
-    """
-    return tuple((number(state), pending) for pending in expire(state))
-
-
-def _asked_before(
-    chain: Chain,
-    call: ToolCall,
-    state: SessionState,
-    pending: Pending,
-    claim: bool,  # noqa: FBT001
-    expired: tuple[tuple[int, Pending], ...],
-) -> Decision:
-    at_ms, claim_n = pending.at_ms, 0
-    if claim:
-        if pending.claimed:
-            return _refuse(chain, call, state, (chain.worded(in_flight(call)),), claim=claim, expired=expired)
-        at_ms, claim_n = state.now_ms, take_up(state, pending)
-    return Decision(
-        call,
-        pending.n,
-        at_ms,
-        pending.turn,
-        nudges=pending.hints,
-        seq=pending.seq,
-        cost=pending.cost,
-        tokens=pending.tokens,
-        claimed=pending.claimed,
-        repeated=True,
-        claim_n=claim_n,
-        expired=expired,
-        run=state.run,
-    )
-
-
-def _refuse(
-    chain: Chain,
-    call: ToolCall,
-    state: SessionState,
-    denials: tuple[Denial, ...],
-    *,
-    observed: Iterable[Denial | Nudge] = (),
-    errors: Iterable[tuple[str, str]] = (),
-    claim: bool,
-    expired: tuple[tuple[int, Pending], ...] = (),
-) -> Decision:
-    ordered = sorted(denials, key=lambda denial: (not denial.ends_session, denial.scope is not None))
-    n = deny(state, call, ordered[0])
-    envelope = Envelope.refusal(ordered[0])
-    envelope.left_out = chain.left_out
-    last = state.turn_decided == state.turn_expects if state.turn_expects else state.turn_admitted > 0
-    if last and envelope.limit_message is None:
-        cause = turn_cause(chain, state, state.now_ms)
-        if cause is not None:
-            envelope.limit_message = cause.message
-    return Decision(
-        call,
-        n,
-        state.now_ms,
-        state.turn,
-        envelope,
-        tuple(ordered),
-        tuple(observed),
-        errors=tuple(errors),
-        claimed=claim,
-        expired=expired,
-        run=state.run,
-    )

@@ -7,8 +7,9 @@ from typing import Final
 
 from guardrails.core.guards.base import Guard
 from guardrails.core.guards.limits.budget import FINISH, usd
-from guardrails.core.repetition.together import imply_turn
-from guardrails.core.state.state import NEVER, SessionState, exhaust, set_meter
+from guardrails.core.state.state import NEVER, SessionState
+from guardrails.core.state.totals import exhaust, set_meters
+from guardrails.core.state.turns import imply_turn
 from guardrails.core.values.types import Denial, micro_dollars
 
 from .chain import Chain
@@ -46,7 +47,7 @@ def note_turn(chain: Chain, state: SessionState, cost: int | None) -> None:
     Keep what the cheapest model response has cost, if no tool is free.
     """
     if cost is not None and least(chain):
-        set_meter(state, TURN, min(cost, state.meters.get(TURN, cost)))
+        set_meters(state, {TURN: min(cost, state.meters.get(TURN, cost))})
 
 
 def _outgrown(chain: Chain, state: SessionState) -> Denial | None:

@@ -1,13 +1,76 @@
 """
-The denials that no guard says: of a session that is over, of a state or a time that cannot be known.
+What is said of a call before it is decided, and the denials that no guard says: of a guard that failed, of a session that is
+over, of a state or a time that cannot be known.
 """
+
+from dataclasses import dataclass, field, replace
 
 from guardrails.core.guards.base import filled
 from guardrails.core.guards.limits.budget import FINISH
 from guardrails.core.values.errors import StateUnreadable
-from guardrails.core.values.types import Denial
+from guardrails.core.values.types import Denial, Nudge
 
 from .chain import Chain
+from .scopes import Scope
+
+
+@dataclass(slots=True)
+class Found:
+    """
+    What guards have to say of a call: those of its session's chain, or of a scope.
+    """
+
+    denials: list[Denial] = field(default_factory=list)
+    observed: list[Denial | Nudge] = field(default_factory=list)
+    nudges: list[tuple[str, str]] = field(default_factory=list)
+    """(code, hint)"""
+    errors: list[tuple[str, str]] = field(default_factory=list)
+    """(guard, what it raised)"""
+
+    def hear(self, verdict: object, chain: Chain, scope: Scope | None, *, enforced: bool) -> None:
+        """
+        Note what a guard of *chain* said; one that is not *enforced* only observes. Raises TypeError if it is no verdict.
+        """
+        if isinstance(verdict, Denial):
+            said = chain.worded(verdict) if scope is None else scope.says(verdict)
+            (self.denials if enforced else self.observed).append(said)
+        elif not isinstance(verdict, Nudge):
+            raise TypeError(f"a check returns a Denial, a Nudge or None, not {type(verdict).__name__}")
+        elif enforced:
+            self.nudges.append((_of(scope, verdict.code), chain.worded_hint(verdict)))
+        else:
+            self.observed.append(verdict if scope is None else replace(verdict, code=_of(scope, verdict.code)))
+
+    def in_order(self) -> None:
+        """
+        Put the denials in the order in which they count: first what ends the session, and its own before those of scopes.
+        """
+        self.denials.sort(key=lambda denial: (not denial.ends_session, denial.scope is not None))
+
+    def fail(self, error: Exception, name: str, chain: Chain, scope: Scope | None, *, deny: bool) -> None:
+        """
+        Note that the guard *name* of *chain* raised *error*.
+        """
+        name = _of(scope, name)
+        self.errors.append((name, f"{type(error).__name__}: {error}"))
+        if deny:
+            self.denials.append(chain.worded(broken(name)) if scope is None else broken(name))
+
+
+def _of(scope: Scope | None, name: str) -> str:
+    return name if scope is None else f"{scope.name}.{name}"
+
+
+def broken(name: str) -> Denial:
+    """
+    The refusal that follows from a guard *name* that raised.
+    """
+    return Denial(
+        code=f"{name}.error",
+        message=f"The guard `{name}` failed, so the call was not made.",
+        hint="Use another tool, or tell the user.",
+        strike=False,
+    )
 
 
 def unreachable(failed: str) -> Denial:

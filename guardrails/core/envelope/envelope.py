@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import orjson
 
+from guardrails.core.text.truncation import Rendered
 from guardrails.core.values.types import Denial, ErrorType, Outcome
 
 from .content import OPTIONAL, SETTABLE, Content
@@ -40,22 +41,25 @@ class Envelope(Content):
         return cls("error", error_type=error_type, error_message=error_message, **fields)
 
     @classmethod
-    def of(cls, outcome: Outcome) -> Self:
+    def of(cls, outcome: Outcome, rendered: Rendered | None = None) -> Self:
         """
-        The envelope of an outcome before any guard shapes it.
+        The envelope of an outcome before any guard shapes it; *rendered* is its value as text.
         """
-        if outcome.error_type is None:
-            return cls("success", outcome.value)
-        envelope = cls("error", outcome.value)
-        envelope.error_type = outcome.error_type
-        envelope.error_message = outcome.error_message
-        envelope.http_status = outcome.http_status
+        failed = outcome.error_type is not None
+        envelope = cls("error" if failed else "success", outcome.value)
+        envelope.rendered = rendered
+        if failed:
+            envelope.error_type = outcome.error_type
+            envelope.error_message = outcome.error_message
+            envelope.http_status = outcome.http_status
         return envelope
 
     @classmethod
-    def refusal(cls, denial: Denial) -> Self:
+    def refusal(
+        cls, denial: Denial, limit_message: str | None = None, *, left_out: frozenset[str] = frozenset()
+    ) -> Self:
         """
-        The envelope of a call that did not run.
+        The envelope of a call that did not run; *limit_message* is what ends the session meanwhile.
         """
         envelope = cls(denial.status)
         envelope.code = denial.code
@@ -68,6 +72,9 @@ class Envelope(Content):
         envelope.next_action_hint = denial.hint or None
         if denial.details:
             envelope._set({name: content for name, content in denial.details.items() if name in SETTABLE})
+        if envelope.limit_message is None:
+            envelope.limit_message = limit_message
+        envelope.left_out = left_out
         return envelope
 
     @property
@@ -82,6 +89,37 @@ class Envelope(Content):
         A copy that can be shaped without changing this one.
         """
         return shallow(self)
+
+    def shown(self, rendered: Rendered | None) -> Self:
+        """
+        A copy of what a tool said, to be shaped; *rendered* is its value as text.
+        """
+        made = self.copy()
+        made.rendered = rendered
+        return made
+
+    def limit(self, message: str, hint: str) -> None:
+        """
+        Say that the call has used up a limit, and what to do.
+        """
+        self.limit_message = message
+        self.hint(hint)
+
+    def close(self, left_out: frozenset[str], progress: dict[str, Any] | None, *, merged: bool) -> None:
+        """
+        End the shaping: how it is written, without which fields, and what is left of the session.
+        """
+        self.left_out = left_out
+        if merged:
+            self.merged = True
+        elif progress is not None:
+            self.progress = progress
+
+    def give_back(self, payload: bytes) -> None:
+        """
+        Say what the earlier call brought that a refused one repeats, as JSON.
+        """
+        self.previous_payload = payload
 
     def hint(self, text: str) -> None:
         """

@@ -2,22 +2,23 @@
 One life of a session, lived again from its records.
 """
 
-from collections.abc import Mapping, Sequence
-from copy import copy
+from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeVar
 
-from guardrails.core.engine import transitions
 from guardrails.core.engine.chain import Chain, Plan
-from guardrails.core.engine.complete import Prepared
-from guardrails.core.engine.decide import Decision
-from guardrails.core.engine.scopes import Scope, apply, complete_shared, decide_shared
+from guardrails.core.engine.complete import Settle
+from guardrails.core.engine.decide import Ask
+from guardrails.core.engine.decision import Decision
+from guardrails.core.engine.engine import Engine, Event, Happened
+from guardrails.core.engine.events import Charge, Expire, Note, Request, Turn
+from guardrails.core.engine.prepare import Prepared
+from guardrails.core.engine.sharing import Close, Extend, Open, Release, Reserve
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.limits.amounts import settings_of
 from guardrails.core.repetition.sketch import NO_SKETCH
 from guardrails.core.retries.serving import Advised
-from guardrails.core.state.state import SessionState, number, touch
+from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import Outcome, Problem, ToolCall
@@ -25,6 +26,7 @@ from guardrails.core.values.types import Outcome, Problem, ToolCall
 from .record import newer_told, newer_version
 
 
+T = TypeVar("T")
 Record = Mapping[str, Any]
 
 MAX_WAYS: Final = 1_024
@@ -53,6 +55,24 @@ class Replayed(NamedTuple):
         )
 
 
+class Beside(NamedTuple):
+    """
+    What an event concerns beside its own session.
+    """
+
+    scopes: tuple[tuple[str, str, Chain], ...] = ()
+    """(name, id, chain)"""
+    states: tuple[SessionState, ...] = ()
+    """Those of the scopes."""
+    clocks: tuple[int, ...] = ()
+    """What the clock of each scope says: a record has each by itself."""
+    root: SessionState | None = None
+    """That of its family's root."""
+
+
+ALONE: Final = Beside()
+
+
 class Life:
     """
     A life of the session *session_id*; *state* is where it is, and changes with each event.
@@ -65,88 +85,84 @@ class Life:
         self._ways = _Ways(chain)
         self._decisions: dict[int, tuple[Decision, _Way]] = {}
 
-    def live(self, record: Record, scopes: Sequence[Scope] = ()) -> Replayed | None:
+    def live(self, record: Record, beside: Beside = ALONE) -> Replayed | None:
         """
-        Let the event of *record* happen again, the next of this session, in *scopes* too; a call as it is decided now.
+        Let the event of *record* happen again, the next of this session, in what is *beside* it too; a call as it is decided
+        now.
 
         Raises SessionError where a number is missing: what happened there is not known.
         """
         version = newer_version(record)
         if version is not None:
             raise SessionError(f"a record of `{self._id}` is of {newer_told(version)}")
-        event, n, now, state = record["event"], record["n"], record["ts_ms"], self.state
-        if event == "expire":
-            # Found again by the event that came next.
+        name, n, now = record["event"], record["n"], record["ts_ms"]
+        if name == "expire":
+            self._apply(Expire(now, record["seq"]), self._chain, beside)
             return None
-        if n > state.n + 1 + len(_overdue(state, now)):
+        if n > self.state.n + 1 + len(_overdue(self.state, now)):
             raise SessionError(f"the records of `{self._id}` have a gap before event {n}")
-        if event == "open" and "limits" in record:
+        if name == "open" and "limits" in record:
             self._chain = self._chain.with_budget(**settings_of(dict(record["limits"])))
             self._ways = _Ways(self._chain)
-        if event == "call":
+        if name == "call":
             way = self._ways.of(record)
-            decision = self._decided(way, _call(record), now, record["claimed"], scopes)
+            decision = self._apply(Ask(now, _call(record), way.plan, record["claimed"]), way.chain, beside)
             self._decisions[n] = decision, way
             return Replayed(record, decision)
-        if event == "settle":
-            self._settle(record, now, scopes)
-        elif event == "claim":
+        if name == "settle":
+            self._settle(record, now, beside)
+        elif name == "claim":
             decision, way = self._decisions[record["call_n"]]
-            self._decided(way, decision.call, now, True, scopes)  # noqa: FBT003
+            self._apply(Ask(now, decision.call, way.plan, True), way.chain, beside)  # noqa: FBT003
         else:
-            self._change(event, record, now, scopes)
+            # Code may list the tools, and a replay does not have it.
+            self._apply(_event(name, record, now), self._chain.with_least(record.get("least", 0)), beside)
         return None
 
-    def _decided(self, way: "_Way", call: ToolCall, now: int, claim: bool, scopes: Sequence[Scope]) -> Decision:  # noqa: FBT001
-        return decide_shared(way.chain, call, self.state, now, claim, way.plan, scopes, self._id)
+    def _apply(self, event: Event[T], chain: Chain, beside: Beside) -> T:
+        engine = Engine(chain, self._id, scopes=beside.scopes, child=beside.root is not None)
+        if beside is ALONE:
+            return engine.apply(event, (self.state,))
+        states = (self.state, *beside.states, *(() if beside.root is None else (beside.root,)))
+        return engine.apply(event, states, beside.clocks)
 
-    def _settle(self, record: Record, now: int, scopes: Sequence[Scope]) -> None:
+    def _settle(self, record: Record, now: int, beside: Beside) -> None:
         settled = self._decisions.get(record["call_n"])
         if settled is not None:
             decision, way = settled
-            prepared, advised = _prepared(record), _advised(record)
-            complete_shared(way.chain, decision, prepared, self.state, now, way.plan, scopes, self._id, advised=advised)
+            event = Settle(now, decision, _prepared(record), way.plan, _advised(record))
+            self._apply(event, way.chain, beside)
         elif record["late"]:
             # Of another life: its number is all that it has here.
-            touch(self.state, now)
-            number(self.state)
-            apply(scopes, now, lambda _, state, at: transitions.note(state, at))
+            self._apply(Note(now), self._chain, beside)
         else:
             raise SessionError(f"event {record['n']} settles a call that is not in the records")
 
-    def _change(self, event: str, record: Record, now: int, scopes: Sequence[Scope]) -> None:
-        chain, state = copy(self._chain), self.state
-        # Code may list the tools, and a replay does not have it.
-        chain.least = record.get("least", 0)
-        match event:
-            case "turn":
-                transitions.open_turn(chain, state, now, record["calls"])
-            case "charge":
-                cost, tokens, untold = record["cost"], record["tokens"], record.get("untold", False)
-                step = partial(transitions.charge_response, cost=cost, tokens=tokens, untold=untold)
-                step = partial(step, model=record.get("model") or "")
-                apply(scopes, now, step)
-                step(chain, state, now)
-            case "request":
-                apply(scopes, now, transitions.start_request)
-                transitions.start_request(chain, state, now)
-            case "extend" if "scope" in record:
-                apply(scopes, now, partial(transitions.raise_limits, amounts=dict(record["amounts"])))
-                transitions.note(state, now)
-            case "extend":
-                transitions.raise_limits(chain, state, now, dict(record["amounts"]))
-            case "reserve" if record.get("more"):
-                transitions.reserve_more(chain, state, now, record["child"], dict(record["amounts"]))
-            case "reserve":
-                transitions.reserve_for_child(chain, state, now, record["child"], dict(record["amounts"]))
-            case "release":
-                transitions.release_child(state, now, record["child"], dict(record["used"]))
-            case "open":
-                transitions.open_child(state, now)
-            case "close":
-                transitions.close(state, now)
-            case other:
-                raise SessionError(f"unknown event `{other}` in the records")
+
+def _event(name: str, record: Record, now: int) -> Event[Happened]:
+    """
+    The event *name* of *record*, which is no call.
+    """
+    match name:
+        case "turn":
+            return Turn(now, record["calls"])
+        case "charge":
+            untold = record.get("untold", False)
+            return Charge(now, record["cost"], record["tokens"], record.get("model") or "", untold)
+        case "request":
+            return Request(now)
+        case "extend":
+            return Extend(now, dict(record["amounts"]), "scope" in record)
+        case "reserve":
+            return Reserve(now, record["child"], dict(record["amounts"]), record.get("more", False))
+        case "release":
+            return Release(now, record["child"], dict(record["used"]))
+        case "open":
+            return Open(now)
+        case "close":
+            return Close(now)
+        case other:
+            raise SessionError(f"unknown event `{other}` in the records")
 
 
 class _Way(NamedTuple):
@@ -243,13 +259,18 @@ def _prepared(record: Record) -> Prepared:
         record["error_message"] or "",
         record["http_status"],
         record["retry_after_ms"],
-        record["cost"],
-        record["tokens"],
+        cost=record["cost"],
+        tokens=record["tokens"],
     )
     own = None
     if record["claims"] is not None:
-        own = Envelope("success" if outcome.error_type is None else "error")
-        own.retryable, own.retry_after_ms, own.max_retries_remaining = record["claims"]
+        retryable, wait_ms, retries = record["claims"]
+        own = Envelope(
+            "success" if outcome.error_type is None else "error",
+            retryable=retryable,
+            retry_after_ms=wait_ms,
+            max_retries_remaining=retries,
+        )
     evidence = record["result_hash" if outcome.error_type is None else "result_hash_masked"]
     return Prepared(outcome, None, evidence, own, record.get("steady", 0), record.get("empty", 0))
 

@@ -1,5 +1,5 @@
 """
-Decide again what was recorded: the offline shell around the same two functions.
+Decide again what was recorded: the offline shell around the same engine.
 """
 
 from collections import deque
@@ -8,13 +8,11 @@ from dataclasses import fields
 from itertools import pairwise
 
 from guardrails.core.engine.chain import Chain
-from guardrails.core.engine.scopes import Scope
-from guardrails.core.state.family import join, part
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError
 
-from .life import Life, Record, Replayed
+from .life import ALONE, Beside, Life, Record, Replayed
 
 
 __all__ = ["Record", "Replayed", "kin", "replay", "replay_together", "shares"]
@@ -83,21 +81,29 @@ def replay_together(
         return lives[session_id, run]
 
     for record in _in_order(list(records)):
-        own = life(*_life_key(record))
-        present = _scopes(record, scopes or {}, shared)
+        beside = _beside(record, scopes or {}, shared)
         if "family" in record:
             run, _, place = record["family"]
-            root = life(_root(record), run)
-            made = _in_family(own, root, place, record, present)
-        else:
-            made = own.live(record, present)
+            root = life(_root(record), run).state
+            if place != root.shared + 1:
+                raise SessionError(
+                    f"the records of the family of `{record['session_id']}` have a gap before event {record['n']}"
+                )
+            beside = beside._replace(root=root)
+        made = life(*_life_key(record)).live(record, beside)
         if made is not None:
             yield made
 
 
-def _scopes(record: Record, chains: Mapping[str, Chain], states: dict[Stream, SessionState]) -> Sequence[Scope]:
-    present = []
-    for name, (own, run, n, now_ms) in record.get("scopes", {}).items():
+def _beside(record: Record, chains: Mapping[str, Chain], states: dict[Stream, SessionState]) -> Beside:
+    """
+    The scopes that the event of *record* happened in, with their *states*.
+    """
+    if "scopes" not in record:
+        return ALONE
+    present: list[tuple[str, str, Chain]] = []
+    found, clocks = [], []
+    for name, (own, run, n, now_ms) in record["scopes"].items():
         if name not in chains:
             raise SessionError(f"`{record['session_id']}` is in a scope `{name}`, which the policy does not have")
         state = states.setdefault(("scope", name, own, run), SessionState())
@@ -106,20 +112,10 @@ def _scopes(record: Record, chains: Mapping[str, Chain], states: dict[Stream, Se
                 f"the records of the scope `{name}` of `{own}` have a gap before event {n}: those of all its sessions "
                 "are needed"
             )
-        present.append(Scope(name, own, chains[name], state, clock_ms=now_ms))
-    return present
-
-
-def _in_family(child: Life, root: Life, place: int, record: Record, scopes: Sequence[Scope]) -> Replayed | None:
-    if place != root.state.shared + 1:
-        raise SessionError(
-            f"the records of the family of `{record['session_id']}` have a gap before event {record['n']}"
-        )
-    join(child.state, root.state, record["session_id"])
-    try:
-        return child.live(record, scopes)
-    finally:
-        part(child.state, root.state, record["session_id"], event=True)
+        present.append((name, own, chains[name]))
+        found.append(state)
+        clocks.append(now_ms)
+    return Beside(tuple(present), tuple(found), tuple(clocks))
 
 
 def _life_key(record: Record) -> LifeKey:

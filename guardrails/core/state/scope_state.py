@@ -5,9 +5,11 @@ It is a `SessionState` too, so that the same guards can look at it, with totals,
 sessions is worked out anew each time and never kept: a limit that is raised in the policy is raised.
 """
 
-from guardrails.core.values.types import Outcome, pending_key
+from guardrails.core.values.types import Entry, Outcome, Pending, pending_key
 
-from .state import Entry, Pending, SessionState, expire, number, take_up, touch
+from .admissions import charge_held, expire, take_up
+from .state import SessionState
+from .totals import charge, number, touch
 
 
 def open_step(state: SessionState, now_ms: int) -> int:
@@ -18,6 +20,13 @@ def open_step(state: SessionState, now_ms: int) -> int:
     if state.pending:
         expire(state)
     return now
+
+
+def go_on(state: SessionState) -> None:
+    """
+    Forget what an event has found to be the end.
+    """
+    state.exhausted = None
 
 
 def hold(state: SessionState, holder: str, call: Pending) -> None:
@@ -31,13 +40,22 @@ def hold(state: SessionState, holder: str, call: Pending) -> None:
     earlier = state.pending.pop(key, None)
     if earlier is not None:
         # Of an earlier life of that session, which is over.
-        _charge_estimate(state, earlier)
+        charge_held(state, earlier, earlier.cost, earlier.tokens)
     state.held_cost += call.cost
     state.held_tokens += call.tokens
-    expires = state.now_ms + call.expires_ms - call.at_ms
-    entry = Entry(call.seq, call.tool, None, state.now_ms)
     state.pending[key] = Pending(
-        call.seq, 0, holder, call.tool, None, state.now_ms, expires, call.cost, call.tokens, 0, call.claimed, entry
+        seq=call.seq,
+        n=0,
+        id=holder,
+        tool=call.tool,
+        sig=None,
+        at_ms=state.now_ms,
+        expires_ms=state.now_ms + call.expires_ms - call.at_ms,
+        cost=call.cost,
+        tokens=call.tokens,
+        turn=0,
+        claimed=call.claimed,
+        entry=Entry(call.seq, call.tool, None, state.now_ms),
     )
 
 
@@ -54,18 +72,12 @@ def settle(state: SessionState, holder: str, seq: int, estimate: tuple[int, int]
     Replace the *estimate* (micro-dollars, tokens) of a call by what it really cost, unless it was given up meanwhile.
     """
     held = state.pending.pop(pending_key(holder, None, seq), None)
-    if held is not None:
-        state.held_cost -= held.cost
-        state.held_tokens -= held.tokens
-    elif any(estimate):
+    if held is None and any(estimate):
         return
     cost, tokens = estimate
-    state.cost += cost if outcome.cost is None else outcome.cost
-    state.tokens += tokens if outcome.tokens is None else outcome.tokens
-
-
-def _charge_estimate(state: SessionState, held: Pending) -> None:
-    state.held_cost -= held.cost
-    state.held_tokens -= held.tokens
-    state.cost += held.cost
-    state.tokens += held.tokens
+    cost = cost if outcome.cost is None else outcome.cost
+    tokens = tokens if outcome.tokens is None else outcome.tokens
+    if held is not None:
+        charge_held(state, held, cost, tokens)
+    else:
+        charge(state, cost, tokens)

@@ -1,9 +1,9 @@
 """
-The state of a session: the only thing that guards look at, and everything that changes it.
+The state of a session: the only thing that guards look at.
 
-Rule 1: every transition lives in this file, those of scopes in `scope_state`, of failing tools in `failing`, of work that is
-over in `worked`, of families in `family`. Rule 2: a transition is a pure function of the state and its arguments; the store
-runs it atomically and may run it again on a fresh copy.
+Rule 1: every write to it, to an entry of its window and to an admission is in this folder; a test proves it. Rule 2: a
+transition is a pure function of the state and its arguments; the store runs it atomically and may run it again on a fresh
+copy.
 """
 
 from collections.abc import Sequence
@@ -11,25 +11,16 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from guardrails.core.retries.context import Settled
-from guardrails.core.retries.spec import MAX_LOOKBACK
-from guardrails.core.values.session_time import read
-from guardrails.core.values.types import Denial, Outcome, ToolCall, low, pending_key
 from guardrails.core.values.types import Entry as Entry  # noqa: PLC0414  what a state is made of
 from guardrails.core.values.types import Pending as Pending  # noqa: PLC0414
+from guardrails.core.values.types import low
 
-from .failing import Failing, note_refused
-from .worked import end, tell
+from .failing import Failing
 
 
 METERS: Final = 64
 """Named counters a session may hold; the last one is shared by all that come later (stricter, never looser)."""
 OVERFLOW: Final = "*"
-REMEMBERED_REFUSALS: Final = 16
-"""Refused signatures kept to tell a first refusal from a repeated one."""
-ADMISSION_MS: Final = 600_000
-"""How long an admission may stay unsettled where its tool declares no timeout."""
-GRACE_MS: Final = 1_000
-"""How much longer where the library itself runs the call: it settles it at the timeout, and that must come first."""
 NEVER: Final = 1 << 62
 
 
@@ -184,242 +175,3 @@ class SessionState:
             return ()
         after = self.seq - last
         return [entry for entry in reversed(self.window) if entry.sig == sig and entry.seq > after]
-
-
-def time_of(state: SessionState, now_ms: int) -> int:
-    """
-    The session's time when the clock says *now_ms*: it never goes back, nor does it leap by a year.
-    """
-    return now_ms if state.started_ms < 0 else read(state.now_ms, state.behind_ms, now_ms)[0]
-
-
-def touch(state: SessionState, now_ms: int) -> int:
-    """
-    Let time pass; the clamped time.
-    """
-    if state.started_ms < 0:
-        state.started_ms = state.now_ms = now_ms
-    else:
-        state.now_ms, state.behind_ms = read(state.now_ms, state.behind_ms, now_ms)
-    return state.now_ms
-
-
-def number(state: SessionState) -> int:
-    """
-    Draw the number of the next event.
-    """
-    state.n += 1
-    return state.n
-
-
-def set_meter(state: SessionState, key: str, value: int) -> None:
-    """
-    Set the counter *key*. Raises TypeError where *value* is no int: a guard made it.
-    """
-    if type(value) is not int or type(key) is not str:
-        raise TypeError(f"a counter is an int by name, not `{key!r:.40}`: `{value!r:.40}`")
-    full = key not in state.meters and len(state.meters) >= METERS - 1
-    state.meters[OVERFLOW if full else key] = value
-
-
-def expire(state: SessionState) -> list[Pending]:
-    """
-    Give up admissions that are overdue: their estimate stays charged, a late outcome changes nothing.
-    """
-    overdue = [pending for pending in state.pending.values() if pending.expires_ms <= state.now_ms]
-    for pending in overdue:
-        del state.pending[pending_key(pending.id, pending.sig, pending.seq)]
-        state.held_cost -= pending.cost
-        state.held_tokens -= pending.tokens
-        state.cost += pending.cost
-        state.tokens += pending.tokens
-        pending.entry.status = "expired"
-        end(state, pending.entry)
-        if pending.entry.changes:
-            tell(state)
-    return overdue
-
-
-def admit(
-    state: SessionState,
-    call: ToolCall,
-    cost: int,
-    tokens: int,
-    timeout_ms: int | None,
-    changes: bool,  # noqa: FBT001
-    claimed: bool,  # noqa: FBT001
-    window: int,
-) -> Pending:
-    """
-    Charge a call and open its admission; *window* is how many executed calls are remembered.
-    """
-    tool, sig, now = call.tool, call.sig, state.now_ms
-    state.n, state.seq = n, seq = state.n + 1, state.seq + 1
-    state.calls += 1
-    state.turn_decided += 1
-    state.turns += state.turn_admitted == 0
-    state.turn_admitted += 1
-    state.denied_turns = state.refused_turns = 0
-    if tool == state.streak_tool:
-        state.streak += 1
-    else:
-        state.streak_tool, state.streak, state.streak_failures = tool, 1, 0
-    state.held_cost += cost
-    state.held_tokens += tokens
-    entry = Entry(seq, tool, sig, now, changes)
-    entry.turn = state.mark
-    if call.sketch is not None:
-        entry.sketch = call.sketch
-    state.window.append(entry)
-    state.latest[sig] = seq
-    if len(state.window) > window:
-        oldest = state.window.pop(0)
-        if state.latest.get(oldest.sig) == oldest.seq:
-            del state.latest[oldest.sig]
-        if state.results.get(oldest.result_hash) == oldest.seq:
-            del state.results[oldest.result_hash]
-    expires = now + (ADMISSION_MS if timeout_ms is None else timeout_ms)
-    if claimed:
-        expires += GRACE_MS
-    if changes:
-        tell(state)
-    pending = Pending(seq, n, call.id, tool, sig, now, expires, cost, tokens, state.turn, claimed, entry)
-    state.pending[pending_key(call.id, None, seq) if sig is None else (call.id, sig)] = pending
-    return pending
-
-
-def take_up(state: SessionState, pending: Pending) -> int:
-    """
-    Let an admission be run: its time starts now, not when it was asked for; the number of the event.
-    """
-    pending.claimed = True
-    pending.expires_ms += state.now_ms - pending.at_ms + GRACE_MS
-    return number(state)
-
-
-def deny(state: SessionState, call: ToolCall, denial: Denial) -> int:
-    """
-    Note a refused call: nothing is charged, the window does not age; the number of its event.
-    """
-    state.turn_decided += 1
-    note_refused(state.failing, call, denial.code, state.seq)
-    if denial.strike:
-        _remember_refusal(state, call.sig)
-    if denial.ends_session and denial.scope is None:
-        exhaust(state, denial)
-    return number(state)
-
-
-def _remember_refusal(state: SessionState, sig: int | None) -> None:
-    if state.refused_now(sig):
-        # Calls of one turn do not know of each other's refusals.
-        return
-    key, known = low(sig), state.refusals
-    if state.refused_before(sig):
-        state.turn_strikes += 1
-        known.remove(key)
-    known.append(key)
-    del known[:-REMEMBERED_REFUSALS]
-    state.turn_refused = min(state.turn_refused + 1, REMEMBERED_REFUSALS)
-
-
-def exhaust(state: SessionState, cause: Denial) -> None:
-    """
-    End the session; the first cause stays.
-    """
-    if state.exhausted is None:
-        state.exhausted = (cause.code, cause.message)
-
-
-def settle(
-    state: SessionState, pending: Pending, outcome: Outcome, result_hash: int, steady: int = 0, empty: int = 0
-) -> None:
-    """
-    Replace the estimate of an admission by what it really cost, and note how it ended; *empty* as `emptiness` says.
-    """
-    del state.pending[pending_key(pending.id, pending.sig, pending.seq)]
-    state.held_cost -= pending.cost
-    state.held_tokens -= pending.tokens
-    state.cost += pending.cost if outcome.cost is None else outcome.cost
-    state.tokens += pending.tokens if outcome.tokens is None else outcome.tokens
-    entry, failed = pending.entry, outcome.error_type is not None
-    entry.status, entry.error_type = "error" if failed else "ok", outcome.error_type
-    entry.result_hash, entry.steady, entry.empty, entry.unfinished = result_hash, steady, empty == 2, empty == 3
-    if failed or entry.empty or result_hash in state.results:
-        state.dull_seq = entry.seq
-    if state.results.get(result_hash, 0) < entry.seq >= state.window[0].seq:
-        state.results[result_hash] = entry.seq
-    if entry.seq != state.seq:
-        end(state, entry)
-    if entry.worked:
-        tell(state)
-    # A call from before the streak says nothing of it, though it be of the same tool.
-    if pending.seq > state.seq - state.streak:
-        state.streak_failures = state.streak_failures + 1 if failed else 0
-    state.trail.append(Settled(entry.tool, entry.sig, entry.error_type, state.now_ms))
-    del state.trail[:-MAX_LOOKBACK]
-
-
-def end_turn(state: SessionState) -> None:
-    """
-    Close the present turn: one that only repeated refused calls is a strike.
-    """
-    count_refusals(state)
-    state.turn_decided = state.turn_admitted = 0
-
-
-def count_refusals(state: SessionState) -> None:
-    """
-    Count the present turn, which is over, if it had nothing but refusals.
-    """
-    if state.turn_refused and state.only_refused:
-        state.refused_turns += 1
-        state.denied_turns += state.turn_strikes > 0
-    state.turn_strikes = state.turn_refused = 0
-
-
-def begin_turn(state: SessionState, calls: int) -> None:
-    """
-    Open the next turn, of *calls* calls (0: unknown).
-    """
-    state.turn += 1
-    state.turn_expects = calls
-
-
-def charge(state: SessionState, cost: int | None, tokens: int) -> None:
-    """
-    Charge a model response; *cost* in micro-dollars, None where its price is unknown.
-    """
-    state.unpriced += cost is None
-    state.cost += cost or 0
-    state.tokens += tokens
-
-
-def extend(state: SessionState, limits: dict[str, int]) -> None:
-    """
-    Set limits and let an exhausted session go on; the refused turns so far are forgiven, blown fuses replaced.
-    """
-    state.limits.update(limits)
-    state.exhausted = None
-    state.denied_turns = state.refused_turns = state.turn_strikes = state.turn_refused = 0
-    state.refusals.clear()
-    state.meters = {key: value for key, value in state.meters.items() if value >= 0}
-
-
-def reserve(state: SessionState, child: str, amounts: dict[str, int]) -> None:
-    """
-    Hold *amounts* for the session *child*.
-    """
-    state.reserved[child] = amounts
-
-
-def release(state: SessionState, child: str, used: dict[str, int]) -> None:
-    """
-    Give back what the session *child* held, and charge what it used.
-    """
-    if state.reserved.pop(child, None) is None:
-        return
-    state.calls += used.get("max_calls", 0)
-    state.turns += used.get("max_turns", 0)
-    state.cost += used.get("max_cost", 0)
-    state.tokens += used.get("max_tokens", 0)

@@ -2,16 +2,12 @@
 When work is over, and who hears of it.
 """
 
-from typing import TYPE_CHECKING
-
 from guardrails.core.values.types import MANY, Entry
 
-
-if TYPE_CHECKING:
-    from .state import SessionState
+from .state import SessionState
 
 
-def end(state: "SessionState", entry: Entry) -> None:
+def end(state: SessionState, entry: Entry) -> None:
     """
     Note which calls were admitted while that of *entry* ran: what it did may have come after them.
     """
@@ -21,7 +17,7 @@ def end(state: "SessionState", entry: Entry) -> None:
         outdate(state)
 
 
-def outdate(state: "SessionState") -> None:
+def outdate(state: SessionState) -> None:
     """
     Note that work is over which the window does not tell of: all that was seen so far may be older.
     """
@@ -29,7 +25,7 @@ def outdate(state: "SessionState") -> None:
     tell(state)
 
 
-def tell(state: "SessionState") -> None:
+def tell(state: SessionState) -> None:
     """
     Let the others of its family know that work begins, or is over.
     """

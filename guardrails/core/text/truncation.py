@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import orjson
 
-from .jsonable import OPTIONS, dumps, plain, repaired
+from .jsonable import OPTIONS, dumps, exact, plain, repaired
 from .leading_json import estimate, leading_escaped, leading_items, leading_json
 from .room import MAX_CONTAINERS, room_left
 
@@ -45,6 +45,12 @@ class Rendered:
     """Bytes of the whole as JSON: exact where all of it was serialised, else extrapolated from its leading parts."""
     omitted: int | None = None
     """Elements of a list, characters of a text that were cut; None for an object."""
+
+    def compact(self) -> None:
+        """
+        Let the payload take no more memory than it says: a record or a cached result may hold it for long.
+        """
+        self.payload = exact(self.payload)
 
 
 def render(value: Any, limit: int = LIMIT) -> Rendered:

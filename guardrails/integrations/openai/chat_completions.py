@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final
 
-from guardrails.core.engine.turns import ToolChoice
 from guardrails.core.outcome.redaction import sanitise
 from guardrails.core.tools.tool import Wire as Form
+from guardrails.core.tools.tool_choice import ToolChoice
 from guardrails.session.loop import RequestedCall, Turn
 
 from .forms import nested, nested_choice

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from json import JSONDecodeError
 from typing import Any, Final, Literal, Self
 
-from guardrails.core.engine.turns import Strategy, ToolChoice
+from guardrails.core.tools.tool_choice import Strategy, ToolChoice
 from guardrails.core.values.logs import log
 from guardrails.policy.registry import Registry
 from guardrails.session.calls import Execute

@@ -5,7 +5,7 @@ Tools and tool choices in the two forms of the API: nested for chat.completions,
 from collections.abc import Mapping
 from typing import Any, Final
 
-from guardrails.core.engine.turns import ToolChoice
+from guardrails.core.tools.tool_choice import ToolChoice
 
 
 _OURS: Final = frozenset({"function", "custom"})

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from guardrails.core.engine.turns import ToolChoice
 from guardrails.core.tools.tool import Wire as Form
+from guardrails.core.tools.tool_choice import ToolChoice
 from guardrails.session.loop import RequestedCall, Turn
 
 

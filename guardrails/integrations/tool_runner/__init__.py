@@ -23,8 +23,8 @@ from openai.lib.responses_tool_runner import (
     ToolRunnerError,
 )
 
-from guardrails.core.engine.turns import Strategy
 from guardrails.core.tools.tool import Tool
+from guardrails.core.tools.tool_choice import Strategy
 from guardrails.integrations.openai.offered import Offered, Tools
 from guardrails.integrations.openai.responses import Responses
 from guardrails.policy.registry import Registry

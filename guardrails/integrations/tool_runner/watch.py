@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from guardrails.core.engine.turns import Strategy, forces
+from guardrails.core.tools.tool_choice import Strategy, forces
 from guardrails.core.values.logs import log
 from guardrails.integrations.openai.answers import refusal
 from guardrails.integrations.openai.reading import (

@@ -2,20 +2,22 @@
 What was really new: the calls of a transcript against the latest identical ones, whatever a policy says of them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, Literal
 
+from guardrails.core.engine.prepare import Prepared
 from guardrails.core.outcome import outcome_of
 from guardrails.core.repetition.results import HEAD, MAX_EMPTY, Emptiness, emptiness, family_hash, steady_hash
+from guardrails.core.state.failing import told
 from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.types import Outcome
+from guardrails.core.values.types import Outcome, ToolCall
 from guardrails.offline.readers.base import RecordedCall
 
-from .passing import SUCCESS, Seen
 
-
+SUCCESS: Final = Outcome()
 WINDOW: Final = 20
 """Calls back that a repeat is looked for; DESIGN section 6."""
 CUT: Final = 4_000
@@ -90,16 +92,38 @@ def evidence_of(call: RecordedCall, failed: bool) -> int | None:  # noqa: FBT001
     return known & BITS
 
 
-def seen_of(call: RecordedCall, evidence: int, outcome: Outcome) -> Seen:
+def shown_by(
+    call: RecordedCall, evidence: int, outcome: Outcome, *, looks: bool
+) -> Callable[[ToolCall, bool], Prepared]:
     """
-    What guards see of the result of *call* once it is there.
+    What guards see of the result of *call* once it is there; not more than its *evidence* unless one *looks* closer.
+
+    Of the call as it was decided, and whether a tool fails meanwhile: then its values count too.
     """
-    result, kind = call.result, outcome.error_type
-    if result is None:
-        return evidence, 0, 0
-    if kind is not None:
-        return evidence, family_hash(kind, result[:HEAD]), 0
-    return evidence, 0, brought(result) if len(result) <= MAX_EMPTY else 0
+    result, failed = call.result, outcome.error_type is not None
+
+    def shown(decided: ToolCall, failing: bool) -> Prepared:  # noqa: FBT001
+        steady = empty = 0
+        values = None
+        if result is not None:
+            if looks:
+                steady, empty = _looked_at(result, outcome)
+            if failed or failing:
+                values = told(decided, result.encode(errors="ignore"), failed=failed)
+            if not failed and decided.sketch is not None and len(result) < CUT:
+                steady = _steady(result)
+        return Prepared(outcome, None, evidence, None, steady, empty, values)
+
+    return shown
+
+
+def _looked_at(result: str, outcome: Outcome) -> tuple[int, int]:
+    """
+    The steady part of a failure, and whether a success brought anything.
+    """
+    if outcome.error_type is not None:
+        return family_hash(outcome.error_type, result[:HEAD]), 0
+    return 0, brought(result) if len(result) <= MAX_EMPTY else 0
 
 
 @lru_cache(maxsize=1024)
@@ -108,15 +132,6 @@ def brought(result: str) -> Emptiness:
     `emptiness` of a short success; more than half of them were there before.
     """
     return emptiness(result.encode("utf-8", "ignore"))
-
-
-def closer(seen: Seen, said: str) -> Seen:
-    """
-    The same with the steady part of a success, of which all is known that it *said*.
-    """
-    if len(said) >= CUT:
-        return seen
-    return seen[0], _steady(said), *seen[2:]
 
 
 @lru_cache(maxsize=256)

@@ -8,20 +8,18 @@ not shown to the guards, for live it would not exist.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from guardrails.core.repetition.results import MAX_EMPTY
 from guardrails.core.values.types import micro_dollars
 from guardrails.core.values.usage import Usage, cost_of
 from guardrails.offline.readers.base import RecordedCall
 from guardrails.policy.policy import Policy
 
 from .counting import ALLOWED, Said, count_denied, count_denied_without_cap, said_of
-from .evidence import BITS, Worth, brought, evidence_of, outcome_of_call, seen_of
+from .evidence import BITS, SUCCESS, Worth, evidence_of, outcome_of_call, shown_by
 from .lacking import Held, no_scopes, not_judged
 from .lens import Lens, lens
 from .made import made_of
-from .passing import SUCCESS, Seen
 from .result import MAX_STOPS, Judgement, Kind, Stop, Tally, TimeLine, add
-from .step import Side
+from .side import Side
 from .track import Track, Turn
 from .tracks import OpenTracks, Tracks
 
@@ -76,10 +74,7 @@ class Judge:
             now = self._now(track, now)
         if call.tokens_in is not None or call.turn != track.turn.number or call.tokens_out is not None or call.cost_usd:
             self._respond(track, call, now, tally)
-        way = lens.ways.get(tool) if call.read_only is None and not call.polling else None
-        if way is None:
-            way = lens.way(tool, call.read_only, call.polling)
-        plan = way.plan
+        plan = lens.plan(tool, call.read_only, call.polling)
         if call.arguments is None:
             self._held.blind += 1
         track.calls = number = track.calls + 1
@@ -103,29 +98,20 @@ class Judge:
         if evidence is None:
             # A result of which nothing is known is like no other.
             evidence = -number
-        result = call.result
-        if not lens.looks or result is None:
-            seen: Seen = evidence, 0, 0
-        elif outcome is SUCCESS:
-            seen = evidence, 0, brought(result) if len(result) <= MAX_EMPTY else 0
-        else:
-            seen = seen_of(call, evidence, outcome)
-        shown = outcome if call.has_result else None
+        shown = shown_by(call, evidence, outcome, looks=lens.looks) if call.has_result else None
         over = main.state.exhausted is not None
-        decision = main.step(made, now, way, shown, seen, end, call.result)
+        decision = main.step(made, now, plan, shown, end)
         free = track.free
         if free is not None:
             free_over = free.state.exhausted is not None
-            other = free.step(made, now, way, shown, seen, end, call.result)
-            if other is not None and other.envelope is not None:
+            other = free.step(made, now, plan, shown, end)
+            if other.envelope is not None:
                 count_denied_without_cap(tally, other.denials[0].code, worth, further=free_over and track.free_refused)
                 track.free_refused = free_over
-        if decision is None or decision.envelope is None:
+        if decision.envelope is None:
             track.turn.admitted = True
             if track.turn.stopped:
                 self._saved(track.turn, -1)
-            if decision is None:
-                return ALLOWED
         said = said_of(decision, tally, worth)
         if said.decision == "deny":
             self._deny(track, tally, decision.denials[0].code, worth, over=over)
@@ -143,9 +129,7 @@ class Judge:
         track = self.tracks.get(key, self.lens)
         if track is None:
             lens = self.lens(call.ts_ms is not None, call.turn is not None)
-            track = Track(
-                lens, Side(lens.chain, lens.reach), turn=Turn(0 if lens.turned else None), first=call.call_index
-            )
+            track = Track(lens, Side(lens.engine), turn=Turn(0 if lens.turned else None), first=call.call_index)
             self.tracks.put(key, track)
             held.sessions += 1
             held.timeless += not lens.timed
@@ -164,7 +148,7 @@ class Judge:
         return found
 
     def _tally(self, tool: str, lens: Lens) -> Tally:
-        plan = lens.chain.plan(tool)
+        plan = lens.engine.chain.plan(tool)
         self.specified = self.specified or plan.arguments is not None
         self.stable = self.stable or plan.tool.stable
         name = tool if len(self._of_tools) < MAX_TOOLS else OTHER_TOOLS
@@ -177,7 +161,6 @@ class Judge:
         if not track.lens.timed:
             return present + STEP_MS
         # Its place in the transcript is all that is known: what was called before it is over.
-        track.main.enter()
         return max([present, *(end_ms for end_ms, *_ in track.main.running)])
 
     def _respond(self, track: Track, call: RecordedCall, now: int, tally: Tally) -> None:
@@ -244,7 +227,19 @@ class Judge:
         if len(self.stops) < MAX_STOPS:
             at_ms = call.ts_ms if track.lens.timed else None
             pointless = None if worth == "unknown" else worth != "new"
-            self.stops.append(Stop(source, session_id, index, call.tool, kind, code, at_ms, pointless, run))
+            self.stops.append(
+                Stop(
+                    source,
+                    session_id,
+                    index,
+                    tool=call.tool,
+                    decision=kind,
+                    code=code,
+                    at_ms=at_ms,
+                    pointless=pointless,
+                    run=run,
+                )
+            )
 
     def to_dict(self) -> dict[str, Any]:
         """

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from guardrails.core.engine.chain import Chain, Plan, Rule
+from guardrails.core.engine.engine import Engine
 from guardrails.core.guards.base import Guard
 from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.guards.limits.denials import Denials
@@ -19,8 +20,6 @@ from guardrails.core.guards.results.summary import Summary
 from guardrails.core.guards.results.truncate import Truncate
 
 from .lacking import ARGUMENTLESS
-from .reach import Reach, reach_of
-from .step import Way, way_of
 
 
 TEXT_ONLY: Final = (Summary, Truncate)
@@ -35,36 +34,29 @@ class Lens:
     The chain for one kind of session.
     """
 
-    chain: Chain
-    uncapped: Chain
+    engine: Engine
+    uncapped: Engine
     """The same without the cap on refused turns."""
     cap: Denials | None
     timed: bool
     """Calls have times."""
     turned: bool
     """Calls say which model response made them."""
-    reach: Reach | None
-    uncapped_reach: Reach | None
     looks: bool
     """A guard asks what results brought beyond their evidence."""
-    ways: dict[str, Way] = field(default_factory=dict)
-    """Of tools of which a transcript declares nothing."""
-    declared: dict[tuple[str, bool | None, bool], Way] = field(default_factory=dict)
+    declared: dict[tuple[str, bool | None, bool], Plan] = field(default_factory=dict)
 
-    def way(self, tool: str, read_only: bool | None, polling: bool) -> Way:  # noqa: FBT001  hot path
+    def plan(self, tool: str, read_only: bool | None, polling: bool) -> Plan:  # noqa: FBT001  hot path
         """
         What applies to *tool*, which its transcript declares to be *read_only* or *polling*.
         """
         key = tool, read_only, polling
-        way = self.declared.get(key)
-        if way is None:
+        plan = self.declared.get(key)
+        if plan is None:
             if len(self.declared) >= MAX_PLANS:
                 self.declared.clear()
-                self.ways.clear()
-            way = self.declared[key] = way_of(_declared(self.chain.plan(tool), read_only, polling), self.chain.known)
-            if read_only is None and not polling:
-                self.ways[tool] = way
-        return way
+            plan = self.declared[key] = _declared(self.engine.chain.plan(tool), read_only, polling)
+        return plan
 
 
 def lens(chain: Chain, *, timed: bool, turned: bool) -> Lens:
@@ -80,7 +72,7 @@ def lens(chain: Chain, *, timed: bool, turned: bool) -> Lens:
     looks = any(not isinstance(guard, ARGUMENTLESS) and guard.mode != "off" for guard in seen) or any(
         rule.guards.keys() - plain for rule in rules
     )
-    return Lens(capped, uncapped, cap, timed, turned, reach_of(capped), reach_of(uncapped), looks)
+    return Lens(Engine(capped), Engine(uncapped), cap, timed, turned, looks)
 
 
 def _chain(chain: Chain, guards: list[Guard], rules: list[Rule]) -> Chain:

@@ -11,16 +11,18 @@ from typing import Any, Final
 
 import orjson
 
+from guardrails.core.engine.decision import Decision
+from guardrails.core.engine.engine import Engine
+from guardrails.core.engine.prepare import Prepared
 from guardrails.core.guards.limits.denials import Denials
 from guardrails.core.state.failing import Told
 from guardrails.core.state.packing import pack, unpack
 from guardrails.core.values.types import Outcome, ToolCall, pending_key
 
-from .evidence import Past
+from .evidence import SUCCESS, Past
 from .lens import Lens
-from .passing import SUCCESS
 from .result import Cell
-from .step import Side
+from .side import Side
 
 
 MAX_STOPS: Final = 1_000
@@ -102,7 +104,7 @@ class Track:
         A response of *model* (None: nobody asked for its price) came; where the cap on refused turns strikes now, the session goes on without it beside.
         """
         main, cap = self.main, self.lens.cap
-        if main.passing is not None or main.running:
+        if main.running:
             main.settle(now)
         if self.free is None and (cap is None or not (main.state.turn_refused or main.state.refused_turns)):
             main.respond(now, cost, tokens, turn=turn, model=model)
@@ -145,13 +147,7 @@ def _fork(side: Side, lens: Lens) -> Side:
     """
     Another session in the same state, without the cap.
     """
-    state = unpack(pack(side.state))
-    running = [
-        (end_ms, admission, *rest)
-        for end_ms, own, *rest in side.running
-        if (admission := state.pending.get(pending_key(own.id, own.sig, own.seq))) is not None
-    ]
-    return Side(lens.uncapped, lens.uncapped_reach, state, running)  # type: ignore[arg-type]
+    return Side(lens.uncapped, unpack(pack(side.state)), list(side.running))
 
 
 def _strikes(cap: Denials, side: Side, now: int) -> bool:
@@ -170,40 +166,45 @@ def track_of(packed: bytes, lens_of: LensOf) -> Track:
     calls, refused, free_refused, first, last, stop_count = rest["n"]
     return Track(
         lens,
-        _opened(rest["m"], Side(lens.chain, lens.reach), lens),
-        None if rest["f"] is None else _opened(rest["f"], Side(lens.uncapped, lens.uncapped_reach), lens),
+        _opened(rest["m"], lens.engine, lens),
+        None if rest["f"] is None else _opened(rest["f"], lens.uncapped, lens),
         Past(*rest["p"]),
         Turn(*rest["t"]),
-        calls,
-        refused,
-        free_refused,
-        first,
-        last,
-        [(index, decision, code) for index, decision, code in rest["s"]],
-        stop_count,
+        calls=calls,
+        refused=refused,
+        free_refused=free_refused,
+        first=first,
+        last=last,
+        stops=[(index, decision, code) for index, decision, code in rest["s"]],
+        stop_count=stop_count,
     )
 
 
 def _side(side: Side) -> list[Any]:
     running = []
-    side.enter()
-    for end_ms, admission, _, outcome, evidence, way in side.running:
+    for end_ms, decision, shown, plan in side.running:
+        call, outcome = decision.call, shown.outcome
         # What was given up changes nothing when it comes.
-        if pending_key(admission.id, admission.sig, admission.seq) in side.state.pending:
+        if pending_key(call.id, call.sig, decision.seq) in side.state.pending:
             error = [outcome.error_type, outcome.http_status, outcome.retry_after_ms]
-            declared = [way.plan.tool.read_only, way.plan.tool.polling]
-            running.append([admission.seq, end_ms, evidence, error, declared])
+            seen = [shown.result_hash, shown.steady, shown.empty, *(shown.told or ())]
+            declared = [plan.tool.read_only, plan.tool.polling]
+            running.append([decision.seq, end_ms, seen, error, declared])
     return [b64encode(pack(side.state)).decode(), running]
 
 
-def _opened(packed: list[Any], side: Side, lens: Lens) -> Side:
-    side.state = unpack(b64decode(packed[0]))
+def _opened(packed: list[Any], engine: Engine, lens: Lens) -> Side:
+    side = Side(engine, unpack(b64decode(packed[0])))
     admissions = {pending.seq: pending for pending in side.state.pending.values()}
-    for seq, end_ms, evidence, (error_type, http_status, retry_after_ms), declared in packed[1]:
+    for seq, end_ms, (result_hash, steady, empty, *values), (
+        error_type,
+        http_status,
+        retry_after_ms,
+    ), declared in packed[1]:
         admission = admissions[seq]
         outcome = SUCCESS if error_type is None else Outcome(None, error_type, "", http_status, retry_after_ms)
         call = ToolCall(admission.tool, None, admission.id, None, admission.sig)
-        way = lens.way(admission.tool, *declared)
-        seen = (*evidence[:3], *(Told(*sets) for sets in evidence[3:]))
-        side.running.append((end_ms, admission, call, outcome, seen, way))
+        told = Told(*values) if values else None
+        shown = Prepared(outcome, None, result_hash, steady=steady, empty=empty, told=told)
+        side.running.append((end_ms, Decision.again(call, admission), shown, lens.plan(admission.tool, *declared)))
     return side

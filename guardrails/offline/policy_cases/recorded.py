@@ -5,7 +5,7 @@ A recorded session written as a case: what was called when, what came back, what
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from guardrails.core.engine.decide import Decision
+from guardrails.core.engine.decision import Decision
 from guardrails.core.values.usage import Price
 from guardrails.offline.readers.base import RecordedCall
 from guardrails.policy.file.yaml_events import MAX_BYTES

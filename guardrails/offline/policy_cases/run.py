@@ -8,29 +8,31 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from guardrails.core.engine import transitions
+from guardrails.core.engine import complete, events, sharing
 from guardrails.core.engine.chain import Chain, Plan
-from guardrails.core.engine.complete import prepare
-from guardrails.core.engine.decide import Decision
-from guardrails.core.engine.digest import Earlier, failure
-from guardrails.core.engine.scopes import Scope, apply, complete_shared, decide_shared, exhausted_by
+from guardrails.core.engine.decide import Ask
+from guardrails.core.engine.decision import Decision
+from guardrails.core.engine.engine import Engine, Event
+from guardrails.core.engine.prepare import prepare
+from guardrails.core.engine.scopes import exhausted_by
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.limits.amounts import internal
 from guardrails.core.guards.repeats.duplicates import IN_FLIGHT
 from guardrails.core.outcome import outcome_of
-from guardrails.core.repetition.together import part_turn
+from guardrails.core.records.digest import Earlier, failure
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.errors import SessionError
-from guardrails.core.values.types import Outcome, Success, micro_dollars, pending_key
+from guardrails.core.values.types import Outcome, Success, micro_dollars
 from guardrails.session.results import Results
 
 from .case import Call, Case, Charge, Exhausted, Extend, Ran, Repeat, Request, Settle, Step, Turn, Wait
 from .verdict import Difference, Failure, codes_of, decision_differs, envelope_differs, said_of
 
 
+T = TypeVar("T")
 START_MS: Final = 1_800_000_000_000
 """When every case starts: 2027-01-15 08:00 UTC."""
 MAX_FAILURES: Final = 20
@@ -82,23 +84,24 @@ def run_case(chain: Chain, case: Case, scopes: Mapping[str, Chain] | None = None
 
 
 class _Run:
-    __slots__ = ("chain", "now", "pending", "repetition", "result", "results", "shared", "state")
+    __slots__ = ("chain", "engine", "now", "pending", "repetition", "result", "results", "states")
 
     def __init__(self, chain: Chain, scopes: Mapping[str, Chain], result: Result) -> None:
         self.chain = chain
-        self.shared = [(name, own, SessionState()) for name, own in scopes.items()]
+        self.engine = Engine(chain, "case", scopes=[(name, name, own) for name, own in scopes.items()])
+        self.states = [SessionState() for _ in range(1 + len(scopes))]
+        """The session's, and those of its scopes."""
         self.result = result
-        self.state = SessionState()
         self.now = START_MS
         self.repetition: int | None = None
         self.pending: dict[str, Decision] = {}
         self.results = Results()
 
-    def scopes(self) -> list[Scope]:
+    def happen(self, event: Event[T]) -> T:
         """
-        The scopes, for one step.
+        Let *event* happen, in the scopes too if it is shared.
         """
-        return [Scope(name, name, own, state) for name, own, state in self.shared]
+        return self.engine.apply(event, self.states if event.shared else self.states[:1])
 
     def steps(self, steps: tuple[Step, ...]) -> None:
         for step in steps:
@@ -118,7 +121,7 @@ class _Run:
                 before = f"a time of {(self.now - START_MS) / 1000:g} s or later, as of the step before"
                 self._fail(step, "at", before, f"{step.at_ms / 1000:g} s")
             self.now = max(self.now, at)
-        chain, state, now = self.chain, self.state, self.now
+        now = self.now
         match step:
             case Call():
                 self._call(step)
@@ -126,27 +129,23 @@ class _Run:
                 self._settle(step)
             case Charge():
                 if step.begins_turn:
-                    transitions.open_turn(chain, state, now, step.calls)
+                    self.happen(events.Turn(now, step.calls))
                 cost = None if step.cost_usd is None else micro_dollars(step.cost_usd)
-                used: dict[str, Any] = {"tokens": step.tokens or 0, "untold": step.tokens is None}
-                charge: Any = partial(transitions.charge_response, cost=cost, model="", **used)
-                apply(self.scopes(), now, charge)
-                charge(chain, state, now)
+                self.happen(events.Charge(now, cost, step.tokens or 0, "", step.tokens is None))
             case Turn():
-                transitions.open_turn(chain, state, now, step.calls)
+                self.happen(events.Turn(now, step.calls))
             case Request():
                 for _ in range(step.times):
-                    apply(self.scopes(), now, transitions.start_request)
-                    transitions.start_request(chain, state, now)
+                    self.happen(events.Request(now))
             case Wait():
                 self.now += step.ms
             case Extend():
                 try:
-                    transitions.raise_limits(chain, state, now, internal(step.amounts))
+                    self.happen(sharing.Extend(now, internal(step.amounts)))
                 except SessionError as error:
                     self._fail(step, "extend", "limits that can be raised", str(error))
             case Exhausted():
-                cause = exhausted_by(chain, state, now, self.scopes())
+                cause = self.engine.look(partial(exhausted_by, self.chain), self.states, now)
                 code = None if cause is None else cause[0]
                 if code != step.code:
                     self._fail(step, "session", f"exhausted by {step.code or 'nothing'}", f"by {code or 'nothing'}")
@@ -159,8 +158,8 @@ class _Run:
         claim = step.ran is not None
         if step.at_ms is None:
             # Steps come one after another: only a time that is told says that two calls are of one response.
-            part_turn(self.state)
-        decision = decide_shared(self.chain, call, self.state, self.now, claim, plan, self.scopes(), "case")
+            self.happen(events.Part(self.now))
+        decision = self.happen(Ask(self.now, call, plan, claim))
         found = decision_differs(step.expected, decision)
         read: dict[str, Any] | None = None
         if decision.envelope is not None:
@@ -170,7 +169,7 @@ class _Run:
                 read["previous_result"] = json.loads(earlier.payload)
         elif step.lost:
             # Given up by whatever comes next.
-            self.state.pending[pending_key(call.id, call.sig, decision.seq)].expires_ms = self.now
+            self.happen(events.Lose(self.now, decision))
         elif step.ran is None:
             self.pending[call_id] = decision
         else:
@@ -202,9 +201,7 @@ class _Run:
             self.now += ran.takes_ms
             outcome = self._outcome(ran, plan)
         prepared = prepare(outcome, plan.max_bytes, closer=decision.call.sketch is not None)
-        envelope, completion = complete_shared(
-            self.chain, decision, prepared, self.state, self.now, plan, self.scopes(), "case"
-        )
+        envelope, completion = self.happen(complete.Settle(self.now, decision, prepared, plan))
         call = decision.call
         if call.sig is not None and call.canonical is not None and not completion.late:
             payload = failure(outcome) if prepared.rendered is None else prepared.rendered.payload
@@ -220,8 +217,8 @@ class _Run:
                 str(self._fill(failed.message)) or f"the call failed: {failed.type}",
                 failed.http_status,
                 failed.retry_after_ms,
-                None if ran.cost_usd is None else micro_dollars(ran.cost_usd),
-                ran.tokens,
+                cost=None if ran.cost_usd is None else micro_dollars(ran.cost_usd),
+                tokens=ran.tokens,
             )
         value = self._fill(ran.result) if ran.result_bytes is None else "x" * (ran.result_bytes - len('""'))
         result = Success(value, ran.cost_usd, ran.tokens)

@@ -9,9 +9,8 @@ from typing import Final
 from guardrails.core.text.signature import low64, sign
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import micro_dollars
-from guardrails.offline.judge.evidence import Worth, evidence_of, outcome_of_call
+from guardrails.offline.judge.evidence import SUCCESS, Worth, evidence_of, outcome_of_call
 from guardrails.offline.judge.judgement import MAX_TOOLS, OTHER_TOOLS
-from guardrails.offline.judge.passing import SUCCESS
 from guardrails.offline.readers.base import RecordedCall
 
 from .rules import changed, count_retry, count_rules, refused_by_evidence

@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from guardrails import Budget, Growth, Policy
 from guardrails.core.engine.far import far_of
 from guardrails.core.guards.base import Facts
-from guardrails.core.state.state import SessionState, admit, touch
+from guardrails.core.state.admissions import admit
+from guardrails.core.state.state import SessionState
+from guardrails.core.state.totals import touch
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import Denial, ToolCall
 
@@ -56,7 +58,7 @@ def test_where_limits_are_far_a_call_is_neither_refused_by_them_nor_uses_one_up(
     if not far(state, now, cost):
         return
     assert budget.check(call, state, Facts(now, Tool(name="t"), cost)) is None
-    admit(state, call, cost, 0, None, True, True, 20)
+    admit(state, call, cost=cost, window=20)
     assert budget.spent(state, now) is None
     assert budget.turn_spent(state, now) is None
     state.held_cost -= cost

@@ -11,23 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from guardrails.core.state.admissions import admit, deny, expire, settle
 from guardrails.core.state.packing import pack, unpack
 from guardrails.core.state.packing_trail import Memo
-from guardrails.core.state.state import (
-    SessionState,
-    admit,
-    begin_turn,
-    charge,
-    deny,
-    end_turn,
-    expire,
-    extend,
-    release,
-    reserve,
-    set_meter,
-    settle,
-    touch,
-)
+from guardrails.core.state.state import SessionState
+from guardrails.core.state.totals import charge, extend, release, reserve, set_meters, touch
+from guardrails.core.state.turns import begin_turn, end_turn
 from guardrails.core.text.signature import low64, sign
 from guardrails.core.values.errors import SessionError, StateUnreadable
 from guardrails.core.values.types import ERROR_TYPES, Denial, Outcome, ToolCall, low
@@ -87,7 +76,7 @@ def take(state: SessionState, step: tuple[Any, ...]) -> None:
         case ("charge", cost, tokens):
             charge(state, cost, tokens)
         case ("meter", key, value):
-            set_meter(state, key, value)
+            set_meters(state, {key: value})
         case ("extend", limits):
             extend(state, limits)
         case ("child", name, amount, back):
@@ -158,9 +147,9 @@ def test_an_idle_session_with_a_full_window_packs_into_1600_bytes() -> None:
             pending.entry.retry_at_ms, pending.entry.retries_left = NOW + 60_000, 3
         charge(state, 12_345, 54_321)
         end_turn(state)
-    set_meter(state, "growth.tokens", NOW * 20_000_000)
-    set_meter(state, "growth.requests", NOW * 20)
-    set_meter(state, "growth.calls", NOW * 50)
+    set_meters(state, {"growth.tokens": NOW * 20_000_000})
+    set_meters(state, {"growth.requests": NOW * 20})
+    set_meters(state, {"growth.calls": NOW * 50})
     assert len(pack(state)) <= 1_600, len(pack(state))
 
 
@@ -169,7 +158,7 @@ def test_counters_above_64_bits_are_kept_exactly() -> None:
     The token cap of the default policy counts in units that pass 2**64.
     """
     state = SessionState()
-    set_meter(state, "growth.tokens", NOW * 20_000_000 + 1)
+    set_meters(state, {"growth.tokens": NOW * 20_000_000 + 1})
     assert unpack(pack(state)).meters == {"growth.tokens": NOW * 20_000_000 + 1}
 
 

@@ -24,7 +24,8 @@ from guardrails import (
     Validation,
 )
 from guardrails.core.state.packing import pack, unpack
-from guardrails.core.state.state import METERS, OVERFLOW, set_meter
+from guardrails.core.state.state import METERS, OVERFLOW
+from guardrails.core.state.totals import set_meters
 
 
 class Clock:
@@ -136,7 +137,7 @@ def test_counters_beyond_the_last_share_one_and_never_show_less_than_was_counted
     counted: dict[str, int] = {}
     for name, amount in story:
         key = f"k{name}"
-        set_meter(state, key, state.meter(key) + amount)
+        set_meters(state, {key: state.meter(key) + amount})
         counted[key] = counted.get(key, 0) + amount
         assert state.meter(key) >= counted[key]
     assert len(state.meters) <= METERS

@@ -50,16 +50,16 @@ def names(chain: Chain) -> list[str]:
 )
 def test_what_a_transcript_lacks_is_taken_out(timed: bool, turned: bool, left: list[str]) -> None:
     seen = lens(FULL, timed=timed, turned=turned)
-    assert names(seen.chain) == left
-    budget = seen.chain.budget
+    assert names(seen.engine.chain) == left
+    budget = seen.engine.chain.budget
     assert budget is not None
     assert (budget.max_elapsed is None, budget.max_turns is None) == (not timed, not turned)
-    assert names(seen.uncapped) == [name for name in left if name != "denials"]
+    assert names(seen.uncapped.chain) == [name for name in left if name != "denials"]
     assert (seen.cap is not None) is turned
 
 
 def test_what_rules_say_of_it_is_taken_out_too() -> None:
-    plan = lens(FULL, timed=False, turned=False).chain.plan("a")
+    plan = lens(FULL, timed=False, turned=False).engine.chain.plan("a")
     assert [str(guard) for guard in plan.guards] == [
         "Budget(max_calls=5)",
         "ToolBudget(amount=2)",
@@ -67,7 +67,7 @@ def test_what_rules_say_of_it_is_taken_out_too() -> None:
         "Retryable()",
     ]
     assert plan.tool.polling
-    timed = lens(FULL, timed=True, turned=True).chain.plan("a")
+    timed = lens(FULL, timed=True, turned=True).engine.chain.plan("a")
     assert {guard.name for guard in timed.guards} >= {"rate", "tools.budget"}
     assert not {guard.name for guard in timed.guards} & {"truncate", "summary"}
 
@@ -80,24 +80,23 @@ def test_a_cap_that_only_observes_strikes_nobody() -> None:
 def test_what_the_policy_declares_stands_above_what_was_declared_where_the_tool_ran() -> None:
     policy = Policy(rules=[Rule(match=("a",), declared={"read_only": False}, guards={})])
     seen = lens(policy.chain, timed=True, turned=True)
-    assert seen.way("a", True, False).plan.changes
-    assert not seen.way("b", True, False).plan.changes
-    assert seen.way("b", None, True).plan.tool.polling
-    assert seen.way("b", None, False).plan is seen.chain.plan("b")
+    assert seen.plan("a", True, False).changes
+    assert not seen.plan("b", True, False).changes
+    assert seen.plan("b", None, True).tool.polling
+    assert seen.plan("b", None, False) is seen.engine.chain.plan("b")
 
 
 def test_made_up_tools_do_not_fill_the_memory() -> None:
     seen = lens(Policy().chain, timed=True, turned=True)
     for n in range(MAX_PLANS + 10):
-        seen.way(f"t{n}", True if n % 2 else None, False)
+        seen.plan(f"t{n}", True if n % 2 else None, False)
     assert len(seen.declared) <= MAX_PLANS
-    assert len(seen.ways) <= MAX_PLANS
 
 
 def test_without_times_every_repeat_counts_as_soon() -> None:
     rule = Rule(match=("a",), guards={"loops": {"settled_for": 5.0, "empty_deny": 7}})
     chain = Policy([Loops()], rules=[rule]).chain
     for timed, seconds in ((True, (60.0, 5.0)), (False, (None, None))):
-        seen = lens(chain, timed=timed, turned=True).chain
+        seen = lens(chain, timed=timed, turned=True).engine.chain
         limits = [next(g for g in seen.plan(tool).guards if isinstance(g, Loops)).settled_for for tool in "ba"]
         assert tuple(limits) == seconds

@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 
 from guardrails import Decision, Outcome, Policy, Price, SessionState
 from guardrails.core.engine.chain import Chain
-from guardrails.core.engine.complete import Prepared, complete
-from guardrails.core.engine.decide import decide
-from guardrails.core.engine.transitions import charge_response, open_turn
+from guardrails.core.engine.complete import Settle
+from guardrails.core.engine.decide import Ask
+from guardrails.core.engine.engine import Engine
+from guardrails.core.engine.events import Charge, Lose, Turn
+from guardrails.core.engine.prepare import Prepared
 from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_call import tool_call
@@ -38,29 +40,35 @@ def judged(chain: Chain, calls: list[RecordedCall]) -> list[Decision]:
     chain = chain.with_tools([Tool(name=name, read_only=read_only[name], polling=polling[name]) for name in read_only])
     state, turn, decisions = SessionState(), None, []
     running: list[tuple[int, Decision, Prepared]] = []
+    engine = Engine(chain)
+
+    def settle(end: int, decision: Decision, prepared: Prepared) -> None:
+        engine.apply(Settle(end, decision, prepared, chain.plan(decision.call.tool)), (state,))
+
     for n, call in enumerate(calls):
         now = max(AGO if call.ts_ms is None else call.ts_ms, state.now_ms)
         for end, decision, prepared in sorted((one for one in running if one[0] <= now), key=lambda one: one[0]):
-            complete(chain, decision, prepared, state, end)
+            settle(end, decision, prepared)
         running = [one for one in running if one[0] > now]
         if call.turn != turn:
             turn = call.turn
-            open_turn(chain, state, now, 0)
+            engine.apply(Turn(now), (state,))
             if call.tokens_in is not None:
-                charge_response(chain, state, now, 20_000, call.tokens_in)
-        decision = decide(chain, tool_call(call.tool, call.arguments, str(n), None), state, now)
+                engine.apply(Charge(now, 20_000, call.tokens_in), (state,))
+        asked = tool_call(call.tool, call.arguments, str(n), None)
+        decision = engine.apply(Ask(now, asked, chain.plan(call.tool)), (state,))
         decisions.append(decision)
         if decision.envelope is not None:
             continue
         if not call.has_result:
-            state.pending[decision.call.id, decision.call.sig].expires_ms = now
+            engine.apply(Lose(now, decision), (state,))
             continue
         text = call.result or ""
         evidence = result_hash(text) if call.error_type is None else masked_result_hash(text)
         prepared = Prepared(Outcome(None, call.error_type, "", None, call.retry_after_ms), None, evidence)
         running.append((now + (call.duration_ms or 0), decision, prepared))
         if not call.duration_ms:
-            complete(chain, *running.pop()[1:], state, now)
+            settle(now, *running.pop()[1:])
     return decisions
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from guardrails import Budget, Denial, Duplicates, Envelope, Nudge, Policy, Success
 from guardrails.core.engine.chain import Rule
-from guardrails.core.engine.decide import Decision
+from guardrails.core.engine.decision import Decision
 from guardrails.core.guards.base import Guard, guard
-from guardrails.core.repetition.together import part_turn
+from guardrails.core.state.turns import part_turn
 from guardrails.offline.policy_cases import Case, Result, find_cases, load_cases, read_cases, run_case
 from guardrails.offline.policy_cases.case import (
     Call,

@@ -6,19 +6,23 @@ brought is not known.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
 from guardrails.core.engine.chain import Chain
+from guardrails.core.engine.complete import Settle
+from guardrails.core.engine.decide import Ask
+from guardrails.core.engine.engine import Engine
+from guardrails.core.engine.events import Lose, Turn
+from guardrails.core.guards.base import Facts, Guard, guard
 from guardrails.core.repetition.learned.features import Levels, features
 from guardrails.core.repetition.patterns import same_end
 from guardrails.core.repetition.sketch import alike, sketch_of
-from guardrails.core.repetition.together import imply_turn
-from guardrails.core.state.state import Entry, SessionState, admit, begin_turn, end_turn, expire, settle, touch
+from guardrails.core.state.state import Entry, SessionState
 from guardrails.core.tools.tool_call import tool_call
-from guardrails.core.values.types import ToolCall
-from guardrails.offline.judge.evidence import Past, Worth, closer, evidence_of, outcome_of_call, seen_of
+from guardrails.core.values.types import Nudge, ToolCall
+from guardrails.offline.judge.evidence import Past, Worth, evidence_of, outcome_of_call, shown_by
 from guardrails.offline.judge.inputs import Input, calls_of
 from guardrails.offline.readers import RecordedCall, Report
 from guardrails.policy.policy import Policy
@@ -30,6 +34,21 @@ LONG: Final = 200
 """Characters from which on a result that only reads is seen again whatever was asked."""
 OPEN: Final = 2_000
 """Sessions that are followed at a time; the one that began first is forgotten."""
+
+
+@guard
+class Looking(Guard):
+    """
+    Notes the features of every call, as `Loops` takes them, and has nothing against it.
+    """
+
+    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Nudge:
+        tool = facts.tool
+        levels = features(call, state, read_only=bool(tool.read_only), polling=tool.polling)
+        return Nudge(code="looking", hint="", values={"levels": levels})
+
+
+LOOKING: Final = Engine(Chain([Looking(mode="observe")]))
 
 
 class Row(NamedTuple):
@@ -96,36 +115,33 @@ def rows_in(files: Iterable[Input], report: Report | None = None) -> Iterator[Ro
 
 def _row(call: RecordedCall, session: _Session, chain: Chain) -> Row:
     state, plan = session.state, chain.plan(call.tool)
-    now = touch(state, state.now_ms + STEP_MS if call.ts_ms is None else call.ts_ms)
+    now = state.now_ms + STEP_MS if call.ts_ms is None else call.ts_ms
+    states = (state,)
     if call.turn is not None and call.turn != session.turn:
         session.turn = call.turn
-        end_turn(state)
-        begin_turn(state, 0)
+        LOOKING.apply(Turn(now), states)
     read_only = (not plan.changes) if call.read_only is None else call.read_only
-    polling = plan.tool.polling or call.polling
+    tool = replace(plan.tool, read_only=read_only, stable=False, polling=plan.tool.polling or call.polling)
+    looked = replace(LOOKING.chain.plan(call.tool), tool=tool, changes=not read_only)
     made = _made(call, str(state.seq + 1))
-    expire(state)
-    if state.turn == 0:
-        imply_turn(state, made.sig)
-    levels = features(made, state, read_only=read_only, polling=polling)
-    before = [entry for entry in reversed(state.window) if entry.status in ("ok", "error")]
+    before = [each for each in reversed(state.window) if each.status in ("ok", "error")]
+    decision = LOOKING.apply(Ask(now, made, looked, True), states)  # noqa: FBT003
+    [levels] = [cast("Levels | None", said.values["levels"]) for said in decision.observed]
+    entry = state.window[-1]
     outcome = outcome_of_call(call, plan.tool)
     evidence = evidence_of(call, outcome.error_type is not None)
     worth = session.past.add(made.sig, evidence)
-    pending = admit(state, made, 0, 0, None, not read_only, True, chain.window)  # noqa: FBT003
-    session.sketches[state.seq] = _sketch(made)
-    session.sketches.pop(state.seq - chain.window - 1, None)
+    session.sketches[entry.seq] = _sketch(made)
+    session.sketches.pop(entry.seq - LOOKING.chain.window - 1, None)
     earlier = sum(entry.sig == made.sig for entry in before) if made.sig is not None else 0
     if evidence is None:
         # Nobody knows how it ended: the next call gives it up.
-        pending.expires_ms = now
+        LOOKING.apply(Lose(now, decision), states)
         return Row(call.source, levels, None, worth, earlier)
-    seen = seen_of(call, evidence, outcome)
-    if made.sketch is not None and outcome.error_type is None and call.result is not None:
-        seen = closer(seen, call.result)
-    settle(state, pending, outcome, *seen)
+    shown = shown_by(call, evidence, outcome, looks=True)(made, False)
+    LOOKING.apply(Settle(now, decision, shown, looked), states)
     long = call.result is not None and len(call.result) >= LONG and read_only
-    label = _label(pending.entry, before, worth, session.sketches, long=long)
+    label = _label(entry, before, worth, session.sketches, long=long)
     return Row(call.source, levels, label, worth, earlier)
 
 

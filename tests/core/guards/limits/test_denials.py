@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from guardrails import Denials, Duplicates, Loops, Policy, Rate, Retryable, ToolFilter, Validation
 from guardrails.core.records.replay import replay
+from guardrails.core.state.admissions import REMEMBERED_REFUSALS, deny
 from guardrails.core.state.packing import pack, unpack
-from guardrails.core.state.state import REMEMBERED_REFUSALS, SessionState, deny, end_turn
+from guardrails.core.state.state import SessionState
+from guardrails.core.state.turns import end_turn
 from guardrails.core.values.types import Denial, ToolCall
 from guardrails.sinks import MemorySink
 

@@ -13,7 +13,9 @@ from guardrails import Loops, Policy
 from guardrails.core.engine.chain import Chain
 from guardrails.core.repetition.learned import features as module
 from guardrails.core.repetition.learned.features import FACTORS, RECENT, features
-from guardrails.core.state.state import SessionState, admit, settle, touch
+from guardrails.core.state.admissions import admit, settle
+from guardrails.core.state.state import SessionState
+from guardrails.core.state.totals import touch
 from guardrails.core.text.signature import low64, sign
 from guardrails.core.values.types import Outcome, ToolCall
 from guardrails.offline.learning.repeats.rows import rows_of
@@ -35,7 +37,7 @@ def known(history: list[tuple[str, Any, int, Any]], tool: str, arguments: Any, *
         touch(state, at * 60_000)
         call = call_of(name, given_arguments)
         features(call, state, read_only=False, polling=False)
-        pending = admit(state, call, 0, 0, None, more.get("changes", True), True, 20)
+        pending = admit(state, call, changes=more.get("changes", True), window=20)
         settle(state, pending, Outcome(None, error) if error else Outcome(), result, 7 if error else 0)
     touch(state, len(history) * 60_000)
     levels = features(
@@ -75,7 +77,7 @@ def test_a_tool_that_waits_is_known_by_declaration_and_by_name() -> None:
 
 def test_a_fresh_call_after_nothing_dull_is_not_looked_at() -> None:
     state = SessionState()
-    settle(state, admit(state, call_of("find", A), 0, 0, None, True, True, 20), Outcome(), 1)
+    settle(state, admit(state, call_of("find", A), window=20), Outcome(), 1)
     state.dull_seq = -RECENT
     call = call_of("find", {"q": "bar"})
     assert features(call, state, read_only=False, polling=False) is None
@@ -103,7 +105,7 @@ def test_levels_stay_in_range_whatever_is_called_and_however_clocks_go(calls: li
             assert all(0 <= level < radix for level, radix in zip(found, FACTORS.values(), strict=True))
         settle(
             state,
-            admit(state, call, 0, 0, None, True, True, 20),
+            admit(state, call, window=20),
             Outcome(None, error) if error else Outcome(),
             result,
         )

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
-from guardrails.core.repetition.together import BURST_MS, MOST, OVERLAP_MS, TOGETHER_MS, imply_turn, part_turn
-from guardrails.core.state.state import Pending, SessionState, admit, deny, settle, touch
+from guardrails.core.state.admissions import admit, deny, settle
+from guardrails.core.state.state import Pending, SessionState
+from guardrails.core.state.totals import touch
+from guardrails.core.state.turns import BURST_MS, MOST, OVERLAP_MS, TOGETHER_MS, imply_turn, part_turn
 from guardrails.core.values.types import Denial, Outcome, ToolCall
 
 
@@ -22,7 +24,7 @@ def call(sig: int | None) -> ToolCall:
 def start(state: SessionState, sig: int | None, at_ms: int) -> Pending:
     touch(state, NOW + at_ms)
     imply_turn(state, sig)
-    return admit(state, call(sig), 0, 0, None, True, True, 20)
+    return admit(state, call(sig), window=20)
 
 
 def end(state: SessionState, pending: Pending, at_ms: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.engine.turns import Strategy, ToolChoice, forces, next_tool_choice
+from guardrails.core.tools.tool_choice import Strategy, ToolChoice, forces, next_tool_choice
 
 
 CHAT_NAMED = {"type": "function", "function": {"name": "search"}}

@@ -1,14 +1,16 @@
 """
-Which calls were made together, where the host tells no turns: those that overlap, or start at nearly the same time.
+The turns of a session: those that the host tells, and where it tells none, those that the times of calls imply.
 
-A model reads a result before it makes the next call, which takes more than milliseconds. What is known of that is in the
-state and in the time of the call alone, so that a replay finds it again.
+A model reads a result before it makes the next call, which takes more than milliseconds: calls that overlap, or start at
+nearly the same time, were made together. What is known of that is in the state and in the time of the call alone, so that
+a replay finds it again.
 """
 
 from typing import Final
 
-from guardrails.core.state.state import SessionState, count_refusals
 from guardrails.core.values.types import NO_TIME
+
+from .state import SessionState
 
 
 TOGETHER_MS: Final = 10
@@ -19,6 +21,32 @@ OVERLAP_MS: Final = 60_000
 """The same of calls that start while another of their turn still runs: what never ends must not hide a loop."""
 MOST: Final = 1_000
 """Events of a turn, after which the next call begins another: a loop ends too while the clock stands still."""
+
+
+def end_turn(state: SessionState) -> None:
+    """
+    Close the present turn: one that only repeated refused calls is a strike.
+    """
+    count_refusals(state)
+    state.turn_decided = state.turn_admitted = 0
+
+
+def begin_turn(state: SessionState, calls: int) -> None:
+    """
+    Open the next turn, of *calls* calls (0: unknown).
+    """
+    state.turn += 1
+    state.turn_expects = calls
+
+
+def count_refusals(state: SessionState) -> None:
+    """
+    Count the present turn, which is over, if it had nothing but refusals.
+    """
+    if state.turn_refused and state.only_refused:
+        state.refused_turns += 1
+        state.denied_turns += state.turn_strikes > 0
+    state.turn_strikes = state.turn_refused = 0
 
 
 def imply_turn(state: SessionState, sig: int | None) -> bool:

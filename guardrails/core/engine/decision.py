@@ -1,0 +1,154 @@
+"""
+What the chain says of one call.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.values.types import Denial, Nudge, Pending, RetrySource, ToolCall
+
+from .refusals import Found
+
+
+@dataclass(slots=True)
+class Decision:
+    """
+    What the chain says of one call, and everything that said it. Made by `admitted`, `again`, `refused` or `unknown`; it is
+    not changed after that.
+    """
+
+    call: ToolCall
+    n: int
+    """Number of its event in the session."""
+    at_ms: int
+    turn: int
+    envelope: Envelope | None = field(default=None, kw_only=True)
+    """The refusal; None: the call may run."""
+    denials: tuple[Denial, ...] = field(default=(), kw_only=True)
+    """All of them, the one that the envelope shows first."""
+    observed: tuple[Denial | Nudge, ...] = field(default=(), kw_only=True)
+    """What guards in observe mode would have said."""
+    nudges: tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
+    """(code, hint)"""
+    errors: tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
+    """(guard, what it raised)"""
+    seq: int | None = field(default=None, kw_only=True)
+    """Position among the executed calls; None: denied."""
+    cost: int = field(default=0, kw_only=True)
+    tokens: int = field(default=0, kw_only=True)
+    claimed: bool = field(default=False, kw_only=True)
+    """The caller asked in order to run it at once."""
+    repeated: bool = field(default=False, kw_only=True)
+    """The same question was asked before and is not settled: no new charge, no new `call` event."""
+    claim_n: int = field(default=0, kw_only=True)
+    """Number of the `claim` event, where an admission that was decided before is now run."""
+    expired: tuple[tuple[int, Pending], ...] = field(default=(), kw_only=True)
+    """(event number, admission) given up on the way."""
+    session: str = field(default="", kw_only=True)
+    """Id of the session that it is of."""
+    run: str = field(default="", kw_only=True)
+    """Which life of that session."""
+    marks: dict[str, Any] | None = field(default=None, kw_only=True)
+    """Where its event stands among those of other sessions, where it shares anything with them."""
+    retry_source: RetrySource | None = field(default=None, kw_only=True)
+    """Who caused it, where the same call failed before: the caller by itself, or what it was advised."""
+
+    @classmethod
+    def admitted(
+        cls, call: ToolCall, pending: Pending, found: Found | None, source: RetrySource | None, **told: Any
+    ) -> Self:
+        """
+        Of a *call* that was just admitted; *found* is what was said of it all the same. *told* is where the event happened:
+        `expired`, `session`, `run`, `marks`.
+        """
+        return cls(
+            call,
+            pending.n,
+            pending.at_ms,
+            pending.turn,
+            observed=() if found is None else tuple(found.observed),
+            nudges=pending.hints,
+            errors=() if found is None else tuple(found.errors),
+            seq=pending.seq,
+            cost=pending.cost,
+            tokens=pending.tokens,
+            claimed=pending.claimed,
+            retry_source=source,
+            **told,
+        )
+
+    @classmethod
+    def again(cls, call: ToolCall, pending: Pending, at_ms: int | None = None, **told: Any) -> Self:
+        """
+        Of a *call* that was admitted before and is not settled; *at_ms* is when it is taken up by number `claim_n` of the
+        session's events.
+        """
+        return cls(
+            call,
+            pending.n,
+            pending.at_ms if at_ms is None else at_ms,
+            pending.turn,
+            nudges=pending.hints,
+            seq=pending.seq,
+            cost=pending.cost,
+            tokens=pending.tokens,
+            claimed=pending.claimed,
+            repeated=True,
+            **told,
+        )
+
+    @classmethod
+    def refused(
+        cls, call: ToolCall, event: tuple[int, int, int], found: Found, envelope: Envelope, **told: Any
+    ) -> Self:
+        """
+        Of a *call* that does not run, for what is *found*, its denials in the order in which they count; *event* is its
+        number, its time and its turn.
+        """
+        return cls(
+            call,
+            *event,
+            envelope=envelope,
+            denials=tuple(found.denials),
+            observed=tuple(found.observed),
+            errors=tuple(found.errors),
+            **told,
+        )
+
+    @classmethod
+    def unknown(cls, call: ToolCall, at_ms: int, session: str, error: tuple[str, str], denial: Denial | None) -> Self:
+        """
+        Of a *call* of which the state or the time cannot be known, for *error*; it runs uncharged if there is no *denial*.
+        """
+        return cls(
+            call,
+            0,
+            at_ms,
+            0,
+            envelope=None if denial is None else Envelope.refusal(denial),
+            denials=() if denial is None else (denial,),
+            errors=(error,),
+            session=session,
+        )
+
+    @property
+    def allowed(self) -> bool:
+        """
+        The call may run.
+        """
+        return self.envelope is None
+
+    @property
+    def denial(self) -> Denial | None:
+        """
+        The denial that the envelope shows.
+        """
+        return self.denials[0] if self.denials else None
+
+    @property
+    def code(self) -> str | None:
+        """
+        The code of that denial.
+        """
+        return self.denials[0].code if self.denials else None

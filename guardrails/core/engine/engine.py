@@ -1,0 +1,158 @@
+"""
+What drives a session, whoever asks: a live one, a replay of records, a judge of transcripts, a case of a policy.
+
+Pure: an event and the states that it concerns go in, what happened comes out. Whoever drives it reads the clock, keeps the
+states and writes the records.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from guardrails.core.state.family import join, part
+from guardrails.core.state.scope_state import open_step
+from guardrails.core.state.state import SessionState
+from guardrails.core.state.totals import begin_life, number
+
+from .chain import Chain
+from .scopes import Scope, marks, seen
+
+
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+
+
+class Event(Protocol[T_co]):
+    """
+    Something that happens in a session when its clock says `now_ms`.
+    """
+
+    @property
+    def now_ms(self) -> int: ...
+
+    @property
+    def shared(self) -> bool:
+        """
+        Whether it happens in the session's scopes too.
+        """
+        ...
+
+    def happen(self, engine: "Engine", state: SessionState, scopes: Sequence[Scope]) -> T_co:
+        """
+        Change the states; what came of it.
+        """
+        ...
+
+
+class Happened(NamedTuple):
+    """
+    What came of an event that is no call.
+    """
+
+    n: int
+    """Its number in the session."""
+    at_ms: int
+    run: str
+    """Which life of the session."""
+    marks: dict[str, Any] | None
+    """Where it stands among the events of other sessions."""
+    limits: dict[str, int] | None = None
+    """What it set or held, by limit."""
+
+
+class Engine:
+    """
+    The chain of the session *id*, and those of its *scopes*, each (name, id, chain).
+
+    *child*: it belongs to a family, whose root's state it is given last. *life* draws the name of a new life; without it
+    nobody records, and lives have no names.
+    """
+
+    __slots__ = ("chain", "child", "id", "life", "scopes")
+
+    def __init__(
+        self,
+        chain: Chain,
+        id: str = "",
+        *,
+        scopes: Sequence[tuple[str, str, Chain]] = (),
+        child: bool = False,
+        life: Callable[[], str] | None = None,
+    ) -> None:
+        self.chain = chain
+        self.id = id
+        self.scopes = tuple(scopes)
+        self.child = child
+        self.life = life
+
+    def of(self, chain: Chain) -> "Engine":
+        """
+        The same of another *chain*.
+        """
+        return Engine(chain, self.id, scopes=self.scopes, child=self.child, life=self.life)
+
+    def within(self, scopes: Sequence[tuple[str, str, Chain]]) -> "Engine":
+        """
+        The same in no *scopes* but these.
+        """
+        return Engine(self.chain, self.id, scopes=scopes, child=self.child, life=self.life)
+
+    def apply(self, event: Event[T], states: Sequence[SessionState], clocks: Sequence[int] | None = None) -> T:
+        """
+        Let *event* happen in *states*: the session's, those of its scopes if it is shared, and its family's root's.
+
+        *clocks* is what those of the scopes say, if each has its own.
+        """
+        state = states[0]
+        if self.life is not None and not state.run:
+            begin_life(state, self.life)
+        if len(states) == 1:
+            return event.happen(self, state, ())
+        if not self.child:
+            return event.happen(self, state, self._opened(event, states[1:], clocks))
+        n, root = state.n, states[-1]
+        join(state, root, self.id)
+        try:
+            return event.happen(self, state, self._opened(event, states[1:-1], clocks))
+        finally:
+            part(state, root, self.id, event=state.n != n)
+
+    def look(
+        self, look: Callable[[SessionState, int, Sequence[Scope]], T], states: Sequence[SessionState], now_ms: int
+    ) -> T:
+        """
+        What *look* sees in the states of all that the session is in, when its clock says *now_ms*; nothing happens.
+        """
+        state = states[0]
+        scopes = seen(self.scopes, states[1 : 1 + len(self.scopes)], now_ms)
+        if not self.child:
+            return look(state, now_ms, scopes)
+        join(state, states[-1], self.id)
+        try:
+            return look(state, now_ms, scopes)
+        finally:
+            part(state, states[-1], self.id, event=False)
+
+    def marks(self, state: SessionState, scopes: Sequence[Scope]) -> dict[str, Any] | None:
+        """
+        Where the event that was just numbered stands among those of other sessions, if anybody records.
+        """
+        return None if self.life is None else marks(state, scopes)
+
+    def happened(self, state: SessionState, scopes: Sequence[Scope], limits: dict[str, int] | None = None) -> Happened:
+        """
+        What came of the event that is now numbered.
+        """
+        return Happened(number(state), state.now_ms, state.run, self.marks(state, scopes), limits)
+
+    def _opened(
+        self, event: Event[Any], states: Sequence[SessionState], clocks: Sequence[int] | None
+    ) -> Sequence[Scope]:
+        if not event.shared:
+            return ()
+        opened = []
+        for index, ((name, own, chain), state) in enumerate(zip(self.scopes, states, strict=True)):
+            if self.life is not None:
+                begin_life(state, self.life)
+            now = open_step(state, event.now_ms if clocks is None else clocks[index])
+            opened.append(Scope(name, own, chain, state, now))
+        return opened

@@ -1,0 +1,214 @@
+"""
+What happens in a session beside calls: turns, charges, model requests, and what only passes.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from guardrails.core.state.admissions import forgo, lose
+from guardrails.core.state.scope_state import go_on
+from guardrails.core.state.state import SessionState
+from guardrails.core.state.totals import charge, count_request, exhaust, keep_cause, number, set_meters, touch
+from guardrails.core.state.turns import begin_turn, end_turn, part_turn
+from guardrails.core.values.types import pending_key
+
+from .chain import Chain
+from .decision import Decision
+from .engine import Engine, Happened
+from .exhaustion import exhaustion, failed, note_turn, spent
+from .scopes import Scope
+
+
+@dataclass(slots=True)
+class Turn:
+    """
+    A model response came, with *calls* calls (0: unknown): the present turn is over, and the next begins.
+    """
+
+    now_ms: int
+    calls: int = 0
+
+    shared: ClassVar[bool] = False
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
+        """
+        See `Event.happen`.
+        """
+        now = touch(state, self.now_ms)
+        cause = exhaustion(engine.chain, state, now)
+        if cause is not None:
+            keep_cause(state, cause)
+        end_turn(state)
+        begin_turn(state, self.calls)
+        return engine.happened(state, scopes)
+
+
+@dataclass(slots=True)
+class Charge:
+    """
+    A response of *model* is to be paid, *cost* in micro-dollars. A *cost* of None: nobody knows its price, or (*model* is
+    None) nobody asked for it. *untold*: it came whole, and did not say what it used.
+    """
+
+    now_ms: int
+    cost: int | None
+    tokens: int
+    model: str | None = None
+    untold: bool = False
+
+    shared: ClassVar[bool] = True
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
+        """
+        See `Event.happen`.
+        """
+        for scope in scopes:
+            self._charge(scope.chain, scope.state, scope.now_ms)
+            number(scope.state)
+            go_on(scope.state)
+        self._charge(engine.chain, state, touch(state, self.now_ms))
+        return engine.happened(state, scopes)
+
+    def _charge(self, chain: Chain, state: SessionState, now: int) -> None:
+        charge(state, self.cost, self.tokens)
+        note_turn(chain, state, self.cost)
+        if not ended(chain, state, now):
+            for usage in chain.usages:
+                _count(chain, state, usage, self.tokens, now)
+            said = self.cost, self.tokens, self.model, self.untold
+            for response in chain.responses:
+                _count(chain, state, response, *said)
+            ended(chain, state, now)
+
+
+@dataclass(slots=True)
+class Request:
+    """
+    A model request starts.
+    """
+
+    now_ms: int
+
+    shared: ClassVar[bool] = True
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
+        """
+        See `Event.happen`.
+        """
+        for scope in scopes:
+            self._count(scope.chain, scope.state, scope.now_ms)
+            number(scope.state)
+            go_on(scope.state)
+        self._count(engine.chain, state, touch(state, self.now_ms))
+        return engine.happened(state, scopes)
+
+    def _count(self, chain: Chain, state: SessionState, now: int) -> None:
+        count_request(state)
+        # A fuse that another session of the family has blown stays blown.
+        if not ended(chain, state, now):
+            for request in chain.requests:
+                _count(chain, state, request, now)
+            ended(chain, state, now)
+
+
+@dataclass(slots=True)
+class Note:
+    """
+    Something happens that changes nothing here, and has a number all the same: a call of another life ends, a scope's limits
+    are raised.
+    """
+
+    now_ms: int
+
+    shared: ClassVar[bool] = True
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
+        """
+        See `Event.happen`.
+        """
+        for scope in scopes:
+            number(scope.state)
+            go_on(scope.state)
+        touch(state, self.now_ms)
+        return engine.happened(state, scopes)
+
+
+@dataclass(slots=True)
+class Expire:
+    """
+    The admission number *seq* is given up, as a record tells it: the time of the next event would find it overdue.
+    """
+
+    now_ms: int
+    seq: int
+
+    shared: ClassVar[bool] = False
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> None:
+        """
+        See `Event.happen`.
+        """
+        for pending in [one for one in state.pending.values() if one.seq == self.seq]:
+            forgo(state, pending)
+            number(state)
+
+
+@dataclass(slots=True)
+class Lose:
+    """
+    Nobody will ever say how the call of *decision* ended: whatever comes next gives it up. No event of its own.
+    """
+
+    now_ms: int
+    decision: Decision
+
+    shared: ClassVar[bool] = False
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> None:
+        """
+        See `Event.happen`.
+        """
+        call, seq = self.decision.call, self.decision.seq
+        pending = state.pending.get(pending_key(call.id, call.sig, seq))
+        if pending is not None and pending.seq == seq:
+            lose(pending, self.now_ms)
+
+
+@dataclass(slots=True)
+class Part:
+    """
+    What is called next is of another turn than what was called before, and nobody tells times. No event of its own.
+    """
+
+    now_ms: int
+
+    shared: ClassVar[bool] = False
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> None:
+        """
+        See `Event.happen`.
+        """
+        part_turn(state)
+
+
+def _count(chain: Chain, state: SessionState, method: Callable[..., Mapping[str, int]], *facts: object) -> None:
+    """
+    Let a guard count what happened; a guard that fails may end the session.
+    """
+    try:
+        set_meters(state, method(state, *facts))
+    except Exception:  # noqa: BLE001
+        cause = failed(chain, method)
+        if cause is not None:
+            exhaust(state, chain.worded(cause))
+
+
+def ended(chain: Chain, state: SessionState, now_ms: int) -> bool:
+    """
+    End the session if something is used up; whether it is.
+    """
+    cause = spent(chain, state, now_ms)
+    if cause is not None:
+        exhaust(state, cause)
+    return cause is not None

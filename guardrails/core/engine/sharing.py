@@ -1,0 +1,241 @@
+"""
+What happens to the limits of a session: they are raised, or shared with its children.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from guardrails.core.guards.limits.budget import Budget, usd
+from guardrails.core.state.scope_state import go_on
+from guardrails.core.state.state import SessionState
+from guardrails.core.state.totals import close, extend, number, release, reserve, time_of, touch
+from guardrails.core.values.errors import SessionError
+from guardrails.core.values.types import Denial
+
+from .chain import Chain
+from .engine import Engine, Happened
+from .events import ended
+from .exhaustion import exhaustion
+from .scopes import Scope
+
+
+LIMITS: Final = ("max_calls", "max_turns", "max_cost", "max_tokens", "max_elapsed")
+"""Limits as the state names them: money in micro-dollars, time in milliseconds."""
+CLOSED: Final = Denial(
+    code="session.closed",
+    status="limit_reached",
+    message="This session is closed.",
+    hint="Report what you have.",
+    ends_session=True,
+)
+
+
+@dataclass(slots=True)
+class Extend:
+    """
+    A session may use *amounts* more than its limits, or than it has used where that is more; it goes on.
+
+    If it is *shared*, the limits of scopes are raised, and not its own. Raises SessionError for a limit that the policy does
+    not set.
+    """
+
+    now_ms: int
+    amounts: Mapping[str, int]
+    shared: bool = False
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
+        """
+        See `Event.happen`.
+        """
+        limits = None
+        if self.shared:
+            for scope in scopes:
+                self._raise(scope.chain, scope.state, scope.now_ms)
+                number(scope.state)
+                go_on(scope.state)
+            touch(state, self.now_ms)
+        else:
+            limits = self._raise(engine.chain, state, self.now_ms)
+        return engine.happened(state, scopes, limits)
+
+    def _raise(self, chain: Chain, state: SessionState, now_ms: int) -> dict[str, int]:
+        if state.closed:
+            raise SessionError("the session is closed: what it did not use was given back")
+        # A budget that only observes has limits too: a host that raises them must not break in observe mode.
+        budget = next((guard for guard in chain.guards if isinstance(guard, Budget)), None) or Budget()
+        used = {
+            "max_calls": state.calls,
+            "max_turns": state.turns,
+            "max_cost": state.cost,
+            "max_tokens": state.tokens,
+            "max_elapsed": time_of(state, now_ms) - state.started_ms if state.started_ms >= 0 else 0,
+        }
+        limits = {}
+        for name, amount in self.amounts.items():
+            limit = _limit(budget, state, name)
+            if limit is None:
+                raise SessionError(f"the policy sets no limit `{_said(name)}` that could be raised")
+            limits[name] = max(limit, used[name]) + amount
+        # Time is noted last: what is refused is no event, and leaves no trace that a replay would miss.
+        now = touch(state, now_ms)
+        extend(state, limits)
+        ended(chain, state, now)
+        return limits
+
+
+@dataclass(slots=True)
+class Reserve:
+    """
+    A *child* begins, with *amounts* of the limits of its parent; one that is not named gives all that is left of it. With
+    *more* it has begun already, and its own limits are raised by them.
+
+    Raises SessionError where that is more than is left, or the child does not run any more.
+    """
+
+    now_ms: int
+    child: str
+    amounts: Mapping[str, int]
+    more: bool = False
+
+    shared: ClassVar[bool] = False
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
+        """
+        See `Event.happen`.
+        """
+        held = state.reserved.get(self.child)
+        if self.more:
+            made = self._more(engine.chain, state, held)
+        else:
+            made = self._share(engine.chain, state) if held is None else held
+        # Time is noted last: what is refused is no event.
+        touch(state, self.now_ms)
+        reserve(state, self.child, made)
+        return engine.happened(state, scopes, None if self.more else made)
+
+    def _share(self, chain: Chain, state: SessionState) -> dict[str, int]:
+        child, now = self.child, time_of(state, self.now_ms)
+        cause = exhaustion(chain, state, now)
+        if cause is not None:
+            raise SessionError(f"the session is exhausted ({cause[0]}), so nothing is left for `{child}`")
+        left = _left(chain, state, now)
+        held: dict[str, int] = {}
+        for name in LIMITS:
+            own, available = self.amounts.get(name), left[name]
+            if own is not None and available is not None and own > available:
+                asked = f"{_said(name)} {_shown(name, own)}"
+                raise SessionError(f"`{child}` asks for {asked}, {_shown(name, available)} is left")
+            amount = available if own is None else own
+            if amount is not None:
+                held[name] = max(0, amount)
+        return held
+
+    def _more(self, chain: Chain, state: SessionState, held: dict[str, int] | None) -> dict[str, int]:
+        if held is None:
+            raise SessionError(f"`{self.child}` is closed: what it did not use was given back")
+        left = _left(chain, state, time_of(state, self.now_ms))
+        for name, amount in self.amounts.items():
+            available = left[name]
+            if available is not None and amount > available:
+                asked = f"{_said(name)} {_shown(name, amount)}"
+                raise SessionError(f"`{self.child}` asks for {asked} more, {_shown(name, available)} is left")
+        return {name: amount + self.amounts.get(name, 0) for name, amount in held.items()}
+
+
+@dataclass(slots=True)
+class Release:
+    """
+    A *child* is over: what it held comes back, and what it *used* is charged.
+    """
+
+    now_ms: int
+    child: str
+    used: Mapping[str, int]
+
+    shared: ClassVar[bool] = False
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
+        """
+        See `Event.happen`.
+        """
+        touch(state, self.now_ms)
+        release(state, self.child, self.used)
+        return engine.happened(state, scopes)
+
+
+@dataclass(slots=True)
+class Open:
+    """
+    The clock of a child starts, whose share was just reserved.
+    """
+
+    now_ms: int
+
+    shared: ClassVar[bool] = False
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
+        """
+        See `Event.happen`.
+        """
+        touch(state, self.now_ms)
+        return engine.happened(state, scopes)
+
+
+@dataclass(slots=True)
+class Close:
+    """
+    A child is over for good; the limits that come of it are what it has used.
+    """
+
+    now_ms: int
+
+    shared: ClassVar[bool] = False
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
+        """
+        See `Event.happen`.
+        """
+        touch(state, self.now_ms)
+        close(state, CLOSED)
+        return engine.happened(state, scopes, used_by(state))
+
+
+def used_by(state: SessionState) -> dict[str, int]:
+    """
+    What a session has used, by limit; what is open counts: estimates that may never settle, children that still run.
+    """
+    used = {
+        "max_calls": state.calls,
+        "max_turns": state.turns,
+        "max_cost": state.cost + state.held_cost,
+        "max_tokens": state.tokens + state.held_tokens,
+    }
+    return {name: amount + state.reserved_by_children(name) for name, amount in used.items()}
+
+
+def _left(chain: Chain, state: SessionState, now: int) -> dict[str, int | None]:
+    budget = chain.budget or Budget()
+    return {
+        "max_calls": budget.calls_left(state),
+        "max_turns": budget.turns_left(state),
+        "max_cost": budget.cost_left(state),
+        "max_tokens": budget.tokens_left(state),
+        "max_elapsed": budget.elapsed_left_ms(state, now),
+    }
+
+
+def _limit(budget: Budget, state: SessionState, name: str) -> int | None:
+    if name == "max_cost":
+        return budget.cost_limit(state)
+    if name == "max_elapsed":
+        return state.limit(name, None if budget.max_elapsed is None else round(budget.max_elapsed * 1000))
+    return state.limit(name, getattr(budget, name))
+
+
+def _said(name: str) -> str:
+    return "max_cost_usd" if name == "max_cost" else name
+
+
+def _shown(name: str, amount: int) -> str:
+    return usd(amount) if name == "max_cost" else str(amount)

@@ -1,0 +1,142 @@
+"""
+What every event may change: time, numbers, counters, money, limits, and whether the session goes on.
+"""
+
+from collections.abc import Callable, Mapping
+
+from guardrails.core.values.session_time import read
+from guardrails.core.values.types import Denial
+
+from .state import METERS, OVERFLOW, SessionState
+
+
+def begin_life(state: SessionState, draw: Callable[[], str]) -> None:
+    """
+    Name this life of a session if it has no name: a session that is forgotten may live again, and counts from 1 then.
+    """
+    if not state.run:
+        state.run = draw()
+
+
+def time_of(state: SessionState, now_ms: int) -> int:
+    """
+    The session's time when the clock says *now_ms*: it never goes back, nor does it leap by a year.
+    """
+    return now_ms if state.started_ms < 0 else read(state.now_ms, state.behind_ms, now_ms)[0]
+
+
+def touch(state: SessionState, now_ms: int) -> int:
+    """
+    Let time pass; the clamped time.
+    """
+    if state.started_ms < 0:
+        state.started_ms = state.now_ms = now_ms
+    else:
+        state.now_ms, state.behind_ms = read(state.now_ms, state.behind_ms, now_ms)
+    return state.now_ms
+
+
+def number(state: SessionState) -> int:
+    """
+    Draw the number of the next event.
+    """
+    state.n += 1
+    return state.n
+
+
+def set_meters(state: SessionState, values: Mapping[str, int]) -> None:
+    """
+    Set counters. Raises TypeError, and sets none, where one is no int by name: a guard made it.
+    """
+    for key, value in values.items():
+        if type(value) is not int or type(key) is not str:
+            raise TypeError(f"a counter is an int by name, not `{key!r:.40}`: `{value!r:.40}`")
+    meters = state.meters
+    for key, value in values.items():
+        full = key not in meters and len(meters) >= METERS - 1
+        meters[OVERFLOW if full else key] = value
+
+
+def fork_meters(state: SessionState) -> dict[str, int]:
+    """
+    Let what is counted from now on be undone by `put_back`, which takes what this gives back.
+    """
+    before = state.meters
+    state.meters = before.copy()
+    return before
+
+
+def put_back(state: SessionState, meters: dict[str, int]) -> None:
+    """
+    Undo what was counted since `fork_meters`.
+    """
+    state.meters = meters
+
+
+def keep_cause(state: SessionState, cause: tuple[str, str]) -> None:
+    """
+    End the session by the (code, message) of *cause*; the first one stays.
+    """
+    if state.exhausted is None:
+        state.exhausted = cause
+
+
+def exhaust(state: SessionState, cause: Denial) -> None:
+    """
+    End the session by what *cause* says; the first one stays.
+    """
+    keep_cause(state, (cause.code, cause.message))
+
+
+def close(state: SessionState, cause: Denial) -> None:
+    """
+    End the session for good.
+    """
+    exhaust(state, cause)
+    state.closed = True
+
+
+def charge(state: SessionState, cost: int | None, tokens: int) -> None:
+    """
+    Charge a model response; *cost* in micro-dollars, None where its price is unknown.
+    """
+    state.unpriced += cost is None
+    state.cost += cost or 0
+    state.tokens += tokens
+
+
+def count_request(state: SessionState) -> None:
+    """
+    Count a model request that starts.
+    """
+    state.requests += 1
+
+
+def extend(state: SessionState, limits: dict[str, int]) -> None:
+    """
+    Set limits and let an exhausted session go on; the refused turns so far are forgiven, blown fuses replaced.
+    """
+    state.limits.update(limits)
+    state.exhausted = None
+    state.denied_turns = state.refused_turns = state.turn_strikes = state.turn_refused = 0
+    state.refusals.clear()
+    state.meters = {key: value for key, value in state.meters.items() if value >= 0}
+
+
+def reserve(state: SessionState, child: str, amounts: dict[str, int]) -> None:
+    """
+    Hold *amounts* for the session *child*.
+    """
+    state.reserved[child] = amounts
+
+
+def release(state: SessionState, child: str, used: Mapping[str, int]) -> None:
+    """
+    Give back what the session *child* held, and charge what it used.
+    """
+    if state.reserved.pop(child, None) is None:
+        return
+    state.calls += used.get("max_calls", 0)
+    state.turns += used.get("max_turns", 0)
+    state.cost += used.get("max_cost", 0)
+    state.tokens += used.get("max_tokens", 0)
