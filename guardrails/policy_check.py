@@ -15,6 +15,7 @@ from .errors import PolicyError
 from .guards import GUARDS
 from .guards.base import Guard
 from .guards.budget import Budget, check_reserve
+from .guards.settings import respelt
 from .tool import Tool
 from .usage import Price
 
@@ -114,12 +115,8 @@ def _named(settings: Any, aliases: Mapping[str, str], where: str, mistakes: list
     """
     if not isinstance(settings, Mapping):
         return settings
-    named: dict[str, Any] = {}
-    for key, value in _tuples(settings).items():
-        name = aliases.get(key, key)
-        if name in named:
-            mistakes.append(f"{where}: `{name}` is given twice, once as `{key}`")
-        named[name] = value
+    named, twice = respelt(_tuples(settings), aliases)
+    mistakes += [f"{where}: {one}" for one in twice]
     return named
 
 

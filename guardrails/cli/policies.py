@@ -30,6 +30,8 @@ class Checked:
     guards: int | None = None
     """In its chain; None where there is none."""
     mistakes: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
+    """What is read, and written otherwise now."""
     missing: bool = False
     """There is no such file."""
 
@@ -41,9 +43,8 @@ class Checked:
         return not self.mistakes
 
     def __str__(self) -> str:
-        if self.mistakes:
-            return "\n".join(self.mistakes)
-        return f"{self.file}: ok, {self.guards} guard{'' if self.guards == 1 else 's'}"
+        said = self.mistakes or (f"{self.file}: ok, {self.guards} guard{'' if self.guards == 1 else 's'}",)
+        return "\n".join((*said, *self.hints))
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -54,6 +55,7 @@ class Checked:
             "ok": self.ok,
             "guards": self.guards,
             "mistakes": [_placed(mistake) for mistake in self.mistakes],
+            "hints": [_placed(hint.replace(": hint: ", ": ", 1)) for hint in self.hints],
         }
 
 
@@ -77,15 +79,17 @@ def check_file(file: str) -> Checked:
         find(file)
     except PolicyError as error:
         return Checked(file, mistakes=tuple(error.mistakes), missing=True)
+    hints: tuple[str, ...] = ()
     try:
-        policy = Policy.load(file)
         document = read(file, other_names=other_names())
+        hints = tuple(map(str, document.outdated))
+        policy = Policy.load(file)
         found = (*lacking(policy, document.root), *map(str, idle_rules(document)))
-        return Checked(file, guards=len(policy.chain), mistakes=found)
+        return Checked(file, guards=len(policy.chain), mistakes=found, hints=hints)
     except PolicyError as error:
         # What is found after the file was read has no place in it.
         told = (one if _PLACED.match(one) else f"{file}: {one}" for one in error.mistakes)
-        return Checked(file, mistakes=tuple(told))
+        return Checked(file, mistakes=tuple(told), hints=hints)
 
 
 def load_policy(name: str) -> "Policy":

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
 from ..retries.serving import Retried
 from ..tool import Tool
 from ..types import Denial, Mode, Nudge, Outcome, ToolCall
+from .settings import laid, maps_of, respelt
 
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Guard:
     codes: ClassVar[Codes | None] = None
     """The codes it says, each with the names of its `values`, for a policy's own wording; None: not told."""
     aliases: ClassVar[dict[str, str]] = {}
-    """Other accepted spellings of settings."""
+    """Other accepted spellings of settings; `cycle.nudge` is a key of the setting `cycle`."""
 
     shapes_successes: ClassVar[bool] = True
     """False: `shape` has nothing to say of a success and is not asked."""
@@ -200,19 +201,17 @@ def guard(cls: type[T]) -> type[T]:
 def _name_settings(cls: type[Guard]) -> None:
     plain: Callable[..., None] = cls.__init__
     own = [field.name for field in dataclasses.fields(cls) if field.name != "mode"] or ["mode"]
+    maps = maps_of(cls)
 
     @functools.wraps(plain)
     def __init__(self: Guard, *unnamed: Any, **settings: Any) -> None:  # noqa: N807
         if unnamed:
             written = ", ".join(f"{name}={value!r:.80}" for name, value in zip(own, unnamed, strict=False))
             raise TypeError(f"`{cls.__name__}` takes keyword arguments only: {cls.__name__}({written})")
-        named: dict[str, Any] = {}
-        for key, value in settings.items():
-            name = cls.aliases.get(key, key)
-            if name in named:
-                raise TypeError(f"`{name}` is given twice, once as `{key}`")
-            named[name] = value
-        plain(self, **named)
+        named, twice = respelt(settings, cls.aliases)
+        if twice:
+            raise TypeError("; ".join(twice))
+        plain(self, **{name: laid(value, maps.get(name)) for name, value in named.items()})
 
     cls.__init__ = __init__  # type: ignore[method-assign]
 
