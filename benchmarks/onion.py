@@ -44,7 +44,7 @@ def onion(chain: Chain, execute: Execute) -> Callable[[str, Any, int], Envelope]
 
     step: Step = run
     for guard in reversed(chain.guards):
-        if guard.active:
+        if guard.applies(tool):
             step = _around(guard, step)
 
     def call(tool: str, arguments: Any, now_ms: int) -> Envelope:

@@ -12,7 +12,7 @@ from .envelope import Envelope
 from .exhaustion import first_cause, progress
 from .failing import Told, note_ended, told
 from .guards.base import Facts
-from .guards.budget import FINISH
+from .guards.budget_words import FINISH
 from .guards.loop_words import hints_of
 from .jsonable import exact
 from .repetition.results import HEAD, MAX_EMPTY, emptiness, family_hash, steady_hash
@@ -197,7 +197,7 @@ def complete(
             envelope = shaped
         except Exception as error:  # noqa: BLE001
             errors.append((name, f"{type(error).__name__}: {error}"))
-    for hint in hints_of(decision.nudges, pending, state):
+    for hint in hints_of(decision.nudges, pending, state, chain.repeating):
         envelope.nudge(hint)
     if failed and pending is not None:
         _note_retry(pending.entry, envelope, state)

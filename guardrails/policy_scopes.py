@@ -13,18 +13,10 @@ from .chain import Chain, Rule
 from .errors import SessionError
 from .guards import GUARDS
 from .guards.base import Guard, overrides
-from .guards.budget import Budget
-from .guards.growth import Growth
-from .guards.rate import Rate
 from .policy_check import checked_guards
 from .scopes import GLOBAL
 from .session_id import checked_id
 
-
-SCOPE_GUARDS: Final[tuple[type[Guard], ...]] = (Budget, Growth, Rate)
-"""The library's guards that a scope may have: what the others look at is one session's own."""
-SESSION_ONLY: Final = ("max_turns",)
-"""Settings of theirs that are about one session."""
 
 Messages = Mapping[str, Mapping[str, str]]
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
@@ -77,15 +69,15 @@ def scope_chains(
 
 
 def _wrong(guard: Guard) -> list[str]:
-    if type(guard) in GUARDS and type(guard) not in SCOPE_GUARDS:
-        known = ", ".join(f"`{cls.name}`" for cls in SCOPE_GUARDS)
+    if guard.scope_settings == ():
+        known = ", ".join(f"`{cls.name}`" for cls in GUARDS if cls.scope_settings != ())
         return [f"`{guard.name}` looks at one session's own calls; a scope may have {known}"]
-    if overrides(guard, "shape"):
+    if overrides(guard, "shape") or overrides(guard, "shape_failure"):
         return [f"`{guard.name}` shapes results, which is a session's own: give it to the policy"]
     return [
-        f"{guard.name}.{setting}: turns are a session's own; set it in the policy's `{guard.name}`"
-        for setting in SESSION_ONLY
-        if isinstance(guard, Budget) and getattr(guard, setting) is not None
+        f"{guard.name}.{setting}: it is a session's own; set it in the policy's `{guard.name}`"
+        for setting in guard.settings()
+        if guard.scope_settings is not None and setting not in guard.scope_settings
     ]
 
 

@@ -5,7 +5,7 @@ The denials that no guard says: of a session that is over, of a state or a time 
 from .chain import Chain
 from .errors import StateUnreadable
 from .guards.base import filled
-from .guards.budget import FINISH
+from .guards.budget_words import FINISH
 from .types import Denial
 
 

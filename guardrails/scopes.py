@@ -17,7 +17,7 @@ from .exhaustion import exhaustion, first_cause, spent
 from .exhaustion import progress as own_progress
 from .found import Found
 from .guards.base import Facts
-from .guards.budget import FINISH
+from .guards.budget_words import FINISH
 from .scope_state import claim as claim_held
 from .scope_state import hold, open_step
 from .scope_state import settle as settle_held

@@ -10,7 +10,8 @@ from typing import Final
 from .chain import Chain
 from .errors import SessionError
 from .exhaustion import exhaustion, failed, note_turn, spent
-from .guards.budget import Budget, usd
+from .guards.budget import Budget
+from .guards.budget_words import usd
 from .state import (
     SessionState,
     begin_turn,
@@ -111,7 +112,7 @@ def raise_limits(chain: Chain, state: SessionState, now_ms: int, amounts: dict[s
     if state.closed:
         raise SessionError("the session is closed: what it did not use was given back")
     # A budget that only observes has limits too: a host that raises them must not break in observe mode.
-    budget = next((guard for guard in chain.guards if isinstance(guard, Budget)), None) or Budget()
+    budget = chain.limits or Budget()
     used = {
         "max_calls": state.calls,
         "max_turns": state.turns,
@@ -121,7 +122,7 @@ def raise_limits(chain: Chain, state: SessionState, now_ms: int, amounts: dict[s
     }
     limits = {}
     for name, amount in amounts.items():
-        limit = _limit(budget, state, name)
+        limit = budget.limit(state, name)
         if limit is None:
             raise SessionError(f"the policy sets no limit `{_said(name)}` that could be raised")
         limits[name] = max(limit, used[name]) + amount
@@ -182,13 +183,7 @@ def reserve_more(chain: Chain, state: SessionState, now_ms: int, child: str, amo
 
 def _left(chain: Chain, state: SessionState, now: int) -> dict[str, int | None]:
     budget = chain.budget or Budget()
-    return {
-        "max_calls": budget.calls_left(state),
-        "max_turns": budget.turns_left(state),
-        "max_cost": budget.cost_left(state),
-        "max_tokens": budget.tokens_left(state),
-        "max_elapsed": budget.elapsed_left_ms(state, now),
-    }
+    return {name: budget.left(state, name, now) for name in LIMITS}
 
 
 def _asked(name: str, amount: int) -> str:
@@ -252,14 +247,6 @@ def used_by(state: SessionState) -> dict[str, int]:
         "max_tokens": state.tokens + state.held_tokens,
     }
     return {name: amount + state.reserved_by_children(name) for name, amount in used.items()}
-
-
-def _limit(budget: Budget, state: SessionState, name: str) -> int | None:
-    if name == "max_cost":
-        return budget.cost_limit(state)
-    if name == "max_elapsed":
-        return state.limit(name, None if budget.max_elapsed is None else round(budget.max_elapsed * 1000))
-    return state.limit(name, getattr(budget, name))
 
 
 def _said(name: str) -> str:

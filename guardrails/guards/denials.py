@@ -7,9 +7,10 @@ from typing import Annotated, ClassVar, Final
 from annotated_types import Ge
 
 from ..state import SessionState
+from ..tool import Tool
 from ..types import Denial
 from .base import Codes, Guard, guard
-from .budget import FINISH, counted
+from .budget_words import FINISH, counted
 
 
 MOST_REFUSED: Final = 10
@@ -28,18 +29,15 @@ class Denials(Guard):
     """
 
     codes: ClassVar[Codes] = {"denials.max_turns_in_a_row": ("limit", "used")}
+    tool_settings: ClassVar[tuple[str, ...] | None] = ()
+    scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
     max_turns_in_a_row: Annotated[int, Ge(1)] | None = 3
 
-    @property
-    def active(self) -> bool:
+    def applies(self, tool: Tool) -> bool:
         return self.max_turns_in_a_row is not None
 
-    @property
-    def calls_spend(self) -> tuple[str, ...]:
-        return ()
-
-    def turn_spent(self, state: SessionState, now_ms: int) -> Denial | None:
+    def turn_refused(self, state: SessionState, now_ms: int) -> Denial | None:
         if self.max_turns_in_a_row is None:
             return None
         limit = self.max_turns_in_a_row

@@ -43,9 +43,14 @@ class Duplicates(Guard):
         "duplicates.evidence": (),
         IN_FLIGHT: (),
     }
+    scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
     window: Annotated[int, Ge(1), Le(200)] = 5
     rule: Literal["always", "evidence"] = "always"
+
+    @property
+    def remembers(self) -> int:
+        return self.window
 
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
         return False

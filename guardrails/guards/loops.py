@@ -18,7 +18,7 @@ from ..state import Entry, SessionState
 from ..types import Denial, ErrorType, Status, ToolCall
 from ..units import Duration
 from .base import Codes, Facts, Guard, Verdict, guard, latest
-from .budget import FINISH
+from .budget_words import FINISH
 from .duplicates import still_failing
 from .loop_words import ALIKE, WORDS, denial_of, learned_denial, learned_nudge, nudge_of, softened
 from .settings import Keys, map_of
@@ -77,6 +77,9 @@ class Loops(Guard):
         "loops.cycle": ("tool", "count", "length"),
         "loops.learned": ("tool", "percent"),
     }
+    scope_settings: ClassVar[tuple[str, ...] | None] = ()
+    files: ClassVar[tuple[str, ...]] = ("model",)
+    nudges_repeats: ClassVar[bool] = True
 
     aliases: ClassVar[dict[str, str]] = {
         **{f"{name}_{grade}": f"{name}.{grade}" for name in WORDS for grade in ("nudge", "deny") if name != "wait"},
@@ -108,6 +111,13 @@ class Loops(Guard):
     model: Annotated[str, MinLen(1)] | None = None
     """A repeat model: `default`, the shipped one, or a file, relative to the policy file. None: plain rules only."""
     learned: Annotated[FromProbability, Keys()] = map_of(nudge=0.8, deny=None)
+
+    def prepare(self) -> None:
+        if self.model is not None:
+            from ..repeats.model_format import repeat_model
+
+            # Read here, so that no decision has to.
+            repeat_model(self.model)
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         repeated = call.sig in state.latest

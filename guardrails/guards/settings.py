@@ -29,7 +29,7 @@ class Map(dict[str, Any]):
     def _fixed(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError("the settings of a guard do not change: make another with `dataclasses.replace`")
 
-    __setitem__ = __delitem__ = __ior__ = update = pop = popitem = clear = setdefault = _fixed  # type: ignore[assignment]
+    __setitem__ = __delitem__ = __ior__ = update = pop = popitem = clear = setdefault = _fixed
 
 
 def map_of(**keys: Any) -> Any:
@@ -83,13 +83,13 @@ def respelt(given: Mapping[str, Any], aliases: Mapping[str, str]) -> tuple[dict[
     maps = {target.partition(".")[0] for target in aliases.values() if "." in target}
     for key, value in given.items():
         name, _, inner = aliases[key].partition(".") if key in aliases else (key, "", "")
-        value = {inner: value} if inner else value
+        more = {inner: value} if inner else value
         held = made.get(name)
         if name not in made:
-            made[name] = value
-        elif name in maps and isinstance(held, Mapping) and isinstance(value, Mapping):
-            made[name] = {**held, **value}
-            both = {f"{name}.{one}" for one in held.keys() & value.keys()}
+            made[name] = more
+        elif name in maps and isinstance(held, Mapping) and isinstance(more, Mapping):
+            made[name] = {**held, **more}
+            both = {f"{name}.{one}" for one in held.keys() & more.keys()}
             twice += [f"`{aliases[one]}` is given twice, once as `{one}`" for one in given if aliases.get(one) in both]
         else:
             twice.append(f"`{name}` is given twice, once as `{key}`")

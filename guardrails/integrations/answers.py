@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ..envelope import Envelope
-from ..guards.budget import FINISH
+from ..guards.budget_words import FINISH
 from ..loop import LIMIT_CODE, Loop, RequestedCall
 from ..session import Session
 from ..types import Denial

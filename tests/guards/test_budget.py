@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Duplicates, Policy, Success, Tool
-from guardrails.guards.budget import usd
+from guardrails.guards.budget_words import usd
 
 
 def ok(*_: Any) -> str:
