@@ -1,0 +1,21 @@
+"""
+Whether the limits of a session are so far that no call can be refused by them, nor use one up.
+"""
+
+from collections.abc import Iterable
+
+from guardrails.core.guards.base import Guard
+from guardrails.core.guards.session_limits import Far
+
+
+def far_of(guards: Iterable[Guard]) -> Far | None:
+    """
+    The test that the limits of all *guards* are far; None if there are none, or one of them has no test.
+    """
+    tests = [guard.far() for guard in guards]
+    known = [test for test in tests if test is not None]
+    if not tests or len(known) < len(tests):
+        return None
+    if len(known) == 1:
+        return known[0]
+    return lambda state, now_ms, estimate: all(test(state, now_ms, estimate) for test in known)
