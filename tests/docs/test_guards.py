@@ -3,6 +3,7 @@ The pages of the guards, of the built-in tools and the threat model, run as they
 """
 
 import dataclasses
+import json
 import re
 
 from pathlib import Path
@@ -15,6 +16,7 @@ from guardrails.agent.builtin import DECLARED
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard
 from guardrails.core.guards.limits.tool_budget import ToolBudget
+from guardrails.core.guards.settings import Map
 
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -73,6 +75,8 @@ def shown(field: "dataclasses.Field[Any]") -> str:
         return "none"
     if isinstance(default, bool):
         return f"`{str(default).lower()}`"
+    if isinstance(default, Map):
+        return f"`{{{', '.join(f'{key}: {json.dumps(value)}' for key, value in default.items())}}}`"
     return "`[]`" if default == () else f"`{default:g}`" if isinstance(default, float) else f"`{default}`"
 
 

@@ -55,7 +55,8 @@ class Respelling:
                 spelt[name] = written
                 made[name] = entry._replace(node=self.of(entry.node, name))
             elif name in spelt or not isinstance(held.node.value, dict) or not isinstance(entry.node.value, dict):
-                self._twice(entry, written, spelt.get(name, name), held)
+                other = spelt.get(name) or next(old for key, old in spelt.items() if key.startswith(f"{name}."))
+                self._twice(entry, written, other, held)
             else:
                 for again in held.node.value.keys() & entry.node.value.keys():
                     self._twice(
