@@ -44,7 +44,6 @@ def caps_calls(policy: Policy) -> bool:
     return budget is not None and budget.limit(SessionState(), "max_calls") is not None
 
 
-
 GUARDS: list[st.SearchStrategy[Guard]] = [
     st.builds(
         Budget,

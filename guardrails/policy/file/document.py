@@ -15,14 +15,14 @@ from typing import Annotated, Any, Final, Literal
 
 from guardrails.core.arguments import arguments_of
 from guardrails.core.engine.chain import Rule
-from guardrails.core.envelope.envelope import OPTIONAL
+from guardrails.core.envelope.content import OPTIONAL
 from guardrails.core.guards import GUARDS, Kinds, kinds_of
 from guardrails.core.guards.base import Guard, overrides
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.units import Glob
 from guardrails.core.values.usage import Price
-from guardrails.policy.scopes import scope_name
+from guardrails.policy.scope_names import scope_name
 
 from .folder import place_files
 from .messages import known_code, known_numbers, with_codes
