@@ -39,7 +39,7 @@ from guardrails.sinks import MemorySink
 NOW = 1_800_000_000.0
 
 
-def caps_calls(policy: Policy) -> bool:
+def caps_calls(policy: Any) -> bool:
     budget = policy.chain.budget
     return budget is not None and budget.limit(SessionState(), "max_calls") is not None
 

@@ -164,6 +164,17 @@ class Policy:
 
         return cls(tools=tools, **load_document(source, guards))
 
+    @staticmethod
+    def schema(guards: Iterable[type[Guard]] = ()) -> dict[str, Any]:
+        """
+        The JSON Schema of policy files, for editors; with the keys of *guards* of one's own.
+        """
+        from guardrails.policy.file import json_schema
+        from guardrails.policy.file.document import adapter, other_names
+
+        own = tuple(guards)
+        return json_schema(adapter(own), other_names(own))
+
     def session(
         self,
         name: str,

@@ -20,7 +20,11 @@ from guardrails.core.guards.settings import Map
 
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = [*sorted((DOCS / "guards").glob("*.md")), DOCS / "builtin-tools.md", DOCS / "threat-model.md"]
+PAGES = [
+    *(page for page in sorted((DOCS / "guards").glob("*.md")) if page.stem != "write"),
+    DOCS / "builtin-tools.md",
+    DOCS / "threat-model.md",
+]
 BLOCK = re.compile(r"^## ([^\n]*)$|^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

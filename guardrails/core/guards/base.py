@@ -28,11 +28,7 @@ Verdict = Denial | Nudge | None
 Codes = Mapping[str, tuple[str, ...]]
 
 
-_PROMISES = {
-    **dict.fromkeys(("check", "charge", "shape", "shape_failure"), ("applies",)),
-    "check": ("applies", "checks_fresh", "far"),
-    **dict.fromkeys(("spent", "turn_spent"), ("far",)),
-}
+_PROMISES = {"check": ("checks_fresh", "far"), "spent": ("far",), "turn_spent": ("far",)}
 """By method what is promised of it."""
 
 
@@ -75,14 +71,14 @@ class Guard:
                 if method in cls.__dict__ and promise not in cls.__dict__:
                     setattr(cls, promise, getattr(Guard, promise))
 
-    # Promises: a guard is not asked where it says that it would say nothing. `testing.promises` holds it to them.
-
     def applies(self, tool: Tool) -> bool:
         """
-        Whether it may have anything to say of calls of *tool*, by its settings and what the tool declares. Asked once for
-        each tool.
+        Whether it is about calls of *tool*, by its settings and what the tool declares; for others it is as if it were not
+        there. Asked once for each tool.
         """
         return True
+
+    # Promises: a guard is not asked where it says that it would say nothing. `testing.promises` holds it to them.
 
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
         """
