@@ -18,7 +18,6 @@ from guardrails.core.engine.decide import Decision, decide
 from guardrails.core.engine.digest import Earlier, failure
 from guardrails.core.engine.scopes import complete_shared, decide_shared
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.guards.repeats.duplicates import IN_FLIGHT
 from guardrails.core.outcome import outcome_of
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool import Tool
@@ -205,7 +204,7 @@ class Calls(Ledger):
             log.error("%s failed: %s", failed, error, extra={"session": self.id})
             decision = undecided(call, plan, now, error, failed)
         envelope = decision.envelope
-        if envelope is not None and envelope.status == "duplicate_call_blocked" and decision.code != IN_FLIGHT:
+        if envelope is not None and envelope.status == "duplicate_call_blocked" and not decision.denials[0].running:
             earlier = self.policy.results.find(self.id, call.sig)
             if earlier is not None:
                 envelope.previous_payload = earlier.payload

@@ -124,6 +124,13 @@ class Guard:
         """
         return None
 
+    @property
+    def explores(self) -> float | None:
+        """
+        The share of failures that it calls retryable only to learn from them; None: it does not.
+        """
+        return None
+
     @classmethod
     def check_settings(cls, settings: Mapping[str, Any]) -> None:
         """
@@ -181,9 +188,7 @@ class Guard:
     def shape_failure(
         self, envelope: "Envelope", call: ToolCall, outcome: Outcome, state: "SessionState", facts: Facts
     ) -> "Envelope":
-        """
-        The same, of failures only.
-        """
+        """The same, of failures only."""
         return envelope
 
     def spent(self, state: "SessionState", now_ms: int) -> Denial | None:

@@ -15,7 +15,6 @@ from guardrails.core.engine.chain import Plan
 from guardrails.core.engine.complete import Completion, Prepared, evidence
 from guardrails.core.engine.decide import Decision
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.guards.results.retryable import Retryable
 from guardrails.core.state.state import Pending
 from guardrails.core.text.plain_json import plain
 from guardrails.core.text.signature import near, result_hashes
@@ -121,7 +120,7 @@ def _declared(plan: Plan) -> dict[str, Any]:
 def _propensity(decision: Decision, plan: Plan) -> float | None:
     if decision.retry_source != "explore":
         return 1.0 if decision.retry_source == "policy" else None
-    return next((guard.explore for guard in plan.guards if isinstance(guard, Retryable)), None)
+    return next((guard.explores for guard in plan.guards if guard.explores is not None), None)
 
 
 def settle_record(session_id: str, decision: Decision, prepared: Prepared, completion: Completion) -> dict[str, Any]:

@@ -118,6 +118,10 @@ class Retryable(Guard):
     def retry_model(self) -> str | None:
         return self.model
 
+    @property
+    def explores(self) -> float:
+        return self.explore
+
     def shape_failure(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, facts: Facts
     ) -> Envelope:
