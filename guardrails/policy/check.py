@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, g
 from guardrails.core.arguments import arguments_of
 from guardrails.core.engine.chain import Rule
 from guardrails.core.guards import GUARDS
-from guardrails.core.guards.base import Guard
+from guardrails.core.guards.base import Guard, overrides
 from guardrails.core.guards.settings import respelt
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import GuardrailsError, PolicyError
@@ -48,6 +48,8 @@ def wrong_together(guards: Iterable[Guard]) -> list[str]:
     """
     found = []
     for guard in guards:
+        if not overrides(guard, "check_settings"):
+            continue
         try:
             guard.check_settings({field.name: getattr(guard, field.name) for field in dataclasses.fields(guard)})
         except ValueError as error:
