@@ -13,15 +13,19 @@ import orjson
 
 from benchmarks.chain_cases import CALLS, RESULTS, TOOL, clock, new, searching
 from guardrails import Policy
-from guardrails.core.engine.complete import Completion, Prepared, complete, prepare
-from guardrails.core.engine.decide import Decision, decide
-from guardrails.core.engine.digest import Earlier
+from guardrails.core.engine.complete import Completion, Settle
+from guardrails.core.engine.decide import Ask
+from guardrails.core.engine.decision import Decision
+from guardrails.core.engine.engine import Engine
 from guardrails.core.engine.exhaustion import progress, tell_turn
+from guardrails.core.engine.prepare import Prepared, prepare
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Facts
 from guardrails.core.outcome import outcome_of
+from guardrails.core.records.digest import Earlier
 from guardrails.core.records.record import call_record, settle_record
-from guardrails.core.state.state import SessionState, admit, settle
+from guardrails.core.state.admissions import admit, settle
+from guardrails.core.state.state import SessionState
 from guardrails.core.text.room import room_left
 from guardrails.core.text.signature import sign
 from guardrails.core.text.truncation import render
@@ -87,7 +91,7 @@ class ByHand:
         """
         `CALLS` calls; the seconds of their parts.
         """
-        chain, plan, store, keys, look = self.chain, self.plan, self._store, self._keys, self._clock
+        engine, plan, store, keys, look = Engine(self.chain), self.plan, self._store, self._keys, self._clock
         recorder, results, search, tick = self._recorder, self._results, self._search, time.perf_counter
         spent, waiting = [0.0] * len(PARTS), [new(page) for page in itertools.islice(_pages, CALLS)]
         for arguments in waiting:
@@ -96,7 +100,7 @@ class ByHand:
             t1 = tick()
             began, now = round(look() * 1000), round(look() * 1000)
             t2 = tick()
-            decision = store.update(keys, lambda states: decide(chain, call, states[0], began, True, plan))  # noqa: B023, FBT003
+            decision = store.update(keys, lambda states: engine.apply(Ask(began, call, plan, True), states))  # noqa: B023, FBT003
             t3 = tick()
             recorder.decided(decision, plan)
             t4 = tick()
@@ -108,7 +112,7 @@ class ByHand:
             t7 = tick()
             envelope, completion = store.update(
                 keys,
-                lambda states: complete(chain, decision, prepared, states[0], now, plan),  # noqa: B023
+                lambda states: engine.apply(Settle(now, decision, prepared, plan), states),  # noqa: B023
             )
             t8 = tick()
             recorder.settled(decision, prepared, completion)
@@ -160,11 +164,11 @@ def by_themselves(hand: ByHand) -> dict[str, Callable[[], object]]:
         return ToolCall(TOOL, arguments, "c", None, number, (), b"{}")
 
     def admitted() -> None:
-        admit(own, fresh(), 0, 0, None, plan.changes, True, chain.window)  # noqa: FBT003
+        admit(own, fresh(), changes=plan.changes, window=chain.window)
         own.pending.clear()
 
     def settled() -> None:
-        pending = admit(own, fresh(), 0, 0, None, plan.changes, True, chain.window)  # noqa: FBT003
+        pending = admit(own, fresh(), changes=plan.changes, window=chain.window)
         settle(own, pending, moment.outcome, next(numbers), prepared.steady, prepared.empty)
 
     def shaped() -> None:

@@ -19,6 +19,7 @@ from guardrails.core.outcome import outcome_of
 from guardrails.core.state.admissions import admit, settle
 from guardrails.core.state.state import SessionState
 from guardrails.core.state.totals import set_meters, touch
+from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.types import Denial, Outcome, ToolCall
 
@@ -26,6 +27,7 @@ from guardrails.core.values.types import Denial, Outcome, ToolCall
 Shaped = tuple[Envelope, Outcome | None]
 Step = Callable[[ToolCall, SessionState, Facts], Shaped]
 Execute = Callable[[str, Any], Any]
+ANY = Tool(name="*", paths=("*",), commands=("*",))
 
 
 def onion(chain: Chain, execute: Execute) -> Callable[[str, Any, int], Envelope]:
@@ -48,7 +50,7 @@ def onion(chain: Chain, execute: Execute) -> Callable[[str, Any, int], Envelope]
 
     step: Step = run
     for guard in reversed(chain.guards):
-        if guard.active:
+        if guard.applies(ANY):
             step = _around(guard, step)
 
     def call(tool: str, arguments: Any, now_ms: int) -> Envelope:

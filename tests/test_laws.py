@@ -38,6 +38,12 @@ from guardrails.sinks import MemorySink
 
 NOW = 1_800_000_000.0
 
+
+def caps_calls(policy: Any) -> bool:
+    budget = policy.chain.budget
+    return budget is not None and budget.limit(SessionState(), "max_calls") is not None
+
+
 GUARDS: list[st.SearchStrategy[Guard]] = [
     st.builds(
         Budget,
@@ -132,7 +138,7 @@ def tell(session: Session, clock: Clock, story: list[Any], call: Callable[..., E
         elif event == "decide":
             tool, call_id = details
             session.decide(tool, {"n": 1}, id=call_id)
-        elif session.policy.chain.budget is not None and session.policy.chain.budget.max_calls is not None:
+        elif caps_calls(session.policy):
             session.extend(max_calls=details[0])
     return texts
 
@@ -175,7 +181,7 @@ def test_a_replay_is_exact_for_a_session_with_tools_of_its_own_and_for_its_child
 ) -> None:
     clock, sink = Clock(), MemorySink()
     policy = Policy(guards)
-    if policy.chain.budget is None or policy.chain.budget.max_calls is None:
+    if not caps_calls(policy):
         held = {}
     session = policy.session("law", tools=TOOLS, records=sink, clock=clock)
     tell(session, clock, before, session.call)

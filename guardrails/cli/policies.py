@@ -5,6 +5,7 @@ What the policy commands print: the mistakes of a file, the schema, a chain.
 import json
 import re
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,7 +17,7 @@ from .needs import NO_SHELL, lacking, reads_commands
 
 
 if TYPE_CHECKING:
-    from guardrails import Policy
+    from guardrails import Guard, Policy
 
 _PLACED: Final = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+): (?P<message>[^\n]*)")
 
@@ -31,6 +32,8 @@ class Checked:
     guards: int | None = None
     """In its chain; None where there is none."""
     mistakes: tuple[str, ...] = ()
+    hints: tuple[str, ...] = ()
+    """What is read, and written otherwise now."""
     missing: bool = False
     """There is no such file."""
 
@@ -42,9 +45,8 @@ class Checked:
         return not self.mistakes
 
     def __str__(self) -> str:
-        if self.mistakes:
-            return "\n".join(self.mistakes)
-        return f"{self.file}: ok, {self.guards} guard{'' if self.guards == 1 else 's'}"
+        said = self.mistakes or (f"{self.file}: ok, {self.guards} guard{'' if self.guards == 1 else 's'}",)
+        return "\n".join((*said, *self.hints))
 
     def to_dict(self) -> dict[str, Any]:
         """
@@ -55,6 +57,7 @@ class Checked:
             "ok": self.ok,
             "guards": self.guards,
             "mistakes": [_placed(mistake) for mistake in self.mistakes],
+            "hints": [_placed(hint.replace(": hint: ", ": ", 1)) for hint in self.hints],
         }
 
 
@@ -65,9 +68,22 @@ def _placed(mistake: str) -> dict[str, Any]:
     return {**found.groupdict(), "line": int(found["line"]), "column": int(found["column"])}
 
 
-def check_file(file: str) -> Checked:
+def own_guards(files: Iterable[str]) -> "tuple[type[Guard], ...]":
     """
-    All that is wrong with the policy *file*, or with the shipped policy of that name.
+    The guards that Python *files* define; ends the command where one cannot be used.
+    """
+    from guardrails.core.values.errors import PolicyError
+    from guardrails.policy.own_guards import load_guards
+
+    try:
+        return tuple(guard for file in files for guard in load_guards(file))
+    except PolicyError as error:
+        fail(str(error))
+
+
+def check_file(file: str, own: "tuple[type[Guard], ...]" = ()) -> Checked:
+    """
+    All that is wrong with the policy *file*, or with the shipped policy of that name; *own* are a person's own guards.
     """
     from guardrails.core.values.errors import PolicyError
     from guardrails.policy.file import find, idle_rules, read
@@ -78,20 +94,22 @@ def check_file(file: str) -> Checked:
         find(file)
     except PolicyError as error:
         return Checked(file, mistakes=tuple(error.mistakes), missing=True)
+    hints: tuple[str, ...] = ()
     try:
-        policy = Policy.load(file)
-        document = read(file, other_names=other_names())
+        document = read(file, other_names=other_names(own))
+        hints = tuple(map(str, document.outdated))
+        policy = Policy.load(file, guards=own)
         found = (*lacking(policy, document.root), *map(str, idle_rules(document)))
-        return Checked(file, guards=len(policy.chain), mistakes=found)
+        return Checked(file, guards=len(policy.chain), mistakes=found, hints=hints)
     except PolicyError as error:
         # What is found after the file was read has no place in it.
         told = (one if _PLACED.match(one) else f"{file}: {one}" for one in error.mistakes)
-        return Checked(file, mistakes=tuple(told))
+        return Checked(file, mistakes=tuple(told), hints=hints)
 
 
-def load_policy(name: str) -> "Policy":
+def load_policy(name: str, own: "tuple[type[Guard], ...]" = ()) -> "Policy":
     """
-    The policy *name*; ends the command where it cannot be used.
+    The policy *name*, which may have a person's *own* guards; ends the command where it cannot be used.
     """
     from guardrails.core.values.errors import PolicyError
     from guardrails.policy.file import find
@@ -102,7 +120,7 @@ def load_policy(name: str) -> "Policy":
     except PolicyError as error:
         fail(str(error))
     try:
-        policy = Policy.load(name)
+        policy = Policy.load(name, guards=own)
     except PolicyError as error:
         fail(str(error), FOUND)
     if any(guard.name == "shell" for guard in policy.chain.guards) and not reads_commands():
@@ -111,14 +129,13 @@ def load_policy(name: str) -> "Policy":
     return policy
 
 
-def schema_text() -> str:
+def schema_text(own: "tuple[type[Guard], ...]" = ()) -> str:
     """
-    The JSON Schema of policy files as it is shipped beside them.
+    The JSON Schema of policy files as it is shipped beside them; with the keys of a person's *own* guards.
     """
-    from guardrails.policy.file import json_schema
-    from guardrails.policy.file.document import adapter, other_names
+    from guardrails.policy.policy import Policy
 
-    return json.dumps(json_schema(adapter(), other_names()), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(Policy.schema(own), indent=2, ensure_ascii=False) + "\n"
 
 
 def chain_of(policy: "Policy") -> dict[str, Any]:

@@ -9,23 +9,28 @@ import typer
 
 from guardrails.cli.text.printing import FOUND, USAGE, fail, print_json, printable
 
-from .policies import chain_of, check_file, load_policy, schema_text, shown
+from .policies import chain_of, check_file, load_policy, own_guards, schema_text, shown
 
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check and show policy files.")
 
+Own = Annotated[
+    list[str] | None, typer.Option("--guards", metavar="FILE", help="A Python file with guards of your own; it is run.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
 @app.command()
 def check(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Policy files, or names of shipped ones.")],
+    own: Own = None,
     as_json: Json = False,  # noqa: FBT002 (a flag)
 ) -> None:
     """
     Report every mistake of policy files, each as file:line:column. Exit code 1: there are some.
     """
-    checked = [check_file(file) for file in files]
+    guards = own_guards(own or ())
+    checked = [check_file(file, guards) for file in files]
     if as_json:
         print_json({"ok": all(c.ok for c in checked), "files": [c.to_dict() for c in checked]})
     for found in () if as_json else checked:
@@ -39,11 +44,12 @@ def check(
 @app.command()
 def schema(
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it there.")] = None,
+    own: Own = None,
 ) -> None:
     """
     Print the JSON Schema of policy files, for editors.
     """
-    text = schema_text()
+    text = schema_text(own_guards(own or ()))
     if output is None:
         typer.echo(text, nl=False)
         return
@@ -56,12 +62,13 @@ def schema(
 @app.command()
 def show(
     name: Annotated[str, typer.Argument(metavar="NAME_OR_FILE", help="A policy file, or the name of a shipped one.")],
+    own: Own = None,
     as_json: Json = False,  # noqa: FBT002 (a flag)
 ) -> None:
     """
     Print the chain of a policy in order.
     """
-    policy = load_policy(name)
+    policy = load_policy(name, own_guards(own or ()))
     if as_json:
         print_json(chain_of(policy))
     else:

@@ -11,10 +11,12 @@ import typer
 
 from guardrails.cli.text.printing import FOUND, fail, print_json, printable
 
-from .policies import load_policy
+from .policies import load_policy, own_guards
+from .policy import Own
 
 
 if TYPE_CHECKING:
+    from guardrails.core.guards.base import Guard
     from guardrails.offline.policy_cases import CaseFile
     from guardrails.offline.policy_cases.report import Suite
 
@@ -29,6 +31,7 @@ def policy_test(
         typer.Argument(metavar="CASES", help="Files of cases; none: the policy's own, found by its name."),
     ] = None,
     only: Annotated[str, typer.Option("-k", metavar="TEXT", help="Only cases with this in their name.")] = "",
+    own: Own = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002 (a flag)
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write JUnit XML there too.")] = None,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of case files instead.")] = False,  # noqa: FBT002
@@ -50,7 +53,8 @@ def policy_test(
     except PolicyError as error:
         fail(str(error))
     files = _loaded(dict.fromkeys(path for paths in wanted.values() for path in paths))
-    suites = [_suite(name, files[path], only) for name, paths in wanted.items() for path in paths]
+    guards = own_guards(own or ())
+    suites = [_suite(name, guards, files[path], only) for name, paths in wanted.items() for path in paths]
     suites = [suite for suite in suites if suite.results]
     if not suites:
         fail(f"no case has `{only}` in its name")
@@ -96,11 +100,11 @@ def _loaded(paths: Iterable[Path]) -> "dict[Path, CaseFile]":
     return loaded
 
 
-def _suite(name: str, file: "CaseFile", only: str) -> "Suite":
+def _suite(name: str, guards: "tuple[type[Guard], ...]", file: "CaseFile", only: str) -> "Suite":
     from guardrails.offline.policy_cases import run_case
     from guardrails.offline.policy_cases.report import Suite
 
-    policy = load_policy(name)
+    policy = load_policy(name, guards)
     if file.policy is not None and file.policy != Path(name).stem:
         typer.echo(printable(f"{file.name}: written for the policy `{file.policy}`, run by `{name}`"), err=True)
     results = []

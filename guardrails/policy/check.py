@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, g
 from guardrails.core.arguments import arguments_of
 from guardrails.core.engine.chain import Rule
 from guardrails.core.guards import GUARDS
-from guardrails.core.guards.base import Guard
-from guardrails.core.guards.limits.budget import Budget, check_reserve
+from guardrails.core.guards.base import Guard, overrides
+from guardrails.core.guards.settings import respelt
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.errors import GuardrailsError, PolicyError
 from guardrails.core.values.usage import Price
 
 
@@ -36,18 +36,38 @@ def checked_guards(guards: Iterable[Guard], mistakes: list[str]) -> list[Guard]:
         elif any(guard.name == other.name for other in valid):
             mistakes.append(f"`{guard.name}` is given twice")
         else:
-            valid += _checked(guard, guard.name, mistakes)
-            if isinstance(guard, Budget) and valid[-1:] and valid[-1].name == guard.name:
-                mistakes += _reserved(valid[-1])
+            found = _checked(guard, guard.name, mistakes)
+            valid += found
+            mistakes += wrong_together(found)
     return valid
 
 
-def _reserved(guard: Any) -> list[str]:
-    try:
-        check_reserve(guard.max_cost_usd, guard.final_answer_reserve_usd)
-    except ValueError as error:
-        return [f"{guard.name}: {error}"]
-    return []
+def wrong_together(guards: Iterable[Guard]) -> list[str]:
+    """
+    What is wrong with settings of *guards* that are each valid by themselves.
+    """
+    found = []
+    for guard in guards:
+        if not overrides(guard, "check_settings"):
+            continue
+        try:
+            guard.check_settings({field.name: getattr(guard, field.name) for field in dataclasses.fields(guard)})
+        except ValueError as error:
+            found.append(f"{guard.name}: {error}")
+    return found
+
+
+def unprepared(guards: Iterable[Guard]) -> list[str]:
+    """
+    What *guards* could not read of what their settings name.
+    """
+    found = []
+    for guard in guards:
+        try:
+            guard.prepare()
+        except GuardrailsError as error:
+            found.append(f"{guard.name}: {error}")
+    return list(dict.fromkeys(found))
 
 
 def checked_tools(tools: Iterable[Tool | Callable[..., Any]], mistakes: list[str]) -> list[Tool]:
@@ -68,9 +88,9 @@ def checked_tools(tools: Iterable[Tool | Callable[..., Any]], mistakes: list[str
     return valid
 
 
-def checked_rules(rules: Iterable[Rule], mistakes: list[str]) -> list[Rule]:
+def checked_rules(rules: Iterable[Rule], mistakes: list[str], kinds: tuple[type[Guard], ...] = GUARDS) -> list[Rule]:
     """
-    The rules that are valid; what is wrong with the others goes into *mistakes*.
+    The rules that are valid; what is wrong with the others goes into *mistakes*. *kinds* are the guards that they may set.
     """
     valid: list[Rule] = []
     for place, rule in enumerate(rules):
@@ -80,16 +100,16 @@ def checked_rules(rules: Iterable[Rule], mistakes: list[str]) -> list[Rule]:
                 f"{where}: `{rule!r:.80}` is no rule: write `Rule(match=..., declared={{...}}, guards={{...}})`"
             )
         else:
-            valid += _checked_rule(rule, where, mistakes)
+            valid += _checked_rule(rule, where, mistakes, kinds)
     return valid
 
 
-def _checked_rule(rule: Rule, where: str, mistakes: list[str]) -> list[Rule]:
+def _checked_rule(rule: Rule, where: str, mistakes: list[str], kinds: tuple[type[Guard], ...]) -> list[Rule]:
     from pydantic import ValidationError
 
     from guardrails.policy.file.document import rule_adapter
 
-    names = {cls.name: cls.aliases for cls in GUARDS}
+    names = {cls.name: cls.aliases for cls in kinds}
     found = len(mistakes)
     if not rule.match:
         mistakes.append(f"{where}.match: a rule matches one glob of tool names at least")
@@ -100,7 +120,7 @@ def _checked_rule(rule: Rule, where: str, mistakes: list[str]) -> list[Rule]:
     match = tuple(rule.match) if isinstance(rule.match, (list, set, frozenset)) else rule.match
     given = {"match": match, "declared": declared, "guards": guards, "mode": rule.mode, "on_error": rule.on_error}
     try:
-        made = rule_adapter().validate_python(given)
+        made = rule_adapter(kinds).validate_python(given)
     except ValidationError as error:
         mistakes += _told(error, where)
         return []
@@ -114,12 +134,8 @@ def _named(settings: Any, aliases: Mapping[str, str], where: str, mistakes: list
     """
     if not isinstance(settings, Mapping):
         return settings
-    named: dict[str, Any] = {}
-    for key, value in _tuples(settings).items():
-        name = aliases.get(key, key)
-        if name in named:
-            mistakes.append(f"{where}: `{name}` is given twice, once as `{key}`")
-        named[name] = value
+    named, twice = respelt(_tuples(settings), aliases)
+    mistakes += [f"{where}: {one}" for one in twice]
     return named
 
 

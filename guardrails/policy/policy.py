@@ -12,13 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
 from guardrails.core.engine.chain import Chain, Rule
 from guardrails.core.envelope.content import OPTIONAL
 from guardrails.core.envelope.envelope import optional_fields
-from guardrails.core.guards import GUARDS
+from guardrails.core.guards import GUARDS, kinds_of
 from guardrails.core.guards.base import Guard
-from guardrails.core.guards.repeats.loops import Loops
-from guardrails.core.guards.results.retryable import Retryable
-from guardrails.core.retries.serving import NO_MODELS
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import ModelError, PolicyError
+from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Mode
 from guardrails.core.values.usage import Price, Usage
 from guardrails.session.prices import price_of
@@ -70,7 +67,8 @@ class Policy:
     maps a model's name or glob to a `Price`. *messages* maps a code to a wording of one's own:
     `{"duplicates.window": {"message": "...", "hint": "..."}}`, with `$limit`, `$used` and the like; where a number it
     uses is not there, the library's own words stand. *scopes* maps the name of a scope, such as `user`, to the guards that
-    hold for all of its sessions together: `Budget`, `Growth`, `Rate`, and a person's own.
+    hold for all of its sessions together: `Budget`, `Growth`, `Rate`, and a person's own. *kinds* are guards of one's own that
+    only *rules* set.
 
     Raises PolicyError listing everything that is wrong.
     """
@@ -88,9 +86,18 @@ class Policy:
         prices: Mapping[str, Price | Mapping[str, float]] | None = None,
         messages: Mapping[str, Mapping[str, str]] | None = None,
         scopes: Mapping[str, Iterable[Guard]] | None = None,
+        kinds: Iterable[type[Guard]] = (),
         name: str = "policy",
     ) -> None:
-        from .check import checked_guards, checked_prices, checked_rules, checked_tools, wrong_words
+        from .check import (
+            checked_guards,
+            checked_prices,
+            checked_rules,
+            checked_tools,
+            unprepared,
+            wrong_together,
+            wrong_words,
+        )
         from .scopes import scope_chains, split_messages
 
         self.name = name
@@ -113,15 +120,12 @@ class Policy:
             mistakes += wrong_words(words, [guard for guard in shared[scope] if isinstance(guard, Guard)], scope)
         self.prices = checked_prices(prices or {}, mistakes)
         given, known_tools = checked_guards(guards, mistakes), checked_tools(tools, mistakes)
-        known_rules = checked_rules(rules, mistakes)
+        known_kinds = kinds_of((*kinds, *map(type, given)))
+        known_rules = checked_rules(rules, mistakes, known_kinds)
         self.scopes = scope_chains(
             shared, mistakes, rules=known_rules, messages=shared_messages, mode=mode, on_error=on_error
         )
         """The guards of each scope, by its name."""
-        mistakes += _wrong_repeat_models([*given, *(guard for own in shared.values() for guard in own)], known_rules)
-        if mistakes:
-            raise PolicyError(mistakes)
-        self.model_files = _model_files(given, known_rules)
         self.chain = Chain(
             sorted(given, key=_place),
             tools=known_tools,
@@ -131,27 +135,45 @@ class Policy:
             merged=envelope == "merged",
             left_out=optional_fields(kept),
             messages=messages,
-            models=NO_MODELS if self.model_files is None else self.model_files.models,
+            kinds=known_kinds,
         )
+        ruled = self.chain.ruled()
+        mistakes += [mistake for mistake in wrong_together(ruled) if mistake not in mistakes]
+        mistakes += unprepared([*given, *ruled, *(guard for chain in self.scopes.values() for guard in chain)])
+        if mistakes:
+            raise PolicyError(mistakes)
+        self.model_files = _model_files([*given, *ruled])
+        if self.model_files is not None:
+            self.chain.models = self.model_files.models
 
     @classmethod
     def load(
         cls,
         source: str | PathLike[str],
         *,
-        guards: Iterable[Guard] = (),
+        guards: Iterable[Guard | type[Guard]] = (),
         tools: Iterable[Tool | Callable[..., Any]] = (),
     ) -> Self:
         """
         The policy of a file, or of a name that is shipped: `default`, `strict`, `observe`.
 
-        *guards* are added to those of the file. Raises PolicyError with every mistake as file:line:column.
+        *guards* are added to those of the file; of a class the file says whether it stands there, and how, by a key of its
+        name. Raises PolicyError with every mistake as file:line:column.
         """
         from guardrails.policy.file.document import load_document
 
-        guards = list(guards)
-        document = load_document(source, guards)
-        return cls([*document.pop("guards"), *guards], tools=tools, **document)
+        return cls(tools=tools, **load_document(source, guards))
+
+    @staticmethod
+    def schema(guards: Iterable[type[Guard]] = ()) -> dict[str, Any]:
+        """
+        The JSON Schema of policy files, for editors; with the keys of *guards* of one's own.
+        """
+        from guardrails.policy.file import json_schema
+        from guardrails.policy.file.document import adapter, other_names
+
+        own = tuple(guards)
+        return json_schema(adapter(own), other_names(own))
 
     def session(
         self,
@@ -240,32 +262,13 @@ class Policy:
         return f"Policy({self.name!r}, {self.chain!r})"
 
 
-def _model_files(guards: Iterable[Guard], rules: Iterable[Rule]) -> "ModelFiles | None":
-    named = [guard.model for guard in guards if isinstance(guard, Retryable)]
-    named += [rule.guards.get("retryable", {}).get("model") for rule in rules]
-    paths = [path for path in named if path is not None]
+def _model_files(guards: Iterable[Guard]) -> "ModelFiles | None":
+    paths = [guard.retry_model for guard in guards if guard.retry_model is not None]
     if not paths:
         return None
     from .model_files import ModelFiles
 
     return ModelFiles(paths)
-
-
-def _wrong_repeat_models(guards: Iterable[Guard], rules: Iterable[Rule]) -> list[str]:
-    """
-    What is wrong with the repeat models that are named; each is read here, so that no decision has to.
-    """
-    named = [guard.model for guard in guards if isinstance(guard, Loops)]
-    named += [rule.guards.get("loops", {}).get("model") for rule in rules]
-    mistakes = []
-    for path in dict.fromkeys(path for path in named if path is not None):
-        from guardrails.core.repetition.learned.model_format import repeat_model
-
-        try:
-            repeat_model(path)
-        except ModelError as error:
-            mistakes.append(f"loops: {error}")
-    return mistakes
 
 
 def _place(guard: Guard) -> float:

@@ -1,5 +1,5 @@
 """
-How the scopes of a policy may be named, and which guards they may have.
+How the scopes of a policy may be named.
 """
 
 import re
@@ -7,16 +7,7 @@ import re
 from typing import Final
 
 from guardrails.core.guards import GUARDS
-from guardrails.core.guards.base import Guard
-from guardrails.core.guards.limits.budget import Budget
-from guardrails.core.guards.limits.growth import Growth
-from guardrails.core.guards.limits.rate import Rate
 
-
-SCOPE_GUARDS: Final[tuple[type[Guard], ...]] = (Budget, Growth, Rate)
-"""The library's guards that a scope may have: what the others look at is one session's own."""
-SESSION_ONLY: Final = ("max_turns",)
-"""Settings of theirs that are about one session."""
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
 _TAKEN: Final = frozenset({"session", "scopes", "store", "tools", *(cls.name for cls in GUARDS)})

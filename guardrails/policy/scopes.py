@@ -11,12 +11,11 @@ from guardrails.core.engine.chain import Chain, Rule
 from guardrails.core.engine.scopes import GLOBAL
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard, overrides
-from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.session_id import checked_id
 
 from .check import checked_guards
-from .scope_names import SCOPE_GUARDS, SESSION_ONLY, scope_name
+from .scope_names import scope_name
 
 
 Messages = Mapping[str, Mapping[str, str]]
@@ -55,15 +54,15 @@ def scope_chains(
 
 
 def _wrong(guard: Guard) -> list[str]:
-    if type(guard) in GUARDS and type(guard) not in SCOPE_GUARDS:
-        known = ", ".join(f"`{cls.name}`" for cls in SCOPE_GUARDS)
+    if guard.scope_settings == ():
+        known = ", ".join(f"`{cls.name}`" for cls in GUARDS if cls.scope_settings != ())
         return [f"`{guard.name}` looks at one session's own calls; a scope may have {known}"]
-    if overrides(guard, "shape"):
+    if overrides(guard, "shape") or overrides(guard, "shape_failure"):
         return [f"`{guard.name}` shapes results, which is a session's own: give it to the policy"]
     return [
-        f"{guard.name}.{setting}: turns are a session's own; set it in the policy's `{guard.name}`"
-        for setting in SESSION_ONLY
-        if isinstance(guard, Budget) and getattr(guard, setting) is not None
+        f"{guard.name}.{setting}: it is a session's own; set it in the policy's `{guard.name}`"
+        for setting in guard.settings()
+        if guard.scope_settings is not None and setting not in guard.scope_settings
     ]
 
 

@@ -20,7 +20,6 @@ from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.engine import Engine
 from guardrails.core.engine.prepare import Prepared, prepare
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.guards.repeats.duplicates import IN_FLIGHT
 from guardrails.core.outcome import outcome_of
 from guardrails.core.records.digest import Earlier, failure
 from guardrails.core.state.state import SessionState
@@ -195,7 +194,7 @@ class Calls(Ledger):
             log.error("%s failed: %s", failed, error, extra={"session": self.id})
             decision = undecided(self.id, Ask(now, call, plan), error, failed)
         envelope = decision.envelope
-        if envelope is not None and envelope.status == "duplicate_call_blocked" and decision.code != IN_FLIGHT:
+        if envelope is not None and envelope.status == "duplicate_call_blocked" and not decision.denials[0].running:
             earlier = self.policy.results.find(self.id, call.sig)
             if earlier is not None:
                 envelope.give_back(earlier.payload)

@@ -3,6 +3,7 @@ The pages of the guards, of the built-in tools and the threat model, run as they
 """
 
 import dataclasses
+import json
 import re
 
 from pathlib import Path
@@ -15,10 +16,15 @@ from guardrails.agent.builtin import DECLARED
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard
 from guardrails.core.guards.limits.tool_budget import ToolBudget
+from guardrails.core.guards.settings import Map
 
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGES = [*sorted((DOCS / "guards").glob("*.md")), DOCS / "builtin-tools.md", DOCS / "threat-model.md"]
+PAGES = [
+    *(page for page in sorted((DOCS / "guards").glob("*.md")) if page.stem != "write"),
+    DOCS / "builtin-tools.md",
+    DOCS / "threat-model.md",
+]
 BLOCK = re.compile(r"^## ([^\n]*)$|^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -73,6 +79,8 @@ def shown(field: "dataclasses.Field[Any]") -> str:
         return "none"
     if isinstance(default, bool):
         return f"`{str(default).lower()}`"
+    if isinstance(default, Map):
+        return f"`{{{', '.join(f'{key}: {json.dumps(value)}' for key, value in default.items())}}}`"
     return "`[]`" if default == () else f"`{default:g}`" if isinstance(default, float) else f"`{default}`"
 
 

@@ -8,13 +8,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from guardrails.core.arguments import Arguments
+from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard, filled, overrides
 from guardrails.core.guards.limits.budget import Budget
-from guardrails.core.guards.limits.denials import Denials
-from guardrails.core.guards.limits.rate import Rate
-from guardrails.core.guards.limits.tool_budget import added, tool_budgets
-from guardrails.core.guards.repeats.duplicates import Duplicates
-from guardrails.core.guards.results.truncate import Truncate
+from guardrails.core.guards.settings import laid
 from guardrails.core.retries.serving import NO_MODELS, Models
 from guardrails.core.state.state import NEVER
 from guardrails.core.tools.tool import Tool
@@ -26,7 +23,8 @@ from .far import far_of
 
 PLANS: Final = 1_024
 """Tools whose plan is kept; a model that makes up names cannot fill the memory."""
-ACTS: Final = ("check", "shape", "spent", "turn_spent")
+ACTS: Final = ("check", "shape", "shape_failure", "spent", "blown", "turn_spent", "turn_refused")
+SHAPES: Final = ("shape", "shape_failure")
 WINDOW: Final = 20
 """Executed calls that every session remembers at least."""
 
@@ -99,7 +97,10 @@ class Chain:
         left_out: frozenset[str] = frozenset(),
         messages: Mapping[str, Mapping[str, str]] | None = None,
         models: Models = NO_MODELS,
+        kinds: Iterable[type[Guard]] = GUARDS,
     ) -> None:
+        self.kinds = tuple(kinds)
+        """The guards that a rule may set, in their order."""
         self.models = models
         """Learned models; what is loaded may be replaced while the chain is used."""
         self.guards = tuple(guards)
@@ -113,25 +114,27 @@ class Chain:
         self.known = self._known()
         self.least: int | None = None
         """The cheapest tool, as records tell it; None: to be found. See `exhaustion`."""
-        self.window = max(
-            [WINDOW, *(g.window for g in self.guards if isinstance(g, Duplicates)), *self._rule_windows()]
-        )
-        self.budget = next((g for g in self.guards if isinstance(g, Budget) and self._enforced(g)), None)
-        enforced = [g for g in self.guards if g.active and self._enforced(g)]
-        self.spenders = tuple(g.spent for g in enforced if overrides(g, "spent"))
-        self.turn_spenders = tuple(g.turn_spent for g in enforced if overrides(g, "turn_spent"))
-        self.refusal_spenders = tuple(g.turn_spent for g in enforced if isinstance(g, Denials))
+        self.window = max([WINDOW, *(guard.remembers for guard in (*self.guards, *self.ruled("remembers")))])
+        self.limits = next((g.limits for g in self.guards if g.limits is not None), None)
+        """Those of the session, also where they are only observed."""
+        enforced = [g for g in self.guards if self._enforced(g)]
+        self.budget = next((g.limits for g in enforced if g.limits is not None), None)
+        self.spenders = _methods(enforced, "spent", "blown")
+        self.turn_spenders = _methods(enforced, "turn_spent", "turn_refused")
+        self.refusal_spenders = _methods(enforced, "turn_refused")
         """What is asked where a turn is over that nobody told of."""
-        spending = [g for g in enforced if "spent" in g.calls_spend]
-        self.call_spenders = tuple(g.spent for g in spending if overrides(g, "spent"))
-        spending = [g for g in enforced if "turn_spent" in g.calls_spend]
-        self.call_turn_spenders = tuple(g.turn_spent for g in spending if overrides(g, "turn_spent"))
-        self.far = far_of(self.budget, (*self.call_spenders, *self.call_turn_spenders))
+        self.call_spenders = _methods(enforced, "spent")
+        self.call_turn_spenders = _methods(enforced, "turn_spent")
+        self.enders = tuple(g for g in enforced if overrides(g, "spent") or overrides(g, "turn_spent"))
+        """The guards by which a call may end the session."""
+        self.far = far_of(self.enders)
         # What only observes keeps its counters too, else it would see nothing.
-        counting = [g for g in self.guards if g.active and g.mode != "off" and mode != "off"]
-        self.requests = tuple(g.request for g in counting if overrides(g, "request"))
-        self.usages = tuple(g.usage for g in counting if overrides(g, "usage"))
-        self.responses = tuple(g.response for g in counting if isinstance(g, Budget) and g.closes)
+        counting = [g for g in self.guards if g.mode != "off" and mode != "off"]
+        self.requests = _methods(counting, "request")
+        self.usages = _methods(counting, "usage")
+        self.responses = _methods([g for g in counting if g.limits is None or g.limits.closes], "response")
+        self.repeating = tuple(f"{cls.name}." for cls in self.kinds if cls.nudges_repeats)
+        """What the codes of nudges begin with that are left out beside something new."""
         self.plans: dict[str, Plan] = {}
         """Those made so far; `plan` makes one."""
 
@@ -145,7 +148,7 @@ class Chain:
         """
         The same chain with other session limits.
         """
-        own = next((g for g in self.guards if isinstance(g, Budget)), None)
+        own = next((g for g in self.guards if g.limits is not None), None)
         if own is None:
             return self._again((Budget(**limits), *self.guards), self.tools.values())
         return self._again([replace(g, **limits) if g is own else g for g in self.guards], self.tools.values())
@@ -159,17 +162,8 @@ class Chain:
         return made
 
     def _again(self, guards: Iterable[Guard], tools: Iterable[Tool]) -> "Chain":
-        return Chain(
-            guards,
-            tools=tools,
-            rules=self.rules,
-            mode=self.mode,
-            on_error=self.on_error,
-            merged=self.merged,
-            left_out=self.left_out,
-            messages=self.messages,
-            models=self.models,
-        )
+        same = ("rules", "mode", "on_error", "merged", "left_out", "messages", "models", "kinds")
+        return Chain(guards, tools=tools, **{name: getattr(self, name) for name in same})
 
     def plan(self, name: str) -> Plan:
         """
@@ -189,33 +183,28 @@ class Chain:
         guards: list[Guard] = []
         for guard in self.guards:
             said = settings.pop(guard.name, None)
-            guards.append(guard)
-            if said is None:
-                continue
-            if isinstance(guard, Budget):
-                guards.extend(tool_budgets(said))
-            elif isinstance(guard, Rate):
-                guards.append(Rate(**said, per_tool=True))
-            else:
-                guards[-1] = replace(guard, **said)
-        guards.extend(added(settings))
-        heard = [g for g in guards if g.mode != "off" and g.active and g.applies(tool)]
+            guards += (guard,) if said is None else guard.ruled(guard, said)
+        for cls in self.kinds:
+            if cls.name in settings:
+                guards += cls.ruled(None, settings[cls.name])
+        heard = [g for g in guards if g.mode != "off" and g.applies(tool)]
         present = [] if (mode or self.mode) == "off" else [(g, self._enforced(g, mode)) for g in heard]
         checking = [(g, (g.name, enforced, g.check)) for g, enforced in present if overrides(g, "check")]
         fresh = [(g, check) for g, check in checking if g.checks_fresh(name, self.known)]
-        shaped = [g for g, enforced in present if enforced and overrides(g, "shape")]
+        acting = [g for g, enforced in present if enforced]
+        shapes = [(g, shape, (g.name, getattr(g, shape))) for g in acting for shape in SHAPES if overrides(g, shape)]
         return Plan(
             tool=tool,
             arguments=tool.arguments(),
             guards=tuple(guards),
             checks=tuple(check for _, check in checking),
             fresh_checks=tuple(check for _, check in fresh),
-            far_checks=tuple(check for g, check in fresh if g is not self.budget),
+            far_checks=tuple(check for g, check in fresh if not any(g is ender for ender in self.enders)),
             charges=tuple((g.name, enforced, g.charge) for g, enforced in present if overrides(g, "charge")),
             settles=tuple((g.name, g.settle) for g, _ in present if overrides(g, "settle")),
-            shapes=tuple((g.name, g.shape) for g in shaped),
-            success_shapes=tuple((g.name, g.shape) for g in shaped if g.shapes_successes),
-            max_bytes=min((g.max_bytes for g in shaped if isinstance(g, Truncate)), default=NEVER),
+            shapes=tuple(shape for _, _, shape in shapes),
+            success_shapes=tuple(shape for _, method, shape in shapes if method == "shape"),
+            max_bytes=min((g.result_bytes for g in acting if g.result_bytes is not None), default=NEVER),
             timeout_ms=None if tool.timeout is None else max(1, round(tool.timeout * 1000)),
             changes=not (tool.read_only or tool.stable),
             cost=tool.cost,
@@ -246,8 +235,9 @@ class Chain:
                 if not (acts and value is True and key in ("read_only", "stable")):
                     declared.setdefault(key, value)
             for guard, own in rule.guards.items():
+                held = settings.setdefault(guard, {})
                 for key, value in own.items():
-                    settings.setdefault(guard, {}).setdefault(key, value)
+                    held[key] = laid(held[key], value) if key in held else value
             mode = mode or rule.mode
             on_error = on_error or rule.on_error
         return declared, settings, mode, on_error or self.on_error
@@ -259,8 +249,20 @@ class Chain:
         named = [pattern for rule in self.rules for pattern in rule.match if not set(pattern) & set("*?[")]
         return frozenset([*self.tools, *named]) if self.tools else None
 
-    def _rule_windows(self) -> list[int]:
-        return [int(rule.guards.get("duplicates", {}).get("window", 0)) for rule in self.rules]
+    def ruled(self, method: str | None = None) -> list[Guard]:
+        """
+        The guards that rules set; those that have a *method* of their own.
+        """
+        own = {guard.name: guard for guard in self.guards}
+        there = (*self.kinds, *(type(guard) for guard in self.guards))
+        kinds = {cls.name: cls for cls in there if method is None or overrides(cls, method)}
+        return [
+            guard
+            for rule in self.rules
+            for name, settings in rule.guards.items()
+            if name in kinds
+            for guard in kinds[name].ruled(own.get(name), settings)
+        ]
 
     def worded(self, said: Denial) -> Denial:
         """
@@ -297,3 +299,7 @@ class Chain:
 
     def __len__(self) -> int:
         return len(self.guards)
+
+
+def _methods(guards: Iterable[Guard], *names: str) -> tuple[Callable[..., Any], ...]:
+    return tuple(getattr(guard, name) for guard in guards for name in names if overrides(guard, name))

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Facts
-from guardrails.core.guards.limits.budget import FINISH
+from guardrails.core.guards.limits.budget_words import FINISH
 from guardrails.core.guards.repeats.loop_words import hints_of
 from guardrails.core.retries.context import Settled, due_of, time_left
 from guardrails.core.retries.decision import TRANSIENT
@@ -84,7 +84,9 @@ class Settle:
 
     shared: ClassVar[bool] = True
 
-    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> tuple[Envelope, Completion]:
+    def happen(  # noqa: PLR0915  the end of a call reads best in one place
+        self, engine: Engine, state: SessionState, scopes: Sequence[Scope]
+    ) -> tuple[Envelope, Completion]:
         """
         See `Event.happen`.
         """
@@ -135,7 +137,7 @@ class Settle:
                 envelope = shaped
             except Exception as error:  # noqa: BLE001
                 errors.append((name, f"{type(error).__name__}: {error}"))
-        for hint in hints_of(decision.nudges, pending, state) if decision.nudges else ():
+        for hint in hints_of(decision.nudges, pending, state, chain.repeating) if decision.nudges else ():
             envelope.nudge(hint)
         if failed and pending is not None:
             _note_retry(pending, envelope, state)

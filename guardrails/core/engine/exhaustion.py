@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Final
 
 from guardrails.core.guards.base import Guard
-from guardrails.core.guards.limits.budget import FINISH, usd
+from guardrails.core.guards.limits.budget_words import FINISH
 from guardrails.core.state.state import NEVER, SessionState
 from guardrails.core.state.totals import exhaust, set_meters
 from guardrails.core.state.turns import imply_turn
-from guardrails.core.values.types import Denial, micro_dollars
+from guardrails.core.values.types import Denial
 
 from .chain import Chain
 
@@ -32,7 +32,7 @@ def least(chain: Chain) -> int:
     """
     if chain.least is not None:
         return chain.least
-    if chain.budget is None or chain.budget.max_cost_usd is None:
+    if chain.budget is None or not chain.budget.priced:
         return 0
     found = NEVER
     for name in chain.tools if chain.known is None else chain.tools.keys() & chain.known:
@@ -54,28 +54,11 @@ def _outgrown(chain: Chain, state: SessionState) -> Denial | None:
     """
     The cause that neither a tool nor a model turn fits into what is left of the cost limit.
 
-    A turn is taken for as cheap as the cheapest so far, and fits if none has a price. What is only held may come back, and
-    counts as left.
+    A turn is taken for as cheap as the cheapest so far, and fits if none has a price.
     """
-    turn, budget = state.meters.get(TURN), chain.budget
-    if turn is None or budget is None:
-        return None
-    limit = budget.cost_limit(state)
-    if limit is None:
-        return None
-    left = limit - state.cost - micro_dollars(budget.final_answer_reserve_usd)
-    if left >= turn or left >= least(chain):
-        return None
-    said = Denial(
-        code="budget.max_cost_usd",
-        status="limit_reached",
-        message=f"{usd(left)} of the cost limit ({usd(limit)}) is left, less than any tool or model turn costs. "
-        "Stopping tool loop.",
-        hint=FINISH,
-        ends_session=True,
-        values={"limit": usd(limit), "used": usd(state.cost), "left": usd(left)},
-    )
-    return chain.worded(said)
+    turn = state.meters.get(TURN)
+    said = None if turn is None or chain.budget is None else chain.budget.outgrown(state, turn, least(chain))
+    return None if said is None else chain.worded(said)
 
 
 def turn_cause(chain: Chain, state: SessionState, now_ms: int) -> Denial | None:

@@ -6,7 +6,7 @@ over, of a state or a time that cannot be known.
 from dataclasses import dataclass, field, replace
 
 from guardrails.core.guards.base import filled
-from guardrails.core.guards.limits.budget import FINISH
+from guardrails.core.guards.limits.budget_words import FINISH
 from guardrails.core.values.errors import StateUnreadable
 from guardrails.core.values.types import Denial, Nudge
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from guardrails.core.guards.limits.budget import Budget, usd
+from guardrails.core.guards.limits.budget import Budget
+from guardrails.core.guards.limits.budget_words import usd
 from guardrails.core.state.scope_state import go_on
 from guardrails.core.state.state import SessionState
 from guardrails.core.state.totals import close, extend, number, release, reserve, time_of, touch
@@ -63,7 +64,7 @@ class Extend:
         if state.closed:
             raise SessionError("the session is closed: what it did not use was given back")
         # A budget that only observes has limits too: a host that raises them must not break in observe mode.
-        budget = next((guard for guard in chain.guards if isinstance(guard, Budget)), None) or Budget()
+        budget = chain.limits or Budget()
         used = {
             "max_calls": state.calls,
             "max_turns": state.turns,
@@ -73,7 +74,7 @@ class Extend:
         }
         limits = {}
         for name, amount in self.amounts.items():
-            limit = _limit(budget, state, name)
+            limit = budget.limit(state, name)
             if limit is None:
                 raise SessionError(f"the policy sets no limit `{_said(name)}` that could be raised")
             limits[name] = max(limit, used[name]) + amount
@@ -216,21 +217,7 @@ def used_by(state: SessionState) -> dict[str, int]:
 
 def _left(chain: Chain, state: SessionState, now: int) -> dict[str, int | None]:
     budget = chain.budget or Budget()
-    return {
-        "max_calls": budget.calls_left(state),
-        "max_turns": budget.turns_left(state),
-        "max_cost": budget.cost_left(state),
-        "max_tokens": budget.tokens_left(state),
-        "max_elapsed": budget.elapsed_left_ms(state, now),
-    }
-
-
-def _limit(budget: Budget, state: SessionState, name: str) -> int | None:
-    if name == "max_cost":
-        return budget.cost_limit(state)
-    if name == "max_elapsed":
-        return state.limit(name, None if budget.max_elapsed is None else round(budget.max_elapsed * 1000))
-    return state.limit(name, getattr(budget, name))
+    return {name: budget.left(state, name, now) for name in LIMITS}
 
 
 def _said(name: str) -> str:

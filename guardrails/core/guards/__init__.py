@@ -2,6 +2,7 @@
 The guards of the library, one file each.
 """
 
+from collections.abc import Iterable
 from typing import Final
 
 from guardrails.core.guards.access.shell import Shell
@@ -22,7 +23,9 @@ from guardrails.core.guards.results.truncate import Truncate
 from .base import Guard
 
 
-GUARDS: Final[tuple[type[Guard], ...]] = (
+Kinds = tuple[type[Guard], ...]
+
+GUARDS: Final[Kinds] = (
     ToolFilter,
     Validation,
     Workspace,
@@ -39,3 +42,11 @@ GUARDS: Final[tuple[type[Guard], ...]] = (
     Truncate,
 )
 """Every guard of the library in the order of a chain; a person's own stand before the last, which bounds what all say."""
+
+
+def kinds_of(own: Iterable[type[Guard]]) -> Kinds:
+    """
+    The guards that a policy may have, in their order: those of the library, and a person's *own* before the last.
+    """
+    taken = {cls.name for cls in GUARDS}
+    return (*GUARDS[:-1], *(cls for cls in dict.fromkeys(own) if cls.name not in taken), GUARDS[-1])

@@ -3,17 +3,19 @@ What a guard is: settings that look before a call and shape the envelope after i
 """
 
 import dataclasses
-import functools
 import re
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from string import Template
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transform
 
-from guardrails.core.retries.serving import Retried
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import Denial, Mode, Nudge, Outcome, ToolCall
+
+from .facts import Facts as Facts  # noqa: PLC0414  what guards are given
+from .session_limits import Far, Limits
+from .settings import default_of, laid, named_only, respelt
 
 
 if TYPE_CHECKING:
@@ -26,26 +28,8 @@ Verdict = Denial | Nudge | None
 Codes = Mapping[str, tuple[str, ...]]
 
 
-@dataclass(slots=True)
-class Facts:
-    """
-    Everything a decision depends on that is neither in the call nor in the state; recorded, so that a replay is exact.
-    """
-
-    now_ms: int
-    tool: Tool
-    cost: int = 0
-    """Estimated cost of the call in micro-dollars."""
-    tokens: int = 0
-    """Estimated tokens of the call."""
-    turn: int = 0
-    """Number of the present turn."""
-    duration_ms: int = 0
-    """Once the call is done: how long it took."""
-    known: frozenset[str] | None = None
-    """The tools there are; None: nobody said."""
-    retried: Retried | None = None
-    """Of a failure, where models are loaded: what they are asked."""
+_PROMISES = {"check": ("checks_fresh", "far"), "spent": ("far",), "turn_spent": ("far",)}
+"""By method what is promised of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,33 +48,37 @@ class Guard:
     codes: ClassVar[Codes | None] = None
     """The codes it says, each with the names of its `values`, for a policy's own wording; None: not told."""
     aliases: ClassVar[dict[str, str]] = {}
-    """Other accepted spellings of settings."""
+    """Other accepted spellings of settings; `cycle.nudge` is a key of the setting `cycle`."""
 
-    shapes_successes: ClassVar[bool] = True
-    """False: `shape` has nothing to say of a success and is not asked."""
+    tool_settings: ClassVar[tuple[str, ...] | None] = None
+    """The settings that a `tools:` rule may have; None: all of them, `()`: it is about whole sessions."""
+    scope_settings: ClassVar[tuple[str, ...] | None] = None
+    """The settings that it may have in a scope; None: all of them, `()`: it looks at one session's own calls."""
+    unwritten: ClassVar[tuple[str, ...]] = ()
+    """Settings that no file has."""
+    files: ClassVar[tuple[str, ...]] = ()
+    """Settings that name a file, relative to the policy file."""
+    nudges_repeats: ClassVar[bool] = False
+    """True: what it nudges is left out of the envelope of a call that brought something new."""
 
     mode: Mode = "enforce"
     """`observe` records what would have been said and changes nothing; `off` is as if it were not there."""
 
-    @property
-    def active(self) -> bool:
-        """
-        False where the settings make this guard say nothing ever; it then costs nothing.
-        """
-        return True
-
-    @property
-    def calls_spend(self) -> tuple[str, ...]:
-        """
-        Which of `spent` and `turn_spent` a call can bring about; only they are asked after one.
-        """
-        return ("spent", "turn_spent")
+    def __init_subclass__(cls) -> None:
+        for method, promises in _PROMISES.items():
+            for promise in promises:
+                # What a parent promises of its own method is not promised of another that replaces it.
+                if method in cls.__dict__ and promise not in cls.__dict__:
+                    setattr(cls, promise, getattr(Guard, promise))
 
     def applies(self, tool: Tool) -> bool:
         """
-        Whether it may have anything to say of calls of *tool*, by what the tool declares. Asked once for each tool.
+        Whether it is about calls of *tool*, by its settings and what the tool declares; for others it is as if it were not
+        there. Asked once for each tool.
         """
         return True
+
+    # Promises: a guard is not asked where it says that it would say nothing. `testing.promises` holds it to them.
 
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
         """
@@ -99,6 +87,69 @@ class Guard:
         Asked once for each tool; *known* are the tools there are (None: nobody said).
         """
         return True
+
+    def far(self) -> Far | None:
+        """
+        What tells that its limits are far: then `check` says nothing of a fresh call, nor `spent` and `turn_spent` after it.
+        """
+        return None
+
+    # What it asks of the library.
+
+    @property
+    def remembers(self) -> int:
+        """
+        Executed calls that a session has to remember for it.
+        """
+        return 0
+
+    @property
+    def result_bytes(self) -> int | None:
+        """
+        Bytes of serialised text that are kept of a result; None: all.
+        """
+        return None
+
+    @property
+    def limits(self) -> Limits | None:
+        """
+        The limits of the session: what `extend` raises, a child shares and the envelope tells; None: it holds none.
+        """
+        return None
+
+    @property
+    def retry_model(self) -> str | None:
+        """
+        The model file that it asks of a failure, by `facts.retried`.
+        """
+        return None
+
+    @property
+    def explores(self) -> float | None:
+        """
+        The share of failures that it calls retryable only to learn from them; None: it does not.
+        """
+        return None
+
+    @classmethod
+    def check_settings(cls, settings: Mapping[str, Any]) -> None:
+        """
+        Raise ValueError if *settings*, each valid by itself, do not go together.
+        """
+
+    @classmethod
+    def ruled(cls, own: "Guard | None", settings: Mapping[str, Any]) -> tuple["Guard", ...]:
+        """
+        The guards of a tool whose `tools:` rule has *settings*; *own* is that of the policy, None if it has none.
+        """
+        return (cls(**settings),) if own is None else (own.but(settings),)
+
+    def prepare(self) -> None:
+        """
+        Read what its settings name, once, where a policy is made. Raises GuardrailsError.
+        """
+
+    # What it does.
 
     def paths(self, call: ToolCall, tool: Tool) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """
@@ -134,14 +185,30 @@ class Guard:
         """
         return envelope
 
+    def shape_failure(
+        self, envelope: "Envelope", call: ToolCall, outcome: Outcome, state: "SessionState", facts: Facts
+    ) -> "Envelope":
+        """The same, of failures only."""
+        return envelope
+
     def spent(self, state: "SessionState", now_ms: int) -> Denial | None:
         """
         The session-ending cause that holds now; no further call may run.
         """
 
+    def blown(self, state: "SessionState", now_ms: int) -> Denial | None:
+        """
+        The same, if no call brings it about: it is not asked for after one.
+        """
+
     def turn_spent(self, state: "SessionState", now_ms: int) -> Denial | None:
         """
         The session-ending cause that holds once the present turn is over; its own calls may still run.
+        """
+
+    def turn_refused(self, state: "SessionState", now_ms: int) -> Denial | None:
+        """
+        The same, if refusals bring it about: it is not asked for after a call that ran.
         """
 
     def request(self, state: "SessionState", now_ms: int) -> dict[str, int]:
@@ -156,24 +223,38 @@ class Guard:
         """
         return {}
 
+    def response(
+        self,
+        state: "SessionState",
+        cost: int | None,
+        tokens: int,
+        model: str | None,
+        untold: bool,  # noqa: FBT001
+    ) -> dict[str, int]:
+        """
+        New values of counters once a response of *model* was charged; a *cost* of None: nobody knows its price, or (*model*
+        is None) nobody asked for it. *untold*: it did not say what it used.
+        """
+        return {}
+
+    def but(self, settings: Mapping[str, Any]) -> Self:
+        """
+        The same with other *settings*, of maps key by key.
+        """
+        named, _ = respelt(settings, self.aliases)
+        return dataclasses.replace(
+            self, **{name: laid(value, getattr(self, name, None)) for name, value in named.items()}
+        )
+
     def settings(self) -> dict[str, Any]:
         """
         The settings that differ from the defaults.
         """
-        return {f.name: value for f in dataclasses.fields(self) if (value := getattr(self, f.name)) != _default_of(f)}
+        return {f.name: value for f in dataclasses.fields(self) if (value := getattr(self, f.name)) != default_of(f)}
 
     def __str__(self) -> str:
         shown = ", ".join(f"{k}={v!r}" for k, v in self.settings().items())
         return f"{type(self).__name__}({shown})"
-
-
-def _default_of(field: "dataclasses.Field[Any]") -> Any:
-    if field.default_factory is not dataclasses.MISSING:
-        return field.default_factory()
-    return field.default
-
-
-_PROMISES = {"check": "checks_fresh", "shape": "shapes_successes", "spent": "calls_spend", "turn_spent": "calls_spend"}
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -188,33 +269,9 @@ def guard(cls: type[T]) -> type[T]:
         raise TypeError(f"`@guard` is for subclasses of `Guard`: write `class {shown}(Guard)`")
     if "name" not in cls.__dict__:
         cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
-    for method, promise in _PROMISES.items():
-        # What a parent promises of its own method is not promised of another that replaces it.
-        if method in cls.__dict__ and promise not in cls.__dict__:
-            setattr(cls, promise, getattr(Guard, promise))
     made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
-    _name_settings(made)
+    named_only(made)
     return made
-
-
-def _name_settings(cls: type[Guard]) -> None:
-    plain: Callable[..., None] = cls.__init__
-    own = [field.name for field in dataclasses.fields(cls) if field.name != "mode"] or ["mode"]
-
-    @functools.wraps(plain)
-    def __init__(self: Guard, *unnamed: Any, **settings: Any) -> None:  # noqa: N807
-        if unnamed:
-            written = ", ".join(f"{name}={value!r:.80}" for name, value in zip(own, unnamed, strict=False))
-            raise TypeError(f"`{cls.__name__}` takes keyword arguments only: {cls.__name__}({written})")
-        named: dict[str, Any] = {}
-        for key, value in settings.items():
-            name = cls.aliases.get(key, key)
-            if name in named:
-                raise TypeError(f"`{name}` is given twice, once as `{key}`")
-            named[name] = value
-        plain(self, **named)
-
-    cls.__init__ = __init__  # type: ignore[method-assign]
 
 
 def latest(state: "SessionState", sig: int | None) -> "Entry | None":
@@ -234,8 +291,9 @@ def filled(text: str, values: Mapping[str, object], otherwise: str) -> str:
     return template.safe_substitute(values) if values.keys() >= set(template.get_identifiers()) else otherwise
 
 
-def overrides(guard: Guard, method: str) -> bool:
+def overrides(guard: Guard | type[Guard], method: str) -> bool:
     """
     Whether *guard* has a *method* of its own.
     """
-    return getattr(type(guard), method) is not getattr(Guard, method)
+    cls = guard if isinstance(guard, type) else type(guard)
+    return getattr(cls, method) is not getattr(Guard, method)

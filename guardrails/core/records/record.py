@@ -16,7 +16,6 @@ from guardrails.core.engine.complete import Completion
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.prepare import Prepared, evidence
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.guards.results.retryable import Retryable
 from guardrails.core.state.state import Pending
 from guardrails.core.text.plain_json import plain
 from guardrails.core.text.signature import near, result_hashes
@@ -122,7 +121,7 @@ def _declared(plan: Plan) -> dict[str, Any]:
 def _propensity(decision: Decision, plan: Plan) -> float | None:
     if decision.retry_source != "explore":
         return 1.0 if decision.retry_source == "policy" else None
-    return next((guard.explore for guard in plan.guards if isinstance(guard, Retryable)), None)
+    return next((guard.explores for guard in plan.guards if guard.explores is not None), None)
 
 
 def settle_record(session_id: str, decision: Decision, prepared: Prepared, completion: Completion) -> dict[str, Any]:

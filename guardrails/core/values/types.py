@@ -132,6 +132,8 @@ class Denial:
     retry_after_ms: int | None = None
     strike: bool = True
     """Counts towards `denials.max_turns_in_a_row`."""
+    running: bool = False
+    """Of a repeat: the same call still runs, so that no earlier result is its answer."""
     scope: str | None = None
     """The scope whose limit it is; None: the session's own."""
     details: dict[str, Any] = field(default_factory=dict)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.guards.limits.budget import FINISH
+from guardrails.core.guards.limits.budget_words import FINISH
 from guardrails.core.values.types import Denial
 from guardrails.session.loop import LIMIT_CODE, Loop, RequestedCall
 from guardrails.session.session import Session

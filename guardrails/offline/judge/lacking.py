@@ -21,6 +21,7 @@ from guardrails.core.guards.repeats.loops import Loops
 from guardrails.core.guards.results.retryable import Retryable
 from guardrails.core.guards.results.summary import Summary
 from guardrails.core.guards.results.truncate import Truncate
+from guardrails.core.tools.tool import Tool
 
 
 ARGUMENTLESS: Final = (
@@ -37,6 +38,8 @@ ARGUMENTLESS: Final = (
     Validation,
 )
 """Guards that read no arguments: signatures and recorded problems are enough for them."""
+ANY: Final = Tool(name="*", paths=("*",), commands=("*",))
+"""What every guard applies to that its settings let apply to anything."""
 SHOWN: Final = 6
 """Sources that a reason names."""
 
@@ -141,7 +144,7 @@ def no_scopes(scopes: Iterable[str]) -> dict[str, str]:
 
 
 def _set(chain: Chain) -> Iterator[Guard]:
-    return (guard for guard in chain.guards if guard.active and guard.mode != "off" and chain.mode != "off")
+    return (guard for guard in chain.guards if guard.applies(ANY) and guard.mode != "off" and chain.mode != "off")
 
 
 def _ruled(chain: Chain) -> Iterator[tuple[str, Any]]:

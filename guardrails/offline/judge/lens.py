@@ -64,7 +64,14 @@ def lens(chain: Chain, *, timed: bool, turned: bool) -> Lens:
     What of *chain* can be judged in a session whose calls are *timed* and *turned*, or not.
     """
     seen = [guard for guard in (_seen(guard, timed, turned) for guard in chain.guards) if guard is not None]
-    cap = next((g for g in seen if isinstance(g, Denials) and g.active and g.mode == chain.mode == "enforce"), None)
+    cap = next(
+        (
+            g
+            for g in seen
+            if isinstance(g, Denials) and g.max_turns_in_a_row is not None and g.mode == chain.mode == "enforce"
+        ),
+        None,
+    )
     rules = [_seen_rule(rule, timed) for rule in chain.rules]
     capped = _chain(chain, seen, rules)
     uncapped = capped if cap is None else _chain(chain, [guard for guard in seen if guard is not cap], rules)

@@ -151,7 +151,7 @@ def _fork(side: Side, lens: Lens) -> Side:
 
 
 def _strikes(cap: Denials, side: Side, now: int) -> bool:
-    return side.state.exhausted is None and cap.turn_spent(side.state, now) is not None
+    return side.state.exhausted is None and cap.turn_refused(side.state, now) is not None
 
 
 def track_of(packed: bytes, lens_of: LensOf) -> Track:

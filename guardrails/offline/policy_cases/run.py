@@ -19,7 +19,6 @@ from guardrails.core.engine.prepare import prepare
 from guardrails.core.engine.scopes import exhausted_by
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.limits.amounts import internal
-from guardrails.core.guards.repeats.duplicates import IN_FLIGHT
 from guardrails.core.outcome import outcome_of
 from guardrails.core.records.digest import Earlier, failure
 from guardrails.core.state.state import SessionState
@@ -164,7 +163,7 @@ class _Run:
         read: dict[str, Any] | None = None
         if decision.envelope is not None:
             read = self._read(decision.envelope)
-            earlier = self.results.find("", call.sig) if decision.code != IN_FLIGHT else None
+            earlier = self.results.find("", call.sig) if not decision.denials[0].running else None
             if earlier is not None and decision.envelope.status == "duplicate_call_blocked":
                 read["previous_result"] = json.loads(earlier.payload)
         elif step.lost:

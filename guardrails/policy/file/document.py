@@ -16,53 +16,53 @@ from typing import Annotated, Any, Final, Literal
 from guardrails.core.arguments import arguments_of
 from guardrails.core.engine.chain import Rule
 from guardrails.core.envelope.content import OPTIONAL
-from guardrails.core.guards import GUARDS
-from guardrails.core.guards.base import Guard
-from guardrails.core.guards.limits.budget import Budget, check_reserve
-from guardrails.core.guards.limits.tool_budget import TOOLLESS
+from guardrails.core.guards import GUARDS, Kinds, kinds_of
+from guardrails.core.guards.base import Guard, overrides
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.units import Glob
 from guardrails.core.values.usage import Price
-from guardrails.policy.scope_names import SCOPE_GUARDS, SESSION_ONLY, scope_name
+from guardrails.policy.scope_names import scope_name
 
+from .folder import place_files
 from .messages import known_code, known_numbers, with_codes
-from .paths import place_models
+from .yaml_position import Mistake, Node
 
 
 if typing.TYPE_CHECKING:
     from pydantic import TypeAdapter
 
-RULE_GUARDS: Final = tuple(cls for cls in GUARDS if cls.name not in ("growth", "denials", "tool_filter"))
-"""Guards that a `tools:` rule can set; the others are about the whole session."""
+Place = Literal["policy", "tool", "scope"]
+_FOR: Final[dict[Place, str]] = {"policy": "", "tool": "Tool", "scope": "Scope"}
+"""What the name begins with of the settings that a guard may have there."""
 
 
 @lru_cache(maxsize=8)
 def adapter(own: tuple[type[Guard], ...] = ()) -> "TypeAdapter[dict[str, Any]]":
     """
-    pydantic's check of a whole document; *own* are a person's own guards, whose words it may choose too.
+    pydantic's check of a whole document; *own* are a person's own guards.
     """
     from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter
 
-    strict = _strict()
-    budget: Any = Annotated[_typed(Budget, strict), AfterValidator(_reserving)]
-    guards: dict[str, Any] = {cls.name: budget if cls is Budget else _typed(cls, strict) for cls in GUARDS}
+    strict, kinds = _strict(), kinds_of(own)
+    guards = _settings_of(kinds, "policy", strict)
     price = _typed(Price, strict)
     message = _dictionary("Message", {"message": str, "hint": str}, strict)
     code = Annotated[str, AfterValidator(partial(known_code, own=own))]
     messages = dict[code, Annotated[message, BeforeValidator(partial(known_numbers, own=own))]]  # type: ignore[valid-type]
-    ruled = rule_guards(strict)
+    declared, ruled = declarations(), _settings_of(kinds, "tool", strict)
+    # A word of both, such as `retryable`: what is declared of the tool, or how its failures are judged.
+    both = {name: declared[name] | ruled[name] for name in declared.keys() & ruled.keys()}
     mode = Literal["enforce", "observe", "off"]
     rule = _dictionary(
         "ToolRule",
         {
             "match": Glob | Annotated[list[Glob], Field(min_length=1)],
-            **declarations(),
+            **declared,
             "mode": mode,
             "on_error": Literal["deny", "allow"],
             **ruled,
-            # A word of both: what is declared of the tool, or how its failures are judged.
-            "retryable": bool | ruled["retryable"],
+            **both,
         },
         strict,
         required=frozenset({"match"}),
@@ -78,7 +78,7 @@ def adapter(own: tuple[type[Guard], ...] = ()) -> "TypeAdapter[dict[str, Any]]":
             "prices": dict[str, price],  # type: ignore[valid-type]
             "messages": Annotated[messages, BeforeValidator(with_codes)],
             "tools": list[rule],  # type: ignore[valid-type]
-            "scopes": scopes_type(strict),
+            "scopes": scopes_type(kinds, strict),
             **guards,
         },
         strict,
@@ -87,16 +87,17 @@ def adapter(own: tuple[type[Guard], ...] = ()) -> "TypeAdapter[dict[str, Any]]":
     return TypeAdapter(document)
 
 
-@lru_cache(maxsize=1)
-def rule_adapter() -> "TypeAdapter[dict[str, Any]]":
+@lru_cache(maxsize=8)
+def rule_adapter(kinds: Kinds = GUARDS) -> "TypeAdapter[dict[str, Any]]":
     """
-    pydantic's check of what a `Rule` written in code declares and sets; its parameters are checked with the tool's.
+    pydantic's check of what a `Rule` written in code declares and sets, of guards of these *kinds*; its parameters are
+    checked with the tool's.
     """
     from pydantic import TypeAdapter
 
     strict = _strict()
     declared = _dictionary("Declared", {**declarations(), "parameters": Any}, strict)
-    set_ = _dictionary("Guards", rule_guards(strict), strict)
+    set_ = _dictionary("Guards", _settings_of(kinds, "tool", strict), strict)
     mode, on_error = Literal["enforce", "observe", "off"] | None, Literal["deny", "allow"] | None
     fields = {"match": tuple[Glob, ...], "declared": declared, "guards": set_, "mode": mode, "on_error": on_error}
     return TypeAdapter(_dictionary("Rule", fields, strict))
@@ -115,33 +116,31 @@ def declarations() -> dict[str, Any]:
     return declared
 
 
-def rule_guards(config: Any) -> dict[str, Any]:
-    """
-    The type of the settings of each guard that a rule can set.
-    """
-    guards = {cls.name: _typed(cls, config) for cls in RULE_GUARDS if cls is not Budget}
-    return {"budget": _typed(Budget, config, name="ToolBudget", without=TOOLLESS), **guards}
-
-
-def scopes_type(config: Any) -> Any:
+def scopes_type(kinds: Kinds, config: Any) -> Any:
     """
     The type of the guards of each scope, by its name.
     """
     from pydantic import AfterValidator
 
-    guards = {cls.name: _typed(cls, config) for cls in SCOPE_GUARDS if cls is not Budget}
-    budget = _typed(Budget, config, name="ScopeBudget", without=SESSION_ONLY)
     scope = _dictionary(
         "Scope",
-        {"budget": Annotated[budget, AfterValidator(_reserving)], **guards},
+        _settings_of(kinds, "scope", config),
         config,
         doc="Guards of all the sessions of one user, tenant or the like together.",
     )
     return dict[Annotated[str, AfterValidator(scope_name)], scope]  # type: ignore[valid-type]
 
 
-def _reserving(settings: dict[str, Any]) -> dict[str, Any]:
-    check_reserve(settings.get("max_cost_usd"), settings.get("final_answer_reserve_usd", 0.0))
+def _settings_of(kinds: Kinds, place: Place, config: Any) -> dict[str, Any]:
+    """
+    The type of the settings that each of *kinds* may have in a *place*.
+    """
+    made = {cls.name: _guarded(cls, config, place) for cls in kinds}
+    return {name: kind for name, kind in made.items() if kind is not None}
+
+
+def _together(settings: dict[str, Any], *, cls: type[Guard]) -> dict[str, Any]:
+    cls.check_settings(settings)
     return settings
 
 
@@ -156,53 +155,77 @@ def _defining(parameters: dict[str, Any]) -> dict[str, Any]:
 def _strict() -> Any:
     from pydantic import ConfigDict
 
-    return ConfigDict(extra="forbid", strict=True)
+    # A person's own guard may have settings that only code can give.
+    return ConfigDict(extra="forbid", strict=True, arbitrary_types_allowed=True)
 
 
-def other_names() -> dict[str, dict[str, str]]:
+def other_names(own: Iterable[type[Guard]] = ()) -> dict[str, dict[str, str]]:
     """
-    Spellings of settings that a file may use beside the library's own, by guard.
+    Spellings of settings that a file may use beside those of the guards, by guard.
     """
-    return {cls.name: cls.aliases for cls in GUARDS if cls.aliases}
+    return {cls.name: cls.aliases for cls in kinds_of(own) if cls.aliases}
 
 
-def load_document(source: str | PathLike[str], guards: Iterable[Guard] = ()) -> dict[str, Any]:
+def load_document(source: str | PathLike[str], guards: Iterable[Guard | type[Guard]] = ()) -> dict[str, Any]:
     """
-    The arguments for `Policy` that a file, or a shipped policy, stands for; *guards* are added to those of the file.
+    The arguments for `Policy` that a file, or a shipped policy, stands for. *guards* are a person's own: those made are
+    added, of classes the file says whether they stand, and how.
 
     Raises PolicyError with every mistake.
     """
     from . import read, validate
 
-    own = tuple(dict.fromkeys(type(guard) for guard in guards if isinstance(guard, Guard)))
-    document = read(source, other_names=other_names())
-    data = validate(document, adapter(own))
+    given = list(guards)
+    made = [guard for guard in given if isinstance(guard, Guard)]
+    own = tuple(dict.fromkeys(guard if isinstance(guard, type) else type(guard) for guard in given if _is_guard(guard)))
+    document = read(source, other_names=other_names(own))
     if document.root is not None:
-        place_models(data, document.root)
-    return {"name": str(source), **settings(data)}
+        document.mistakes += _given_twice(document.root, made)
+    data = validate(document, adapter(own))
+    kinds = kinds_of(own)
+    if document.root is not None:
+        place_files(data, document.root, kinds)
+    said = settings(data, kinds)
+    said["guards"] += [guard for guard in given if not (isinstance(guard, type) and issubclass(guard, Guard))]
+    return {"name": str(source), "kinds": own, **said}
 
 
-def settings(data: dict[str, Any]) -> dict[str, Any]:
+def _is_guard(given: object) -> bool:
+    return isinstance(given, Guard) or (isinstance(given, type) and issubclass(given, Guard))
+
+
+def _given_twice(root: Node, guards: Iterable[Guard]) -> list[Mistake]:
+    written = root.value if isinstance(root.value, dict) else {}
+    return [
+        Mistake(
+            written[guard.name].key, f"`{guard.name}` is given in code too: give its class there, or leave this out"
+        )
+        for guard in guards
+        if guard.name in written and type(guard) not in GUARDS
+    ]
+
+
+def settings(data: dict[str, Any], kinds: Kinds = GUARDS) -> dict[str, Any]:
     """
     A checked document as arguments for `Policy`.
     """
-    made: dict[str, Any] = {"guards": [cls(**_plain(data[cls.name])) for cls in GUARDS if cls.name in data]}
+    made: dict[str, Any] = {"guards": [cls(**_plain(data[cls.name])) for cls in kinds if cls.name in data]}
     for key in ("mode", "on_error", "envelope", "fields", "messages"):
         if key in data:
             made[key] = data[key]
     made["prices"] = {model: Price(**price) for model, price in data.get("prices", {}).items()}
     made["scopes"] = {
-        name: [cls(**_plain(own[cls.name])) for cls in SCOPE_GUARDS if cls.name in own]
+        name: [cls(**_plain(own[cls.name])) for cls in kinds if cls.name in own]
         for name, own in data.get("scopes", {}).items()
     }
-    made["rules"] = [_rule(entry) for entry in data.get("tools", [])]
+    made["rules"] = [_rule(entry, kinds) for entry in data.get("tools", [])]
     return made
 
 
-def _rule(entry: dict[str, Any]) -> Rule:
+def _rule(entry: dict[str, Any], kinds: Kinds) -> Rule:
     entry = dict(entry)
     match = entry.pop("match")
-    guards = {cls.name: _plain(entry.pop(cls.name)) for cls in RULE_GUARDS if isinstance(entry.get(cls.name), dict)}
+    guards = {cls.name: _plain(entry.pop(cls.name)) for cls in kinds if isinstance(entry.get(cls.name), dict)}
     mode, on_error = entry.pop("mode", None), entry.pop("on_error", None)
     patterns = (match,) if isinstance(match, str) else tuple(match)
     return Rule(match=patterns, declared=_plain(entry), guards=guards, mode=mode, on_error=on_error)
@@ -212,13 +235,40 @@ def _plain(settings: dict[str, Any]) -> dict[str, Any]:
     return {key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
 
 
-def _typed(cls: type, config: Any, *, name: str | None = None, without: tuple[str, ...] = ()) -> Any:
+def _guarded(cls: type[Guard], config: Any, place: Place) -> Any:
+    """
+    The type of the settings of a guard in a *place*; None where it has none.
+    """
+    from pydantic import AfterValidator
+
+    allowed = {"policy": None, "tool": cls.tool_settings, "scope": cls.scope_settings}[place]
+    if allowed == () or (place == "scope" and (overrides(cls, "shape") or overrides(cls, "shape_failure"))):
+        return None
+    name = cls.__name__ if allowed is None else f"{_FOR[place]}{cls.__name__}"
+    made = _typed(cls, config, name=name, without=cls.unwritten, only=allowed)
+    # Of a rule's settings the others are the policy's.
+    whole = place != "tool" and overrides(cls, "check_settings")
+    return Annotated[made, AfterValidator(partial(_together, cls=cls))] if whole else made
+
+
+def _typed(
+    cls: type,
+    config: Any,
+    *,
+    name: str | None = None,
+    without: tuple[str, ...] = (),
+    only: tuple[str, ...] | None = None,
+) -> Any:
     hints = _hints(cls)
-    fields = {f.name: hints[f.name] for f in dataclasses.fields(cls) if f.name not in ("per_tool", *without)}
+    fields = {
+        f.name: hints[f.name]
+        for f in dataclasses.fields(cls)
+        if f.name not in without and (only is None or f.name in only)
+    }
     required = frozenset(
         f.name
         for f in dataclasses.fields(cls)
-        if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+        if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING and f.name in fields
     )
     return _dictionary(name or cls.__name__, fields, config, required=required, doc=cls.__doc__)
 

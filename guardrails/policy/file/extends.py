@@ -5,7 +5,7 @@ Maps merge key by key, lists replace, the later one wins and the file itself com
 list of the policy it extends as a whole: "the first match wins" is always said of one list that is seen in one file.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -15,6 +15,7 @@ from guardrails.core.values.errors import PolicyError
 
 from .folder import PATH_SHOWN, find, is_name
 from .schema import VERSION, OtherNames
+from .spelling import Respelling
 from .wording import got
 from .yaml_events import MAX_BYTES
 from .yaml_position import Entry, Mistake, Node, Position, Source, plain, quoted
@@ -76,6 +77,8 @@ class Document:
     """The texts that were read, the named file first."""
     mistakes: list[Mistake] = field(default_factory=list)
     """What is wrong with the YAML, `version` and `extends`."""
+    outdated: list[Mistake] = field(default_factory=list)
+    """Keys that are written otherwise now."""
     other_names: OtherNames = field(default_factory=dict)
 
     @property
@@ -95,6 +98,7 @@ class _Assembly:
         self.document = document
         self.folder = folder
         self.done: dict[Path, Node | None] = {}
+        self.spelling = Respelling(document.other_names, document.mistakes, document.outdated)
 
     def file(self, path: Path, chain: tuple[Path, ...]) -> Node | None:
         real = path.resolve()
@@ -121,7 +125,7 @@ class _Assembly:
             return None
 
         settings = {key: entry for key, entry in root.value.items() if key not in _FILE_KEYS}
-        own = self._respell(replace(root, value=settings), {})
+        own = self.spelling.of(replace(root, value=settings))
         readable = self._check_version(root.value.get("version"), root.position)
 
         if readable:
@@ -137,29 +141,6 @@ class _Assembly:
 
     def _mistake(self, position: Position, message: str) -> None:
         self.document.mistakes.append(Mistake(position, message))
-
-    def _respell(self, node: Node, spellings: Mapping[str, str]) -> Node:
-        if isinstance(node.value, list):
-            return replace(node, value=[self._respell(item, {}) for item in node.value])
-
-        if not isinstance(node.value, dict):
-            return node
-
-        respelt: dict[str, Entry] = {}
-        spelt: dict[str, str] = {}
-
-        for written, entry in node.value.items():
-            key = spellings.get(written, written)
-            inner = self._respell(entry.node, self.document.other_names.get(key, {}))
-
-            if key in respelt:
-                first = f"given twice (first on line {respelt[key].key.line})"
-                self._mistake(entry.key, f"key {quoted(written)} is {quoted(spelt[key])} by another name, {first}")
-            else:
-                spelt[key] = written
-                respelt[key] = Entry(entry.key, inner)
-
-        return replace(node, value=respelt)
 
     def _check_version(self, entry: Entry | None, start: Position) -> bool:
         if entry is None:

@@ -1,17 +1,21 @@
 """
-Where policy files are found: by name among the library's own, or at a path.
+Where files are found: those of policies by name among the library's own, or at a path; those that a policy names, relative
+to the file that names them.
 """
 
 import re
 
+from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
+from guardrails.core.guards.base import Guard
+from guardrails.core.repetition.learned.model import DEFAULT
 from guardrails.core.values.errors import PolicyError
 
 from .wording import suggestion
-from .yaml_position import quoted
+from .yaml_position import Node, quoted
 
 
 PATH_SHOWN: Final = 500
@@ -75,3 +79,32 @@ def shipped(package: Path = _PACKAGE) -> Path:
     packaged = package / "_policies"
 
     return packaged if packaged.is_dir() else package.parent / "policies"
+
+
+def place_files(data: dict[str, Any], root: Node, kinds: Iterable[type[Guard]]) -> None:
+    """
+    Put in *data*, the checked settings of *root*, the whole path of each file that a guard of these *kinds* names in place of
+    the one that is written.
+    """
+    rules = _inner(root, "tools")
+    written = rules.value if rules and isinstance(rules.value, list) else ()
+    for cls in kinds:
+        for setting in cls.files:
+            _place(data.get(cls.name), setting, _inner(root, cls.name))
+            for rule, node in zip(data.get("tools", ()), written, strict=False):
+                _place(rule.get(cls.name), setting, _inner(node, cls.name))
+            for scope, own in data.get("scopes", {}).items():
+                _place(own.get(cls.name), setting, _inner(_inner(_inner(root, "scopes"), scope), cls.name))
+
+
+def _inner(node: Node | None, key: str) -> Node | None:
+    if node is None or not isinstance(node.value, dict) or key not in node.value:
+        return None
+    return node.value[key].node
+
+
+def _place(settings: Any, setting: str, node: Node | None) -> None:
+    named = _inner(node, setting)
+    if isinstance(settings, dict) and settings.get(setting) not in (None, "", DEFAULT) and named is not None:
+        # Merged settings come from several files: each value knows its own.
+        settings[setting] = str(Path(named.position.source.name).absolute().parent / settings[setting])

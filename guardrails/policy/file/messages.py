@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard
-from guardrails.core.guards.limits.tool_budget import ToolBudget
 from guardrails.policy.scope_names import scope_name
 
 from .wording import suggestion
@@ -26,9 +25,7 @@ def codes_of(guard: type[Guard] | Guard) -> dict[str, Numbers]:
     return {**(guard.codes or {}), f"{guard.name}.error": ()}
 
 
-CODES: Final[Mapping[str, Numbers]] = {
-    code: numbers for cls in (*GUARDS, ToolBudget) for code, numbers in codes_of(cls).items()
-}
+CODES: Final[Mapping[str, Numbers]] = {code: numbers for cls in GUARDS for code, numbers in codes_of(cls).items()}
 """Those of the library's guards."""
 
 

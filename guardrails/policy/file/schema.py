@@ -53,9 +53,15 @@ def json_schema(adapter: "TypeAdapter[Any]", other_names: OtherNames | None = No
 
 
 def _add_names(place: Schema, spellings: Mapping[str, str], schema: Schema) -> None:
-    for alternative in _alternatives(place, schema):
+    for alternative in list(_alternatives(place, schema)):
         known = alternative.get("properties", {})
-        known.update({other: known[name] for other, name in spellings.items() if name in known})
+        for other, name in spellings.items():
+            setting, _, key = name.partition(".")
+            if not key and setting in known:
+                known[other] = known[setting]
+            elif key in (inner := _properties(known.get(setting, {}), schema)):
+                said = {"description": f"Written `{setting}: {{{key}: ...}}` now.", "deprecated": True}
+                known[other] = {**{k: v for k, v in inner[key].items() if k != "title"}, **said}
 
 
 def known_keys(schema: Schema, path: Sequence[str | int]) -> dict[str, Schema]:
@@ -67,7 +73,8 @@ def known_keys(schema: Schema, path: Sequence[str | int]) -> dict[str, Schema]:
     for part in path:
         places = [inner for place in places for inner in _inner(place, part, schema)]
 
-    return {key: inner for place in places for key, inner in _properties(place, schema).items()}
+    found = {key: inner for place in places for key, inner in _properties(place, schema).items()}
+    return {key: inner for key, inner in found.items() if not inner.get("deprecated")}
 
 
 def keys_below(keys: dict[str, Schema], schema: Schema) -> Iterator[tuple[str, str]]:

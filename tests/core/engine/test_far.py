@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Budget, Growth, Policy
+from guardrails import Budget, Growth, Policy, guard
 from guardrails.core.engine.far import far_of
 from guardrails.core.guards.base import Facts
 from guardrails.core.state.admissions import admit
@@ -51,8 +51,7 @@ states = st.builds(
 def test_where_limits_are_far_a_call_is_neither_refused_by_them_nor_uses_one_up(
     budget: Budget, state: SessionState, now: int, cost: int
 ) -> None:
-    far = far_of(budget, (budget.spent, budget.turn_spent))
-    assert far is not None
+    far = budget.far()
     touch(state, now)
     call = ToolCall("t", {}, "c", b"", 1)
     if not far(state, now, cost):
@@ -72,11 +71,11 @@ def test_where_limits_are_far_a_call_is_neither_refused_by_them_nor_uses_one_up(
 )
 def test_the_last_call_is_not_far_from_its_limit(calls: int, expected: bool) -> None:
     budget = Budget(max_calls=4)
-    far = far_of(budget, (budget.spent,))
-    assert far is not None
+    far = budget.far()
     assert far(SessionState(started_ms=0, calls=calls), 0, 0) is expected
 
 
+@guard
 class Fuse(Growth):
     """
     A guard of one's own that a call may blow.
@@ -100,6 +99,13 @@ def test_only_the_limits_of_an_enforced_budget_are_known(guards: list[Any], know
 
 
 def test_another_guard_that_may_end_a_session_is_asked_each_time() -> None:
-    budget, fuse = Budget(max_calls=3), Fuse(max_calls_per_second=5)
-    assert far_of(budget, (budget.spent, fuse.spent)) is None
-    assert far_of(None, ()) is None
+    assert far_of([Budget(max_calls=3), Fuse(max_calls_per_second=5)]) is None
+    assert far_of([]) is None
+
+
+def test_where_several_guards_may_end_a_session_the_limits_of_all_are_to_be_far() -> None:
+    far = far_of([Budget(max_calls=3), Budget(max_tokens=3)])
+    assert far is not None
+    assert far(SessionState(started_ms=0), 0, 0)
+    assert not far(SessionState(started_ms=0, calls=2), 0, 0)
+    assert not far(SessionState(started_ms=0, tokens=3), 0, 0)

@@ -407,7 +407,7 @@ def test_no_session_can_be_called_like_a_scope(store: Any, clock: Any) -> None:
         ({"budget": [Budget(max_calls=1)]}, "scopes.budget: a scope cannot be called `budget`"),
         ({"user": []}, "scopes.user: a scope without guards limits nothing"),
         ({"user": [Duplicates()]}, "scopes.user: `duplicates` looks at one session's own calls; a scope may have"),
-        ({"user": [Budget(max_turns=1)]}, "scopes.user: budget.max_turns: turns are a session's own"),
+        ({"user": [Budget(max_turns=1)]}, "scopes.user: budget.max_turns: it is a session's own"),
         ({"user": [Budget(max_calls=-1)]}, "scopes.user: budget.max_calls: "),
         ({"user": [Budget]}, "scopes.user: `Budget` is no guard; call it"),
         ({"user": [Rate(max_calls_per_second=1)] * 2}, "scopes.user: `rate` is given twice"),

@@ -79,7 +79,7 @@ def test_without_a_model_nothing_is_said_of_a_second_occurrence(clock: Any) -> N
 
 def test_a_replay_of_its_records_decides_alike(clock: Any, sure: str) -> None:
     sink = MemorySink()
-    policy = Policy([Loops(model=sure, model_deny=2)])
+    policy = Policy([Loops(model=sure, learned={"deny": 2})])
     session = policy.session("s", clock=clock, records=sink)
     said(session, *CALLS, ("edit", "ok"), *CALLS)
     again = list(replay(policy.chain, sink.records))

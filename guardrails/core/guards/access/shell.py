@@ -62,6 +62,7 @@ class Shell(Guard):
         "shell.undecidable": ("reason",),
         "shell.fork_bomb": (),
     }
+    scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
     deny: tuple[CommandRule, ...] = ()
     """Rules; stands above *allow*. Blind to case."""

@@ -25,6 +25,8 @@ class ToolFilter(Guard):
         "tool_filter.deny": (),
         "tool_filter.unknown": ("tools",),
     }
+    tool_settings: ClassVar[tuple[str, ...] | None] = ()
+    scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
     allow: tuple[Glob, ...] = ()
     """Globs; empty allows every tool."""

@@ -2,25 +2,32 @@
 Cap what a session, or one tool of it, may use: calls, turns, money, tokens, time.
 """
 
-from typing import Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from annotated_types import Ge, Gt
 
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
+from guardrails.core.guards.session_limits import Far, Limits
+from guardrails.core.guards.settings import respelt
 from guardrails.core.state.state import SessionState
+from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import MICRO, Denial, ToolCall, micro_dollars
 from guardrails.core.values.units import Duration
 
-from .unpriced import blow, blown_by, told
+from .budget_far import far_test
+from .budget_words import ended, held, outgrown, too_dear, unpriced, usd
+from .tool_budget import ToolBudget, tool_budgets
+from .unpriced import blow, blown_by
 
 
+LIMITS: Final = ("max_calls", "max_turns", "max_cost_usd", "max_tokens", "max_elapsed")
 SEEDS = {
     "max_tool_calls": "max_calls",
     "max_tool_turns": "max_turns",
     "max_tool_iterations": "max_turns",
     "max_total_cost_usd": "max_cost_usd",
 }
-FINISH = "Write the final answer from what you have."
 
 
 @guard
@@ -41,9 +48,18 @@ class Budget(Guard):
         "budget.max_tokens": ("limit", "used", "estimate", "left"),
         "budget.max_elapsed": ("limit", "used"),
         "budget.unpriced": ("limit", "model"),
+        **ToolBudget.codes,
+        f"{ToolBudget.name}.error": (),
     }
 
     aliases: ClassVar[dict[str, str]] = SEEDS
+    tool_settings: ClassVar[tuple[str, ...] | None] = ("mode", *LIMITS)
+    scope_settings: ClassVar[tuple[str, ...] | None] = (
+        "mode",
+        *(name for name in LIMITS if name != "max_turns"),
+        "final_answer_reserve_usd",
+        "on_unpriced",
+    )
 
     max_calls: Annotated[int, Ge(0)] | None = None
     max_turns: Annotated[int, Ge(0)] | None = None
@@ -58,16 +74,37 @@ class Budget(Guard):
     on_unpriced: Literal["deny", "warn"] = "deny"
     """What a model response of unknown price does to a session with `max_cost_usd`: end it, or only be logged."""
 
-    @property
-    def active(self) -> bool:
-        return any(
-            limit is not None
-            for limit in (self.max_calls, self.max_turns, self.max_cost_usd, self.max_tokens, self.max_elapsed)
+    def applies(self, tool: Tool) -> bool:
+        return any(getattr(self, name) is not None for name in LIMITS)
+
+    def far(self) -> Far:
+        reserve = micro_dollars(self.final_answer_reserve_usd)
+        return far_test(
+            self.max_calls,
+            self.max_turns,
+            self.max_tokens,
+            elapsed_ms=None if self.max_elapsed is None else round(self.max_elapsed * 1000),
+            cost=None if self.max_cost_usd is None else micro_dollars(self.max_cost_usd) - reserve,
+            closes=self.closes,
         )
 
     @property
-    def calls_spend(self) -> tuple[str, ...]:
-        return ("spent",) if self.max_turns is None else ("spent", "turn_spent")
+    def limits(self) -> Limits:
+        return self
+
+    @classmethod
+    def check_settings(cls, settings: Mapping[str, Any]) -> None:
+        cost, reserve = settings.get("max_cost_usd"), settings.get("final_answer_reserve_usd", 0.0)
+        if cost is not None and 0 < reserve >= cost:
+            kept, limit = usd(micro_dollars(reserve)), usd(micro_dollars(cost))
+            raise ValueError(
+                f"final_answer_reserve_usd ({kept}) must be below max_cost_usd ({limit}): nothing is left for calls"
+            )
+
+    @classmethod
+    def ruled(cls, own: Guard | None, settings: Mapping[str, Any]) -> tuple[Guard, ...]:
+        named, _ = respelt(settings, cls.aliases)
+        return (*(() if own is None else (own,)), *tool_budgets(named))
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         cause = self.spent(state, facts.now_ms)
@@ -79,20 +116,20 @@ class Budget(Guard):
                 return cause
             left = self.turns_left(state) if state.reserved else None
             if left is not None and left <= 0:
-                return _held("budget.max_turns", "turns", state.reserved_by_children("max_turns"))
+                return held("budget.max_turns", "turns", state.reserved_by_children("max_turns"))
         if state.reserved and self.max_calls is not None:
             left = self.calls_left(state)
             if left is not None and left <= 0:
-                return _held("budget.max_calls", "calls", state.reserved_by_children("max_calls"))
+                return held("budget.max_calls", "calls", state.reserved_by_children("max_calls"))
         if self.max_cost_usd is not None:
             money = self.cost_left(state)
             # What is free fits beside what is held; what is spent has ended the session above.
             if money is not None and facts.cost > max(money, 0):
-                return self._too_dear("max_cost_usd", usd(facts.cost), usd(max(money, 0)))
+                return too_dear("max_cost_usd", usd(facts.cost), usd(max(money, 0)))
         if self.max_tokens is not None:
             tokens = self.tokens_left(state)
             if tokens is not None and (facts.tokens > tokens or tokens <= 0):
-                return self._too_dear("max_tokens", str(facts.tokens), str(max(tokens, 0)))
+                return too_dear("max_tokens", str(facts.tokens), str(max(tokens, 0)))
         return None
 
     def spent(self, state: SessionState, now_ms: int) -> Denial | None:
@@ -107,7 +144,7 @@ class Budget(Guard):
                 return ended("budget.max_cost_usd", "Cost limit", usd(micro), usd(state.cost))
             blown = blown_by(state) if self.on_unpriced == "deny" else None
             if micro is not None and blown is not None:
-                return _unpriced(usd(micro), *blown)
+                return unpriced(usd(micro), *blown)
         if self.max_tokens is not None:
             limit = limits.get("max_tokens", self.max_tokens) if limits else self.max_tokens
             if state.tokens >= limit:
@@ -124,6 +161,13 @@ class Budget(Guard):
         return None if self.max_turns is None else self._turns(state)
 
     @property
+    def priced(self) -> bool:
+        """
+        Whether money is limited.
+        """
+        return self.max_cost_usd is not None
+
+    @property
     def closes(self) -> bool:
         """
         Whether a model response of unknown price ends the session.
@@ -138,10 +182,6 @@ class Budget(Guard):
         model: str | None,
         untold: bool,  # noqa: FBT001
     ) -> dict[str, int]:
-        """
-        New values of counters once a response of *model* was charged; a *cost* of None: nobody knows its price, or (*model*
-        is None) nobody asked for it. *untold*: it did not say what it used.
-        """
         if cost is not None or model is None or not self.closes or blown_by(state) is not None:
             return {}
         return blow(model, untold=untold) if tokens or untold else {}
@@ -152,21 +192,48 @@ class Budget(Guard):
             return None
         return ended("budget.max_turns", "Tool call limit", str(limit), state.turns)
 
-    def _too_dear(self, name: str, estimate: str, left: str) -> Denial:
-        return Denial(
-            code=f"budget.{name}",
-            status="limit_reached",
-            message=f"This call is estimated at {estimate}, {left} is left.",
-            hint="Use a cheaper tool, or write the final answer from what you have.",
-            values={"estimate": estimate, "left": left},
-        )
-
     def cost_limit(self, state: SessionState) -> int | None:
         """
         The session's cost limit in micro-dollars.
         """
         own = None if self.max_cost_usd is None else micro_dollars(self.max_cost_usd)
         return state.limit("max_cost", own)
+
+    def limit(self, state: SessionState, name: str) -> int | None:
+        """
+        The limit *name*, as the state names it; None: there is none.
+        """
+        if name == "max_cost":
+            return self.cost_limit(state)
+        if name == "max_elapsed":
+            return state.limit(name, None if self.max_elapsed is None else round(self.max_elapsed * 1000))
+        return state.limit(name, getattr(self, name))
+
+    def left(self, state: SessionState, name: str, now_ms: int) -> int | None:
+        """
+        What is left of the limit *name*; None: there is none.
+        """
+        match name:
+            case "max_calls":
+                return self.calls_left(state)
+            case "max_turns":
+                return self.turns_left(state)
+            case "max_cost":
+                return self.cost_left(state)
+            case "max_tokens":
+                return self.tokens_left(state)
+        return self.elapsed_left_ms(state, now_ms)
+
+    def outgrown(self, state: SessionState, turn: int, tool: int) -> Denial | None:
+        """
+        The cause that neither a *turn* nor a *tool*, the cheapest of each in micro-dollars, fits into the cost limit. What is
+        only held may come back, and counts as left.
+        """
+        limit = self.cost_limit(state)
+        if limit is None:
+            return None
+        left = limit - state.cost - micro_dollars(self.final_answer_reserve_usd)
+        return None if left >= turn or left >= tool else outgrown(limit, state.cost, left)
 
     def calls_left(self, state: SessionState) -> int | None:
         """
@@ -230,65 +297,3 @@ class Budget(Guard):
         if self.max_elapsed is not None:
             shown["seconds_left"] = max(0, self.elapsed_left_ms(state, now_ms) or 0) // 1000
         return shown
-
-
-def check_reserve(max_cost_usd: float | None, reserve_usd: float) -> None:
-    """
-    Raise ValueError where *reserve_usd* leaves nothing of *max_cost_usd* for any call.
-    """
-    if max_cost_usd is not None and 0 < reserve_usd >= max_cost_usd:
-        held, limit = usd(micro_dollars(reserve_usd)), usd(micro_dollars(max_cost_usd))
-        raise ValueError(
-            f"final_answer_reserve_usd ({held}) must be below max_cost_usd ({limit}): nothing is left for calls"
-        )
-
-
-def ended(code: str, what: str, limit: str, used: object) -> Denial:
-    """
-    The refusal of a call after a limit of the session is used up.
-    """
-    return Denial(
-        code=code,
-        status="limit_reached",
-        message=f"{what} reached ({limit}). Stopping tool loop.",
-        hint=FINISH,
-        ends_session=True,
-        values={"limit": limit, "used": used},
-    )
-
-
-def _unpriced(limit: str, model: str, untold: bool) -> Denial:  # noqa: FBT001
-    return Denial(
-        code="budget.unpriced",
-        status="limit_reached",
-        message=told(model, limit, untold=untold),
-        hint=FINISH,
-        ends_session=True,
-        values={"limit": limit, "model": model},
-    )
-
-
-def usd(micro: int) -> str:
-    """
-    Micro-dollars as a person writes them: `$0.50`, `$0.0004`.
-    """
-    whole, part = divmod(abs(micro), MICRO)
-    digits = f"{part:06d}".rstrip("0").ljust(2, "0")
-    return f"{'-' if micro < 0 else ''}${whole}.{digits}"
-
-
-def counted(amount: int, what: str) -> str:
-    """
-    `1 call`, `2 calls`.
-    """
-    return f"{amount} {what}{'' if amount == 1 else 's'}"
-
-
-def _held(code: str, what: str, amount: int) -> Denial:
-    return Denial(
-        code=code,
-        status="limit_reached",
-        message=f"All {what} that are left ({amount}) are reserved for sub-agents that still run.",
-        hint="Wait for their results, or write the final answer from what you have.",
-        values={"held": amount},
-    )

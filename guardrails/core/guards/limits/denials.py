@@ -8,9 +8,10 @@ from annotated_types import Ge
 
 from guardrails.core.guards.base import Codes, Guard, guard
 from guardrails.core.state.state import SessionState
+from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import Denial
 
-from .budget import FINISH, counted
+from .budget_words import FINISH, counted
 
 
 MOST_REFUSED: Final = 10
@@ -29,18 +30,15 @@ class Denials(Guard):
     """
 
     codes: ClassVar[Codes] = {"denials.max_turns_in_a_row": ("limit", "used")}
+    tool_settings: ClassVar[tuple[str, ...] | None] = ()
+    scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
     max_turns_in_a_row: Annotated[int, Ge(1)] | None = 3
 
-    @property
-    def active(self) -> bool:
+    def applies(self, tool: Tool) -> bool:
         return self.max_turns_in_a_row is not None
 
-    @property
-    def calls_spend(self) -> tuple[str, ...]:
-        return ()
-
-    def turn_spent(self, state: SessionState, now_ms: int) -> Denial | None:
+    def turn_refused(self, state: SessionState, now_ms: int) -> Denial | None:
         if self.max_turns_in_a_row is None:
             return None
         limit = self.max_turns_in_a_row

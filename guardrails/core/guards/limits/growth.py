@@ -8,9 +8,10 @@ from annotated_types import Gt
 
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
 from guardrails.core.state.state import SessionState
+from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import Denial, ToolCall
 
-from .budget import FINISH, counted
+from .budget_words import FINISH, counted
 from .rate import gcra
 from .unpriced import BLOWN
 
@@ -28,28 +29,24 @@ class Growth(Guard):
         f"growth.{cap}": ("limit",)
         for cap in ("max_calls_per_second", "max_requests_per_second", "max_tokens_per_minute")
     }
+    tool_settings: ClassVar[tuple[str, ...] | None] = ()
 
     max_calls_per_second: Annotated[int, Gt(0)] | None = None
     max_requests_per_second: Annotated[int, Gt(0)] | None = None
     """Model requests, failed ones included where the host says when one starts."""
     max_tokens_per_minute: Annotated[int, Gt(0)] | None = None
 
-    @property
-    def active(self) -> bool:
+    def applies(self, tool: Tool) -> bool:
         return any((self.max_calls_per_second, self.max_requests_per_second, self.max_tokens_per_minute))
-
-    @property
-    def calls_spend(self) -> tuple[str, ...]:
-        return ()
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         limit = self.max_calls_per_second
         # Whether `gcra` asks for a wait, written out: this is on every call's way.
         if limit is not None and state.meter("growth.calls") - facts.now_ms * limit > (limit - 1) * 1_000:
             return _blown("max_calls_per_second", f"{counted(limit, 'call')} a second")
-        return self.spent(state, facts.now_ms) if BLOWN in state.meters.values() else None
+        return self.blown(state, facts.now_ms) if BLOWN in state.meters.values() else None
 
-    def spent(self, state: SessionState, now_ms: int) -> Denial | None:
+    def blown(self, state: SessionState, now_ms: int) -> Denial | None:
         if state.meter("growth.requests") == BLOWN:
             return _blown(
                 "max_requests_per_second", f"{counted(self.max_requests_per_second or 0, 'model request')} a second"

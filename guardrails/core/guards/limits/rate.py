@@ -2,12 +2,14 @@
 Space out the calls of a session or a tool.
 """
 
-from typing import Annotated, ClassVar, Final
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final
 
 from annotated_types import Gt
 
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
 from guardrails.core.state.state import SessionState
+from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import Denial, ToolCall
 
 
@@ -40,15 +42,19 @@ class Rate(Guard):
         for prefix in ("rate", "tools.rate")
         for cap in ("max_calls_per_second", "max_calls_per_minute")
     }
+    unwritten: ClassVar[tuple[str, ...]] = ("per_tool",)
 
     max_calls_per_second: Annotated[int, Gt(0)] | None = None
     max_calls_per_minute: Annotated[int, Gt(0)] | None = None
     per_tool: bool = False
     """Count each tool by itself; what a `tools:` rule sets."""
 
-    @property
-    def active(self) -> bool:
+    def applies(self, tool: Tool) -> bool:
         return self.max_calls_per_second is not None or self.max_calls_per_minute is not None
+
+    @classmethod
+    def ruled(cls, own: Guard | None, settings: Mapping[str, Any]) -> tuple[Guard, ...]:
+        return (*(() if own is None else (own,)), cls(**{**settings, "per_tool": True}))
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         wait, name, limit = 0, "", 0

@@ -8,6 +8,7 @@ from annotated_types import Ge
 
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
 from guardrails.core.state.state import SessionState
+from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import Denial, ToolCall
 
 
@@ -23,12 +24,12 @@ class Streak(Guard):
         "streak.max_same": ("limit", "used"),
         "streak.max_failures": ("limit", "used"),
     }
+    scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
     max_same: Annotated[int, Ge(1)] | None = None
     max_failures: Annotated[int, Ge(1)] | None = None
 
-    @property
-    def active(self) -> bool:
+    def applies(self, tool: Tool) -> bool:
         return self.max_same is not None or self.max_failures is not None
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:

@@ -2,18 +2,16 @@
 Cap what one tool may use in a session.
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
 from guardrails.core.state.state import SessionState
 from guardrails.core.values.types import Denial, Outcome, ToolCall, micro_dollars
 
-from .budget import Budget, counted, usd
-from .rate import Rate
+from .budget_words import counted, usd
 
 
-TOOLLESS: Final = ("final_answer_reserve_usd", "on_unpriced")
-"""Settings of `Budget` that no tool has: it writes no final answer, and its price is what it declares."""
 _TURN_BITS: Final = 32
 
 
@@ -99,36 +97,17 @@ class ToolBudget(Guard):
         return f"{amount / 1000:g} s"
 
 
-def tool_budgets(settings: dict[str, Any]) -> list[ToolBudget]:
+def tool_budgets(settings: Mapping[str, Any]) -> list[ToolBudget]:
     """
     One guard for each limit that the `budget` of a `tools:` rule sets.
     """
     mode = settings.get("mode", "enforce")
     made = []
-    for key, value in settings.items():
-        name = Budget.aliases.get(key, key)
-        if value is None or name in ("mode", *TOOLLESS):
+    for name, value in settings.items():
+        if value is None or name == "mode":
             continue
         amount = (
             micro_dollars(value) if name == "max_cost_usd" else round(value * (1000 if name == "max_elapsed" else 1))
         )
         made.append(ToolBudget(limit=name, amount=amount, mode=mode))
-    return made
-
-
-def added(settings: dict[str, dict[str, Any]]) -> list[Guard]:
-    """
-    Guards that only a `tools:` rule sets.
-    """
-    from guardrails.core.guards import GUARDS
-
-    made: list[Guard] = []
-    for cls in GUARDS:
-        own = settings.get(cls.name)
-        if own is None:
-            continue
-        if cls is Budget:
-            made.extend(tool_budgets(own))
-        else:
-            made.append(Rate(**own, per_tool=True) if cls is Rate else cls(**own))
     return made

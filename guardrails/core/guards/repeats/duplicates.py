@@ -17,7 +17,6 @@ from guardrails.core.state.state import Entry, SessionState
 from guardrails.core.values.types import Denial, ErrorType, ToolCall
 
 
-IN_FLIGHT: Final = "duplicates.in_flight"
 REPAIRABLE: Final[frozenset[ErrorType]] = frozenset({"precondition", "conflict", "exec_nonzero", "code_error"})
 """Kinds of failure after which the same call works once something else is done."""
 LATER: Final = "Do something else and try again later, use another tool, or tell the user what does not work."
@@ -41,11 +40,16 @@ class Duplicates(Guard):
         "duplicates.window": (),
         "duplicates.stable": (),
         "duplicates.evidence": (),
-        IN_FLIGHT: (),
+        "duplicates.in_flight": (),
     }
+    scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
     window: Annotated[int, Ge(1), Le(200)] = 5
     rule: Literal["always", "evidence"] = "always"
+
+    @property
+    def remembers(self) -> int:
+        return self.window
 
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
         return False
@@ -114,10 +118,11 @@ def in_flight(call: ToolCall) -> Denial:
     The refusal of a call that is running already.
     """
     return Denial(
-        code=IN_FLIGHT,
+        code="duplicates.in_flight",
         status="duplicate_call_blocked",
         message=f"This exact {call.tool} call is still running. Its result comes with the first call.",
         hint="Wait for that result.",
+        running=True,
     )
 
 

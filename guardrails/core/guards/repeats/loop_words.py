@@ -105,15 +105,17 @@ def nudge_of(pattern: str, tool: str, count: int, length: int, error: ErrorType 
     return Nudge(code=f"{LOOPS}{pattern}", hint=f"{message} {hint}".rstrip(), values=values)
 
 
-def hints_of(nudges: Sequence[tuple[str, str]], pending: Pending | None, state: SessionState) -> list[str]:
+def hints_of(
+    nudges: Sequence[tuple[str, str]], pending: Pending | None, state: SessionState, repeating: tuple[str, ...]
+) -> list[str]:
     """
-    The hints of *nudges*, (code, hint), for the envelope of the call of *pending*. That a loop brings nothing is not said
-    beside something new.
+    The hints of *nudges*, (code, hint), for the envelope of the call of *pending*. That a loop brings nothing, by a code that
+    begins as one of *repeating*, is not said beside something new.
     """
     if not nudges:
         return []
     silent = pending is not None and brought_news(state, pending.entry)
-    return [hint for code, hint in nudges if not (silent and code.startswith(LOOPS))]
+    return [hint for code, hint in nudges if not (silent and code.startswith(repeating))]
 
 
 def softened(denial: Denial) -> Nudge:

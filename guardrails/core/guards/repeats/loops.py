@@ -5,10 +5,11 @@ Tell a model that goes round in circles what to do instead, then refuse, then en
 from dataclasses import replace
 from typing import Annotated, ClassVar, Final
 
-from annotated_types import Ge, Gt, Le, MinLen
+from annotated_types import Gt, MinLen
 
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard, latest
-from guardrails.core.guards.limits.budget import FINISH
+from guardrails.core.guards.limits.budget_words import FINISH
+from guardrails.core.guards.settings import map_of
 from guardrails.core.repetition import cycles, patterns
 from guardrails.core.repetition.commands.waiting import inspects, sleeps, waits
 from guardrails.core.repetition.learned.features import KIND, RECENT, SAME, WAITS, Levels, levels
@@ -21,10 +22,10 @@ from guardrails.core.values.types import Denial, ErrorType, Status, ToolCall
 from guardrails.core.values.units import Duration
 
 from .duplicates import still_failing
+from .loop_settings import SPELLINGS, Count, FromCalls, Grades, Learned, Waits
 from .loop_words import ALIKE, WORDS, denial_of, learned_denial, learned_nudge, nudge_of, softened
 
 
-Count = Annotated[int, Ge(1), Le(200)]
 RETRIES: Final = 2
 """Identical failures of a kind that may pass that do not count, where nothing else says how many retries there are."""
 DOWN: Final[frozenset[ErrorType]] = frozenset({"connection", "unavailable"})
@@ -47,43 +48,42 @@ class Loops(Guard):
         "loops.cycle": ("tool", "count", "length"),
         "loops.learned": ("tool", "percent"),
     }
+    scope_settings: ClassVar[tuple[str, ...] | None] = ()
+    files: ClassVar[tuple[str, ...]] = ("model",)
+    nudges_repeats: ClassVar[bool] = True
 
-    identical_nudge: Count | None = None
-    identical_deny: Count | None = 2
-    unrepaired_nudge: Count | None = None
-    unrepaired_deny: Count | None = 1
+    aliases: ClassVar[dict[str, str]] = SPELLINGS
+
+    identical: Grades = map_of(nudge=None, deny=2)
+    unrepaired: Grades = map_of(nudge=None, deny=1)
     """Identical failures whose cause lies in the call, while nothing is done that could remove it."""
-    reread_nudge: Count | None = 1
-    reread_deny: Count | None = None
+    reread: Grades = map_of(nudge=1, deny=None)
     """Equal answers of a read-only tool to the exact call, while nothing is done that could change them; to refuse the
     second asks for tools of which none hands out the next of something, or the time."""
     settled_for: Annotated[Duration, Gt(0)] | None = 60.0
     """Seconds after a call in which `unrepaired` and `reread` take it that nobody else changes anything; none: for ever."""
-    cycle_nudge: Count | None = 2
+    cycle: Grades = map_of(nudge=2, deny=3)
     """Whole laps, of 2 to 5 calls."""
-    cycle_deny: Count | None = 3
-    same_error_nudge: Count | None = 3
-    same_error_deny: Count | None = 6
-    sibling_errors_nudge: Count | None = 3
-    sibling_errors_deny: Count | None = 6
-    unknown_tool_nudge: Count | None = 2
-    unknown_tool_deny: Count | None = 3
-    volatile_argument_nudge: Count | None = 2
-    volatile_argument_deny: Count | None = 3
-    reworded_nudge: Count | None = 3
-    reworded_deny: Count | None = 6
-    empty_nudge: Count | None = 4
-    empty_deny: Count | None = 10
-    wait_nudge: Count | None = 3
+    same_error: Grades = map_of(nudge=3, deny=6)
+    sibling_errors: Grades = map_of(nudge=3, deny=6)
+    unknown_tool: Grades = map_of(nudge=2, deny=3)
+    volatile_argument: Grades = map_of(nudge=2, deny=3)
+    reworded: Grades = map_of(nudge=3, deny=6)
+    empty: Grades = map_of(nudge=4, deny=10)
+    wait: Waits = map_of(nudge=3)
     final_after: Count | None = 3
     """Turns in a row that only repeated refused calls, after which one more such denial ends the session; never where the
     host tells no turns."""
     model: Annotated[str, MinLen(1)] | None = None
     """A repeat model: `default`, the shipped one, or a file, relative to the policy file. None: plain rules only."""
-    model_nudge: Annotated[float, Gt(0), Le(1)] | None = 0.8
-    """Probability that a call brings nothing new from which on it is nudged; none: never."""
-    model_deny: Annotated[float, Gt(0), Le(2)] | None = None
-    """The same from which on the second of two identical calls is refused; none: as the model says, 2: never."""
+    learned: Learned = map_of(nudge=0.8, deny=None)
+
+    def prepare(self) -> None:
+        if self.model is not None:
+            from guardrails.core.repetition.learned.model_format import repeat_model
+
+            # Read here, so that no decision has to.
+            repeat_model(self.model)
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         repeated = call.sig in state.latest
@@ -117,9 +117,10 @@ class Loops(Guard):
         p = model.probability(known)
         if known[KIND] == WAITS:
             return None
-        if refuse and known[SAME] == 1 and p >= (model.deny_at if self.model_deny is None else self.model_deny):
+        nudge, deny = self.learned["nudge"], self.learned["deny"]
+        if refuse and known[SAME] == 1 and p >= (model.deny_at if deny is None else deny):
             return learned_denial(tool, int(100 * p))
-        return learned_nudge(tool, int(100 * p)) if self.model_nudge is not None and p >= self.model_nudge else None
+        return learned_nudge(tool, int(100 * p)) if nudge is not None and p >= nudge else None
 
     def _repeated(self, call: ToolCall, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
         last = next((entry for entry in before if entry.sig == call.sig), None)
@@ -133,7 +134,7 @@ class Loops(Guard):
             # As advised, or after the wait that nobody's advice is taken for.
             return None
         if facts.tool.polling or last.unfinished or waits(call.tool) or sleeps(call.arguments, call.tool):
-            return self._graded("wait", patterns.same_answer(before, call.sig), self.wait_nudge, None, call, state)
+            return self._graded("wait", patterns.same_answer(before, call.sig), call, state)
         at_rest = self._settled(call, last, before, state, facts)
         if isinstance(at_rest, Denial):
             return at_rest
@@ -147,31 +148,29 @@ class Loops(Guard):
 
     def _identical(self, call: ToolCall, last: Entry, before: list[Entry], state: SessionState) -> Verdict:
         count = patterns.identical(before, call.sig) - (RETRIES if last.error_type in TRANSIENT else 0)
-        nudge, deny = self.identical_nudge, self.identical_deny
-        return self._graded("identical", count, nudge, deny, call, state, "duplicate_call_blocked")
+        return self._graded("identical", count, call, state, status="duplicate_call_blocked")
 
     def _cycle(self, call: ToolCall, before: list[Entry], state: SessionState) -> Verdict:
         length, count = cycles.laps(before, call.sig)
         if not count or any(entry.unfinished or waits(entry.tool) for entry in before[:length]):
             return None
-        deny = self.cycle_deny
-        if deny is not None and count >= deny and not cycles.in_vain(before, call.sig, length, deny):
-            # What may look at the work of the others is let through: that was done since.
-            deny = None
-        return self._graded("cycle", count, self.cycle_nudge, deny, call, state, length=length)
+        deny = self.cycle["deny"]
+        # What may look at the work of the others is let through: that was done since.
+        refuse = deny is not None and count >= deny and cycles.in_vain(before, call.sig, length, deny)
+        return self._graded("cycle", count, call, state, refuse=refuse, length=length)
 
     def _settled(self, call: ToolCall, last: Entry, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
         if last.error_type in patterns.DETERMINED:
-            pattern, nudge, deny = "unrepaired", self.unrepaired_nudge, self.unrepaired_deny
+            pattern = "unrepaired"
         elif last.status == "ok" and (facts.tool.read_only or facts.tool.stable) and call.arguments:
             # Without arguments one asks for the next, or for what is there now.
-            pattern, nudge, deny = "reread", self.reread_nudge, self.reread_deny
+            pattern = "reread"
         else:
             return None
         if not settled(state, last, self.settled_for):
             return None
         count = patterns.same_answer(before, call.sig)
-        return self._graded(pattern, count, nudge, deny, call, state, "duplicate_call_blocked")
+        return self._graded(pattern, count, call, state, status="duplicate_call_blocked")
 
     def _fresh(self, call: ToolCall, before: list[Entry] | None, state: SessionState) -> Verdict:
         tool = call.tool
@@ -185,89 +184,78 @@ class Loops(Guard):
         sketch = sketch_of(call)
         said: Verdict = None
         if last.sketch == sketch and not sleeps(call.arguments, tool):
-            nudge, deny = self.volatile_argument_nudge, self.volatile_argument_deny
             count = patterns.unchanged([*patterns.past_of(state, tool)], sketch, call.sig)
-            said = self._run_of("volatile_argument", count, nudge, deny, call, last, state)
+            said = self._run_of("volatile_argument", count, call, last, state)
         if said is not None or last.unfinished or inspects(tool):
             return said
         run = patterns.fruitless(last, earlier)
-        nudge, deny = self.reworded_nudge, self.reworded_deny
+        nudge, deny = self.reworded["nudge"], self.reworded["deny"]
         if (nudge is not None and len(run) >= nudge) or (deny is not None and len(run) >= deny):
-            said = self._run_of("reworded", patterns.reworded(run, sketch, deny), nudge, deny, call, last, state)
+            said = self._run_of("reworded", patterns.reworded(run, sketch, deny), call, last, state)
         if said is None and last.empty:
-            said = self._run_of("empty", len(run), self.empty_nudge, self.empty_deny, call, last, state)
+            said = self._run_of("empty", len(run), call, last, state)
         return said
 
-    def _run_of(
-        self,
-        pattern: str,
-        count: int,
-        nudge: int | None,
-        deny: int | None,
-        call: ToolCall,
-        last: Entry,
-        state: SessionState,
-    ) -> Verdict:
-        if deny is not None and count >= deny and last.seq != state.seq:
+    def _run_of(self, pattern: str, count: int, call: ToolCall, last: Entry, state: SessionState) -> Verdict:
+        said = self._graded(pattern, count, call, state)
+        if isinstance(said, Denial) and last.seq != state.seq:
             # Another call since may have shown why, or done something: only an unbroken run is refused.
-            deny = None if patterns.past(state)[0] is not last or outdated(state, last) else deny
-        said = self._graded(pattern, count, nudge, deny, call, state)
+            refuse = patterns.past(state)[0] is last and not outdated(state, last)
+            said = self._graded(pattern, count, call, state, refuse=refuse)
         return None if said is None or patterns.broken(state, last, {call.tool}) else said
 
     def _failing(self, call: ToolCall, before: list[Entry], state: SessionState, last: Entry | None) -> Verdict:
         tool = call.tool
         if last is not None and last.error_type == "tool_missing":
-            count, limits = patterns.unknown(before, tool), (self.unknown_tool_nudge, self.unknown_tool_deny)
-            return self._alike("unknown_tool", count, limits, call, state, last, {tool})
+            return self._alike("unknown_tool", patterns.unknown(before, tool), call, state, last, {tool})
         count, tools = patterns.sibling_errors(before, tool)
         if tools:
-            limits = self.sibling_errors_nudge, self.sibling_errors_deny
-            return self._alike("sibling_errors", count, limits, call, state, before[0], tools)
+            return self._alike("sibling_errors", count, call, state, before[0], tools)
         if last is None or last.error_type in TRANSIENT - DOWN:
             # What passes by waiting is for `retryable` to judge.
             return None
-        deny = None if before[0].tool != tool or last.error_type in TRANSIENT else self.same_error_deny
+        refuse = before[0].tool == tool and last.error_type not in TRANSIENT
         count = patterns.same_error(before, tool, call.sig)
-        return self._alike("same_error", count, (self.same_error_nudge, deny), call, state, last, {tool})
+        return self._alike("same_error", count, call, state, last, {tool}, refuse=refuse)
 
     def _alike(
         self,
         pattern: str,
         count: int,
-        limits: tuple[int | None, int | None],
         call: ToolCall,
         state: SessionState,
         last: Entry,
         tools: set[str],
+        *,
+        refuse: bool = True,
     ) -> Verdict:
         """
         What is said of *count* failures of *tools* that are like the *last*; nothing of a call that brings something new.
         """
-        nudge, deny = limits
-        if not any(limit is not None and count >= limit for limit in limits):
-            return None
-        if patterns.broken(state, last, tools):
+        said = self._graded(pattern, count, call, state, refuse=refuse, error=last.error_type)
+        if said is None or patterns.broken(state, last, tools):
             return None
         followed: list[Failing] = [state.failing[name] for name in tools if name in state.failing]
         if brings_new(call, followed):
             return None
         if call.sig not in state.latest and spared(call, followed):
-            deny = None
-        return self._graded(pattern, count, nudge, deny, call, state, error=last.error_type)
+            return self._graded(pattern, count, call, state, refuse=False, error=last.error_type)
+        return said
 
     def _graded(
         self,
         pattern: str,
         count: int,
-        nudge: int | None,
-        deny: int | None,
         call: ToolCall,
         state: SessionState,
-        status: Status = "denied",
         *,
+        refuse: bool = True,
+        status: Status = "denied",
         length: int = 0,
         error: ErrorType | None = None,
     ) -> Verdict:
+        grades: FromCalls = getattr(self, pattern)
+        nudge, deny = grades["nudge"], grades.get("deny") if refuse else None
         if deny is not None and count >= deny:
             denial = denial_of(pattern, call.tool, count, length, status, error)
             if self._final(call, state):

@@ -63,8 +63,8 @@ class Retryable(Guard):
     """
 
     codes: ClassVar[Codes] = {"retryable.wait": ("wait_ms",)}
-
-    shapes_successes: ClassVar[bool] = False
+    scope_settings: ClassVar[tuple[str, ...] | None] = ()
+    files: ClassVar[tuple[str, ...]] = ("model",)
 
     max_retries: Annotated[int, Ge(0)] = 3
     max_same_error: Annotated[int, Ge(1)] = 3
@@ -114,7 +114,15 @@ class Retryable(Guard):
         wait_ms = round(self.max_wait * 1000)
         return Stakes(self.retry_cost, self.wait_cost_per_s, self.fix_cost, self.success_usd, wait_ms)
 
-    def shape(
+    @property
+    def retry_model(self) -> str | None:
+        return self.model
+
+    @property
+    def explores(self) -> float:
+        return self.explore
+
+    def shape_failure(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, facts: Facts
     ) -> Envelope:
         kind = outcome.error_type

@@ -29,6 +29,7 @@ class Summary(Guard):
     """
 
     codes: ClassVar[Codes] = {}
+    scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
     query: bool = True
     """Echo the arguments, strings cut at 200 characters and the whole at 1 KB."""

@@ -23,8 +23,13 @@ class Truncate(Guard):
     """
 
     codes: ClassVar[Codes] = {}
+    scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
     max_bytes: Annotated[ByteSize, Ge(256)] = 65_536
+
+    @property
+    def result_bytes(self) -> int:
+        return self.max_bytes
 
     def shape(
         self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, facts: Facts

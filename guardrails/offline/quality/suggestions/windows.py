@@ -41,9 +41,10 @@ def loops(plan: Plan, rule: Made) -> Made:
     guard = next((guard for guard in plan.guards if isinstance(guard, Loops)), None)
     if guard is None or rule is None or rule[0]["rule"] != "evidence" or rule[0]["window"] == WINDOW:
         return None
-    if guard.identical_deny is None or guard.identical_deny > PAIR:
+    deny = guard.identical["deny"]
+    if deny is None or deny > PAIR:
         return None
-    return {"identical_deny": PAIR + 1}, "the same figures: two equal results outside that window prove too little"
+    return {"identical": {"deny": PAIR + 1}}, "the same figures: two equal results outside that window prove too little"
 
 
 def stable(tally: Tally, plan: Plan, peers: Odds, *, read_only: bool) -> Made:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Policy, Rule, Success, Tool
-from guardrails.core.guards.limits.tool_budget import ToolBudget, tool_budgets
+from guardrails.core.guards.limits.tool_budget import ToolBudget
 
 
 def ok(*_: Any) -> str:
@@ -87,7 +87,8 @@ def test_time_of_one_tool_is_the_time_its_calls_took(clock: Any) -> None:
 
 
 def test_the_names_of_the_seeds_and_a_mode_are_taken(clock: Any) -> None:
-    assert tool_budgets({"max_tool_calls": 3, "max_total_cost_usd": 0.5, "max_elapsed": 1.001, "max_turns": None}) == [
+    said = {"max_tool_calls": 3, "max_total_cost_usd": 0.5, "max_elapsed": 1.001, "max_turns": None}
+    assert [*Budget.ruled(None, said)] == [
         ToolBudget(limit="max_calls", amount=3),
         ToolBudget(limit="max_cost_usd", amount=500_000),
         ToolBudget(limit="max_elapsed", amount=1_001),

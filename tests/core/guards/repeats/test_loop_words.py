@@ -153,7 +153,7 @@ DULL: dict[str, tuple[list[tuple[str, dict[str, Any], Any]], dict[str, Any], Any
 def test_that_a_loop_brings_nothing_is_not_said_beside_something_new(pattern: str, clock: Any) -> None:
     before, arguments, dull = DULL[pattern]
     for value, told in ((dull, True), ({"found": "news"}, False), (RuntimeError("HTTP 500"), True)):
-        one = Policy([Loops(identical_nudge=1, identical_deny=None)]).session("s", clock=clock)
+        one = Policy([Loops(identical={"nudge": 1, "deny": None})]).session("s", clock=clock)
         for call in before:
             one.begin_turn()
             one.complete(one.decide(call[0], call[1]), call[2])
@@ -170,5 +170,5 @@ def test_the_hint_of_another_guard_is_said_beside_something_new(clock: Any) -> N
     one.complete(one.decide("get", {}), "news")
     state = one._read(lambda state, now: state)
     news = Pending(1, 1, "1", "get", 7, 0, 0, 0, 0, 0, False, state.window[-1])
-    assert hints_of(said, news, state) == ["Speak low."]
-    assert hints_of(said, None, state) == [hint for _, hint in said]
+    assert hints_of(said, news, state, ("loops.",)) == ["Speak low."]
+    assert hints_of(said, None, state, ("loops.",)) == [hint for _, hint in said]

@@ -143,7 +143,7 @@ def test_a_tool_that_waits_is_hinted_at_and_never_blocked(clock: Any) -> None:
 
 
 def test_a_declared_polling_tool_is_hinted_at_too(clock: Any) -> None:
-    made = session(clock, Loops(wait_nudge=1), tools=[Tool(name="ask", polling=True)])
+    made = session(clock, Loops(wait={"nudge": 1}), tools=[Tool(name="ask", polling=True)])
     assert said(made, *[("ask", {}, "no")] * 3) == [None, "nudge loops.wait", "nudge loops.wait"]
 
 
@@ -204,7 +204,7 @@ def test_the_earlier_result_comes_with_the_refusal(clock: Any) -> None:
 
 
 def test_a_nudge_is_read_in_the_envelope_of_the_call(clock: Any) -> None:
-    one = session(clock, Loops(identical_nudge=1))
+    one = session(clock, Loops(identical={"nudge": 1}))
     said(one, ("search", {"q": "a"}, [1]))
     one.begin_turn()
     envelope = one.call("search", {"q": "a"}, gives([1]))
@@ -504,7 +504,7 @@ def test_who_looks_again_at_once_is_told_so(clock: Any) -> None:
 
 
 def test_who_looks_again_may_be_refused(clock: Any) -> None:
-    one = session(clock, Loops(reread_deny=1), tools=[ORDER])
+    one = session(clock, Loops(reread={"deny": 1}), tools=[ORDER])
     look = ("order", {"id": 1}, "sent")
     assert said(one, look, look) == [None, "loops.reread"]
     clock.advance(61)

@@ -124,7 +124,11 @@ def test_records_of_a_session_give_the_levels_that_serving_computed(
     monkeypatch.setattr("guardrails.core.guards.repeats.loops.levels", noted)
     path = tmp_path / "r.jsonl"
     guard = Loops(
-        model="default", model_nudge=None, model_deny=2, identical_deny=None, cycle_deny=None, final_after=None
+        model="default",
+        learned={"nudge": None, "deny": 2},
+        identical={"deny": None},
+        cycle={"deny": None},
+        final_after=None,
     )
     policy = Policy([guard])
     session = policy.session("s", clock=clock, records=path)

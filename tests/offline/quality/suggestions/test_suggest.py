@@ -126,9 +126,9 @@ def test_repeats_of_few_sessions_support_nothing(sessions: int, expected: set[st
 def test_a_window_of_evidence_ends_where_equal_results_prove_too_little() -> None:
     tally = Tally("a", evidence={2: Odds(500, 480), 6: Odds(18, 11)})
     assert settings(tally, EVIDENCE) == {"duplicates": {"rule": "evidence", "window": 2}}
-    both = {"duplicates": {"rule": "evidence", "window": 2}, "loops": {"identical_deny": 3}}
+    both = {"duplicates": {"rule": "evidence", "window": 2}, "loops": {"identical": {"deny": 3}}}
     assert settings(tally, EVIDENCE, Loops()) == both, "else `loops` would refuse them"
-    assert settings(tally, EVIDENCE, Loops(identical_deny=5)) == {"duplicates": both["duplicates"]}
+    assert settings(tally, EVIDENCE, Loops(identical={"deny": 5})) == {"duplicates": both["duplicates"]}
 
 
 @pytest.mark.parametrize(

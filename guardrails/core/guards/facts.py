@@ -1,0 +1,30 @@
+"""
+What a guard is told beside the call and the state.
+"""
+
+from dataclasses import dataclass
+
+from guardrails.core.retries.serving import Retried
+from guardrails.core.tools.tool import Tool
+
+
+@dataclass(slots=True)
+class Facts:
+    """
+    Everything a decision depends on that is neither in the call nor in the state; recorded, so that a replay is exact.
+    """
+
+    now_ms: int
+    tool: Tool
+    cost: int = 0
+    """Estimated cost of the call in micro-dollars."""
+    tokens: int = 0
+    """Estimated tokens of the call."""
+    turn: int = 0
+    """Number of the present turn."""
+    duration_ms: int = 0
+    """Once the call is done: how long it took."""
+    known: frozenset[str] | None = None
+    """The tools there are; None: nobody said."""
+    retried: Retried | None = None
+    """Of a failure, where models are loaded: what they are asked."""

@@ -1,0 +1,97 @@
+"""
+What `Budget` says of each limit, and amounts as a person writes them.
+"""
+
+from typing import Final
+
+from guardrails.core.values.types import MICRO, Denial
+
+from .unpriced import told
+
+
+FINISH: Final = "Write the final answer from what you have."
+
+
+def ended(code: str, what: str, limit: str, used: object) -> Denial:
+    """
+    The refusal of a call after a limit of the session is used up.
+    """
+    return Denial(
+        code=code,
+        status="limit_reached",
+        message=f"{what} reached ({limit}). Stopping tool loop.",
+        hint=FINISH,
+        ends_session=True,
+        values={"limit": limit, "used": used},
+    )
+
+
+def too_dear(name: str, estimate: str, left: str) -> Denial:
+    """
+    The refusal of one call whose estimate does not fit any more.
+    """
+    return Denial(
+        code=f"budget.{name}",
+        status="limit_reached",
+        message=f"This call is estimated at {estimate}, {left} is left.",
+        hint="Use a cheaper tool, or write the final answer from what you have.",
+        values={"estimate": estimate, "left": left},
+    )
+
+
+def outgrown(limit: int, used: int, left: int) -> Denial:
+    """
+    The refusal after which neither a tool nor a model turn fits; in micro-dollars.
+    """
+    return Denial(
+        code="budget.max_cost_usd",
+        status="limit_reached",
+        message=f"{usd(left)} of the cost limit ({usd(limit)}) is left, less than any tool or model turn costs. "
+        "Stopping tool loop.",
+        hint=FINISH,
+        ends_session=True,
+        values={"limit": usd(limit), "used": usd(used), "left": usd(left)},
+    )
+
+
+def unpriced(limit: str, model: str, untold: bool) -> Denial:  # noqa: FBT001
+    """
+    The refusal after a response of *model* had no price; *untold*: it did not say what it used.
+    """
+    return Denial(
+        code="budget.unpriced",
+        status="limit_reached",
+        message=told(model, limit, untold=untold),
+        hint=FINISH,
+        ends_session=True,
+        values={"limit": limit, "model": model},
+    )
+
+
+def held(code: str, what: str, amount: int) -> Denial:
+    """
+    The refusal while all that is left is reserved for sub-agents.
+    """
+    return Denial(
+        code=code,
+        status="limit_reached",
+        message=f"All {what} that are left ({amount}) are reserved for sub-agents that still run.",
+        hint="Wait for their results, or write the final answer from what you have.",
+        values={"held": amount},
+    )
+
+
+def usd(micro: int) -> str:
+    """
+    Micro-dollars as a person writes them: `$0.50`, `$0.0004`.
+    """
+    whole, part = divmod(abs(micro), MICRO)
+    digits = f"{part:06d}".rstrip("0").ljust(2, "0")
+    return f"{'-' if micro < 0 else ''}${whole}.{digits}"
+
+
+def counted(amount: int, what: str) -> str:
+    """
+    `1 call`, `2 calls`.
+    """
+    return f"{amount} {what}{'' if amount == 1 else 's'}"

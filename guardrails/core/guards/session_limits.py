@@ -1,0 +1,54 @@
+"""
+What a guard is that holds the limits of a session: they can be raised, shared with a child, and told.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+
+if TYPE_CHECKING:
+    from guardrails.core.state.state import SessionState
+    from guardrails.core.values.types import Denial
+
+
+Far = Callable[["SessionState", int, int], bool]
+"""Of a state, the time (ms) and the estimate of a call (micro-dollars); False says nothing."""
+
+
+class Limits(Protocol):
+    """
+    Limits by the state's names for them, `max_calls`, `max_turns`, `max_cost`, `max_tokens` and `max_elapsed`; money in
+    micro-dollars, time in milliseconds.
+    """
+
+    @property
+    def priced(self) -> bool:
+        """
+        Whether money is limited.
+        """
+
+    @property
+    def closes(self) -> bool:
+        """
+        Whether a model response of unknown price ends the session.
+        """
+
+    def limit(self, state: "SessionState", name: str) -> int | None:
+        """
+        The limit *name*; None: there is none.
+        """
+
+    def left(self, state: "SessionState", name: str, now_ms: int) -> int | None:
+        """
+        What is left of the limit *name*, and not held for a child; None: there is none.
+        """
+
+    def progress(self, state: "SessionState", now_ms: int) -> dict[str, object]:
+        """
+        What is used, and what is left of the limits that are set; money in USD, time in seconds.
+        """
+
+    def outgrown(self, state: "SessionState", turn: int, tool: int) -> "Denial | None":
+        """
+        The cause that neither a model *turn* nor a *tool*, the cheapest of each in micro-dollars, fits into what is left.
+        """

@@ -1,0 +1,133 @@
+"""
+The settings of a guard as they are given: other spellings of keys, and maps that lie upon the default ones.
+"""
+
+import dataclasses
+import typing
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, Any, NoReturn
+
+
+if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler
+    from pydantic_core import CoreSchema
+
+
+class Map(dict[str, Any]):
+    """
+    A setting with keys of its own, such as `cycle: {nudge: 2, deny: 3}`. Nothing changes it, so that a guard has a hash.
+    """
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return hash(frozenset(self.items()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Map, (dict(self),)
+
+    def _fixed(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("the settings of a guard do not change: make another with `dataclasses.replace`")
+
+    __setitem__ = __delitem__ = __ior__ = update = pop = popitem = clear = setdefault = _fixed
+
+
+def map_of(**keys: Any) -> Any:
+    """
+    The default of a setting with *keys* of its own; the ones that are given are laid upon it.
+    """
+    return Map(keys)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Keys:
+    """
+    Mark of an `Annotated` setting that is a map: its keys are those of the `TypedDict`, any of them may be left out, and
+    others are refused.
+    """
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(Map, handler.generate_schema(_checkable(source)))
+
+
+@lru_cache(maxsize=256)
+def _checkable(keys: Any) -> Any:
+    """
+    The `TypedDict` *keys* as pydantic takes it on any Python.
+    """
+    from typing_extensions import TypedDict
+
+    make: Any = TypedDict  # made at run time, so that a guard does not import it
+    made = make(keys.__name__, typing.get_type_hints(keys, include_extras=True), total=False)
+    made.__pydantic_config__ = {"extra": "forbid", "strict": True}
+    made.__doc__ = keys.__doc__
+    return made
+
+
+def laid(given: Any, below: Any) -> Any:
+    """
+    *given* for a setting that is *below*: of a map key by key.
+    """
+    return Map({**below, **given}) if isinstance(below, Map) and isinstance(given, Mapping) else given
+
+
+def respelt(given: Mapping[str, Any], aliases: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
+    """
+    The settings *given* under their own names, and which of them are given twice. An alias stands for a setting, or, as
+    `cycle.nudge`, for a key of a map.
+    """
+    made: dict[str, Any] = {}
+    twice: list[str] = []
+    maps = {target.partition(".")[0] for target in aliases.values() if "." in target}
+    for key, value in given.items():
+        name, _, inner = aliases[key].partition(".") if key in aliases else (key, "", "")
+        more = {inner: value} if inner else value
+        held = made.get(name)
+        if name not in made:
+            made[name] = more
+        elif name in maps and isinstance(held, Mapping) and isinstance(more, Mapping):
+            made[name] = {**held, **more}
+            both = {f"{name}.{one}" for one in held.keys() & more.keys()}
+            twice += [f"`{aliases[one]}` is given twice, once as `{one}`" for one in given if aliases.get(one) in both]
+        else:
+            twice.append(f"`{name}` is given twice, once as `{key}`")
+    return made, twice
+
+
+def maps_of(cls: Any) -> dict[str, Map]:
+    """
+    The defaults of those settings of *cls*, a dataclass, that have keys of their own.
+    """
+    return {field.name: field.default for field in dataclasses.fields(cls) if isinstance(field.default, Map)}
+
+
+def default_of(field: "dataclasses.Field[Any]") -> Any:
+    """
+    What a setting is that nobody gives.
+    """
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    return field.default
+
+
+def named_only(cls: Any) -> None:
+    """
+    Let *cls*, a dataclass with `aliases`, take its settings by name only, by each of their spellings.
+    """
+    plain: Callable[..., None] = cls.__init__
+    own = [field.name for field in dataclasses.fields(cls) if field.name != "mode"] or ["mode"]
+    maps = maps_of(cls)
+
+    @wraps(plain)
+    def __init__(self: Any, *unnamed: Any, **settings: Any) -> None:  # noqa: N807
+        if unnamed:
+            written = ", ".join(f"{name}={value!r:.80}" for name, value in zip(own, unnamed, strict=False))
+            raise TypeError(f"`{cls.__name__}` takes keyword arguments only: {cls.__name__}({written})")
+        named, twice = respelt(settings, cls.aliases)
+        if twice:
+            raise TypeError("; ".join(twice))
+        plain(self, **{name: laid(value, maps.get(name)) for name, value in named.items()})
+
+    cls.__init__ = __init__
