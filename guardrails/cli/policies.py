@@ -16,7 +16,7 @@ from .needs import NO_SHELL, lacking, reads_commands
 
 
 if TYPE_CHECKING:
-    from guardrails import Policy
+    from guardrails.policy.policy import Policy
 
 _PLACED: Final = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+): (?P<message>[^\n]*)")
 
