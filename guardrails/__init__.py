@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from guardrails.core.values.types import Success as Success
     from guardrails.core.values.types import ToolCall as ToolCall
     from guardrails.core.values.usage import Price as Price
+    from guardrails.core.values.version import __version__ as __version__
     from guardrails.policy.policy import Policy as Policy
     from guardrails.policy.registry import Registry as Registry
     from guardrails.session.session import Session as Session
@@ -68,8 +69,6 @@ if TYPE_CHECKING:
     from .sinks import OnRecord as OnRecord
     from .sinks import by_session as by_session
     from .sinks import read as read
-
-__version__ = "0.1.0"
 
 _HOME = {
     "Arguments": "core.arguments",
@@ -120,6 +119,7 @@ _HOME = {
     "Truncate": "core.guards.results.truncate",
     "Validation": "core.guards.access.validation",
     "Workspace": "core.guards.access.workspace",
+    "__version__": "core.values.version",
     "arguments_of": "core.arguments",
     "by_session": "sinks",
     "guard": "core.guards.base",
@@ -140,7 +140,7 @@ _MOVED = {
 }
 """Modules that older programs import by names from before the rooms, and where they are now."""
 
-__all__ = sorted(_HOME)  # noqa: PLE0605
+__all__ = sorted(_HOME.keys() - {"__version__"})  # noqa: PLE0605
 
 # The distribution guardrails-ai installs a package of this very name; pip lets either overwrite the other.
 if os.path.exists(os.path.join(os.path.dirname(__file__), "hub")) and os.path.exists(  # noqa: PTH110, PTH118, PTH120

@@ -35,7 +35,7 @@ app.add_typer(policy.app, name="policy")
 
 def _version(wanted: bool) -> None:  # noqa: FBT001 (typer calls it by position)
     if wanted:
-        from guardrails import __version__
+        from guardrails.core.values.version import __version__
 
         typer.echo(f"guardrails {__version__}")
         raise typer.Exit

@@ -17,7 +17,8 @@ from .needs import NO_SHELL, lacking, reads_commands
 
 
 if TYPE_CHECKING:
-    from guardrails import Guard, Policy
+    from guardrails.core.guards.base import Guard
+    from guardrails.policy.policy import Policy
 
 _PLACED: Final = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+): (?P<message>[^\n]*)")
 

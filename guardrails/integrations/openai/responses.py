@@ -65,8 +65,7 @@ class Responses:
                 raise TypeError(f"`{name}={excluding}` leaves the loop{how} without what it goes on from")
 
     def create(self, client: Any) -> Callable[..., Any]:
-        create: Callable[..., Any] = client.responses.create
-        return create
+        return client.responses.create  # type: ignore[no-any-return]
 
     def reply(self) -> "Response":
         return Response()

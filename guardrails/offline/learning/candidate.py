@@ -115,7 +115,7 @@ def versions() -> dict[str, str]:
     import scipy
     import sklearn
 
-    from guardrails import __version__
+    from guardrails.core.values.version import __version__
 
     return {
         "guardrails": __version__,

@@ -1,0 +1,116 @@
+"""
+The house: few rooms, each import downward, no circle, and a core that does no I/O.
+"""
+
+import subprocess
+import sys
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.layers import PACKAGE, ROOMS, Sources, circles, extras, impure, room_of, sources, upward
+
+
+MODULES = sources()
+
+
+def beyond_the_required(modules: Sources) -> list[str]:
+    return extras(modules, frozenset(sys.stdlib_module_names))
+
+
+def folders() -> list[Path]:
+    return sorted({path.parent for path in PACKAGE.rglob("*.py")})
+
+
+def test_the_house_has_few_rooms() -> None:
+    beside = {"__init__.py", "__main__.py", "py.typed", "__pycache__", "_policies"}
+    assert len({path.name for path in PACKAGE.iterdir()} - beside) <= 24
+
+
+def test_every_module_has_a_room_and_every_room_a_module() -> None:
+    assert {room_of(module) for module in MODULES} - {None} == set(ROOMS)
+    assert [module for module in MODULES if room_of(module) is None] == ["core.__init__", "offline.__init__"]
+
+
+def test_the_tests_stand_as_the_modules_do() -> None:
+    tests = Path(__file__).parent
+    homes = {str(path.parent.relative_to(PACKAGE)) for path in PACKAGE.rglob("*.py")}
+    apart = {"docs", "golden", "hard", "notebooks", "retry_simulator", "transcripts"}
+    strays = {
+        str(path.parent.relative_to(tests))
+        for path in tests.rglob("test_*.py")
+        if path.relative_to(tests).parts[0] not in apart
+    } - homes
+    assert strays <= {"."}
+
+
+@pytest.mark.parametrize("check", [upward, circles, impure, beyond_the_required])
+def test_the_house_stands(check: Callable[[Sources], list[str]]) -> None:
+    assert check(MODULES) == []
+
+
+@pytest.mark.parametrize(
+    ("check", "module", "planted", "said"),
+    [
+        (upward, "core.state.planted", "from guardrails.core.guards.base import Guard", "core.guards.base"),
+        (upward, "core.engine.planted", "import guardrails.offline.judge.run", "offline.judge.run"),
+        (upward, "session.planted", "def f():\n    from guardrails.agent import view", "agent.view"),
+        (upward, "policy.planted", "from ..integrations import openai", "integrations.openai"),
+        (
+            upward,
+            "stores.planted",
+            "if TYPE_CHECKING:\n    from guardrails.policy.policy import Policy",
+            "policy.policy",
+        ),
+        (upward, "sinks.planted", "from guardrails import Policy", "the front door"),
+        (circles, "core.text.collect", "from .planted import x", "core.text.planted"),
+        (circles, "core.text.collect", "def f():\n    from . import planted", "core.text.planted"),
+        (circles, "core.text.collect", "if typing.TYPE_CHECKING:\n    from .planted import X", "core.text.planted"),
+        (impure, "core.engine.planted", "from time import time", "time.time"),
+        (impure, "core.guards.planted", "def f():\n    import os.path", "os.path"),
+        (beyond_the_required, "core.outcome.planted", "import numpy", "numpy"),
+        (beyond_the_required, "session.planted", "def f():\n    from openai import OpenAI", "openai.OpenAI"),
+        (beyond_the_required, "session.prices", "import genai_prices", "genai_prices"),
+    ],
+)
+def test_a_planted_import_that_is_wrong_is_found(
+    check: Callable[[Sources], list[str]], module: str, planted: str, said: str
+) -> None:
+    modules = {**MODULES, "core.text.planted": "from .collect import collected", module: planted}
+    assert len(check(modules)) == len(check(MODULES)) + 1
+    assert any(said in wrong for wrong in check(modules))
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_no_module_is_longer_than_a_reader_keeps_in_mind(path: Path) -> None:
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 300
+
+
+@pytest.mark.parametrize("folder", folders(), ids=lambda folder: str(folder.relative_to(PACKAGE)))
+def test_no_folder_holds_more_than_a_dozen_modules(folder: Path) -> None:
+    assert len([path for path in folder.glob("*.py") if path.name != "__init__.py"]) <= 12
+
+
+def test_names_from_before_the_rooms_find_the_same_modules() -> None:
+    script = """
+from guardrails.builtin import builtin_tools
+from guardrails.feature_file import shipped_spec
+from guardrails.learning.extract import extract
+from guardrails.learning.train import cells_beside
+from guardrails.model_files import read_model
+from guardrails.policy_cases import load_cases, run_case
+from guardrails.replay import replay_together
+import guardrails.commands, guardrails.judge
+import guardrails.retries.profiles as before, guardrails.core.retries.profiles as now
+assert before is now and now.__spec__.name == "guardrails.core.retries.profiles"
+try:
+    import guardrails.retries.nothing
+except ModuleNotFoundError as error:
+    assert "guardrails.core.retries.nothing" in str(error)
+else:
+    raise AssertionError
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)  # noqa: S603
+    assert (done.returncode, done.stderr) == (0, "")
