@@ -5,7 +5,8 @@ What the tests share: a clock that only moves when told, and the settings of the
 import os
 import signal
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
 
@@ -43,6 +44,25 @@ def quick_switches() -> Iterator[None]:
     sys.setswitchinterval(1e-6)
     yield
     sys.setswitchinterval(before)
+
+
+def sendable(said: Any) -> Any:
+    """
+    What a worker says of a test, with lone surrogates as escapes: it goes to the terminal's process as UTF-8.
+    """
+    match said:
+        case str():
+            return said.encode("utf-8", "backslashreplace").decode()
+        case list() | tuple():
+            return [sendable(part) for part in said]
+        case dict():
+            return {sendable(name): sendable(part) for name, part in said.items()}
+    return said
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, Any, Any]:
+    return sendable((yield))
 
 
 # A shell that starts the tests in the background has them ignore SIGINT, and with them each process that they start.
