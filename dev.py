@@ -161,7 +161,10 @@ def spark(*arguments):
     if not shutil.which("java"):
         fail("Spark needs Java 17 or newer on the PATH")
     python = ready("test,spark", ".venv-spark")
-    tests = ("tests/learning/test_spark.py", "tests/cli/test_train.py::test_spark_counts_for_the_command_too")
+    tests = (
+        "tests/offline/learning/rows/test_spark.py",
+        "tests/cli/test_train.py::test_spark_counts_for_the_command_too",
+    )
     return run(python, "-m", "pytest", "-q", *tests, *arguments)[0]
 
 
@@ -213,7 +216,7 @@ def main(target="help", *arguments):
         "replaying": ("test", "-m", "benchmarks.judge.speed"),
         "suggested": ("test", "-m", "benchmarks.quality.holdout"),
         "profile": ("test", "-m", "benchmarks.chain_profile"),
-        "beliefs": ("test", "-m", "guardrails.learning.cold"),
+        "beliefs": ("test", "-m", "guardrails.offline.learning.cold"),
         "skill": ("test", "-m", "benchmarks.retries.targets"),
         "records": ("test", "-m", "benchmarks.learning.extraction"),
     }

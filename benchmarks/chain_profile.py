@@ -21,19 +21,19 @@ import orjson
 from benchmarks.conftest import MANY, POLICY, bare_calls, references, retried_calls, undisturbed
 from benchmarks.onion import onion
 from guardrails import Policy
-from guardrails.complete import complete, prepare
-from guardrails.decide import decide
-from guardrails.digest import Earlier
-from guardrails.outcome import outcome_of
-from guardrails.recorder import Recorder
-from guardrails.results import Results
-from guardrails.room import room_left
-from guardrails.session import Session
-from guardrails.signature import sign
+from guardrails.core.engine.complete import complete, prepare
+from guardrails.core.engine.decide import decide
+from guardrails.core.engine.digest import Earlier
+from guardrails.core.outcome import outcome_of
+from guardrails.core.state.state import SessionState
+from guardrails.core.text.room import room_left
+from guardrails.core.text.signature import sign
+from guardrails.core.text.truncation import LIMIT
+from guardrails.core.tools.tool_call import tool_call
+from guardrails.session.recorder import Recorder
+from guardrails.session.results import Results
+from guardrails.session.session import Session
 from guardrails.sinks import JsonLines
-from guardrails.state import SessionState
-from guardrails.tool_call import tool_call
-from guardrails.truncation import LIMIT
 
 
 CALLS = 50

@@ -10,15 +10,15 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
-from guardrails.chain import Chain
-from guardrails.complete import prepare
-from guardrails.envelope import Envelope
-from guardrails.exhaustion import progress
-from guardrails.guards.base import Facts, Guard, overrides
-from guardrails.outcome import outcome_of
-from guardrails.state import SessionState, admit, set_meter, settle, touch
-from guardrails.tool_call import tool_call
-from guardrails.types import Denial, Outcome, ToolCall
+from guardrails.core.engine.chain import Chain
+from guardrails.core.engine.complete import prepare
+from guardrails.core.engine.exhaustion import progress
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.guards.base import Facts, Guard, overrides
+from guardrails.core.outcome import outcome_of
+from guardrails.core.state.state import SessionState, admit, set_meter, settle, touch
+from guardrails.core.tools.tool_call import tool_call
+from guardrails.core.values.types import Denial, Outcome, ToolCall
 
 
 Shaped = tuple[Envelope, Outcome | None]

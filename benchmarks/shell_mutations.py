@@ -8,7 +8,7 @@ import random
 import sys
 import time
 
-from guardrails.commands import UnreadableError, walk
+from guardrails.core.commands import UnreadableError, walk
 
 from .shell_parsers import fixture
 

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import yaml
 
-from guardrails.commands.syntax import parse
-from guardrails.guards.base import Facts
-from guardrails.guards.shell import Shell
-from guardrails.state import SessionState
-from guardrails.tool import Tool
-from guardrails.types import ToolCall
+from guardrails.core.commands.grammar.syntax import parse
+from guardrails.core.guards.access.shell import Shell
+from guardrails.core.guards.base import Facts
+from guardrails.core.state.state import SessionState
+from guardrails.core.tools.tool import Tool
+from guardrails.core.values.types import ToolCall
 
 
 ROOT = Path(__file__).parents[1]
@@ -33,7 +33,7 @@ def fixture(kind: str) -> list[str]:
     """
     The commands of the tests that are to be *kind*: `denied` or `allowed`.
     """
-    groups = yaml.safe_load((ROOT / "tests/commands/commands.yaml").read_text())[kind]
+    groups = yaml.safe_load((ROOT / "tests/core/commands/commands.yaml").read_text())[kind]
     return [command for group in groups.values() for command in group]
 
 

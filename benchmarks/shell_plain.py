@@ -15,7 +15,7 @@ from pathlib import Path
 
 import yaml
 
-from guardrails.commands import NotPlainError, UnreadableError, plainly
+from guardrails.core.commands import NotPlainError, UnreadableError, plainly
 
 from .shell_parsers import RECORDED, ROOT, fixture
 
@@ -62,8 +62,8 @@ def told(name: str, commands: Iterable[str | list[str]]) -> str:
 
 
 def main() -> None:
-    print(told("honest, tests/commands", fixture("allowed")))
-    listed = yaml.safe_load((ROOT / "tests/commands/honest.yaml").read_text())
+    print(told("honest, tests/core/commands", fixture("allowed")))
+    listed = yaml.safe_load((ROOT / "tests/core/commands/honest.yaml").read_text())
     print(told("honest, for an allow list", [command for group in listed.values() for command in group]))
     sources: dict[str, list[str | list[str]]] = {}
     for source, command in recorded(Path(sys.argv[1]) if len(sys.argv) > 1 else RECORDED):

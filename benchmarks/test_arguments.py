@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from guardrails.arguments import arguments_of
+from guardrails.core.arguments import arguments_of
 
 
 ARGUMENTS = {"city": "Shibuya", "limit": 10, "max_price": 150.0, "sort": "price"}

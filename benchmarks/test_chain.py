@@ -29,7 +29,7 @@ from guardrails import (
     ToolFilter,
     Validation,
 )
-from guardrails.session import Session
+from guardrails.session.session import Session
 from guardrails.sinks import JsonLines
 
 

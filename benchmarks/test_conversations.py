@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from guardrails.conversations import Conversations
+from guardrails.agent.conversations import Conversations
 
 
 @pytest.mark.parametrize("size", [400, 64_000])

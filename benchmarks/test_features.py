@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from guardrails.feature_file import shipped_spec
-from guardrails.retries.context import Settled, candidates, context_of
+from guardrails.core.retries.context import Settled, candidates, context_of
+from guardrails.policy.feature_file import shipped_spec
 
 
 SPEC = shipped_spec()

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from guardrails import Facts, Loops, SessionState, Tool
-from guardrails.repetition.results import emptiness, steady_hash
-from guardrails.repetition.sketch import alike, sketch_of
-from guardrails.state import admit, settle, touch
-from guardrails.tool_call import tool_call
-from guardrails.types import Outcome, ToolCall
+from guardrails.core.repetition.results import emptiness, steady_hash
+from guardrails.core.repetition.sketch import alike, sketch_of
+from guardrails.core.state.state import admit, settle, touch
+from guardrails.core.tools.tool_call import tool_call
+from guardrails.core.values.types import Outcome, ToolCall
 
 
 WINDOW = 20

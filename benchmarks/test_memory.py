@@ -7,10 +7,10 @@ import tracemalloc
 
 from typing import Any
 
-from guardrails.packing import pack
-from guardrails.state import SessionState, admit, settle, touch
+from guardrails.core.state.packing import pack
+from guardrails.core.state.state import SessionState, admit, settle, touch
+from guardrails.core.values.types import Outcome, ToolCall
 from guardrails.stores.memory import LIVE, MemoryStore
-from guardrails.types import Outcome, ToolCall
 
 
 WINDOW = 20

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from guardrails.prices import price_of
-from guardrails.usage import Price, Usage
+from guardrails.core.values.usage import Price, Usage
+from guardrails.session.prices import price_of
 
 
 NOW = 1_790_000_000_000

@@ -8,9 +8,9 @@ import pytest
 
 from benchmarks.test_loops import FACTS, called, state
 from guardrails import Loops
-from guardrails.repeats.features import features
-from guardrails.repeats.model_format import repeat_model
-from guardrails.repetition.sketch import sketch_of
+from guardrails.core.repetition.learned.features import features
+from guardrails.core.repetition.learned.model_format import repeat_model
+from guardrails.core.repetition.sketch import sketch_of
 
 
 MODEL = repeat_model("default")

@@ -14,9 +14,9 @@ import pytest
 
 from benchmarks.quality.holdout import main
 from guardrails import Budget, Policy, Summary
-from guardrails.judge.inputs import inputs
-from guardrails.quality.run import count_files
-from guardrails.readers import Report, open_calls
+from guardrails.offline.judge.inputs import inputs
+from guardrails.offline.quality.run import count_files
+from guardrails.offline.readers import Report, open_calls
 
 
 SESSIONS = 50

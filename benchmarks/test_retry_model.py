@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from guardrails.feature_file import shipped_spec
-from guardrails.model_files import COLD
-from guardrails.retries.context import Settled, context_of
-from guardrails.retries.decision import Decider, Stakes
-from guardrails.retries.model_format import parse
+from guardrails.core.retries.context import Settled, context_of
+from guardrails.core.retries.decision import Decider, Stakes
+from guardrails.core.retries.model_format import parse
+from guardrails.policy.feature_file import shipped_spec
+from guardrails.policy.model_files import COLD
 
 
 SPEC = shipped_spec()

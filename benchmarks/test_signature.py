@@ -15,7 +15,7 @@ import pytest
 
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from guardrails.signature import canonical, low64, near, parse_arguments, result_hashes, sign
+from guardrails.core.text.signature import canonical, low64, near, parse_arguments, result_hashes, sign
 
 
 R_US = 0.85

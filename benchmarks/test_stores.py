@@ -18,8 +18,8 @@ import pytest
 from benchmarks.conftest import Measure
 from benchmarks.test_memory import live
 from guardrails import MemoryStore, Policy, SqliteStore
-from guardrails.packing import pack
-from guardrails.state import SessionState
+from guardrails.core.state.packing import pack
+from guardrails.core.state.state import SessionState
 from guardrails.stores.base import Store
 
 

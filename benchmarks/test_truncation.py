@@ -17,7 +17,7 @@ import pytest
 
 from pytest_benchmark.fixture import BenchmarkFixture
 
-from guardrails.truncation import LIMIT, render
+from guardrails.core.text.truncation import LIMIT, render
 
 
 MEGABYTE = 2**20

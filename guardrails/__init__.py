@@ -8,122 +8,137 @@ Everything is imported when it is first used, so that importing the package cost
 
 import importlib
 import os
+import sys
 
 from typing import TYPE_CHECKING, Any
 
 
 if TYPE_CHECKING:
-    from .arguments import Arguments as Arguments
-    from .arguments import arguments_of as arguments_of
-    from .chain import Chain as Chain
-    from .chain import Rule as Rule
-    from .conversations import Conversations as Conversations
-    from .decide import Decision as Decision
-    from .envelope import Envelope as Envelope
-    from .errors import CallDenied as CallDenied
-    from .errors import CallFailed as CallFailed
-    from .errors import GuardrailsError as GuardrailsError
-    from .errors import LoopLimitExceeded as LoopLimitExceeded
-    from .errors import PolicyError as PolicyError
-    from .errors import ResponseFailed as ResponseFailed
-    from .errors import SessionError as SessionError
-    from .errors import StoreError as StoreError
-    from .guards.base import Facts as Facts
-    from .guards.base import Guard as Guard
-    from .guards.base import guard as guard
-    from .guards.budget import Budget as Budget
-    from .guards.denials import Denials as Denials
-    from .guards.duplicates import Duplicates as Duplicates
-    from .guards.growth import Growth as Growth
-    from .guards.loops import Loops as Loops
-    from .guards.rate import Rate as Rate
-    from .guards.retryable import Retryable as Retryable
-    from .guards.shell import Shell as Shell
-    from .guards.streak import Streak as Streak
-    from .guards.summary import Summary as Summary
-    from .guards.tool_filter import ToolFilter as ToolFilter
-    from .guards.truncate import Truncate as Truncate
-    from .guards.validation import Validation as Validation
-    from .guards.workspace import Workspace as Workspace
-    from .merged import limit_fields as limit_fields
-    from .outcome import FailureRule as FailureRule
-    from .outcome import ResultClassifier as ResultClassifier
-    from .policy import Policy as Policy
-    from .registry import Registry as Registry
-    from .session import Session as Session
+    from guardrails.agent.conversations import Conversations as Conversations
+    from guardrails.core.arguments import Arguments as Arguments
+    from guardrails.core.arguments import arguments_of as arguments_of
+    from guardrails.core.engine.chain import Chain as Chain
+    from guardrails.core.engine.chain import Rule as Rule
+    from guardrails.core.engine.decide import Decision as Decision
+    from guardrails.core.envelope.envelope import Envelope as Envelope
+    from guardrails.core.envelope.merged import limit_fields as limit_fields
+    from guardrails.core.guards.access.shell import Shell as Shell
+    from guardrails.core.guards.access.tool_filter import ToolFilter as ToolFilter
+    from guardrails.core.guards.access.validation import Validation as Validation
+    from guardrails.core.guards.access.workspace import Workspace as Workspace
+    from guardrails.core.guards.base import Facts as Facts
+    from guardrails.core.guards.base import Guard as Guard
+    from guardrails.core.guards.base import guard as guard
+    from guardrails.core.guards.limits.budget import Budget as Budget
+    from guardrails.core.guards.limits.denials import Denials as Denials
+    from guardrails.core.guards.limits.growth import Growth as Growth
+    from guardrails.core.guards.limits.rate import Rate as Rate
+    from guardrails.core.guards.limits.streak import Streak as Streak
+    from guardrails.core.guards.repeats.duplicates import Duplicates as Duplicates
+    from guardrails.core.guards.repeats.loops import Loops as Loops
+    from guardrails.core.guards.results.retryable import Retryable as Retryable
+    from guardrails.core.guards.results.summary import Summary as Summary
+    from guardrails.core.guards.results.truncate import Truncate as Truncate
+    from guardrails.core.outcome import FailureRule as FailureRule
+    from guardrails.core.outcome import ResultClassifier as ResultClassifier
+    from guardrails.core.state.state import SessionState as SessionState
+    from guardrails.core.tools.tool import Tool as Tool
+    from guardrails.core.values.errors import CallDenied as CallDenied
+    from guardrails.core.values.errors import CallFailed as CallFailed
+    from guardrails.core.values.errors import GuardrailsError as GuardrailsError
+    from guardrails.core.values.errors import LoopLimitExceeded as LoopLimitExceeded
+    from guardrails.core.values.errors import PolicyError as PolicyError
+    from guardrails.core.values.errors import ResponseFailed as ResponseFailed
+    from guardrails.core.values.errors import SessionError as SessionError
+    from guardrails.core.values.errors import StoreError as StoreError
+    from guardrails.core.values.types import Denial as Denial
+    from guardrails.core.values.types import Nudge as Nudge
+    from guardrails.core.values.types import Outcome as Outcome
+    from guardrails.core.values.types import Success as Success
+    from guardrails.core.values.types import ToolCall as ToolCall
+    from guardrails.core.values.usage import Price as Price
+    from guardrails.policy.policy import Policy as Policy
+    from guardrails.policy.registry import Registry as Registry
+    from guardrails.session.session import Session as Session
+    from guardrails.stores.memory import MemoryStore as MemoryStore
+    from guardrails.stores.sqlite import SqliteStore as SqliteStore
+
     from .sinks import JsonLines as JsonLines
     from .sinks import MemorySink as MemorySink
     from .sinks import OnRecord as OnRecord
     from .sinks import by_session as by_session
     from .sinks import read as read
-    from .state import SessionState as SessionState
-    from .stores.memory import MemoryStore as MemoryStore
-    from .stores.sqlite import SqliteStore as SqliteStore
-    from .tool import Tool as Tool
-    from .types import Denial as Denial
-    from .types import Nudge as Nudge
-    from .types import Outcome as Outcome
-    from .types import Success as Success
-    from .types import ToolCall as ToolCall
-    from .usage import Price as Price
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "Arguments": "arguments",
-    "Budget": "guards.budget",
-    "CallDenied": "errors",
-    "CallFailed": "errors",
-    "Chain": "chain",
-    "Conversations": "conversations",
-    "Decision": "decide",
-    "Denial": "types",
-    "Denials": "guards.denials",
-    "Duplicates": "guards.duplicates",
-    "Envelope": "envelope",
-    "Facts": "guards.base",
-    "Growth": "guards.growth",
-    "Loops": "guards.loops",
-    "Guard": "guards.base",
-    "FailureRule": "outcome",
-    "GuardrailsError": "errors",
+    "Arguments": "core.arguments",
+    "Budget": "core.guards.limits.budget",
+    "CallDenied": "core.values.errors",
+    "CallFailed": "core.values.errors",
+    "Chain": "core.engine.chain",
+    "Conversations": "agent.conversations",
+    "Decision": "core.engine.decide",
+    "Denial": "core.values.types",
+    "Denials": "core.guards.limits.denials",
+    "Duplicates": "core.guards.repeats.duplicates",
+    "Envelope": "core.envelope.envelope",
+    "Facts": "core.guards.base",
+    "Growth": "core.guards.limits.growth",
+    "Loops": "core.guards.repeats.loops",
+    "Guard": "core.guards.base",
+    "FailureRule": "core.outcome",
+    "GuardrailsError": "core.values.errors",
     "JsonLines": "sinks",
-    "LoopLimitExceeded": "errors",
+    "LoopLimitExceeded": "core.values.errors",
     "MemorySink": "sinks",
     "OnRecord": "sinks",
     "MemoryStore": "stores.memory",
-    "Nudge": "types",
-    "Outcome": "types",
-    "Policy": "policy",
-    "PolicyError": "errors",
-    "Price": "usage",
-    "Rate": "guards.rate",
-    "Registry": "registry",
-    "ResponseFailed": "errors",
-    "ResultClassifier": "outcome",
-    "Retryable": "guards.retryable",
-    "Rule": "chain",
-    "Session": "session",
-    "SessionError": "errors",
-    "SessionState": "state",
+    "Nudge": "core.values.types",
+    "Outcome": "core.values.types",
+    "Policy": "policy.policy",
+    "PolicyError": "core.values.errors",
+    "Price": "core.values.usage",
+    "Rate": "core.guards.limits.rate",
+    "Registry": "policy.registry",
+    "ResponseFailed": "core.values.errors",
+    "ResultClassifier": "core.outcome",
+    "Retryable": "core.guards.results.retryable",
+    "Rule": "core.engine.chain",
+    "Session": "session.session",
+    "SessionError": "core.values.errors",
+    "SessionState": "core.state.state",
     "SqliteStore": "stores.sqlite",
-    "StoreError": "errors",
-    "Shell": "guards.shell",
-    "Streak": "guards.streak",
-    "Success": "types",
-    "Summary": "guards.summary",
-    "Tool": "tool",
-    "ToolCall": "types",
-    "ToolFilter": "guards.tool_filter",
-    "Truncate": "guards.truncate",
-    "Validation": "guards.validation",
-    "Workspace": "guards.workspace",
-    "arguments_of": "arguments",
+    "StoreError": "core.values.errors",
+    "Shell": "core.guards.access.shell",
+    "Streak": "core.guards.limits.streak",
+    "Success": "core.values.types",
+    "Summary": "core.guards.results.summary",
+    "Tool": "core.tools.tool",
+    "ToolCall": "core.values.types",
+    "ToolFilter": "core.guards.access.tool_filter",
+    "Truncate": "core.guards.results.truncate",
+    "Validation": "core.guards.access.validation",
+    "Workspace": "core.guards.access.workspace",
+    "arguments_of": "core.arguments",
     "by_session": "sinks",
-    "guard": "guards.base",
-    "limit_fields": "merged",
+    "guard": "core.guards.base",
+    "limit_fields": "core.envelope.merged",
     "read": "sinks",
 }
+
+_MOVED = {
+    "builtin": "agent.builtin",
+    "commands": "core.commands",
+    "feature_file": "policy.feature_file",
+    "judge": "offline.judge",
+    "learning": "offline.learning",
+    "model_files": "policy.model_files",
+    "policy_cases": "offline.policy_cases",
+    "replay": "core.records.replay",
+    "retries": "core.retries",
+}
+"""Modules that older programs import by names from before the rooms, and where they are now."""
 
 __all__ = sorted(_HOME)  # noqa: PLE0605
 
@@ -144,6 +159,34 @@ def __getattr__(name: str) -> Any:
     value = getattr(importlib.import_module(f"guardrails.{home}"), name)
     globals()[name] = value
     return value
+
+
+class _Moved:
+    """
+    Finds a module under the name that it had before the rooms: the very module, not a copy.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> Any:  # noqa: ARG004
+        package, _, rest = name.partition(".")
+        old, dot, inner = rest.partition(".")
+        if package != __name__ or old not in _MOVED:
+            return None
+
+        from importlib.machinery import ModuleSpec
+
+        return ModuleSpec(name, _Moved(), origin=f"{package}.{_MOVED[old]}{dot}{inner}")  # type: ignore[arg-type]
+
+    def create_module(self, spec: Any) -> Any:
+        module = importlib.import_module(spec.origin)
+        self.spec = module.__spec__
+        return module
+
+    def exec_module(self, module: Any) -> None:
+        module.__spec__ = self.spec  # the import system has just put that of the old name there
+
+
+sys.meta_path.insert(0, _Moved)  # the first to be asked: an old package finds its modules by its path, as copies
 
 
 def __dir__() -> list[str]:

@@ -30,9 +30,9 @@ from guardrails import (
     Truncate,
     Validation,
 )
-from guardrails.guards.base import Guard
-from guardrails.replay import replay, replay_together
-from guardrails.session import Session
+from guardrails.core.guards.base import Guard
+from guardrails.core.records.replay import replay, replay_together
+from guardrails.session.session import Session
 from guardrails.sinks import MemorySink
 
 

@@ -76,4 +76,4 @@ def test_the_shipped_policies_are_found_by_name() -> None:
     for name in ("default", "strict", "observe"):
         policy = guardrails.Policy.load(name)
         assert len(policy.chain) > 5
-        assert importlib.import_module("guardrails.policy_file").find(name).name == f"{name}.yaml"
+        assert importlib.import_module("guardrails.policy.file").find(name).name == f"{name}.yaml"

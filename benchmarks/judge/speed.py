@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from guardrails import Policy
-from guardrails.judge.inputs import Input, inputs
-from guardrails.judge.run import Work, judge_files
+from guardrails.offline.judge.inputs import Input, inputs
+from guardrails.offline.judge.run import Work, judge_files
 from guardrails.sinks import JsonLines
 
 

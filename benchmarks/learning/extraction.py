@@ -17,7 +17,7 @@ from pathlib import Path
 import duckdb
 
 from benchmarks.learning.records import write, write_partitioned
-from guardrails.learning.extract import extract
+from guardrails.offline.learning.extract import extract
 
 
 def main() -> None:

@@ -7,8 +7,8 @@ Their windows count executed calls here. Where they only warn, or end the run, a
 from typing import Final
 
 from guardrails import Denial, Facts, Guard, SessionState, ToolCall, guard
-from guardrails.repetition.waiting import waits
-from guardrails.state import Entry
+from guardrails.core.repetition.commands.waiting import waits
+from guardrails.core.state.state import Entry
 
 
 def _denied(rule: str) -> Denial:

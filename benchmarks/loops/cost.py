@@ -15,12 +15,12 @@ from typing import Any, Final
 
 from benchmarks.judge.shipped_policies import DATA
 from guardrails import Facts, Loops, Policy, SessionState, ToolCall
-from guardrails.guards.base import guard
-from guardrails.judge.inputs import inputs
-from guardrails.judge.run import Work, judge_files
-from guardrails.readers import Report, open_calls
-from guardrails.repetition.sketch import alike, sketch_of
-from guardrails.signature import canonical
+from guardrails.core.guards.base import guard
+from guardrails.core.repetition.sketch import alike, sketch_of
+from guardrails.core.text.signature import canonical
+from guardrails.offline.judge.inputs import inputs
+from guardrails.offline.judge.run import Work, judge_files
+from guardrails.offline.readers import Report, open_calls
 
 
 TIMES: Final[list[int]] = []

@@ -17,13 +17,13 @@ from typing import Final
 from benchmarks.judge.shipped_policies import CODING, DATA, together
 from benchmarks.loops.table import policies
 from guardrails import Loops, Policy
-from guardrails.judge.inputs import Input, inputs
-from guardrails.judge.run import Work, judge_files
-from guardrails.learning.repeat_fit import LEAST, Scored, figures, leave_one_out, score, summed
-from guardrails.learning.repeat_rows import rows_in
-from guardrails.repeats.features import FACTORS
-from guardrails.repeats.model import RepeatModel
-from guardrails.repeats.model_format import body_of, text_of
+from guardrails.core.repetition.learned.features import FACTORS
+from guardrails.core.repetition.learned.model import RepeatModel
+from guardrails.core.repetition.learned.model_format import body_of, text_of
+from guardrails.offline.judge.inputs import Input, inputs
+from guardrails.offline.judge.run import Work, judge_files
+from guardrails.offline.learning.repeats.fit import LEAST, Scored, figures, leave_one_out, score, summed
+from guardrails.offline.learning.repeats.rows import rows_in
 
 
 AT: Final = (0.99, 0.97, 0.95, 0.93, 0.9, 0.85, 0.8, 0.75, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)

@@ -15,11 +15,11 @@ from typing import Any, Final, NamedTuple
 
 from benchmarks.judge.shipped_policies import DATA
 from guardrails import Facts, Loops, Policy, SessionState, ToolCall
-from guardrails.guards.base import guard
-from guardrails.judge.inputs import Input, inputs
-from guardrails.judge.judgement import Judge
-from guardrails.readers import RecordedCall, Report, open_calls
-from guardrails.types import Nudge
+from guardrails.core.guards.base import guard
+from guardrails.core.values.types import Nudge
+from guardrails.offline.judge.inputs import Input, inputs
+from guardrails.offline.judge.judgement import Judge
+from guardrails.offline.readers import RecordedCall, Report, open_calls
 
 
 BEFORE: Final = 6

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from guardrails import Policy, Tool
-from guardrails.decide import Decision
+from guardrails.core.engine.decide import Decision
 
 
 NAMES: Final = (

@@ -25,9 +25,9 @@ from typer.testing import CliRunner
 
 from guardrails import Policy
 from guardrails.cli import app
-from guardrails.judge.inputs import inputs
-from guardrails.judge.result import Tally, add
-from guardrails.judge.run import Work, judge_files
+from guardrails.offline.judge.inputs import inputs
+from guardrails.offline.judge.result import Tally, add
+from guardrails.offline.judge.run import Work, judge_files
 
 
 DATA: Final = Path(__file__).parents[3] / "shared" / "data"

@@ -7,9 +7,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from guardrails.learning.candidate import candidate
-from guardrails.learning.cells import Cell
-from guardrails.retries.shrinkage import Count, wilson
+from guardrails.core.retries.shrinkage import Count, wilson
+from guardrails.offline.learning.candidate import candidate
+from guardrails.offline.learning.rows.cells import Cell
 
 from .evaluate import Trial
 from .metrics import Array, decision_value

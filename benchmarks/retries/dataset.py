@@ -5,8 +5,8 @@ Labelled failures of simulated sessions: what a model may know of each, how the 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from guardrails.retries.context import Context, SessionFeatures, Settled, action_of
-from guardrails.retries.spec import FeatureSpec
+from guardrails.core.retries.context import Context, SessionFeatures, Settled, action_of
+from guardrails.core.retries.spec import FeatureSpec
 
 from .bayes import Belief, Filter
 from .sessions import EPOCH_MS, Call

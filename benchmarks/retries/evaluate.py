@@ -20,10 +20,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from guardrails.feature_file import shipped_spec
-from guardrails.learning.fit import RICH, TERMS
-from guardrails.retries.decision import Stakes
-from guardrails.retries.spec import FeatureSpec
+from guardrails.core.retries.decision import Stakes
+from guardrails.core.retries.spec import FeatureSpec
+from guardrails.offline.learning.fit import RICH, TERMS
+from guardrails.policy.feature_file import shipped_spec
 
 from .dataset import Failure, failures, waits_ms
 from .metrics import Array, decision_value, log_loss, quality

@@ -11,15 +11,15 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from guardrails.learning.candidate import judged_terms
-from guardrails.learning.cells import UNDATED, Cell
-from guardrails.learning.design import columns_of
-from guardrails.learning.fit import RICH, SEED_TERMS, SPREADS, TERMS, fit
-from guardrails.retries.context import action_of
-from guardrails.retries.model import action_levels, levels_of
-from guardrails.retries.prior import prior_cells
-from guardrails.retries.scoring import EXPLORE, Scorer, probability
-from guardrails.retries.spec import FeatureSpec
+from guardrails.core.retries.context import action_of
+from guardrails.core.retries.model import action_levels, levels_of
+from guardrails.core.retries.prior import prior_cells
+from guardrails.core.retries.scoring import EXPLORE, Scorer, probability
+from guardrails.core.retries.spec import FeatureSpec
+from guardrails.offline.learning.candidate import judged_terms
+from guardrails.offline.learning.design import columns_of
+from guardrails.offline.learning.fit import RICH, SEED_TERMS, SPREADS, TERMS, fit
+from guardrails.offline.learning.rows.cells import UNDATED, Cell
 
 from .dataset import Failure
 from .metrics import Array

@@ -18,12 +18,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from guardrails.feature_file import shipped_spec
-from guardrails.learning.cells import INVALID, NO_ACTION, Cell
-from guardrails.learning.extract import extract
-from guardrails.learning.fit import TERMS
-from guardrails.retries.context import Context
-from guardrails.retries.spec import FeatureSpec
+from guardrails.core.retries.context import Context
+from guardrails.core.retries.spec import FeatureSpec
+from guardrails.offline.learning.extract import extract
+from guardrails.offline.learning.fit import TERMS
+from guardrails.offline.learning.rows.cells import INVALID, NO_ACTION, Cell
+from guardrails.policy.feature_file import shipped_spec
 
 from .dataset import WITHOUT, Failure
 from .metrics import Quality, quality

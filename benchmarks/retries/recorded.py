@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from guardrails import Envelope, Policy, Retryable, Tool
-from guardrails.retries.model import RetryModel
+from guardrails.core.retries.model import RetryModel
 
 from .dataset import Failure, ms
 from .metrics import Array

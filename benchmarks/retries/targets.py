@@ -13,9 +13,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from guardrails.feature_file import shipped_spec
-from guardrails.learning.fit import RICH, TERMS
-from guardrails.retries.decision import Stakes
+from guardrails.core.retries.decision import Stakes
+from guardrails.offline.learning.fit import RICH, TERMS
+from guardrails.policy.feature_file import shipped_spec
 
 from .evaluate import STAKES, Trial, say, unseen
 from .metrics import quality

@@ -9,16 +9,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ..conversations import Conversation, Conversations
-from ..conversations.repair import Repaired
-from ..integrations.conversation import WIRES
-from ..integrations.openai import run
-from ..logs import log
-from ..loop import LoopResult
-from ..policy import Policy
-from ..registry import Registry
-from ..session import Session
+from guardrails.agent.conversations.repair import Repaired
+from guardrails.core.values.logs import log
+from guardrails.integrations.openai import run
+from guardrails.integrations.openai.conversation import WIRES
+from guardrails.policy.policy import Policy
+from guardrails.policy.registry import Registry
+from guardrails.session.loop import LoopResult
+from guardrails.session.session import Session
+
 from .built_in import built_in_tools, memory_file
+from .conversations import Conversation, Conversations
 from .endpoint import client_of
 from .own_tools import load_tools, replaced
 from .settings import AgentError, Settings

@@ -7,9 +7,10 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
-from ..builtin import SearchEndpoint, Spawn, Web, builtin_tools
-from ..registry import Registry
-from ..session import Session
+from guardrails.policy.registry import Registry
+from guardrails.session.session import Session
+
+from .builtin import SearchEndpoint, Spawn, Web, builtin_tools
 from .settings import AgentError, Settings
 
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from ..errors import ResponseFailed
-from ..integrations.heard import SHOWN_BYTES, in_one_line
-from ..prices import public
+from guardrails.core.values.errors import ResponseFailed
+from guardrails.integrations.openai.heard import SHOWN_BYTES, in_one_line
+from guardrails.session.prices import public
+
 from .settings import AgentError
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from ..errors import PolicyError
-from ..registry import Registry
+from guardrails.core.values.errors import PolicyError
+from guardrails.policy.registry import Registry
+
 from .settings import AgentError
 
 

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from ..registry import Registry
-from ..tool import Tool
+from guardrails.core.tools.tool import Tool
+from guardrails.policy.registry import Registry
+
 from .settings import AgentError
 
 
@@ -50,14 +51,14 @@ def mcp_tools(file: str | None, say: Callable[[str], object]) -> Iterator[tuple[
     if file is None:
         yield ()
         return
-    from ..mcp import read_servers
+    from guardrails.mcp import read_servers
 
     try:
         servers = read_servers(file)
     except OSError as error:
         raise AgentError(f"cannot read `{file}`: {error.strerror}") from None
     try:
-        from ..mcp import McpTools
+        from guardrails.mcp import McpTools
     except ImportError as error:
         raise AgentError(
             f'MCP servers need the extra `mcp` ({error}): pip install "toolcall-guardrails[mcp]"'

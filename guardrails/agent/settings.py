@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from ..errors import GuardrailsError
-from ..loop import MAX_TOOL_ITERATIONS
+from guardrails.core.values.errors import GuardrailsError
+from guardrails.session.loop import MAX_TOOL_ITERATIONS
 
 
 class AgentError(GuardrailsError):

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, TextIO
 
-from ..decide import Decision
+from guardrails.core.engine.decide import Decision
 
 
 _CLEAR: Final = "\r\x1b[K"

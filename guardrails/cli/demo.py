@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from guardrails.cli.text.printing import fail, print_json
+
 from .policies import load_policy
-from .printing import fail, print_json
 
 
 if TYPE_CHECKING:
-    from guardrails.policy import Policy
+    from guardrails.policy.policy import Policy
     from guardrails.sinks import JsonLines, Sink
 
 
@@ -46,7 +47,7 @@ def demo(
     if transcripts and model is not None:
         raise typer.BadParameter("`--transcript` plays what a model said; it goes without `--model`")
 
-    from guardrails.errors import GuardrailsError
+    from guardrails.core.values.errors import GuardrailsError
 
     chain = load_policy(policy)
     try:
@@ -78,9 +79,8 @@ def _compare(
     *,
     as_json: bool,
 ) -> None:
-    from guardrails.demo.comparison import compare
-
-    from .demo_text import comparison_text
+    from guardrails.agent.demo.comparison import compare
+    from guardrails.cli.text.demo import comparison_text
 
     compared = compare(policy, model=model, base_url=base_url, max_requests=max_requests, records=sink)
     if as_json:
@@ -90,11 +90,10 @@ def _compare(
 
 
 def _play(files: list[str], policy: "Policy", sink: "Sink | None", *, as_json: bool) -> None:
-    from guardrails.demo.playback import player
-    from guardrails.demo.timeless import NOT_JUDGED
-    from guardrails.demo.transcript import read_transcript
-
-    from .demo_text import played_text, summary_text
+    from guardrails.agent.demo.playback import player
+    from guardrails.agent.demo.timeless import NOT_JUDGED
+    from guardrails.agent.demo.transcript import read_transcript
+    from guardrails.cli.text.demo import played_text, summary_text
 
     transcripts = [read_transcript(file) for file in files]
     played = []

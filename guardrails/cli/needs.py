@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 
 if TYPE_CHECKING:
-    from guardrails.guards.base import Guard
-    from guardrails.policy import Policy
-    from guardrails.policy_file.yaml_position import Node, Position
+    from guardrails.core.guards.base import Guard
+    from guardrails.policy.file.yaml_position import Node, Position
+    from guardrails.policy.policy import Policy
 
 Place = tuple[str | int, ...]
 """Keys, and places in lists, that lead to a setting."""
@@ -27,7 +27,7 @@ def lacking(policy: "Policy", root: "Node | None") -> list[str]:
     """
     What *policy*, whose file is *root*, needs and does not find, as mistakes of the file.
     """
-    from guardrails.policy_file.yaml_position import Mistake
+    from guardrails.policy.file.yaml_position import Mistake
 
     said = []
     for place, message in (*_packages(policy), *_models(policy)):
@@ -45,8 +45,8 @@ def reads_commands() -> bool:
 
 
 def _packages(policy: "Policy") -> Iterator[tuple[Place, str]]:
-    from guardrails.guards.budget import Budget
-    from guardrails.guards.shell import Shell
+    from guardrails.core.guards.access.shell import Shell
+    from guardrails.core.guards.limits.budget import Budget
 
     if not reads_commands():
         if any(isinstance(guard, Shell) for guard in policy.chain.guards):
@@ -68,9 +68,9 @@ def _models(policy: "Policy") -> Iterator[tuple[Place, str]]:
     """
     Model files of `retryable` that are no good. One that is not there yet is none; those of `loops` are read with the policy.
     """
-    from guardrails.errors import ModelError
-    from guardrails.guards.retryable import Retryable
-    from guardrails.model_files import read_model
+    from guardrails.core.guards.results.retryable import Retryable
+    from guardrails.core.values.errors import ModelError
+    from guardrails.policy.model_files import read_model
 
     named: list[tuple[Place, str | None]] = [
         ((Retryable.name, "model"), guard.model) for guard in policy.chain.guards if isinstance(guard, Retryable)

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
+from guardrails.cli.text.printing import FOUND, fail, printable
+
 from .needs import NO_SHELL, lacking, reads_commands
-from .printing import FOUND, fail, printable
 
 
 if TYPE_CHECKING:
@@ -68,10 +69,10 @@ def check_file(file: str) -> Checked:
     """
     All that is wrong with the policy *file*, or with the shipped policy of that name.
     """
-    from guardrails.errors import PolicyError
-    from guardrails.policy import Policy
-    from guardrails.policy_file import find, idle_rules, read
-    from guardrails.policy_file.document import other_names
+    from guardrails.core.values.errors import PolicyError
+    from guardrails.policy.file import find, idle_rules, read
+    from guardrails.policy.file.document import other_names
+    from guardrails.policy.policy import Policy
 
     try:
         find(file)
@@ -92,9 +93,9 @@ def load_policy(name: str) -> "Policy":
     """
     The policy *name*; ends the command where it cannot be used.
     """
-    from guardrails.errors import PolicyError
-    from guardrails.policy import Policy
-    from guardrails.policy_file import find
+    from guardrails.core.values.errors import PolicyError
+    from guardrails.policy.file import find
+    from guardrails.policy.policy import Policy
 
     try:
         find(name)
@@ -114,8 +115,8 @@ def schema_text() -> str:
     """
     The JSON Schema of policy files as it is shipped beside them.
     """
-    from guardrails.policy_file import json_schema
-    from guardrails.policy_file.document import adapter, other_names
+    from guardrails.policy.file import json_schema
+    from guardrails.policy.file.document import adapter, other_names
 
     return json.dumps(json_schema(adapter(), other_names()), indent=2, ensure_ascii=False) + "\n"
 

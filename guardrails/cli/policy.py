@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from guardrails.cli.text.printing import FOUND, USAGE, fail, print_json, printable
+
 from .policies import chain_of, check_file, load_policy, schema_text, shown
-from .printing import FOUND, USAGE, fail, print_json, printable
 
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check and show policy files.")

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from guardrails.cli.text.printing import FOUND, fail, print_json, printable
+
 from .policies import load_policy
-from .printing import FOUND, fail, print_json, printable
 
 
 if TYPE_CHECKING:
-    from guardrails.policy_cases import CaseFile
-    from guardrails.policy_cases.report import Suite
+    from guardrails.offline.policy_cases import CaseFile
+    from guardrails.offline.policy_cases.report import Suite
 
 
 def policy_test(
@@ -35,11 +36,11 @@ def policy_test(
     """
     Hold a policy to its cases: sequences of calls, with the expected decision of each. Exit code 1: one fails.
     """
-    from guardrails.errors import PolicyError
-    from guardrails.policy_cases import find_cases, report, shipped_with_cases
+    from guardrails.core.values.errors import PolicyError
+    from guardrails.offline.policy_cases import find_cases, report, shipped_with_cases
 
     if schema:
-        from guardrails.policy_cases.document import json_schema
+        from guardrails.offline.policy_cases.document import json_schema
 
         print_json(json_schema())
         return
@@ -78,8 +79,8 @@ def _loaded(paths: Iterable[Path]) -> "dict[Path, CaseFile]":
     """
     The files of *paths*; ends the command with the mistakes of all of them where there are any.
     """
-    from guardrails.errors import PolicyError
-    from guardrails.policy_cases import load_cases
+    from guardrails.core.values.errors import PolicyError
+    from guardrails.offline.policy_cases import load_cases
 
     loaded: dict[Path, CaseFile] = {}
     mistakes: list[str] = []
@@ -96,8 +97,8 @@ def _loaded(paths: Iterable[Path]) -> "dict[Path, CaseFile]":
 
 
 def _suite(name: str, file: "CaseFile", only: str) -> "Suite":
-    from guardrails.policy_cases import run_case
-    from guardrails.policy_cases.report import Suite
+    from guardrails.offline.policy_cases import run_case
+    from guardrails.offline.policy_cases.report import Suite
 
     policy = load_policy(name)
     if file.policy is not None and file.policy != Path(name).stem:

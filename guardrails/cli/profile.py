@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .printing import fail, paragraph, print_json, table
+from guardrails.cli.text.printing import fail, paragraph, print_json, table
 
 
 if TYPE_CHECKING:
-    from guardrails.retries.profiles import Profile
-    from guardrails.retries.shrinkage import Count
+    from guardrails.core.retries.profiles import Profile
+    from guardrails.core.retries.shrinkage import Count
 
 
 def profile(
@@ -23,9 +23,9 @@ def profile(
     """
     Say how the failures of each tool resolve: how often a retry works, after which wait, how sure that is.
     """
-    from guardrails.errors import ModelError
-    from guardrails.model_files import read_model
-    from guardrails.retries.profiles import profile_of
+    from guardrails.core.retries.profiles import profile_of
+    from guardrails.core.values.errors import ModelError
+    from guardrails.policy.model_files import read_model
 
     try:
         found = [profile_of(document) for document in read_model(model).body["profiles"]]

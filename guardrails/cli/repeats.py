@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .printing import fail, print_json, table, tell_of_nothing
-from .ticker import Ticker
-from .training import failures_told
+from guardrails.cli.text.printing import fail, print_json, table, tell_of_nothing
+from guardrails.cli.text.ticker import Ticker
+from guardrails.cli.text.training import failures_told
 
 
 if TYPE_CHECKING:
-    from guardrails.learning.repeat_rows import Row
+    from guardrails.offline.learning.repeats.rows import Row
 
 
 def repeats(
@@ -36,12 +36,12 @@ def repeats(
     Without it the whole model is learned, from two sources (files or folders) at least, and each is judged by a model that has
     not seen it.
     """
-    from guardrails.judge.inputs import inputs, nothing_found
-    from guardrails.learning.repeat_rows import rows_in
-    from guardrails.learning.repeats import adapted, trained
-    from guardrails.learning.train import write
-    from guardrails.readers import Report
-    from guardrails.repeats.model_format import parse, repeat_model, text_of
+    from guardrails.core.repetition.learned.model_format import parse, repeat_model, text_of
+    from guardrails.offline.judge.inputs import inputs, nothing_found
+    from guardrails.offline.learning.repeats.rows import rows_in
+    from guardrails.offline.learning.repeats.train import adapted, trained
+    from guardrails.offline.learning.train import write
+    from guardrails.offline.readers import Report
 
     if model is not None and base:
         fail("`--base` goes with a whole training, `--from` with your own base rate")
@@ -81,7 +81,7 @@ def _adapted(body: dict[str, Any]) -> str:
 
 
 def _left_out(body: dict[str, Any]) -> str:
-    from guardrails.learning.repeat_fit import NEVER
+    from guardrails.offline.learning.repeats.fit import NEVER
 
     rows = [["left out", "calls", "nothing new", "AUC", "AP", "nudged", "right", "refused", "wrong"]]
     for source, found in body["training"]["left_out"].items():

@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from guardrails.cli.text.printing import FOUND, fail, print_json, tell_of_nothing
+
 from .policies import load_policy
-from .printing import FOUND, fail, print_json, tell_of_nothing
 
 
 if TYPE_CHECKING:
-    from guardrails.judge.inputs import Input
-    from guardrails.judge.result import Judgement
-    from guardrails.policy import Policy
+    from guardrails.offline.judge.inputs import Input
+    from guardrails.offline.judge.result import Judgement
+    from guardrails.policy.policy import Policy
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
@@ -50,9 +51,8 @@ def replay(
     Reads OpenAI chats and Responses items, sessions of Claude Code, Codex, Copilot and Gemini CLI, tau2 simulations,
     OpenTelemetry spans, JSON lines of calls and our own records; plain, gzip'd or zstd-compressed.
     """
-    from guardrails.judge.inputs import inputs
-
-    from .replay_outputs import without_outputs
+    from guardrails.cli.text.outputs import without_outputs
+    from guardrails.offline.judge.inputs import inputs
 
     policies = [load_policy(policy), *([load_policy(compare)] if compare is not None else [])]
     try:
@@ -78,10 +78,9 @@ def replay(
 def _judged(
     policies: "list[Policy]", files: "list[Input]", decisions: Path | None, checkpoint: Path | None, *, quiet: bool
 ) -> "list[Judgement]":
-    from guardrails.errors import GuardrailsError
-    from guardrails.judge.run import Work, judge_files
-
-    from .replay_progress import telling
+    from guardrails.cli.text.progress import telling
+    from guardrails.core.values.errors import GuardrailsError
+    from guardrails.offline.judge.run import Work, judge_files
 
     try:
         with telling(quiet=quiet) as tell:
@@ -95,7 +94,7 @@ def _judged(
 
 
 def _tell_of_nothing(files: list[str], made: "list[Judgement]", *, as_json: bool) -> NoReturn:
-    from guardrails.judge.inputs import nothing_found
+    from guardrails.offline.judge.inputs import nothing_found
 
     if as_json:
         _print(made)
@@ -108,7 +107,7 @@ def _print(made: "list[Judgement]") -> None:
 
 
 def _show(made: "list[Judgement]", html: Path | None, checkpoint: Path | None, *, as_json: bool) -> None:
-    from .replay_text import compared_text, judged_text
+    from guardrails.cli.text.replay import compared_text, judged_text
 
     if as_json:
         _print(made)
@@ -116,7 +115,7 @@ def _show(made: "list[Judgement]", html: Path | None, checkpoint: Path | None, *
         typer.echo(judged_text(made[0]) if len(made) == 1 else compared_text(*made))
     # After the figures: a full disk does not cost those too.
     if html is not None:
-        from guardrails.judge.html import page
+        from guardrails.offline.judge.page.html import page
 
         try:
             html.write_text(page(*made), encoding="utf-8")
@@ -129,10 +128,9 @@ def _show(made: "list[Judgement]", html: Path | None, checkpoint: Path | None, *
 
 
 def _exact(policy: "Policy", files: "list[Input]", *, as_json: bool) -> None:
-    from guardrails.errors import GuardrailsError
-    from guardrails.judge.exact import NoRecordsError, replayed
-
-    from .replay_text import exact_text
+    from guardrails.cli.text.replay import exact_text
+    from guardrails.core.values.errors import GuardrailsError
+    from guardrails.offline.judge.exact import NoRecordsError, replayed
 
     try:
         found = replayed(policy, files)
@@ -149,8 +147,8 @@ def _exact(policy: "Policy", files: "list[Input]", *, as_json: bool) -> None:
 
 
 def _case(policy: "Policy", name: str, files: "list[Input]", session_id: str) -> None:
-    from guardrails.errors import GuardrailsError
-    from guardrails.judge.session_case import session_case
+    from guardrails.core.values.errors import GuardrailsError
+    from guardrails.offline.judge.session_case import session_case
 
     try:
         typer.echo(session_case(policy, Path(name).stem, files, session_id), nl=False)

@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from guardrails.cli.text.printing import fail, print_json, tell_of_nothing
+
 from .policies import load_policy
-from .printing import fail, print_json, tell_of_nothing
 from .replay import INTERRUPTED
 
 
 if TYPE_CHECKING:
-    from guardrails.judge.inputs import Input
-    from guardrails.policy import Policy
-    from guardrails.quality.run import Found
+    from guardrails.offline.judge.inputs import Input
+    from guardrails.offline.quality.run import Found
+    from guardrails.policy.policy import Policy
 
 
 def report(
@@ -46,7 +47,7 @@ def report(
 
     Reads what `replay` reads. Exit code 130: interrupted, the figures are of what was read until then.
     """
-    from guardrails.judge.inputs import inputs
+    from guardrails.offline.judge.inputs import inputs
 
     if output is not None and not suggest:
         fail("`--output` goes with `--suggest`")
@@ -64,10 +65,9 @@ def report(
 
 
 def _counted(policy: "Policy", files: "list[Input]", *, quiet: bool) -> "Found":
-    from guardrails.errors import GuardrailsError
-    from guardrails.quality.run import count_files
-
-    from .replay_progress import telling
+    from guardrails.cli.text.progress import telling
+    from guardrails.core.values.errors import GuardrailsError
+    from guardrails.offline.quality.run import count_files
 
     try:
         with telling(quiet=quiet) as tell:
@@ -79,8 +79,8 @@ def _counted(policy: "Policy", files: "list[Input]", *, quiet: bool) -> "Found":
 
 
 def _tell_of_nothing(records: list[str], found: "Found", *, as_json: bool) -> NoReturn:
-    from guardrails.judge.inputs import nothing_found
-    from guardrails.quality.result import to_dict
+    from guardrails.offline.judge.inputs import nothing_found
+    from guardrails.offline.quality.result import to_dict
 
     if as_json:
         print_json(to_dict(found, []))
@@ -98,14 +98,13 @@ def _show(
     suggest: bool,
     as_json: bool,
 ) -> None:
-    from guardrails.quality.overrides import overrides
-    from guardrails.quality.result import suggestions, to_dict
-
-    from .report_text import report_text, suggested_text
+    from guardrails.cli.text.report import report_text, suggested_text
+    from guardrails.offline.quality.page.overrides import overrides
+    from guardrails.offline.quality.result import suggestions, to_dict
 
     made = suggestions(found.quality, known)
     if html is not None:
-        from guardrails.quality.page import page
+        from guardrails.offline.quality.page.page import page
 
         _write(html, page(found, made))
     if suggest:
@@ -132,9 +131,9 @@ def _base(policy: str, output: Path | None) -> tuple[str, list[dict[str, Any]]]:
     """
     What the written file extends, as seen from where it stands, and the `tools:` of that.
     """
-    from guardrails.policy_file import read
-    from guardrails.policy_file.document import other_names
-    from guardrails.policy_file.folder import is_name
+    from guardrails.policy.file import read
+    from guardrails.policy.file.document import other_names
+    from guardrails.policy.file.folder import is_name
 
     rules = read(policy, other_names=other_names()).data.get("tools") or []
     if is_name(policy):

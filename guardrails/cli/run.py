@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from .printing import FOUND, fail, print_json, printable
-from .run_text import list_text, list_to_dict, parsed_amounts, result_to_dict, resume_command, state_file
+from guardrails.cli.text.printing import FOUND, fail, print_json, printable
+from guardrails.cli.text.run import list_text, list_to_dict, parsed_amounts, result_to_dict, resume_command, state_file
 
 
 if TYPE_CHECKING:
     from guardrails.agent.agent import Agent
+    from guardrails.agent.conversations import Conversations
     from guardrails.agent.view import View
-    from guardrails.conversations import Conversations
 
 TERMINATED = 128 + signal.SIGTERM
 INTERRUPTED = 128 + signal.SIGINT
@@ -81,7 +81,7 @@ def run(
     Exit code 0: the model answered. 1: a limit made it answer; raise it with --resume and --extend. 2: it cannot be done
     as it was asked for, or the endpoint failed. 130: interrupted; --resume goes on.
     """
-    from guardrails.errors import GuardrailsError
+    from guardrails.core.values.errors import GuardrailsError
 
     amounts = parsed_amounts(extend or [])
     given = {
@@ -132,7 +132,7 @@ def _check(given: dict[str, Any], *, task: str | None, resume: str | None, liste
 
 @contextmanager
 def _kept(file: Path, *, must_exist: bool) -> "Iterator[Conversations]":
-    from guardrails.conversations import Conversations
+    from guardrails.agent.conversations import Conversations
 
     if must_exist and not file.exists():
         fail(f"no conversations are kept in `{file}`")
@@ -230,7 +230,7 @@ class _Warnings(logging.Handler):
 
 @contextmanager
 def _warnings_in(view: "View") -> Iterator[None]:
-    from guardrails.logs import log
+    from guardrails.core.values.logs import log
 
     shown = _Warnings(view)
     log.addHandler(shown)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from .printing import FOUND, fail, print_json, printable
-from .ticker import Ticker
-from .training import failures_told
+from guardrails.cli.text.printing import FOUND, fail, print_json, printable
+from guardrails.cli.text.ticker import Ticker
+from guardrails.cli.text.training import failures_told
 
 
 if TYPE_CHECKING:
-    from guardrails.learning.train import Trained
-    from guardrails.retries.decision import Stakes
+    from guardrails.core.retries.decision import Stakes
+    from guardrails.offline.learning.train import Trained
 
 
 def train(
@@ -45,7 +45,7 @@ def train(
     Exit code 1: trained, and retries of some tool do not come out as the present model predicts, or serving saw other
     features than training.
     """
-    from guardrails.learning.train import train as run
+    from guardrails.offline.learning.train import train as run
 
     if master is not None and engine != "spark":
         fail("`--master` goes with `--engine spark`")
@@ -77,7 +77,7 @@ def train(
 
 
 def _stakes(policy: str) -> "Stakes":
-    from guardrails.guards.retryable import Retryable
+    from guardrails.core.guards.results.retryable import Retryable
 
     from .policies import load_policy
 
@@ -96,6 +96,6 @@ def _progress(*, quiet: bool) -> Callable[[int, int, str], None]:
 
 
 def _show(made: "Trained", *, dry_run: bool) -> None:
-    from .train_text import trained_text
+    from guardrails.cli.text.train import trained_text
 
     typer.echo(trained_text(made, dry_run=dry_run))

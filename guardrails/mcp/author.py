@@ -14,14 +14,14 @@ from mcp_types import CallToolResult, InputRequiredResult, TextContent
 from mcp_types import ToolAnnotations as Annotations
 from pydantic import BaseModel, ConfigDict, Field
 
-from ..envelope import Envelope
-from ..errors import SessionError
-from ..policy import Policy
-from ..running import is_async
-from ..session import Session
-from ..stores.base import Store
-from ..stores.memory import MemoryStore
-from ..tool import Tool
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.tools.tool import Tool
+from guardrails.core.values.errors import SessionError
+from guardrails.policy.policy import Policy
+from guardrails.session.running import is_async
+from guardrails.session.session import Session
+from guardrails.stores.base import Store
+from guardrails.stores.memory import MemoryStore
 
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ..errors import PolicyError
-from ..logs import log
-from ..units import duration_ms
+from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.logs import log
+from guardrails.core.values.units import duration_ms
 
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")

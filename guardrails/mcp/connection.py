@@ -19,8 +19,9 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 from mcp_types import CallToolResult, ToolListChangedNotification
 from mcp_types import Tool as McpTool
 
-from ..errors import GuardrailsError
-from ..logs import log
+from guardrails.core.values.errors import GuardrailsError
+from guardrails.core.values.logs import log
+
 from .config import McpServer
 from .stdio import stdio_server
 

@@ -12,9 +12,9 @@ from typing import Any, Final
 from mcp_types import CallToolResult, TextContent
 from mcp_types import Tool as McpTool
 
-from ..errors import PolicyError
-from ..logs import log
-from ..tool import Tool, from_annotations
+from guardrails.core.tools.tool import Tool, from_annotations
+from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.logs import log
 
 
 SEPARATOR: Final = "__"

@@ -21,7 +21,8 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
-from ..logs import log
+from guardrails.core.values.logs import log
+
 from .config import McpServer
 
 

@@ -10,8 +10,9 @@ from typing import Any, Self
 
 from mcp_types import Tool as McpTool
 
-from ..logs import log
-from ..registry import Registry
+from guardrails.core.values.logs import log
+from guardrails.policy.registry import Registry
+
 from .config import McpServer
 from .connection import Connection
 from .results import tools_of, value_of

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol, runtime_checkable
 
-from ..logs import log
+from guardrails.core.values.logs import log
 
 
 Record = dict[str, Any]

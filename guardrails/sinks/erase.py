@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from fnmatch import translate
 from typing import Any, Final, Literal, get_args
 
-from ..plain_json import plain
+from guardrails.core.text.plain_json import plain
+
 from .base import Record
 
 

@@ -9,7 +9,8 @@ from typing import Any, Final
 
 import orjson
 
-from ..plain_json import name_of, options, simpler, to_json
+from guardrails.core.text.plain_json import name_of, options, simpler, to_json
+
 from .base import Record
 from .erase import PAYLOADS, Erased, ErasePath, erase_paths, leads_to
 from .repeats import has_messages, repeatable, without_repeats

@@ -14,7 +14,8 @@ from itertools import takewhile
 from operator import is_not
 from typing import Any, Final
 
-from ..plain_json import plain
+from guardrails.core.text.plain_json import plain
+
 from .base import Record
 from .erase import CUT, Erased, untagged
 

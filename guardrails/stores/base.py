@@ -5,7 +5,7 @@ What a store is.
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol, TypeVar
 
-from ..state import SessionState
+from guardrails.core.state.state import SessionState
 
 
 T = TypeVar("T")

@@ -5,8 +5,9 @@ The store of a sub-agent's session: its counters are those of the whole family.
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from ..family import join, part
-from ..state import SessionState
+from guardrails.core.state.family import join, part
+from guardrails.core.state.state import SessionState
+
 from .base import Store
 
 

@@ -11,9 +11,10 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Final, TypeVar
 
-from ..logs import log
-from ..packing import pack, unpack
-from ..state import SessionState
+from guardrails.core.state.packing import pack, unpack
+from guardrails.core.state.state import SessionState
+from guardrails.core.values.logs import log
+
 from .base import NESTED
 
 

@@ -13,12 +13,13 @@ from contextlib import suppress
 from os import PathLike
 from typing import Final, Self, TypeVar
 
-from ..errors import StateUnreadable, StoreError
-from ..packing import pack, unpack
-from ..packing_trail import Memo
-from ..session_id import SCOPES, whose
-from ..state import SessionState
-from ..units import duration_ms
+from guardrails.core.state.packing import pack, unpack
+from guardrails.core.state.packing_trail import Memo
+from guardrails.core.state.state import SessionState
+from guardrails.core.values.errors import StateUnreadable, StoreError
+from guardrails.core.values.session_id import SCOPES, whose
+from guardrails.core.values.units import duration_ms
+
 from .base import NESTED
 from .sqlite_file import Synchronous, connect, explained
 

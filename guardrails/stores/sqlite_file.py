@@ -7,7 +7,7 @@ import time
 
 from typing import Final, Literal
 
-from ..errors import StoreError
+from guardrails.core.values.errors import StoreError
 
 
 APPLICATION_ID: Final = 0x54434752

@@ -18,7 +18,7 @@ from guardrails.agent.settings import AgentError, Settings
         ("def a(): ...\ndef b(): ...\ntools = [b]\n", ["b"]),
         (
             (
-                "from guardrails.registry import Registry\nregistry = Registry()\n"
+                "from guardrails.policy.registry import Registry\nregistry = Registry()\n"
                 "@registry.register(timeout=5)\ndef a(): ...\ndef b(): ...\n"
             ),
             ["a"],

@@ -15,8 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrails.cli import app
-
-from .real_model import ToolsByGrammar
+from tests.agent.real_model import ToolsByGrammar
 
 
 PYTHON = os.environ.get("GUARDRAILS_MODEL_PYTHON")

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrails.cli import app, needs
-from guardrails.model_files import COLD
+from guardrails.policy.model_files import COLD
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from guardrails.cli import app
-from guardrails.commands.syntax import _language
+from guardrails.core.commands.grammar.syntax import _language
 
 
 POLICY = "version: 1\nbudget: {max_calls: 2}\n"

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from guardrails import Policy
 from guardrails.cli import app
-from guardrails.repeats.model_format import repeat_model
+from guardrails.core.repetition.learned.model_format import repeat_model
 
 
 def run(*arguments: str | Path) -> Result:

@@ -319,7 +319,7 @@ def test_ctrl_c_shows_the_figures_so_far_and_a_rerun_goes_on(tmp_path: Path) -> 
 def test_long_work_tells_how_far_it_is_and_quiet_work_does_not(
     transcript: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("guardrails.cli.ticker.EVERY_S", 0.0)
+    monkeypatch.setattr("guardrails.cli.text.ticker.EVERY_S", 0.0)
     told = replay("default", transcript).stderr
     assert told.startswith(f"file 1 of 1 ({transcript}): 6 calls, ")
     assert ", 100 %, 0 s left\n" in told

@@ -18,8 +18,8 @@ import pytest
 
 from typer.testing import CliRunner, Result
 
+from guardrails.agent.conversations import Conversations
 from guardrails.cli import app
-from guardrails.conversations import Conversations
 from guardrails.sinks import read
 from guardrails.testing.scripted_openai import (
     Calls,

@@ -15,9 +15,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from guardrails.cli import app
-from guardrails.model_files import read_model
-from guardrails.retries.model_format import MAX_BYTES
-from tests.learning.faulty_tools import play
+from guardrails.core.retries.model_format import MAX_BYTES
+from guardrails.policy.model_files import read_model
+from tests.offline.learning.faulty_tools import play
 
 
 def run(*arguments: str | Path) -> Result:
@@ -67,7 +67,7 @@ def test_json_holds_every_figure(log: Path, tmp_path: Path) -> None:
 
 
 def test_long_work_says_how_far_it_is(log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("guardrails.cli.ticker.EVERY_S", 0.0)
+    monkeypatch.setattr("guardrails.cli.text.ticker.EVERY_S", 0.0)
     told = run("train", log, "-o", tmp_path / "m.json", "--dry-run").stderr
     assert re.search(r"^[\d,]+ of [\d,]+ calls \(100 %\)$", told, re.MULTILINE)
     assert run("train", log, "-o", tmp_path / "n.json", "--dry-run", "--quiet").stderr == ""

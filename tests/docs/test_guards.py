@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from guardrails import Policy, PolicyError
-from guardrails.builtin import DECLARED
-from guardrails.guards import GUARDS
-from guardrails.guards.base import Guard
-from guardrails.guards.tool_budget import ToolBudget
+from guardrails.agent.builtin import DECLARED
+from guardrails.core.guards import GUARDS
+from guardrails.core.guards.base import Guard
+from guardrails.core.guards.limits.tool_budget import ToolBudget
 
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -13,14 +13,14 @@ import pytest
 from typer.testing import CliRunner
 
 from guardrails.cli import app
-from guardrails.judge.judgement import MAX_TOOLS
-from guardrails.quality.bounds import WRONG_ALLOWED, WRONG_BOUND
-from guardrails.quality.counting import MAX_SESSIONS
-from guardrails.quality.limits import CUT, HOPELESS, TIMED, TIMEOUT_FACTOR
-from guardrails.quality.quantiles import ACCURACY
-from guardrails.quality.suggest import HARMLESS, POLLS, SESSIONS
-from guardrails.quality.tally import Tally
-from guardrails.quality.windows import OWN, WEIGHT
+from guardrails.offline.judge.judgement import MAX_TOOLS
+from guardrails.offline.quality.counting import MAX_SESSIONS
+from guardrails.offline.quality.quantiles import ACCURACY
+from guardrails.offline.quality.suggestions.bounds import WRONG_ALLOWED, WRONG_BOUND
+from guardrails.offline.quality.suggestions.limits import CUT, HOPELESS, TIMED, TIMEOUT_FACTOR
+from guardrails.offline.quality.suggestions.suggest import HARMLESS, POLLS, SESSIONS
+from guardrails.offline.quality.suggestions.windows import OWN, WEIGHT
+from guardrails.offline.quality.tally import Tally
 
 
 PAGE = (Path(__file__).parents[2] / "docs" / "report.md").read_text()

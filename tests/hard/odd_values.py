@@ -16,9 +16,9 @@ from typing import Any
 import orjson
 
 from guardrails import Budget, Duplicates, Policy, Retryable, Summary, Tool, Truncate, Validation
+from guardrails.core.values.types import STATUSES
 from guardrails.sinks import MemorySink
 from guardrails.stores.memory import MemoryStore
-from guardrails.types import STATUSES
 
 
 SCHEMA = {

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from guardrails import Budget, Denial, Duplicates, Guard, Policy, Retryable, Success, Summary, Tool, Truncate, guard
-from guardrails.errors import StoreError
+from guardrails.core.values.errors import StoreError
 from guardrails.sinks import MemorySink
 from guardrails.stores.memory import MemoryStore
 

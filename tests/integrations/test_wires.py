@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Duplicates, Policy, Registry, Tool, ToolFilter, Validation
-from guardrails.errors import LoopLimitExceeded
-from guardrails.loop import LIMIT_CODE
+from guardrails.core.values.errors import LoopLimitExceeded
+from guardrails.session.loop import LIMIT_CODE
 from guardrails.testing.scripted_openai import Calls, Reply, Text, Usage, call, obeying
 
 

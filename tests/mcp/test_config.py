@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrails.errors import PolicyError
+from guardrails.core.values.errors import PolicyError
 from guardrails.mcp import McpServer, read_servers, servers_of
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from guardrails import Policy, Registry, Tool
 from guardrails.mcp import McpServer, McpTools
-from guardrails.session import Session
+from guardrails.session.session import Session
 
 
 pytest.importorskip("mcp")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from benchmarks.retries.real import LINEUP, Tally, cells_of, left_out, main, retries_of, tally
-from guardrails.feature_file import shipped_spec
+from guardrails.policy.feature_file import shipped_spec
 
 
 def call(session: str, tool: str, arguments: Any, error: str | None = None, *, ts: float) -> dict[str, Any]:

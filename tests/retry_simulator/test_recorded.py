@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.retries.recorded import main
-from guardrails.feature_file import shipped_spec
-from guardrails.learning.extract import extract
-from guardrails.learning.learn import learn
+from guardrails.offline.learning.extract import extract
+from guardrails.offline.learning.learn import learn
+from guardrails.policy.feature_file import shipped_spec
 
 
 def test_a_command_makes_records_that_a_model_can_be_trained_on(

@@ -12,9 +12,9 @@ from benchmarks.retries.evaluate import STAKES, Trial, unseen
 from benchmarks.retries.metrics import decision_value
 from benchmarks.retries.models import LINEUP, action, by_botocore, by_google, by_urllib3, regression, wait_of
 from benchmarks.retries.sessions import World
-from guardrails.feature_file import shipped_spec
-from guardrails.learning.fit import RICH, TERMS
-from guardrails.retries.decision import Stakes
+from guardrails.core.retries.decision import Stakes
+from guardrails.offline.learning.fit import RICH, TERMS
+from guardrails.policy.feature_file import shipped_spec
 
 
 @pytest.fixture(scope="module")

@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 import pytest
 
-from guardrails.signature import sign
-from guardrails.truncation import render
+from guardrails.core.text.signature import sign
+from guardrails.core.text.truncation import render
 from tests.sinks.conftest import written
 
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.plain_json import MAX_DEPTH
+from guardrails.core.text.plain_json import MAX_DEPTH
 from guardrails.sinks import Record, parse_path, read, to_line
 from tests.sinks.conftest import written
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Policy, Validation
-from guardrails.guards.base import Guard, Verdict, guard
+from guardrails.core.guards.base import Guard, Verdict, guard
 from guardrails.sinks import JsonLines, MemorySink, Record, parse_path, read, to_line
 from guardrails.sinks.repeats import EDGE_CHARS, ERASED, MIN_CHARS, without_repeats
 from tests.sinks.conftest import written

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.state import SessionState
+from guardrails.core.state.state import SessionState
 from guardrails.stores.base import Store
 from guardrails.stores.family import FamilyStore
 from guardrails.stores.memory import MemoryStore

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Policy, SessionState, SqliteStore, StoreError
-from guardrails.errors import StateUnreadable
+from guardrails.core.values.errors import StateUnreadable
 from guardrails.stores.sqlite_file import APPLICATION_ID
 
 

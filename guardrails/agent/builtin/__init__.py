@@ -1,0 +1,86 @@
+"""
+Tools of an agent: files, a shell, memory, the web, sub-agents, messages; small, bounded, and told as data when they fail.
+"""
+
+import os
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from guardrails.policy.registry import Registry
+
+from .files import Files
+from .memory import Memory
+from .message import Outbox
+from .rooted import Root
+from .shell import Shell
+from .spawn import Agent, Spawn
+from .web import SearchEndpoint, Web
+
+
+__all__ = [
+    "DECLARED",
+    "Agent",
+    "Files",
+    "Memory",
+    "Outbox",
+    "Root",
+    "SearchEndpoint",
+    "Shell",
+    "Spawn",
+    "Web",
+    "builtin_tools",
+]
+
+DECLARED: Final[Mapping[str, Mapping[str, Any]]] = {
+    "read_file": {"read_only": True, "idempotent": True, "paths": ("path",), "timeout": 60},
+    "write_file": {"idempotent": True, "paths": ("path",), "timeout": 60},
+    "edit_file": {"idempotent": False, "paths": ("path",), "timeout": 60},
+    "list_directory": {"read_only": True, "idempotent": True, "paths": ("path",), "timeout": 60},
+    # Longer than any time limit of its own, which kills the command; this one only gives up waiting.
+    "exec_shell": {"idempotent": False, "commands": ("command",), "timeout": 630},
+    "memory_read": {"read_only": True, "idempotent": True, "timeout": 30},
+    "memory_write": {"idempotent": True, "timeout": 30},
+    "web_fetch": {"read_only": True, "idempotent": True, "timeout": 60},
+    "web_search": {"read_only": True, "idempotent": True, "timeout": 60},
+    "spawn": {"idempotent": False},
+    "message": {"idempotent": False, "timeout": 30},
+}
+"""What is declared of each tool; `policies/agent.yaml` says the same."""
+
+
+def builtin_tools(
+    workspace: str | os.PathLike[str],
+    *,
+    memory: str | os.PathLike[str] | None = None,
+    shell: Shell | bool = True,
+    web: Web | bool = True,
+    spawn: Spawn | None = None,
+    message: Callable[[str], object] | None = None,
+) -> Registry:
+    """
+    The tools of an agent that works in the folder *workspace*.
+
+    *memory* is the file of its notes; without one it has none. A `Shell` or `Web` of one's own has other time limits,
+    addresses or a search endpoint; False leaves it out. *spawn* and *message* are there where they are given.
+
+    Put guards before them: `Policy.load("agent")` has those for commands, paths and budgets. Raises OSError where there is
+    no such folder, NotImplementedError on a system that cannot open files relative to a folder.
+    """
+    root = Root(workspace)
+    sets: list[Any] = [Files(root)]
+    if shell is not False:
+        sets.append(Shell(root) if shell is True else shell)
+    if memory is not None:
+        sets.append(Memory(memory))
+    if web is not False:
+        sets.append(Web() if web is True else web)
+    if spawn is not None:
+        sets.append(spawn)
+    if message is not None:
+        sets.append(Outbox(message))
+    registry = Registry()
+    for made in sets:
+        for name, function in made.tools.items():
+            registry.register(function, name=name, **DECLARED[name])
+    return registry

@@ -1,0 +1,67 @@
+"""
+How a built-in tool fails: with a type of the closed list, as an envelope.
+"""
+
+import functools
+import inspect
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.text.path_text import BadPathError
+from guardrails.core.values.types import ErrorType
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ToolFailure(Exception):  # noqa: N818  reads as what happened
+    """
+    What a tool could not do: *error_type*, a message, *fields* of the envelope, and the *value* there is all the same.
+    """
+
+    def __init__(self, error_type: ErrorType, message: str, *, value: Any = None, **fields: Any) -> None:
+        super().__init__(message)
+        self.error_type = error_type
+        self.value = value
+        self.fields = fields
+
+    def envelope(self) -> Envelope:
+        """
+        What the model reads.
+        """
+        fields = {"error_message": str(self), **self.fields}
+        return Envelope("error", self.value, error_type=self.error_type, **fields)
+
+
+def told(function: F) -> F:
+    """
+    *function* with its failures told as envelopes; any other exception is the library's to judge.
+    """
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except ToolFailure as failure:
+            return failure.envelope()
+        except BadPathError as error:
+            return no_path(str(error)).envelope()
+
+    run.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    return run  # type: ignore[return-value]
+
+
+def no_path(reason: str) -> ToolFailure:
+    """
+    The failure of a path that cannot be used.
+    """
+    return ToolFailure(
+        "invalid_path",
+        f"the path cannot be used: {reason}",
+        retryable=False,
+        retryable_after_correction=True,
+        next_action="fix_arguments",
+        next_action_hint="Use a path inside the workspace.",
+    )

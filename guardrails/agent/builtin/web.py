@@ -1,0 +1,136 @@
+"""
+The tools that read the web: web_fetch, web_search.
+"""
+
+import json
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
+from urllib.parse import quote, urlsplit
+
+from annotated_types import Ge, Le
+
+from guardrails.core.envelope.envelope import Envelope
+
+from .addresses import Network
+from .failure import ToolFailure, told
+from .http import Page, get
+from .page_text import page_text
+
+
+MAX_TEXT_CHARS: Final = 24_000
+"""Of a page at a time."""
+MAX_BODY_BYTES: Final = 4 << 20
+_TEXTS: Final = ("text/", "application/json", "application/xml", "application/xhtml", "application/javascript")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchEndpoint:
+    """
+    A search service that answers GET with JSON, by default as SearXNG does.
+    """
+
+    url: str
+    """With `{query}` and, where it takes one, `{count}`: `http://localhost:8080/search?format=json&q={query}`."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """A key, for example."""
+    results: str = "results"
+    """Where in the answer the list is, by keys with dots: Brave has `web.results`."""
+    title: str = "title"
+    link: str = "url"
+    snippet: str = "content"
+
+
+class Web:
+    """
+    Tools that fetch pages of public addresses and of those that *allow* names (hosts, addresses, networks), and that ask
+    *search*; each within *timeout* seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        allow: Collection[str] = (),
+        search: SearchEndpoint | None = None,
+        timeout: float = 20,
+        network: Network | None = None,
+    ) -> None:
+        self._network = Network(allow) if network is None else network
+        self._search = search
+        self._timeout = timeout
+
+    @property
+    def tools(self) -> dict[str, Any]:
+        """
+        The functions by name; web_search only where there is an endpoint.
+        """
+        made = {"web_fetch": told(self.web_fetch)}
+        return made if self._search is None else {**made, "web_search": told(self.web_search)}
+
+    def web_fetch(self, url: str, offset: Annotated[int, Ge(0)] = 0) -> Envelope:
+        """
+        Fetch a page of the web as text, from character `offset` on.
+        """
+        page = get(url, self._network, timeout=self._timeout, limit=MAX_BODY_BYTES)
+        title, text = _readable(page)
+        shown = text[offset : offset + MAX_TEXT_CHARS]
+        if offset and not shown:
+            raise ToolFailure("validation", f"the page has {len(text):,} characters", retryable=False)
+        value: dict[str, Any] = {"url": page.url, "text": shown, "offset": offset, "characters": len(text)}
+        if title:
+            value["title"] = title
+        end = offset + len(shown)
+        if end < len(text):
+            value["next_offset"] = end
+            return Envelope.success(value, is_complete=False, next_action_hint=f"Fetch on from offset {end}.")
+        hint = None if page.complete else "The rest of the page did not come: it was cut on the way, or is too long."
+        return Envelope.success(value, is_complete=page.complete, next_action_hint=hint)
+
+    def web_search(self, query: str, count: Annotated[int, Ge(1), Le(20)] = 5) -> Envelope:
+        """
+        Search the web: titles, addresses and snippets of pages.
+        """
+        endpoint = self._search
+        if endpoint is None:
+            raise ToolFailure("tool_missing", "no search service is set up", retryable=False)
+        url = endpoint.url.replace("{query}", quote(query, safe="")).replace("{count}", str(count))
+        # Its address is the host's own choice, so it may be anywhere; where it redirects to is not.
+        host = urlsplit(url).hostname or ""
+        network = Network([host])
+        page = get(url, network, timeout=self._timeout, limit=MAX_BODY_BYTES, headers=endpoint.headers)
+        found = _found(page, endpoint)
+        shown = [
+            {
+                "title": str(each.get(endpoint.title) or "")[:300],
+                "url": str(each.get(endpoint.link) or "")[:2_000],
+                "snippet": str(each.get(endpoint.snippet) or "")[:1_000],
+            }
+            for each in found[:count]
+            if isinstance(each, dict)
+        ]
+        return Envelope.success(shown, total_matches=len(found), is_complete=True)
+
+
+def _readable(page: Page) -> tuple[str, str]:
+    kind = page.content_type
+    if b"\0" in page.body[:8_192] or (kind and not kind.startswith(_TEXTS) and not kind.endswith(("+json", "+xml"))):
+        raise ToolFailure("validation", f"the page is no text but `{kind[:60] or 'binary data'}`", retryable=False)
+    try:
+        text = page.body.decode(page.charset, errors="replace")
+    except LookupError:
+        text = page.body.decode(errors="replace")
+    html = "html" in kind or (not kind and "<html" in text[:1_000].lower())
+    return page_text(text) if html else ("", text)
+
+
+def _found(page: Page, endpoint: SearchEndpoint) -> list[Any]:
+    try:
+        answer: Any = json.loads(page.body)
+    except (ValueError, RecursionError):
+        raise ToolFailure("server_error", "the search service did not answer with JSON") from None
+    for key in endpoint.results.split("."):
+        answer = answer.get(key) if isinstance(answer, dict) else None
+    if not isinstance(answer, list):
+        raise ToolFailure("server_error", f"the search service's answer holds no list `{endpoint.results}`")
+    return answer

@@ -1,0 +1,57 @@
+"""
+Where `guardrails replay` writes: looked at before long work, so that nothing of it is lost and no transcript overwritten.
+"""
+
+import os
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .printing import fail
+
+
+if TYPE_CHECKING:
+    from guardrails.offline.judge.inputs import Input
+
+
+def without_outputs(files: "Sequence[Input]", outputs: Mapping[str, Path | None]) -> "list[Input]":
+    """
+    *files* but for those of a folder that are *outputs* (option to path) of an earlier run.
+
+    Ends the command where an output cannot be written, is a file that is to be read, or is another output too.
+    """
+    given = {option: path for option, path in outputs.items() if path is not None}
+    places: dict[str, str] = {}
+    for option, path in given.items():
+        why = _unwritable(path)
+        if why is not None:
+            fail(f"cannot write `{path}`: {why}")
+        other = places.setdefault(os.path.realpath(path), option)
+        if other != option and not _is_special(path):
+            fail(f"`{other}` and `{option}` are the same file `{path}`")
+    left = []
+    for file in files:
+        option = places.get(os.path.realpath(file.path), "")
+        if not option:
+            left.append(file)
+        elif not file.found:
+            fail(f"`{option}` would overwrite `{file.path}`, which is to be read")
+    return left
+
+
+def _unwritable(path: Path) -> str | None:
+    """
+    Why nothing can be written to *path*, as far as can be told without writing; None: it may well be.
+    """
+    if path.is_dir():
+        return "it is a folder"
+    if not path.parent.is_dir():
+        return f"no folder `{path.parent}`"
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        return "it may not be written"
+    return None
+
+
+def _is_special(path: Path) -> bool:
+    return path.exists() and not path.is_file()

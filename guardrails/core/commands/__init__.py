@@ -1,0 +1,28 @@
+"""
+What a shell command would run, found by reading it; nothing is run and no file is touched.
+"""
+
+from guardrails.core.commands.grammar.syntax import NoParserError, UnreadableError
+from guardrails.core.commands.plain.form import NotPlainError
+from guardrails.core.commands.plain.run import plainly
+from guardrails.core.commands.plain.unmatched import unmatched
+
+from .found import Command, Found
+from .patterns import Rule, allows, forbids, rule
+from .reading import walk
+
+
+__all__ = [
+    "Command",
+    "Found",
+    "NoParserError",
+    "NotPlainError",
+    "Rule",
+    "UnreadableError",
+    "allows",
+    "forbids",
+    "plainly",
+    "rule",
+    "unmatched",
+    "walk",
+]

@@ -1,0 +1,3 @@
+"""
+How a shell command is read: its words, quotes, here-documents and paths.
+"""

@@ -1,0 +1,3 @@
+"""
+Commands plain enough that a list of allowed ones can be trusted.
+"""

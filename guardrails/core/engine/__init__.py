@@ -1,0 +1,3 @@
+"""
+Decide before a tool runs, complete after it.
+"""

@@ -1,0 +1,78 @@
+"""
+What a session did, in a few lines: the answer where a model gives none, and its memory after a context compaction.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from guardrails.core.state.state import Entry, SessionState
+from guardrails.core.text.jsonable import dumps, exact
+from guardrails.core.values.types import Outcome
+
+
+MAX_RESULT: Final = 300
+"""Characters shown of one result."""
+MAX_ARGUMENTS: Final = 160
+
+
+@dataclass(slots=True)
+class Earlier:
+    """
+    One earlier result.
+    """
+
+    tool: str
+    arguments: bytes
+    """Canonical JSON."""
+    payload: bytes
+    """JSON."""
+    ok: bool
+
+
+def failure(outcome: Outcome) -> bytes:
+    """
+    What is kept of a call that failed and brought nothing; JSON.
+    """
+    return exact(dumps({"error_type": outcome.error_type, "error_message": outcome.error_message}) or b"null")
+
+
+def digest(
+    state: SessionState,
+    earlier: Callable[[Entry], Earlier | None],
+    progress: Mapping[str, Any],
+    exhausted: tuple[str, str] | None,
+) -> str:
+    """
+    The calls of the window, oldest first, each with what came back as far as it is kept, and what is left.
+    """
+    if state.seq == 0:
+        lines = ["No tool was run."]
+    else:
+        shown = len(state.window)
+        head = f"{state.seq} tool {'call was' if state.seq == 1 else 'calls were'} made"
+        lines = [f"{head}:" if shown == state.seq else f"{head}; the last {shown}:"]
+    lines += _lines(state.window, earlier)
+    left = ", ".join(f"{name.replace('_', ' ')}: {value}" for name, value in progress.items())
+    lines.append(f"Progress: {left}.")
+    if exhausted is not None:
+        lines.append(f"{exhausted[1]} The user can resume or raise the limit.")
+    return "\n".join(lines)
+
+
+def _lines(window: Sequence[Entry], earlier: Callable[[Entry], Earlier | None]) -> list[str]:
+    # What is kept is the result of the latest call of its signature that ended, and of no other.
+    latest = {entry.sig: entry.seq for entry in window if entry.status in ("ok", "error")}
+    return [f"- {_line(entry, earlier(entry), brought=latest.get(entry.sig) == entry.seq)}" for entry in window]
+
+
+def _line(entry: Entry, kept: Earlier | None, *, brought: bool) -> str:
+    arguments = "" if kept is None else _short(kept.arguments, MAX_ARGUMENTS)
+    how = {"ok": "done", "error": f"failed ({entry.error_type})", "running": "still running", "expired": "no result"}
+    result = "" if kept is None or not brought else f": {_short(kept.payload, MAX_RESULT)}"
+    return f"{entry.tool} {arguments} {how[entry.status]}{result}".replace("  ", " ")
+
+
+def _short(text: bytes, limit: int) -> str:
+    shown = text[: limit * 4].decode("utf-8", "ignore")
+    return shown if len(shown) <= limit else f"{shown[:limit]}..."

@@ -1,0 +1,162 @@
+"""
+What ends a session, and what is left of it.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from guardrails.core.guards.base import Guard
+from guardrails.core.guards.limits.budget import FINISH, usd
+from guardrails.core.repetition.together import imply_turn
+from guardrails.core.state.state import NEVER, SessionState, exhaust, set_meter
+from guardrails.core.values.types import Denial, micro_dollars
+
+from .chain import Chain
+
+
+TURN: Final = "budget.turn"
+"""Counter: micro-dollars of the cheapest model response of the family."""
+
+
+def spent(chain: Chain, state: SessionState, now_ms: int) -> Denial | None:
+    """
+    The cause that ends the session now, in the policy's words.
+    """
+    return first_cause(chain, chain.spenders, state, now_ms) or _outgrown(chain, state)
+
+
+def least(chain: Chain) -> int:
+    """
+    Micro-dollars of the cheapest tool; 0 if one is free, nobody lists the tools, or money is not limited.
+    """
+    if chain.least is not None:
+        return chain.least
+    if chain.budget is None or chain.budget.max_cost_usd is None:
+        return 0
+    found = NEVER
+    for name in chain.tools if chain.known is None else chain.tools.keys() & chain.known:
+        found = min(found, chain.plan(name).cost)
+        if found == 0:
+            break
+    return 0 if found == NEVER else found
+
+
+def note_turn(chain: Chain, state: SessionState, cost: int | None) -> None:
+    """
+    Keep what the cheapest model response has cost, if no tool is free.
+    """
+    if cost is not None and least(chain):
+        set_meter(state, TURN, min(cost, state.meters.get(TURN, cost)))
+
+
+def _outgrown(chain: Chain, state: SessionState) -> Denial | None:
+    """
+    The cause that neither a tool nor a model turn fits into what is left of the cost limit.
+
+    A turn is taken for as cheap as the cheapest so far, and fits if none has a price. What is only held may come back, and
+    counts as left.
+    """
+    turn, budget = state.meters.get(TURN), chain.budget
+    if turn is None or budget is None:
+        return None
+    limit = budget.cost_limit(state)
+    if limit is None:
+        return None
+    left = limit - state.cost - micro_dollars(budget.final_answer_reserve_usd)
+    if left >= turn or left >= least(chain):
+        return None
+    said = Denial(
+        code="budget.max_cost_usd",
+        status="limit_reached",
+        message=f"{usd(left)} of the cost limit ({usd(limit)}) is left, less than any tool or model turn costs. "
+        "Stopping tool loop.",
+        hint=FINISH,
+        ends_session=True,
+        values={"limit": usd(limit), "used": usd(state.cost), "left": usd(left)},
+    )
+    return chain.worded(said)
+
+
+def turn_cause(chain: Chain, state: SessionState, now_ms: int) -> Denial | None:
+    """
+    The cause that ends the session once the present turn is over.
+    """
+    return first_cause(chain, chain.turn_spenders, state, now_ms)
+
+
+def tell_turn(chain: Chain, state: SessionState, sig: int | None) -> None:
+    """
+    Where the host tells no turns: note whether a call of *sig* begins one, and end a session whose refusals are enough.
+    """
+    if imply_turn(state, sig) and state.refused_turns:
+        cause = first_cause(chain, chain.refusal_spenders, state, state.now_ms)
+        if cause is not None:
+            exhaust(state, cause)
+
+
+def used_up(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str] | None:
+    """
+    The limit that the call just admitted uses up.
+    """
+    for look in chain.call_spenders:
+        try:
+            cause = look(state, now_ms)
+        except Exception:  # noqa: BLE001
+            cause = failed(chain, look)
+        if cause is not None:
+            cause = chain.worded(cause)
+            exhaust(state, cause)
+            return cause.code, cause.message
+    if not chain.call_turn_spenders or state.turn_decided < state.turn_expects:
+        return None
+    cause = first_cause(chain, chain.call_turn_spenders, state, now_ms)
+    return None if cause is None else (cause.code, cause.message)
+
+
+def first_cause(
+    chain: Chain, looks: tuple[Callable[[SessionState, int], Denial | None], ...], state: SessionState, now_ms: int
+) -> Denial | None:
+    """
+    The first cause that one of *looks* finds, in the policy's words.
+    """
+    for look in looks:
+        try:
+            cause = look(state, now_ms)
+        except Exception:  # noqa: BLE001
+            cause = failed(chain, look)
+        if cause is not None:
+            return chain.worded(cause)
+    return None
+
+
+def failed(chain: Chain, method: Callable[..., object]) -> Denial | None:
+    """
+    What follows from a guard whose *method* raised where no single call is judged; None: the session goes on.
+    """
+    guard: Guard = method.__self__  # type: ignore[attr-defined]
+    if chain.on_error == "allow" or guard.mode != "enforce" or chain.mode != "enforce":
+        return None
+    return Denial(
+        code=f"{guard.name}.error",
+        status="limit_reached",
+        message=f"The guard `{guard.name}` failed. Stopping tool loop.",
+        hint=FINISH,
+        ends_session=True,
+    )
+
+
+def exhaustion(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str] | None:
+    """
+    (code, message) of what has ended the session, as a model request that starts at its time *now_ms* would find it.
+    """
+    if state.exhausted is not None:
+        return state.exhausted
+    cause = spent(chain, state, max(now_ms, state.now_ms)) or turn_cause(chain, state, now_ms)
+    return None if cause is None else (cause.code, cause.message)
+
+
+def progress(chain: Chain, state: SessionState, now_ms: int) -> dict[str, object]:
+    """
+    What is used and what is left of the session's limits; money in USD, time in seconds.
+    """
+    return {"calls_used": state.calls} if chain.budget is None else chain.budget.progress(state, now_ms)

@@ -1,0 +1,41 @@
+"""
+The guards of the library, one file each.
+"""
+
+from typing import Final
+
+from guardrails.core.guards.access.shell import Shell
+from guardrails.core.guards.access.tool_filter import ToolFilter
+from guardrails.core.guards.access.validation import Validation
+from guardrails.core.guards.access.workspace import Workspace
+from guardrails.core.guards.limits.budget import Budget
+from guardrails.core.guards.limits.denials import Denials
+from guardrails.core.guards.limits.growth import Growth
+from guardrails.core.guards.limits.rate import Rate
+from guardrails.core.guards.limits.streak import Streak
+from guardrails.core.guards.repeats.duplicates import Duplicates
+from guardrails.core.guards.repeats.loops import Loops
+from guardrails.core.guards.results.retryable import Retryable
+from guardrails.core.guards.results.summary import Summary
+from guardrails.core.guards.results.truncate import Truncate
+
+from .base import Guard
+
+
+GUARDS: Final[tuple[type[Guard], ...]] = (
+    ToolFilter,
+    Validation,
+    Workspace,
+    Shell,
+    Budget,
+    Growth,
+    Rate,
+    Streak,
+    Denials,
+    Duplicates,
+    Loops,
+    Retryable,
+    Summary,
+    Truncate,
+)
+"""Every guard of the library in the order of a chain; a person's own stand before the last, which bounds what all say."""

@@ -1,0 +1,3 @@
+"""
+Guards that say which tools, arguments, paths and commands are allowed.
+"""

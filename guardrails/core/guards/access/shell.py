@@ -1,0 +1,221 @@
+"""
+Refuse shell commands by what they would run.
+"""
+
+import re
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Annotated, Any, ClassVar, Literal
+
+from guardrails.core.commands import (
+    Command,
+    Found,
+    NoParserError,
+    NotPlainError,
+    UnreadableError,
+    allows,
+    forbids,
+    plainly,
+    rule,
+    walk,
+)
+from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
+from guardrails.core.state.state import SessionState
+from guardrails.core.tools.declared import TooManyError, named
+from guardrails.core.tools.tool import Tool
+from guardrails.core.values.types import Denial, ToolCall
+from guardrails.core.values.units import FromText
+
+
+def command_rule(text: str) -> str:
+    """
+    *text*, if it is a rule about commands. Raises ValueError.
+    """
+    rule(text)
+    return text
+
+
+CommandRule = Annotated[str, FromText(command_rule, {"type": "string", "minLength": 1})]
+
+_SHOWN = 80
+_NAME = re.compile(r"[A-Za-z0-9_./+-]+")
+
+
+@guard
+class Shell(Guard):
+    """
+    Read the commands that a tool declares (`commands: [command]`) as a shell would, and deny those that would run what
+    *deny* speaks of.
+
+    Pipes, lists, substitutions, wrappers (`sh -c`, `env`, `xargs`, `find -exec`, ...) and quoting are seen through. What
+    cannot be read, and a fork bomb, is always denied. A denylist stops accidents, not an attacker: see docs/guards/shell.md.
+
+    If *allow* is given, anything that it does not speak of is denied, and so is any text but plain commands: words and
+    quotes with nothing to expand, and `|`, `&&`, `||`, `;` between commands.
+    """
+
+    codes: ClassVar[Codes] = {
+        "shell.deny": ("command", "rule"),
+        "shell.allow": ("command",),
+        "shell.unreadable": ("reason",),
+        "shell.undecidable": ("reason",),
+        "shell.fork_bomb": (),
+    }
+
+    deny: tuple[CommandRule, ...] = ()
+    """Rules; stands above *allow*. Blind to case."""
+    allow: tuple[CommandRule, ...] = ()
+    """Rules; empty allows every command that is not denied."""
+    undecidable: Literal["deny", "allow"] = "deny"
+    """What to do where the program that would run is known only at run time (`$X -rf /`, `curl ... | sh`, `eval "$X"`)."""
+
+    def applies(self, tool: Tool) -> bool:
+        return bool(tool.commands)
+
+    def paths(self, call: ToolCall, tool: Tool) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        # It asks for none; but reading a hostile command may take seconds, which must not pass while the state is locked.
+        with suppress(UnreadableError, TooManyError, NoParserError):
+            for value in _values(call, tool, plain=bool(self.allow)):
+                with suppress(UnreadableError):
+                    self._read(_command(value))
+        return ()
+
+    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
+        try:
+            for value in _values(call, facts.tool, plain=bool(self.allow)):
+                command = _command(value)
+                denial = self._judged(command)
+                if denial is not None:
+                    return denial
+        except NotPlainError as error:
+            return _not_plain(error, command)
+        except (UnreadableError, TooManyError) as error:
+            return _refusal(
+                "shell.unreadable",
+                f"The command cannot be read: {error}.",
+                _advice(error) or "Write it plainer: one valid bash command, or several calls.",
+                reason=str(error),
+            )
+        except NoParserError:
+            return _refusal(
+                "shell.unreadable",
+                "Commands cannot be read here: the parser is not installed.",
+                "Tell the user to install `toolcall-guardrails[shell]`.",
+                reason="the parser is not installed",
+            )
+        return None
+
+    def _read(self, command: str | list[str]) -> tuple[Found | None, Found | None]:
+        """
+        What *command* would run, as *allow* and as *deny* are held against it; None if there is none of them.
+        """
+        plain = plainly(command) if self.allow else None
+        return plain, None if self.allow and not self.deny else walk(command)
+
+    def _judged(self, command: str | list[str]) -> Denial | None:
+        plain, found = self._read(command)
+        rules = [rule(said) for said in self.deny]
+        for each in () if found is None else found.commands:
+            for one in rules:
+                if forbids(one, each):
+                    return _denied(each, one.text)
+        if found is not None and found.fork_bomb is not None:
+            return _refusal(
+                "shell.fork_bomb",
+                f"The command starts processes without end: {found.fork_bomb}.",
+                "Start a fixed number of processes, and wait for them.",
+            )
+        allowed = None if plain is None else self._allowed(plain)
+        return allowed or self._decided([doubt for each in (plain, found) if each is not None for doubt in each.doubts])
+
+    def _allowed(self, found: Found) -> Denial | None:
+        for command in found.commands:
+            if not any(allows(rule(said), command) for said in self.allow):
+                names = ", ".join(f"`{said}`" for said in self.allow[:20])
+                shown = _shown(" ".join(command.words))
+                return _refusal(
+                    "shell.allow",
+                    f"`{shown}` is not among the allowed commands.",
+                    f"Allowed are: {names}.",
+                    command=shown,
+                )
+        return None
+
+    def _decided(self, doubts: list[str]) -> Denial | None:
+        if not doubts or self.undecidable == "allow":
+            return None
+        return _refusal(
+            "shell.undecidable",
+            f"The command was not run: {doubts[0]}.",
+            "Write the program's name out, or put the commands into a script file, read it, and run that.",
+            reason=doubts[0],
+        )
+
+
+def _values(call: ToolCall, tool: Tool, *, plain: bool) -> Iterator[Any]:
+    """
+    What is a command among the arguments; `command+args` are the words of one, from several arguments. If it is *plain*,
+    each is read in one way: words that an allow list knows are none in the other.
+    """
+    yield from (value for _, value in named(call.arguments, tool.commands) if value is not None)
+    given = call.arguments
+    for name in tool.commands:
+        if "+" in name and isinstance(given, Mapping):
+            parts = [given[part] for part in name.split("+") if given.get(part) is not None]
+            words = [word for part in parts for word in (part if isinstance(part, (list, tuple)) else [part])]
+            split = any(isinstance(part, str) for part in parts[1:])
+            whole = parts[:1] if parts and isinstance(parts[0], str) else []
+            # The first may be a whole command by itself; with what follows it is a program.
+            if not plain or parts == whole or (whole and not _NAME.fullmatch(parts[0])):
+                yield from whole
+            if not plain or not (split or parts == whole):
+                yield words
+            if split:
+                # Text behind a program is for a shell to split.
+                yield " ".join(str(word) for word in words)
+
+
+def _command(value: Any) -> str | list[str]:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):
+        return list(value)
+    raise UnreadableError(
+        "it is neither text nor a list of words", 'write it as one text, or as a list of texts: a number as `"5"`'
+    )
+
+
+def _denied(command: Command, said: str) -> Denial:
+    shown = _shown(" ".join(command.words))
+    return _refusal(
+        "shell.deny",
+        f"`{shown}` is not to be run here (rule `{said}`).",
+        "Reach the goal in another way: name the exact files inside the workspace, or ask the user to run it.",
+        command=shown,
+        rule=said,
+    )
+
+
+def _not_plain(error: NotPlainError, command: str | list[str]) -> Denial:
+    shown = _shown(command if isinstance(command, str) else " ".join(command))
+    return _refusal(
+        "shell.allow",
+        f"`{shown}` is no plain command, and only plain ones are allowed here: {error}.",
+        _advice(error),
+        command=shown,
+    )
+
+
+def _advice(error: UnreadableError | TooManyError) -> str:
+    said = error.advice if isinstance(error, UnreadableError) else None
+    return f"{said[0].upper()}{said[1:]}." if said else ""
+
+
+def _shown(text: str) -> str:
+    text = text.replace("\x00", "…")
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def _refusal(code: str, message: str, hint: str, **values: object) -> Denial:
+    return Denial(code=code, message=message, hint=hint, details={"error_type": "permission"}, values=values)

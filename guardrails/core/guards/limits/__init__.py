@@ -1,0 +1,3 @@
+"""
+Guards that count: budgets, rates, growth, streaks, refused turns.
+"""

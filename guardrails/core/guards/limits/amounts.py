@@ -1,0 +1,85 @@
+"""
+Amounts as a caller names them, in the units of the state: money in micro-dollars, time in milliseconds.
+"""
+
+import math
+
+from typing import Any
+
+from guardrails.core.values.errors import SessionError
+from guardrails.core.values.types import micro_dollars
+
+from .budget import Budget
+
+
+def internal(amounts: dict[str, Any]) -> dict[str, int]:
+    """
+    Amounts as a caller names them (USD, seconds, the seeds' names) in the units of the state.
+
+    Raises SessionError for a name that is no limit or an amount that is no number.
+    """
+    made: dict[str, int] = {}
+    for key, value in amounts.items():
+        if value is None:
+            continue
+        name = Budget.aliases.get(key, key)
+        if name not in ("max_calls", "max_turns", "max_cost_usd", "max_tokens", "max_elapsed"):
+            raise SessionError(
+                f"`{key}` is no limit: use max_calls, max_turns, max_cost_usd, max_tokens or max_elapsed"
+            )
+        if name == "max_cost_usd":
+            made["max_cost"] = money(key, value)
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+            raise SessionError(f"`{key}` takes an amount of at least 0, not `{value}`")
+        if name == "max_elapsed":
+            made[name] = round(value * 1000)
+        elif isinstance(value, int):
+            made[name] = value
+        else:
+            raise SessionError(f"`{key}` takes a whole number, not `{value}`")
+    return made
+
+
+def money(key: str, usd: Any) -> int:
+    """
+    *usd*, a number, text or Decimal, as micro-dollars.
+
+    Raises SessionError where it is no amount of at least 0.
+    """
+    try:
+        micro = -1 if isinstance(usd, bool) else micro_dollars(usd)
+    except (TypeError, ValueError):
+        micro = -1
+    if micro < 0:
+        raise SessionError(f"`{key}` takes an amount in USD of at least 0, not `{usd}`")
+    return micro
+
+
+def count_of(calls: Any) -> int:
+    """
+    The number of *calls* of a turn, 0 where it is not known.
+
+    Raises SessionError where it is no whole number of at least 0.
+    """
+    if calls is None:
+        return 0
+    if isinstance(calls, bool) or not isinstance(calls, int) or calls < 0:
+        raise SessionError(f"`calls` is how many tool calls the turn has, a whole number, not `{calls!r:.80}`")
+    return int(calls)
+
+
+def settings_of(held: dict[str, int]) -> dict[str, Any]:
+    """
+    What a child holds, as settings of its `Budget`.
+    """
+    settings: dict[str, Any] = {"max_calls": None, "max_turns": None, "max_tokens": None, "max_cost_usd": None}
+    settings |= {"max_elapsed": None, "final_answer_reserve_usd": 0.0}
+    for name, amount in held.items():
+        if name == "max_cost":
+            settings["max_cost_usd"] = amount / 1_000_000
+        elif name == "max_elapsed":
+            settings["max_elapsed"] = max(amount, 1) / 1000
+        else:
+            settings[name] = amount
+    return settings

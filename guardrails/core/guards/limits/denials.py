@@ -1,0 +1,61 @@
+"""
+End a session whose model does nothing but repeat refused calls.
+"""
+
+from typing import Annotated, ClassVar, Final
+
+from annotated_types import Ge
+
+from guardrails.core.guards.base import Codes, Guard, guard
+from guardrails.core.state.state import SessionState
+from guardrails.core.values.types import Denial
+
+from .budget import FINISH, counted
+
+
+MOST_REFUSED: Final = 10
+"""Turns in a row of nothing but refusals that end a session, whatever was asked for."""
+
+
+@guard
+class Denials(Guard):
+    """
+    End the session after *max_turns_in_a_row* turns of nothing but refusals that repeated a refused call.
+
+    Denied calls cost nothing, but a model that repeats them spends model money. The first refusal of a call is no strike:
+    a model learns from it what is refused. Ten turns in a row of nothing but refusals end the session, whatever their
+    calls. All denials of one parallel turn are one strike. Denials that say `retryable: true`, and guard errors, are none.
+    If the host tells no turns, the times of the calls tell them apart.
+    """
+
+    codes: ClassVar[Codes] = {"denials.max_turns_in_a_row": ("limit", "used")}
+
+    max_turns_in_a_row: Annotated[int, Ge(1)] | None = 3
+
+    @property
+    def active(self) -> bool:
+        return self.max_turns_in_a_row is not None
+
+    @property
+    def calls_spend(self) -> tuple[str, ...]:
+        return ()
+
+    def turn_spent(self, state: SessionState, now_ms: int) -> Denial | None:
+        if self.max_turns_in_a_row is None:
+            return None
+        limit = self.max_turns_in_a_row
+        present = state.turn_refused > 0 and state.only_refused
+        turns = state.denied_turns + (present and state.turn_strikes > 0)
+        if turns < limit:
+            turns, limit = state.refused_turns + present, max(limit, MOST_REFUSED)
+        if turns < limit:
+            return None
+        in_a_row = "" if turns == 1 else " in a row"
+        return Denial(
+            code="denials.max_turns_in_a_row",
+            status="limit_reached",
+            message=f"Every tool call of {counted(turns, 'turn')}{in_a_row} was refused. Stopping tool loop.",
+            hint=FINISH,
+            ends_session=True,
+            values={"used": turns, "limit": limit},
+        )

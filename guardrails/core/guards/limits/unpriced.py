@@ -1,0 +1,57 @@
+"""
+The fuse of a cost limit: a model response whose price nobody knows blows it, also if it does not say what it used.
+
+It is one of the state's counters, as the fuses of `growth` are, so that a family shares it and an extension replaces it.
+"""
+
+from typing import Final
+
+from guardrails.core.state.state import OVERFLOW, SessionState
+
+
+BLOWN: Final = -1
+"""A counter of a fuse that has blown."""
+PREFIX: Final = "budget.unpriced:"
+"""The counter's name, before that of the model."""
+UNTOLD: Final = "budget.untold:"
+"""The same of a response that did not say what it used."""
+NAME_SHOWN: Final = 80
+"""Characters of the model's name."""
+
+
+def blow(model: str, *, untold: bool) -> dict[str, int]:
+    """
+    The counter once a response of *model* had no price; *untold*: it did not say what it used.
+    """
+    return {(UNTOLD if untold else PREFIX) + model[:NAME_SHOWN]: BLOWN}
+
+
+def blown_by(state: SessionState) -> tuple[str, bool] | None:
+    """
+    The model whose response had no price, `""` if its name is not known, and whether it did not say what it used; None:
+    there was none.
+    """
+    meters = state.meters
+    if BLOWN not in meters.values():
+        return None
+    for key, value in meters.items():
+        if value == BLOWN and key.startswith((PREFIX, UNTOLD)):
+            return key.partition(":")[2], key.startswith(UNTOLD)
+    return ("", False) if meters.get(OVERFLOW) == BLOWN else None
+
+
+def told(model: str, limit: str, *, untold: bool) -> str:
+    """
+    Why the cost *limit* ends a session after a response of *model*, and what to do.
+    """
+    named = f"the model `{model}`" if model else "a model"
+    if untold:
+        return (
+            f"A response of {named} did not say what it used, so the cost limit ({limit}) cannot be held: have its usage "
+            "reported, set a price of 0 under `prices` in the policy if it is free, or pass `cost_usd` to `charge`. "
+            "Stopping tool loop."
+        )
+    return (
+        f"No price is known for {named}, so the cost limit ({limit}) cannot be held: set it under `prices` in the policy, "
+        "or pass `cost_usd` to `charge`. Stopping tool loop."
+    )

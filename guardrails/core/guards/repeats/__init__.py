@@ -1,0 +1,3 @@
+"""
+Guards that stop what was asked before.
+"""

@@ -1,0 +1,137 @@
+"""
+Refuse a call whose answer is already there.
+"""
+
+from dataclasses import replace
+from functools import lru_cache
+from typing import Annotated, ClassVar, Final, Literal
+
+from annotated_types import Ge, Le
+
+from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
+from guardrails.core.repetition.commands.waiting import sleeps, waits
+from guardrails.core.repetition.patterns import same_evidence
+from guardrails.core.repetition.work import outdated, shown_to_change
+from guardrails.core.retries.decision import TRANSIENT
+from guardrails.core.state.state import Entry, SessionState
+from guardrails.core.values.types import Denial, ErrorType, ToolCall
+
+
+IN_FLIGHT: Final = "duplicates.in_flight"
+REPAIRABLE: Final[frozenset[ErrorType]] = frozenset({"precondition", "conflict", "exec_nonzero", "code_error"})
+"""Kinds of failure after which the same call works once something else is done."""
+LATER: Final = "Do something else and try again later, use another tool, or tell the user what does not work."
+
+
+@guard
+class Duplicates(Guard):
+    """
+    Deny an exact repeat (same tool, same canonical arguments) within the last *window* executed calls.
+
+    `always` denies any repeat, and says so if the earlier result may be outdated. `evidence` denies a repeat only if it
+    would bring nothing: the tool is declared stable, or the last two identical calls gave the same result. A call that may
+    have changed something, made since, frees the repeat.
+
+    Under both, an identical call that still runs is denied at once, and polling tools are exempt. A retry that the last
+    envelope allowed is let through. What failed for a repairable cause may be repeated after another call. Under
+    `evidence`, calls that wait by their name, their arguments or their last result are exempt too.
+    """
+
+    codes: ClassVar[Codes] = {
+        "duplicates.window": (),
+        "duplicates.stable": (),
+        "duplicates.evidence": (),
+        IN_FLIGHT: (),
+    }
+
+    window: Annotated[int, Ge(1), Le(200)] = 5
+    rule: Literal["always", "evidence"] = "always"
+
+    def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
+        return False
+
+    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
+        if call.sig is None:
+            return None
+        if state.pending and any(pending.sig == call.sig for pending in state.pending.values()):
+            return in_flight(call)
+        if facts.tool.polling:
+            return None
+        earlier = state.earlier(call.sig, self.window)
+        if not earlier or _may_retry(earlier[0], facts.now_ms):
+            return None
+        if self.rule == "always":
+            if _worth_again(earlier[0], state):
+                return None
+            return _again(call.tool, "window", earlier[0], outdated(state, earlier[0]))
+        if facts.tool.stable and earlier[0].status == "ok" and not outdated(state, earlier[0]):
+            return _repeat(call.tool, "stable")
+        if len(earlier) < 2 or not same_evidence(earlier[0], earlier[1]):
+            return None
+        if earlier[0].unfinished or waits(call.tool) or sleeps(call.arguments, call.tool):
+            return None
+        if outdated(state, earlier[0]):
+            return None
+        since = [entry for entry in state.window if entry.seq > earlier[0].seq]
+        between = [entry for entry in state.window if earlier[1].seq < entry.seq < earlier[0].seq]
+        if earlier[0].changes and shown_to_change(since, between):
+            return None
+        return _again(call.tool, "evidence", earlier[0])
+
+
+def _worth_again(last: Entry, state: SessionState) -> bool:
+    """
+    Whether a call has no answer yet, or failed for a cause that something done since may have removed.
+    """
+    if last.status == "expired" or last.error_type == "cancelled":
+        return True
+    return last.error_type in REPAIRABLE and last.seq < state.seq
+
+
+def _may_retry(last: Entry, now_ms: int) -> bool:
+    """
+    Whether *last* failed and the same call is another try: as advised, or by itself where nobody judges failures.
+    """
+    return last.retries_left > 0 or last.due(now_ms)
+
+
+def _again(tool: str, code: str, last: Entry, old: bool = False) -> Denial:  # noqa: FBT001, FBT002
+    return still_failing(_repeat(tool, code), tool) if last.error_type in TRANSIENT else _repeat(tool, code, old)
+
+
+def still_failing(said: Denial, tool: str) -> Denial:
+    """
+    *said* of a call that failed for a cause that may pass: there is no result to be used, nor given again.
+    """
+    message = f"This exact {tool} call failed again and again for a cause that may pass, so it was not made."
+    if said.ends_session:
+        return replace(said, message=message)
+    return replace(said, status="denied", message=message, hint=LATER)
+
+
+def in_flight(call: ToolCall) -> Denial:
+    """
+    The refusal of a call that is running already.
+    """
+    return Denial(
+        code=IN_FLIGHT,
+        status="duplicate_call_blocked",
+        message=f"This exact {call.tool} call is still running. Its result comes with the first call.",
+        hint="Wait for that result.",
+    )
+
+
+@lru_cache(maxsize=256)
+def _repeat(tool: str, code: str, old: bool = False) -> Denial:  # noqa: FBT001, FBT002
+    # Most denials are this one; making it anew would be a tenth of what a refused call costs.
+    message = (
+        f"This exact {tool} call was already made earlier in this conversation. "
+        "Use the previous result instead of calling again."
+    )
+    return Denial(
+        code=f"duplicates.{code}",
+        status="duplicate_call_blocked",
+        message=f"{message} A call made since may have changed it." if old else message,
+        hint="Use the previous result, change the arguments, or go on with the next step.",
+        details={"previous_result_outdated": True} if old else {},
+    )

@@ -1,0 +1,285 @@
+"""
+Tell a model that goes round in circles what to do instead, then refuse, then end it.
+"""
+
+from dataclasses import replace
+from typing import Annotated, ClassVar, Final
+
+from annotated_types import Ge, Gt, Le, MinLen
+
+from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard, latest
+from guardrails.core.guards.limits.budget import FINISH
+from guardrails.core.repetition import cycles, patterns
+from guardrails.core.repetition.commands.waiting import inspects, sleeps, waits
+from guardrails.core.repetition.learned.features import KIND, RECENT, SAME, WAITS, Levels, levels
+from guardrails.core.repetition.sketch import NO_SKETCH, sketch_of
+from guardrails.core.repetition.work import outdated, settled
+from guardrails.core.retries.decision import TRANSIENT
+from guardrails.core.state.failing import Failing, brings_new, spared
+from guardrails.core.state.state import Entry, SessionState
+from guardrails.core.values.types import Denial, ErrorType, Status, ToolCall
+from guardrails.core.values.units import Duration
+
+from .duplicates import still_failing
+from .loop_words import ALIKE, WORDS, denial_of, learned_denial, learned_nudge, nudge_of, softened
+
+
+Count = Annotated[int, Ge(1), Le(200)]
+RETRIES: Final = 2
+"""Identical failures of a kind that may pass that do not count, where nothing else says how many retries there are."""
+DOWN: Final[frozenset[ErrorType]] = frozenset({"connection", "unavailable"})
+"""Of kinds that may pass those of which no other arguments know more; told, and never refused."""
+
+
+@guard
+class Loops(Guard):
+    """
+    Nudge, then deny calls that go on with a pattern that brings nothing; end the session only where denials are ignored.
+
+    Each pattern has the number of calls (of a cycle: whole laps) from which on the next one is nudged, and denied; none
+    switches it off. A changed result is progress, denied calls never count, calls of one turn are one, retries that the
+    last envelope allowed are let through, and tools that wait for something are nudged only.
+    """
+
+    codes: ClassVar[Codes] = {
+        **{f"loops.{name}": ("tool", "count") for name in WORDS if name != "cycle"},
+        **{f"loops.{name}": ("tool", "count", "error") for name in ALIKE},
+        "loops.cycle": ("tool", "count", "length"),
+        "loops.learned": ("tool", "percent"),
+    }
+
+    identical_nudge: Count | None = None
+    identical_deny: Count | None = 2
+    unrepaired_nudge: Count | None = None
+    unrepaired_deny: Count | None = 1
+    """Identical failures whose cause lies in the call, while nothing is done that could remove it."""
+    reread_nudge: Count | None = 1
+    reread_deny: Count | None = None
+    """Equal answers of a read-only tool to the exact call, while nothing is done that could change them; to refuse the
+    second asks for tools of which none hands out the next of something, or the time."""
+    settled_for: Annotated[Duration, Gt(0)] | None = 60.0
+    """Seconds after a call in which `unrepaired` and `reread` take it that nobody else changes anything; none: for ever."""
+    cycle_nudge: Count | None = 2
+    """Whole laps, of 2 to 5 calls."""
+    cycle_deny: Count | None = 3
+    same_error_nudge: Count | None = 3
+    same_error_deny: Count | None = 6
+    sibling_errors_nudge: Count | None = 3
+    sibling_errors_deny: Count | None = 6
+    unknown_tool_nudge: Count | None = 2
+    unknown_tool_deny: Count | None = 3
+    volatile_argument_nudge: Count | None = 2
+    volatile_argument_deny: Count | None = 3
+    reworded_nudge: Count | None = 3
+    reworded_deny: Count | None = 6
+    empty_nudge: Count | None = 4
+    empty_deny: Count | None = 10
+    wait_nudge: Count | None = 3
+    final_after: Count | None = 3
+    """Turns in a row that only repeated refused calls, after which one more such denial ends the session; never where the
+    host tells no turns."""
+    model: Annotated[str, MinLen(1)] | None = None
+    """A repeat model: `default`, the shipped one, or a file, relative to the policy file. None: plain rules only."""
+    model_nudge: Annotated[float, Gt(0), Le(1)] | None = 0.8
+    """Probability that a call brings nothing new from which on it is nudged; none: never."""
+    model_deny: Annotated[float, Gt(0), Le(2)] | None = None
+    """The same from which on the second of two identical calls is refused; none: as the model says, 2: never."""
+
+    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
+        repeated = call.sig in state.latest
+        if not repeated and state.seq - state.dull_seq >= RECENT:
+            return None
+        if not repeated and self.model is None and patterns.lively(state, call.tool):
+            return None
+        if self.model is None and not repeated:
+            return self._fresh(call, None, state)
+        before = patterns.past(state)
+        if not before:
+            return None
+        if self.model is None:
+            return self._repeated(call, before, state, facts)
+        # Taken first: its sketch is to be in the state whatever else is said.
+        tool = facts.tool
+        known = levels(call, before, state, read_only=tool.read_only or tool.stable, polling=tool.polling)
+        said = self._repeated(call, before, state, facts) if repeated else self._fresh(call, before, state)
+        if said is not None or known is None:
+            return said
+        last = next((entry for entry in before if entry.sig == call.sig), None) if repeated else None
+        # A retry that the last envelope allowed is none of its business, nor is a command that waits.
+        if last is not None and (last.advised or sleeps(call.arguments, call.tool)):
+            return None
+        return self._learned(call.tool, known, refuse=last is not None and not outdated(state, last))
+
+    def _learned(self, tool: str, known: Levels, *, refuse: bool) -> Verdict:
+        from guardrails.core.repetition.learned.model_format import repeat_model
+
+        model = repeat_model(self.model or "")
+        p = model.probability(known)
+        if known[KIND] == WAITS:
+            return None
+        if refuse and known[SAME] == 1 and p >= (model.deny_at if self.model_deny is None else self.model_deny):
+            return learned_denial(tool, int(100 * p))
+        return learned_nudge(tool, int(100 * p)) if self.model_nudge is not None and p >= self.model_nudge else None
+
+    def _repeated(self, call: ToolCall, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
+        last = next((entry for entry in before if entry.sig == call.sig), None)
+        if last is None or call.sig is None:
+            return None
+        if last.sketch != NO_SKETCH:
+            call.sketch = last.sketch
+        else:
+            sketch_of(call)
+        if last.advised or last.due(facts.now_ms):
+            # As advised, or after the wait that nobody's advice is taken for.
+            return None
+        if facts.tool.polling or last.unfinished or waits(call.tool) or sleeps(call.arguments, call.tool):
+            return self._graded("wait", patterns.same_answer(before, call.sig), self.wait_nudge, None, call, state)
+        at_rest = self._settled(call, last, before, state, facts)
+        if isinstance(at_rest, Denial):
+            return at_rest
+        old = outdated(state, latest(state, call.sig) or last)
+        said = None if old else self._identical(call, last, before, state)
+        if isinstance(said, Denial):
+            return still_failing(said, call.tool) if last.error_type in TRANSIENT else said
+        said = self._cycle(call, before, state) or said or at_rest or self._fresh(call, before, state)
+        # Work was done since: what went before is worth a word, and no refusal but that of the work itself.
+        return softened(said) if old and isinstance(said, Denial) and said.code != "loops.cycle" else said
+
+    def _identical(self, call: ToolCall, last: Entry, before: list[Entry], state: SessionState) -> Verdict:
+        count = patterns.identical(before, call.sig) - (RETRIES if last.error_type in TRANSIENT else 0)
+        nudge, deny = self.identical_nudge, self.identical_deny
+        return self._graded("identical", count, nudge, deny, call, state, "duplicate_call_blocked")
+
+    def _cycle(self, call: ToolCall, before: list[Entry], state: SessionState) -> Verdict:
+        length, count = cycles.laps(before, call.sig)
+        if not count or any(entry.unfinished or waits(entry.tool) for entry in before[:length]):
+            return None
+        deny = self.cycle_deny
+        if deny is not None and count >= deny and not cycles.in_vain(before, call.sig, length, deny):
+            # What may look at the work of the others is let through: that was done since.
+            deny = None
+        return self._graded("cycle", count, self.cycle_nudge, deny, call, state, length=length)
+
+    def _settled(self, call: ToolCall, last: Entry, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
+        if last.error_type in patterns.DETERMINED:
+            pattern, nudge, deny = "unrepaired", self.unrepaired_nudge, self.unrepaired_deny
+        elif last.status == "ok" and (facts.tool.read_only or facts.tool.stable) and call.arguments:
+            # Without arguments one asks for the next, or for what is there now.
+            pattern, nudge, deny = "reread", self.reread_nudge, self.reread_deny
+        else:
+            return None
+        if not settled(state, last, self.settled_for):
+            return None
+        count = patterns.same_answer(before, call.sig)
+        return self._graded(pattern, count, nudge, deny, call, state, "duplicate_call_blocked")
+
+    def _fresh(self, call: ToolCall, before: list[Entry] | None, state: SessionState) -> Verdict:
+        tool = call.tool
+        earlier = patterns.past_of(state, tool)
+        last = next(earlier, None)
+        if last is None or last.status == "error":
+            before = patterns.past(state) if before is None else before
+            return self._failing(call, before, state, last) if before else None
+        if waits(tool):
+            return None
+        sketch = sketch_of(call)
+        said: Verdict = None
+        if last.sketch == sketch and not sleeps(call.arguments, tool):
+            nudge, deny = self.volatile_argument_nudge, self.volatile_argument_deny
+            count = patterns.unchanged([*patterns.past_of(state, tool)], sketch, call.sig)
+            said = self._run_of("volatile_argument", count, nudge, deny, call, last, state)
+        if said is not None or last.unfinished or inspects(tool):
+            return said
+        run = patterns.fruitless(last, earlier)
+        nudge, deny = self.reworded_nudge, self.reworded_deny
+        if (nudge is not None and len(run) >= nudge) or (deny is not None and len(run) >= deny):
+            said = self._run_of("reworded", patterns.reworded(run, sketch, deny), nudge, deny, call, last, state)
+        if said is None and last.empty:
+            said = self._run_of("empty", len(run), self.empty_nudge, self.empty_deny, call, last, state)
+        return said
+
+    def _run_of(
+        self,
+        pattern: str,
+        count: int,
+        nudge: int | None,
+        deny: int | None,
+        call: ToolCall,
+        last: Entry,
+        state: SessionState,
+    ) -> Verdict:
+        if deny is not None and count >= deny and last.seq != state.seq:
+            # Another call since may have shown why, or done something: only an unbroken run is refused.
+            deny = None if patterns.past(state)[0] is not last or outdated(state, last) else deny
+        said = self._graded(pattern, count, nudge, deny, call, state)
+        return None if said is None or patterns.broken(state, last, {call.tool}) else said
+
+    def _failing(self, call: ToolCall, before: list[Entry], state: SessionState, last: Entry | None) -> Verdict:
+        tool = call.tool
+        if last is not None and last.error_type == "tool_missing":
+            count, limits = patterns.unknown(before, tool), (self.unknown_tool_nudge, self.unknown_tool_deny)
+            return self._alike("unknown_tool", count, limits, call, state, last, {tool})
+        count, tools = patterns.sibling_errors(before, tool)
+        if tools:
+            limits = self.sibling_errors_nudge, self.sibling_errors_deny
+            return self._alike("sibling_errors", count, limits, call, state, before[0], tools)
+        if last is None or last.error_type in TRANSIENT - DOWN:
+            # What passes by waiting is for `retryable` to judge.
+            return None
+        deny = None if before[0].tool != tool or last.error_type in TRANSIENT else self.same_error_deny
+        count = patterns.same_error(before, tool, call.sig)
+        return self._alike("same_error", count, (self.same_error_nudge, deny), call, state, last, {tool})
+
+    def _alike(
+        self,
+        pattern: str,
+        count: int,
+        limits: tuple[int | None, int | None],
+        call: ToolCall,
+        state: SessionState,
+        last: Entry,
+        tools: set[str],
+    ) -> Verdict:
+        """
+        What is said of *count* failures of *tools* that are like the *last*; nothing of a call that brings something new.
+        """
+        nudge, deny = limits
+        if not any(limit is not None and count >= limit for limit in limits):
+            return None
+        if patterns.broken(state, last, tools):
+            return None
+        followed: list[Failing] = [state.failing[name] for name in tools if name in state.failing]
+        if brings_new(call, followed):
+            return None
+        if call.sig not in state.latest and spared(call, followed):
+            deny = None
+        return self._graded(pattern, count, nudge, deny, call, state, error=last.error_type)
+
+    def _graded(
+        self,
+        pattern: str,
+        count: int,
+        nudge: int | None,
+        deny: int | None,
+        call: ToolCall,
+        state: SessionState,
+        status: Status = "denied",
+        *,
+        length: int = 0,
+        error: ErrorType | None = None,
+    ) -> Verdict:
+        if deny is not None and count >= deny:
+            denial = denial_of(pattern, call.tool, count, length, status, error)
+            if self._final(call, state):
+                return replace(denial, status="limit_reached", hint=FINISH, ends_session=True)
+            return denial
+        if nudge is not None and count >= nudge:
+            return nudge_of(pattern, call.tool, count, length, error)
+        return None
+
+    def _final(self, call: ToolCall, state: SessionState) -> bool:
+        """
+        Whether a further refusal of *call* ends the session: refusals of it were ignored, turn after turn.
+        """
+        after = self.final_after
+        return after is not None and state.turn > 0 and state.denied_turns >= after and state.refused_before(call.sig)

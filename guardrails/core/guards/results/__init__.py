@@ -1,0 +1,3 @@
+"""
+Guards that shape what comes back.
+"""

@@ -1,0 +1,259 @@
+"""
+Say of a failure whether, when and how often the same call is worth repeating.
+"""
+
+from typing import Annotated, ClassVar, Final
+
+from annotated_types import Ge, Gt, Le, MinLen
+from xxhash import xxh3_64_intdigest
+
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard, latest
+from guardrails.core.retries.context import context_of
+from guardrails.core.retries.decision import INSTEAD, TRANSIENT, Advice, Stakes, decider_of
+from guardrails.core.retries.serving import Judged
+from guardrails.core.state.state import SessionState
+from guardrails.core.values.types import Denial, ErrorType, NextAction, Outcome, ToolCall
+from guardrails.core.values.units import Duration
+
+
+NEVER: Final[frozenset[ErrorType]] = frozenset(
+    {"auth", "permission", "validation", "not_found", "tool_missing", "invalid_path", "too_large"}
+)
+"""Kinds that the same arguments always meet again, whatever is declared, until records show otherwise."""
+AMBIGUOUS: Final[frozenset[ErrorType]] = frozenset({"timeout", "connection", "cancelled"})
+"""Kinds after which the call may have taken effect all the same."""
+_HINTS: Final[dict[ErrorType, str]] = {
+    "auth": "The credentials were refused. Ask the user; the same call will fail again.",
+    "permission": "This is not permitted. Ask the user or choose another way; do not repeat the call.",
+    "validation": "Correct the arguments; the same call will fail again.",
+    "not_found": "What was asked for is not there. Check the name or id before calling again.",
+    "invalid_path": "Correct the path; the same call will fail again.",
+    "too_large": "Ask for less at a time.",
+    "tool_missing": "Use one of the tools that are listed.",
+    "conflict": "Something else is in the way. Resolve it, then the same call can work.",
+    "precondition": "Do what is missing first, then repeat the same call.",
+    "exec_nonzero": "Find and repair the cause, then run it again.",
+    "code_error": "Read the error, correct the code, then run it again.",
+    "cancelled": "The call was cancelled. Do not repeat it unless it is still wanted.",
+    "other": "Read the error and try another way.",
+}
+NEXT: Final[dict[ErrorType, tuple[NextAction, str]]] = {kind: (INSTEAD[kind], hint) for kind, hint in _HINTS.items()}
+_HOPELESS: Final = "It does not pass by waiting. Use another tool, or tell the user what does not work."
+_OTHERWISE: Final[dict[NextAction, str]] = {
+    "fix_precondition": "Repair the cause first, then repeat the same call.",
+    "fix_arguments": "Correct the arguments, then call again.",
+    "ask_user": "Ask the user how to go on; trying again rarely works here.",
+    "give_up": _HOPELESS,
+}
+"""What is said of a next step that is not the usual one for its kind of failure."""
+
+
+@guard
+class Retryable(Guard):
+    """
+    Judge failures by their kind, the tool's declarations and what this session has seen.
+
+    Failures of a kind that passes are retryable up to *max_retries* times with the same arguments, after the wait that
+    the server named or an exponential one. After *max_same_error* failures of one kind in a row by one tool, the next
+    says no. A call that comes before its wait is over is refused with the rest of the wait.
+
+    With a *model*, trained from records, the kind and the declarations are only where it starts from: success, wait and
+    number of retries follow from what retries of this tool came to, by expected value.
+    """
+
+    codes: ClassVar[Codes] = {"retryable.wait": ("wait_ms",)}
+
+    shapes_successes: ClassVar[bool] = False
+
+    max_retries: Annotated[int, Ge(0)] = 3
+    max_same_error: Annotated[int, Ge(1)] = 3
+    backoff: Annotated[Duration, Gt(0)] = 1.0
+    """Seconds before the first retry; doubles with each further one."""
+    max_wait: Annotated[Duration, Gt(0)] = 60.0
+    """Seconds; a server that asks for more is not waited for."""
+    model: Annotated[str, MinLen(1)] | None = None
+    """A model file, relative to the policy file; until it is there, shipped beliefs are asked. None: fixed rules."""
+    retry_cost: Annotated[float, Ge(0)] = 0.1
+    """Of one more try, where a success is worth 1; a model advises what is worth more than it costs."""
+    wait_cost_per_s: Annotated[float, Ge(0)] = 0.002
+    """The same of each second of waiting."""
+    fix_cost: Annotated[float, Ge(0)] = 0.2
+    """The same of correcting arguments or repairing something before the next try."""
+    success_usd: Annotated[float, Gt(0)] = 1.0
+    """What a success is worth in USD, to weigh the tool's own cost by."""
+    explore: Annotated[float, Ge(0), Le(0.1)] = 0.0
+    """Share of failures of read-only and idempotent tools that are called retryable though it does not pay, to learn from
+    what comes of it; needs records."""
+
+    def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
+        return False
+
+    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
+        entry = latest(state, call.sig)
+        if entry is None or entry.retries_left == 0:
+            return None
+        wait = entry.retry_at_ms - facts.now_ms
+        if wait <= 0:
+            return None
+        return Denial(
+            code="retryable.wait",
+            message=f"The last attempt failed ({entry.error_type}); a retry makes sense in {_seconds(wait)} s.",
+            hint=f"Wait {_seconds(wait)} s, then repeat the call, or do something else meanwhile.",
+            retryable=True,
+            retry_after_ms=wait,
+            strike=False,
+            values={"wait_ms": wait},
+        )
+
+    @property
+    def stakes(self) -> Stakes:
+        """
+        What trying costs by these settings.
+        """
+        wait_ms = round(self.max_wait * 1000)
+        return Stakes(self.retry_cost, self.wait_cost_per_s, self.fix_cost, self.success_usd, wait_ms)
+
+    def shape(
+        self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, facts: Facts
+    ) -> Envelope:
+        kind = outcome.error_type
+        if kind is None:
+            return envelope
+        prior = _claim(envelope)
+        if prior is None:
+            prior = facts.tool.retryable
+        attempts, run = _failed_attempts(call, state), _same_error_run(call, kind, state)
+        named = outcome.retry_after_ms if facts.retried is None else facts.retried.retry_after_ms
+        left = max(0, self.max_retries + 1 - attempts)
+        if envelope.max_retries_remaining is not None:
+            left = min(left, envelope.max_retries_remaining)
+        passing = kind in TRANSIENT if prior is None else prior and kind not in NEVER
+        unsafe = kind in AMBIGUOUS and facts.tool.idempotent is False and not facts.tool.read_only
+        too_long = named is not None and named > self.max_wait * 1000
+        if unsafe or too_long or run > self.max_same_error:
+            left = 0
+        learned = self._learned(envelope, kind, prior, min(left, self.max_same_error + 1 - run), named, facts, state)
+        if learned is not None:
+            said = learned
+            envelope.retry_success_probability = round(said.p, 3)
+        else:
+            said = Advice(passing and left > 0, self._wait_ms(named, attempts), 0.0, left, INSTEAD.get(kind, "give_up"))
+        if said.retryable:
+            envelope.retryable = True
+            envelope.retry_after_ms = said.wait_ms
+            envelope.max_retries_remaining = said.retries
+            wait = f"Wait {_seconds(said.wait_ms)} s, then repeat" if said.wait_ms else "Repeat"
+            _advise(envelope, "retry", f"{wait} the same call.")
+            return envelope
+        envelope.retryable = False
+        envelope.max_retries_remaining = 0
+        envelope.retry_after_ms = named if passing and too_long else None
+        if unsafe:
+            _advise(envelope, "ask_user", "It may have taken effect. Check before repeating it, or ask the user.")
+        elif kind in TRANSIENT or (passing and learned is None):
+            _advise(envelope, "give_up", _HOPELESS)
+        else:
+            _advise(envelope, *_instead(kind, said.next_action))
+            envelope.retryable_after_correction = envelope.next_action in ("fix_arguments", "fix_precondition")
+        return envelope
+
+    def _learned(
+        self,
+        envelope: Envelope,
+        kind: ErrorType,
+        prior: bool | None,  # noqa: FBT001
+        left: int,
+        named: int | None,
+        facts: Facts,
+        state: SessionState,
+    ) -> Advice | None:
+        """
+        What the model says of a failure, noted in *envelope* for the record; None where there is no model.
+        """
+        asked = facts.retried
+        if asked is None or self.model is None:
+            return None
+        if asked.advised is not None:
+            verdict = asked.advised
+            return Advice(verdict.retryable, verdict.wait_ms or 0, 0.0, verdict.retries, INSTEAD.get(kind, "give_up"))
+        model = asked.models.get(self.model)
+        if model is None:
+            return None
+        context = context_of(model.spec, asked.trail, asked.failure, asked.elapsed_ms, named)
+        tool = facts.tool
+        decider = decider_of(model, self.stakes)
+        advice = decider.advise(tool.name, kind, context, declared=prior, cost=tool.cost, left=left)
+        explored = False
+        if self.explore and left > 0 and not advice.retryable and kind not in NEVER:
+            explored = bool(tool.read_only or tool.idempotent) and _drawn(state) < self.explore
+            if explored:
+                advice = advice._replace(retryable=True, retries=1)
+        envelope.judged = Judged(context.code, advice.p, model.name, model.spec.version, explored)
+        return advice
+
+    def _wait_ms(self, named: int | None, attempts: int) -> int:
+        if named is not None:
+            return named
+        return int(min(self.backoff * 2 ** min(attempts - 1, 30), self.max_wait) * 1000)
+
+
+def _seconds(wait_ms: int) -> str:
+    """
+    For a person: whole tenths, never less than the wait.
+    """
+    return f"{-(-wait_ms // 100) / 10:g}"
+
+
+def _instead(kind: ErrorType, action: NextAction) -> tuple[NextAction, str]:
+    usual = NEXT[kind]
+    return usual if usual[0] == action else (action, _OTHERWISE[action])
+
+
+def _drawn(state: SessionState) -> float:
+    """
+    A number from 0 to 1 that nobody can foresee and every replay finds again; 1 where there are no records to learn from.
+    """
+    return xxh3_64_intdigest(f"{state.run}/{state.n}".encode()) / 2**64 if state.run else 1.0
+
+
+def _claim(envelope: Envelope) -> bool | None:
+    """
+    Whether a tool's own envelope says that the same call may work; None where it says nothing of it.
+    """
+    if envelope.retryable is not None:
+        return envelope.retryable
+    return None if envelope.next_action is None else envelope.next_action == "retry"
+
+
+def _advise(envelope: Envelope, action: NextAction, hint: str) -> None:
+    # What a tool says of its own failure is better informed.
+    if envelope.next_action is None:
+        envelope.next_action = action
+        envelope.hint(hint)
+
+
+def _failed_attempts(call: ToolCall, state: SessionState) -> int:
+    """
+    Failures of this very call in a row, the present one included.
+    """
+    attempts = 0
+    for entry in state.earlier(call.sig, len(state.window)):
+        if entry.status != "error":
+            break
+        attempts += 1
+    return max(attempts, 1)
+
+
+def _same_error_run(call: ToolCall, kind: ErrorType, state: SessionState) -> int:
+    """
+    Failures of one kind in a row by one tool, the present one included.
+    """
+    run = 0
+    for entry in reversed(state.window):
+        if entry.tool != call.tool or entry.status == "running":
+            continue
+        if entry.error_type != kind:
+            break
+        run += 1
+    return run

@@ -1,0 +1,121 @@
+"""
+Make a result self-contained: what was asked, how much there is, whether that is all.
+"""
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.guards.base import Codes, Facts, Guard, guard
+from guardrails.core.paging import Extent, extent_of
+from guardrails.core.state.state import SessionState
+from guardrails.core.text.jsonable import dumps
+from guardrails.core.values.types import Outcome, ToolCall
+
+
+MAX_STRING: Final = 200
+"""Characters of one string in a query summary."""
+MAX_SUMMARY: Final = 1_024
+"""Bytes of a whole query summary."""
+
+
+@guard
+class Summary(Guard):
+    """
+    Echo the query, count the matches, and say whether the result is complete.
+
+    A result with any sign of more (`paging`) is not complete, and the hint says how to go on. If its signs contradict
+    each other, or cannot be read, nothing is said.
+    """
+
+    codes: ClassVar[Codes] = {}
+
+    query: bool = True
+    """Echo the arguments, strings cut at 200 characters and the whole at 1 KB."""
+    total: bool = True
+    """Count matches."""
+
+    def shape(
+        self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, facts: Facts
+    ) -> Envelope:
+        if self.query and envelope.query_summary is None:
+            asked = call.arguments if call.asked is None else call.asked
+            if asked:
+                short = call.canonical is not None and len(call.canonical) <= MAX_STRING
+                envelope.query_summary = asked if short else summarise(asked)
+        if envelope.status != "success":
+            return envelope
+        rendered = envelope.rendered
+        whole = outcome.complete and (rendered is None or rendered.complete)
+        extent = extent_of(envelope.value, rendered.payload if whole and rendered is not None else None)
+        if extent.total is not None and outcome.complete and self.total and envelope.total_matches is None:
+            envelope.total_matches = extent.total
+        if envelope.is_complete is None:
+            envelope.is_complete = extent.complete if whole else False
+            if extent.how is not None:
+                envelope.hint(extent.how)
+            elif extent.found is not None and whole and extent.complete and envelope.next_action_hint is None:
+                envelope.next_action_hint = _next_step(extent.found, extent)
+        return envelope
+
+
+def _next_step(found: int, extent: Extent) -> str | None:
+    if extent.total is not None and extent.total > found:
+        return (
+            f"These are the last {found} of {extent.total}."
+            if found
+            else f"None of the {extent.total} is in this part."
+        )
+    if extent.later:
+        return None
+    if found == 0:
+        return "No matches. The same call will find none again: change the arguments, or say that there are none."
+    what = "Found 1 match. Use it" if found == 1 else f"Found {found} matches. Use them"
+    return f"{what}. Do not search again unless parameters change."
+
+
+def summarise(arguments: Any) -> Any:
+    """
+    The arguments of a call, short enough to be read again with every result.
+    """
+    if not isinstance(arguments, Mapping):
+        return _cut(arguments)
+    summary: dict[str, Any] = {}
+    left = MAX_SUMMARY - 2
+    for key, value in arguments.items():
+        name, short = str(key)[:MAX_STRING], _cut(value)
+        left -= _size(name) + _size(short) + 2
+        if left < len('"...":"cut",'):
+            summary["..."] = "cut"
+            break
+        summary[name] = short
+    return summary
+
+
+def _cut(value: Any) -> Any:
+    if value is None or isinstance(value, (bool, float)):
+        return value
+    if isinstance(value, int) and -(2**63) <= value < 2**63:
+        return value
+    text = value if isinstance(value, str) else repr_of(value)
+    shown = text[:MAX_STRING]
+    while _size(shown) > MAX_SUMMARY - 3:
+        shown = shown[: len(shown) // 2]
+    return text if len(shown) == len(text) else f"{shown}..."
+
+
+def _size(value: Any) -> int:
+    """
+    Bytes of *value* as JSON.
+    """
+    written = dumps(value)
+    return 6 * len(str(value)) if written is None else len(written)
+
+
+def repr_of(value: Any) -> str:
+    """
+    A short text of an argument that is no scalar: its JSON where it has one.
+    """
+    from guardrails.core.text.truncation import render
+
+    return render(value, 512).payload.decode()

@@ -1,0 +1,40 @@
+"""
+Bound what the model reads of one result.
+"""
+
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
+
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.guards.base import Codes, Facts, Guard, guard
+from guardrails.core.state.state import SessionState
+from guardrails.core.values.types import Outcome, ToolCall
+from guardrails.core.values.units import ByteSize
+
+
+@guard
+class Truncate(Guard):
+    """
+    Cut a result to *max_bytes* of serialised text, by its type, and say that it is not complete.
+
+    A string gets a suffix, a list keeps leading elements and a sentinel, an object goes into `_truncated_json`. The
+    work is proportional to the limit, never to the result.
+    """
+
+    codes: ClassVar[Codes] = {}
+
+    max_bytes: Annotated[ByteSize, Ge(256)] = 65_536
+
+    def shape(
+        self, envelope: Envelope, call: ToolCall, outcome: Outcome, state: SessionState, facts: Facts
+    ) -> Envelope:
+        rendered = envelope.rendered
+        if rendered is None or rendered.size > self.max_bytes:
+            rendered = envelope.render(self.max_bytes)
+        if rendered.complete and outcome.complete:
+            return envelope
+        envelope.is_complete = False
+        shown = "" if rendered.complete else f" to {rendered.size:,} of about {rendered.original_bytes:,} bytes"
+        envelope.nudge(f"The result was cut{shown}. Ask for a smaller part: a range, a filter or a page.")
+        return envelope

@@ -1,0 +1,197 @@
+"""
+What an executor did, in the library's words: the `Outcome` of a value, an exception or a failure that hides.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any, Final
+
+from guardrails.core.text.collect import LIMIT_BYTES, Bytes, collect, collect_async, decoded
+from guardrails.core.values.types import ErrorType, Outcome, Success, micro_dollars
+
+from .result_classifier import FailureRule, ResultClassifier
+from .result_views import is_mcp_error
+
+
+if TYPE_CHECKING:
+    from .hidden_failures import Failure
+
+# What only a failure needs is imported by the first one: its patterns take 10 ms to compile.
+
+MAX_COST: Final = 2**53
+"""Micro-dollars (nine billion USD): a larger claim counts as this, so that it can be stored anywhere."""
+MAX_TOKENS: Final = 2**53
+_PLAIN: Final = frozenset({str, list, tuple, int, float, bool, type(None)})
+_NAMED: Final = frozenset({"code_error", "other"})
+"""Kinds in which the class of an exception says something that its text does not."""
+
+__all__ = [
+    "FailureRule",
+    "ResultClassifier",
+    "collect_async",
+    "outcome_of",
+    "outcome_of_async",
+]
+
+
+def outcome_of(
+    result: object,
+    *,
+    classifier: ResultClassifier | None = None,
+    limit: int = LIMIT_BYTES,
+    now_ms: int | None = None,
+) -> Outcome:
+    """
+    The outcome of what an executor returned or raised; never raises itself.
+
+    *result* is a value, a `Success`, an exception or an `Envelope` (which passes as it is). An iterator becomes a list
+    of about *limit* bytes at most, bytes become text or `{"base64": "...", "bytes": n}`. *classifier* says which
+    results are failures; MCP's `isError: true` always is one. *now_ms*, milliseconds since 1970, gives a meaning to a
+    `Retry-After` that is a date.
+
+    After an exception the value is None. A result that is a failure keeps its value where the message does not say all
+    of it: text redacted and bounded, data as it is.
+    """
+    kind = type(result)
+    if classifier is None:
+        if kind is dict:
+            if "isError" not in result:  # type: ignore[operator]
+                return Outcome(result)
+        elif kind in _PLAIN:
+            return Outcome(result)
+    if issubclass(kind, BaseException):
+        return _failed(result, now_ms)  # type: ignore[arg-type]
+    if issubclass(kind, Success):
+        success: Success = result  # type: ignore[assignment]
+        return _charged(success, outcome_of(success.value, classifier=classifier, limit=limit, now_ms=now_ms))
+    try:
+        return _of_value(result, classifier, limit, now_ms)
+    except Exception as problem:  # noqa: BLE001  the tool has run: whatever its value does, the call has an outcome
+        return _failed(problem, now_ms)
+
+
+async def outcome_of_async(
+    result: object,
+    *,
+    classifier: ResultClassifier | None = None,
+    limit: int = LIMIT_BYTES,
+    now_ms: int | None = None,
+) -> Outcome:
+    """
+    `outcome_of` for executors that may also return an asynchronous iterator; cancellation passes through.
+    """
+    value = result.value if isinstance(result, Success) else result
+    if not hasattr(type(value), "__anext__"):
+        return outcome_of(result, classifier=classifier, limit=limit, now_ms=now_ms)
+
+    items: AsyncIterator[Any] = value  # type: ignore[assignment]
+    try:
+        taken, complete = await collect_async(items, limit)
+    except Exception as problem:  # noqa: BLE001  a generator that raises half-way has failed
+        return _failed(problem, now_ms)
+    outcome = outcome_of(taken, classifier=classifier, limit=limit, now_ms=now_ms)
+    outcome.complete = complete
+    return _charged(result, outcome) if isinstance(result, Success) else outcome
+
+
+def _of_value(value: Any, classifier: ResultClassifier | None, limit: int, now_ms: int | None) -> Outcome:
+    kind = type(value)
+    if hasattr(kind, "__guardrails_envelope__"):
+        return Outcome(value)
+
+    complete = True
+    if issubclass(kind, Bytes):
+        value, complete = decoded(value, limit)
+    elif hasattr(kind, "__next__"):
+        items: Iterator[Any] = value
+        value, complete = collect(items, limit)
+    elif hasattr(kind, "__await__") or hasattr(kind, "__anext__"):
+        return _not_awaited(value)
+
+    failure = _failure_in(value, classifier)
+    if failure is None:
+        return Outcome(value, complete=complete)
+
+    from .redaction import SCAN_CHARS, redact
+    from .retry_after import wait_ms
+
+    message = redact(failure.message)
+    text = value if isinstance(value, str) else failure.message if failure.whole else None
+    if text is not None:
+        complete = complete and len(text) <= 2 * SCAN_CHARS
+        value = None if message == text.strip() else redact(text, 2 * SCAN_CHARS, keep_traceback=True)
+    return Outcome(
+        value,
+        failure.error_type,
+        message,
+        failure.http_status,
+        wait_ms(failure.retry_after_s, now_ms),
+        complete=complete,
+    )
+
+
+def _failure_in(value: Any, classifier: ResultClassifier | None) -> "Failure | None":
+    if classifier is None and not is_mcp_error(value):
+        return None
+
+    from .hidden_failures import failure_in
+
+    try:
+        return failure_in(value, classifier)
+    except Exception:  # noqa: BLE001  an object that cannot be looked at is still a result
+        return None
+
+
+def _failed(exc: BaseException, now_ms: int | None) -> Outcome:
+    from .error_types import diagnosis_of, http_status_of
+    from .redaction import redact
+    from .retry_after import retry_after_ms_of
+
+    kind, told_by = diagnosis_of(exc)
+    message = _said(exc, kind)
+    if told_by is not exc and (cause := _said(told_by, kind)) not in message:
+        message = f"{message}: {cause}"
+    return Outcome(None, kind, redact(message), http_status_of(exc), retry_after_ms_of(exc, now_ms))
+
+
+def _said(exc: BaseException, kind: ErrorType) -> str:
+    """
+    The text of *exc*, with the name of its class where that says more.
+    """
+    from .exception_facts import text_of
+
+    text, name = text_of(exc).strip(), type(exc).__name__
+    if not text:
+        return name
+    return f"{name}: {text}" if kind in _NAMED or " " not in text else text
+
+
+def _not_awaited(value: Any) -> Outcome:
+    close = getattr(value, "close", None)
+    if close is not None:
+        close()
+    message = f"the tool returned an unawaited `{type(value).__name__}`; call it through the asynchronous session"
+    return Outcome(None, "code_error", message)
+
+
+def _charged(success: Success, outcome: Outcome) -> Outcome:
+    outcome.cost = _cost(success.cost_usd)
+    outcome.tokens = _tokens(success.tokens)
+    return outcome
+
+
+def _cost(usd: float | str | Decimal | None) -> int | None:
+    """
+    None, which keeps the estimate, for what is no amount: the call has been made, and a claim is no reason to lose it.
+    """
+    try:
+        amount = float(usd)  # type: ignore[arg-type]
+        if not amount >= 0:
+            return None
+        return min(micro_dollars(usd), MAX_COST) if amount * 1e6 < MAX_COST else MAX_COST
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _tokens(count: int | None) -> int | None:
+    return min(count, MAX_TOKENS) if isinstance(count, int) and count >= 0 else None

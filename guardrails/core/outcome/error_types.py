@@ -1,0 +1,164 @@
+"""
+Which kind of error an exception is, without knowing the library that raised it.
+
+Clients are recognised by what they expose: a status, a code, a response, the names of their classes. Wrappers are
+looked through. Nothing an exception does while it is looked at can get out of here.
+"""
+
+import re
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from guardrails.core.values.types import ErrorType
+
+from .error_names import (
+    error_type_of_builtin,
+    error_type_of_errno,
+    error_type_of_json_rpc,
+    error_type_of_name,
+    error_type_of_sql_state,
+    error_type_of_status,
+)
+from .error_text import error_type_from_text
+from .exception_facts import attribute, chain, headers_of, status_of, text_of
+
+
+_NOT_BY_VALUE: Final = frozenset({"auth", "permission", "code_error", "exec_nonzero"})
+"""What the words of a ValueError do not mean: `invalid token`, `value not allowed`."""
+_BAD_CALL: Final = re.compile(
+    r"unexpected keyword argument|missing \d+ required|takes \S+ .{0,40}positional arguments?|multiple values for"
+)
+
+
+def error_type_of(exc: BaseException) -> ErrorType:
+    """
+    The kind of *exc*, from the closed list; `other` where nothing speaks for a kind.
+
+    In this order: what it says itself (codes, status, class names), then its explicit causes (`__cause__`, SQLAlchemy's
+    `orig`, URLError's `reason`, the members of a group), then the texts of all these, then what was being handled (`__context__`).
+    """
+    return diagnosis_of(exc)[0]
+
+
+def diagnosis_of(exc: BaseException) -> tuple[ErrorType, BaseException]:
+    """
+    The kind of *exc*, and the exception of its chain that told it.
+    """
+    try:
+        return _diagnosis_of(exc)
+    except Exception:  # noqa: BLE001
+        return "other", exc
+
+
+def http_status_of(exc: BaseException) -> int | None:
+    """
+    The HTTP status that *exc* or one of its causes carries, 400 to 599.
+    """
+    try:
+        return next((status for link in chain(exc) if (status := status_of(link)) is not None), None)
+    except Exception:  # noqa: BLE001
+        return None
+
+
+def _diagnosis_of(exc: BaseException) -> tuple[ErrorType, BaseException]:
+    causes = list(chain(exc, context=False))
+    told = [(kind, link) for link in causes if (kind := _own_type(link)) is not None]
+    # Where one of a group fails, the others are cancelled: that is no cause.
+    if told:
+        return next((one for one in told if one[0] != "cancelled"), told[0])
+    for link in causes:
+        if (kind := error_type_from_text(text_of(link))) is not None:
+            return kind, link
+    return next(((kind, link) for link in chain(exc) if (kind := _own_type(link)) is not None), ("other", exc))
+
+
+def _own_type(exc: BaseException) -> ErrorType | None:
+    """
+    What *exc* itself says; None for a wrapper that says nothing.
+    """
+    if (kind := _coded_type(exc)) is not None:
+        return kind
+
+    status = status_of(exc)
+    if status is not None and status != 400:
+        limited = status == 403 and _is_rate_limited(headers_of(exc))
+        return "rate_limit" if limited else error_type_of_status(status)
+
+    kind = _classed_type(exc)
+    return "validation" if status is not None and kind in {None, "code_error"} else kind
+
+
+def _coded_type(exc: BaseException) -> ErrorType | None:
+    """
+    By the code of a service: botocore, grpc, OpenAI, PostgreSQL, JSON-RPC.
+    """
+    for code in _codes(exc):
+        if isinstance(code, bool):
+            continue
+        if isinstance(code, int):
+            if code < 0 and (kind := error_type_of_json_rpc(code)) is not None:
+                return kind
+        elif isinstance(code, str) and (kind := error_type_of_name(code[:100])) is not None:
+            return kind
+
+    state = attribute(exc, "sqlstate") or attribute(exc, "pgcode")
+    return error_type_of_sql_state(state) if isinstance(state, str) else None
+
+
+def _codes(exc: BaseException) -> Iterator[Any]:
+    code = attribute(exc, "code")
+    if callable(code):
+        try:
+            code = code()
+        except Exception:  # noqa: BLE001
+            code = None
+    yield attribute(code, "name") if not isinstance(code, int | str) else code
+    yield attribute(attribute(exc, "error"), "code")
+
+    response = attribute(exc, "response")
+    if isinstance(response, dict):
+        error = response.get("Error")
+        yield error.get("Code") if isinstance(error, dict) else None
+
+
+def _classed_type(exc: BaseException) -> ErrorType | None:
+    """
+    By the names of its classes, the nearest first.
+    """
+    for cls in type(exc).__mro__:
+        if cls.__module__ != "builtins":
+            kind = error_type_of_name(cls.__name__)
+        elif cls is OSError:
+            number = attribute(exc, "errno")
+            kind = error_type_of_errno(number) if isinstance(number, int) else None
+        else:
+            kind = error_type_of_builtin(cls.__name__)
+        if kind is not None:
+            return _refined(exc, cls, kind)
+    return None
+
+
+def _refined(exc: BaseException, cls: type, kind: ErrorType) -> ErrorType:
+    """
+    A `ValueError` is raised for anything that is wrong with a value; its text may say what.
+    """
+    if cls is TypeError:
+        return "validation" if _BAD_CALL.search(text_of(exc)) else kind
+    if cls is ValueError:
+        document = attribute(exc, "doc")
+        if isinstance(document, str):
+            # A JSON decoder got no JSON: an empty or an HTML reply is the fault of who sent it.
+            return "server_error" if not (start := document[:100].strip()) or start[0] == "<" else kind
+        if issubclass(type(exc), UnicodeError):
+            return kind
+        told = error_type_from_text(text_of(exc))
+        return told if told is not None and told not in _NOT_BY_VALUE else kind
+    return kind
+
+
+def _is_rate_limited(headers: dict[str, str]) -> bool:
+    """
+    GitHub says 403 where others say 429.
+    """
+    return "retry-after" in headers or headers.get("x-ratelimit-remaining") == "0"

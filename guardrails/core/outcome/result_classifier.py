@@ -1,0 +1,103 @@
+"""
+Which results of a tool are failures, declared as plain data that a policy file can hold.
+"""
+
+import re
+
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from annotated_types import MaxLen, MinLen
+
+from guardrails.core.values.types import ErrorType
+
+from .result_views import MISSING, Scalar, as_number, compiled, is_found, is_same, says_something, value_at
+
+
+Field = Annotated[str, MinLen(1), MaxLen(200)]
+Pattern = Annotated[str, MinLen(1), MaxLen(1000)]
+
+FAILURE_WORDS: Final = frozenset({"error", "failed", "failure", "fail", "fatal", "denied", "unauthorized", "timeout"})
+"""What a status field says of a failure, in any case, where no `ok_values` are declared."""
+MESSAGE_FIELDS: Final = ("error.message", "error_message", "error", "message", "detail", "errors", "reason", "msg")
+"""Where the message of a failed result is looked for, unless it is declared."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureRule:
+    """
+    One sign of a failure. Exactly one of *equals*, *at_least*, *present* and *matches* is set.
+
+    Raises ValueError where that is not so, or where *matches* is no regular expression.
+    """
+
+    field: Annotated[str, MaxLen(200)] = ""
+    """Dotted path in the result, list items by number (`errors.0.code`); `""`: the result itself, or its text."""
+    equals: Scalar | tuple[Scalar, ...] | None = None
+    """The value, or one of the values; `true` is not 1."""
+    at_least: float | None = None
+    present: bool | None = None
+    """True: the field is there and neither null, false, empty nor 0; False: it is not."""
+    matches: Pattern | None = None
+    """A regular expression, looked for in the first 8,192 characters; `(?i)` ignores case."""
+    error_type: ErrorType | None = None
+    """None: taken from the status, or from the text of the failure."""
+
+    def __post_init__(self) -> None:
+        if sum(condition is not None for condition in (self.equals, self.at_least, self.present, self.matches)) != 1:
+            raise ValueError("a failure rule takes exactly one of `equals`, `at_least`, `present` and `matches`")
+        _check(self.matches)
+
+    def applies(self, views: tuple[object, ...]) -> bool:
+        """
+        Whether the rule finds its sign in one of *views* of a result.
+        """
+        found = [value for view in views if (value := value_at(view, self.field)) is not MISSING]
+        if self.present is not None:
+            return bool(views) and any(says_something(value) for value in found) is self.present
+        return any(self._fits(value) for value in found)
+
+    def _fits(self, value: object) -> bool:
+        if self.equals is not None:
+            wanted = self.equals if isinstance(self.equals, tuple | list) else (self.equals,)
+            return any(is_same(value, one) for one in wanted)
+        if self.at_least is not None:
+            number = as_number(value)
+            return number is not None and number >= self.at_least
+        return self.matches is not None and isinstance(value, str) and is_found(self.matches, value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultClassifier:
+    """
+    How to see that a result of a tool is a failure.
+
+    `status_field` is judged first, then `error_when` in order, then `text_matches`; the first sign decides. Fields are
+    looked for in the result, in JSON that its text holds (up to 64 KB), and in MCP's `structuredContent`.
+    Raises ValueError where a pattern is no regular expression.
+    """
+
+    status_field: Field | None = None
+    """Dotted path of an HTTP status, a word, or a boolean that is false for a failure."""
+    ok_values: tuple[Scalar, ...] = ()
+    """What *status_field* says of a success; empty: no status from 400 up, no word of failure, not false."""
+    error_when: tuple[FailureRule, ...] = ()
+    text_matches: tuple[Pattern, ...] = ()
+    """Regular expressions, any of which in the first 8,192 characters of a text result means failure."""
+    message_field: Field | None = None
+    """Dotted path of the message; None: the usual ones (`error.message`, `error`, `message`, `detail`, ...)."""
+    retry_after_field: Field | None = None
+    """Dotted path of the wait in seconds."""
+
+    def __post_init__(self) -> None:
+        for pattern in self.text_matches:
+            _check(pattern)
+
+
+def _check(pattern: str | None) -> None:
+    if pattern is None:
+        return
+    try:
+        compiled(pattern)
+    except (re.error, OverflowError, RecursionError) as problem:
+        raise ValueError(f"not a regular expression: `{pattern[:100]}`: {problem}") from None

@@ -1,0 +1,3 @@
+"""
+What is recorded of each event, and how records are decided again.
+"""

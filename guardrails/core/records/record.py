@@ -1,0 +1,223 @@
+"""
+The record: one flat mapping for each event of a session.
+
+Everything that changes a session's state is an event, numbered densely by `n`, so that the records of a session alone
+replay it exactly, each life of it (`run`) by itself: a name that is used again without its state counts from 1 again.
+A `call` line carries what the decision was made from, a `settle` line how the call ended.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from guardrails.core.engine.chain import Plan
+from guardrails.core.engine.complete import Completion, Prepared, evidence
+from guardrails.core.engine.decide import Decision
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.guards.results.retryable import Retryable
+from guardrails.core.state.state import Pending
+from guardrails.core.text.plain_json import plain
+from guardrails.core.text.signature import near, result_hashes
+from guardrails.core.text.truncation import render
+from guardrails.core.values.types import MICRO, ToolCall
+
+
+SCHEMA_VERSION: Final = 1
+"""Of the records that are written; newer ones cannot be read."""
+MAX_SNAPSHOT_BYTES: Final = 65_536
+
+
+def newer_version(record: Mapping[str, Any]) -> int | None:
+    """
+    The schema version of *record* if this library is too old for it, else None.
+    """
+    version = record.get("schema_version")
+    return version if type(version) is int and version > SCHEMA_VERSION else None
+
+
+def newer_told(version: int) -> str:
+    """
+    What a person reads of records of a *version* that is newer.
+    """
+    return f"schema version {version}, this library reads {SCHEMA_VERSION}: upgrade toolcall-guardrails"
+
+
+def snapshot(call: ToolCall) -> bytes:
+    """
+    The arguments of *call* as JSON, cut at 64 KB where they cannot be signed.
+
+    To be taken before the tool runs: it may change the arguments it is given, or use them up, which this does not.
+    """
+    if call.canonical is not None:
+        return call.canonical
+
+    # A value and what parts it from the next take two bytes at least: what is left out would be cut.
+    return render(plain(call.arguments, MAX_SNAPSHOT_BYTES // 2 + 1), MAX_SNAPSHOT_BYTES).payload
+
+
+def call_record(session_id: str, decision: Decision, plan: Plan, arguments: bytes) -> dict[str, Any]:
+    """
+    The line of a decision: its inputs, *arguments* as `snapshot` gives them, and every guard that had something to say.
+
+    `retry_source` is who caused it where the same call failed before: `agent` of its own accord, `policy` since it was
+    advised, `explore` where that was to learn; `propensity` how likely such advice was given. `args_sim_max` is what a
+    learned guard computed. Null without them. `sketch` is there where like calls were looked for, `news` where values that results have shown.
+    """
+    call = decision.call
+    said = "deny" if decision.denials else "nudge" if decision.nudges else "allow"
+    record = {
+        **_head("call", session_id, decision.run, decision.n, decision.at_ms),
+        "seq": decision.seq,
+        "turn": decision.turn,
+        "id": call.id,
+        "tool": call.tool,
+        "sig": call.sig,
+        "near_sig": None if call.canonical is None else near(call.tool, call.canonical),
+        "arguments": orjson.Fragment(arguments),
+        "problems": [list(problem) for problem in call.problems],
+        **({"places": call.places} if call.places else {}),
+        "decision": said,
+        "code": decision.code,
+        "denials": [[denial.code, denial.ends_session, denial.strike] for denial in decision.denials],
+        "observed": [denial.code for denial in decision.observed],
+        "nudges": [code for code, _ in decision.nudges],
+        "guard_errors": [list(error) for error in decision.errors],
+        "claimed": decision.claimed,
+        "cost": decision.cost,
+        "tokens": decision.tokens,
+        "timeout_ms": plan.timeout_ms,
+        "mutates": plan.changes,
+        "polling": plan.tool.polling,
+        **_declared(plan),
+        "retry_source": decision.retry_source,
+        "args_sim_max": None,
+        "propensity": _propensity(decision, plan),
+    }
+    if call.sketch is not None:
+        # Arguments may be erased, and what they were told by is not.
+        record["sketch"] = call.sketch
+    if call.news is not None:
+        # What results have shown may be erased too.
+        record["news"] = call.news
+    return record
+
+
+def _declared(plan: Plan) -> dict[str, Any]:
+    """
+    What else guards may ask of a tool: it may be declared in code, which a replay does not have.
+    """
+    tool = plan.tool
+    return {
+        "estimate": plan.cost,
+        "known": plan.known,
+        "stable": tool.stable,
+        "read_only": tool.read_only,
+        "idempotent": tool.idempotent,
+        "retryable_declared": tool.retryable,
+    }
+
+
+def _propensity(decision: Decision, plan: Plan) -> float | None:
+    if decision.retry_source != "explore":
+        return 1.0 if decision.retry_source == "policy" else None
+    return next((guard.explore for guard in plan.guards if isinstance(guard, Retryable)), None)
+
+
+def settle_record(session_id: str, decision: Decision, prepared: Prepared, completion: Completion) -> dict[str, Any]:
+    """
+    The line of a settled call; a sink keeps what the tool gave back, or its hashes only.
+
+    `ctx_logged`, `p_logged`, `spec_version` and `model_version` are the context of a failure, the predicted success of a
+    retry, and what computed them; null where no model was asked.
+
+    Where there are messages, the arguments are with them, for a sink that erases what messages repeat of them.
+    """
+    call, outcome, rendered, judged = decision.call, prepared.outcome, prepared.rendered, completion.judged
+    text = evidence(outcome, rendered)
+    exact, masked = result_hashes(text, len(text) if rendered is None else rendered.original_bytes)
+    cost = decision.cost if outcome.cost is None else outcome.cost
+    record = {
+        **_head("settle", session_id, completion.run, completion.n, completion.at_ms),
+        "call_n": decision.n,
+        "seq": decision.seq,
+        "id": call.id,
+        "tool": call.tool,
+        "sig": call.sig,
+        "status": "ok" if outcome.error_type is None else "error",
+        "error_type": outcome.error_type,
+        "error_message": outcome.error_message or None,
+        "http_status": outcome.http_status,
+        "retry_after_ms": outcome.retry_after_ms,
+        "duration_ms": completion.duration_ms,
+        "elapsed_ms": completion.elapsed_ms,
+        "mutates": completion.changes,
+        "retry_source": decision.retry_source,
+        "result_hash": exact,
+        "result_hash_masked": masked,
+        "result_bytes": 0 if rendered is None else rendered.size,
+        "cost": cost,
+        "cost_usd": cost / MICRO,
+        "tokens": decision.tokens if outcome.tokens is None else outcome.tokens,
+        "late": completion.late,
+        "retryable": completion.retryable,
+        "claims": None if prepared.own is None else _claims(prepared.own),
+        "wait_ms": completion.wait_ms,
+        "max_retries_remaining": completion.retries,
+        "is_complete": completion.is_complete,
+        "ctx_logged": None if judged is None else judged.context,
+        "p_logged": None if judged is None else judged.p,
+        "spec_version": None if judged is None else judged.spec_version,
+        "model_version": None if judged is None else judged.model,
+        "limit": completion.limit,
+        "guard_errors": [list(error) for error in completion.errors],
+    }
+    if prepared.steady:
+        record["steady"] = prepared.steady
+    if prepared.empty:
+        record["empty"] = prepared.empty
+    if rendered is not None:
+        record["result"] = orjson.Fragment(rendered.payload)
+    if call.canonical is not None and (outcome.error_message or completion.errors):
+        record["arguments"] = orjson.Fragment(call.canonical)
+    return record
+
+
+def _claims(own: Envelope) -> list[Any]:
+    return [own.retryable, own.retry_after_ms, own.max_retries_remaining]
+
+
+def expire_record(session_id: str, run: str, n: int, at_ms: int, pending: Pending) -> dict[str, Any]:
+    """
+    The line of an admission that was given up.
+    """
+    return {
+        **_head("expire", session_id, run, n, at_ms),
+        "call_n": pending.n,
+        "seq": pending.seq,
+        "id": pending.id,
+        "tool": pending.tool,
+        "sig": pending.sig,
+    }
+
+
+def event_record(
+    event: str, session_id: str, run: str, n: int, at_ms: int, values: Mapping[str, Any]
+) -> dict[str, Any]:
+    """
+    The line of any other event: `charge turn request claim extend reserve release open close`.
+
+    `least` is what the cheapest of the tools costs, in micro-dollars, if money is limited and no tool is free.
+    """
+    return {**_head(event, session_id, run, n, at_ms), **values}
+
+
+def _head(event: str, session_id: str, run: str, n: int, at_ms: int) -> dict[str, Any]:
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "event": event,
+        "session_id": session_id,
+        "run": run,
+        "n": n,
+        "ts_ms": at_ms,
+    }

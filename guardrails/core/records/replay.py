@@ -1,0 +1,209 @@
+"""
+Decide again what was recorded: the offline shell around the same two functions.
+"""
+
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from itertools import pairwise
+
+from guardrails.core.engine.chain import Chain
+from guardrails.core.engine.scopes import Scope
+from guardrails.core.state.family import join, part
+from guardrails.core.state.state import SessionState
+from guardrails.core.tools.tool import Tool
+from guardrails.core.values.errors import SessionError
+
+from .life import Life, Record, Replayed
+
+
+__all__ = ["Record", "Replayed", "kin", "replay", "replay_together", "shares"]
+
+LifeKey = tuple[str, str]
+"""(session id, run)"""
+Stream = tuple[str, ...]
+"""What orders some events: a life, a scope, a family."""
+
+
+def replay(
+    chain: Chain, records: Iterable[Record], state: SessionState | None = None, *, tools: Iterable[Tool] = ()
+) -> Iterator[Replayed]:
+    """
+    The calls of one session, decided again from its records, in the order of their numbers.
+
+    Each life of its name (`run`) begins with a new state, in the order in which the records first tell of them. A
+    child's limits are in its records, and so is what its tools were declared to be; *tools*, those that the session was
+    given beside its policy's, are needed for records of before that only. *state* is where to start, and holds the state
+    at the end. Raises SessionError where a number is missing: what happened there is not known.
+
+    What a session shares with others (scopes, the counters and the work of its family) is not in its own records alone:
+    see `replay_together`.
+    """
+    if state is None:
+        state = SessionState()
+    given = list(tools)
+    whole = chain.with_tools(given) if given else chain
+    lives: dict[str, list[Record]] = {}
+    for record in records:
+        lives.setdefault(record.get("run") or "", []).append(record)
+    for index, life in enumerate(lives.values()):
+        if index:
+            _begin_again(state)
+        again = Life(life[0]["session_id"], whole, state)
+        yield from filter(None, map(again.live, sorted(life, key=lambda line: int(line["n"]))))
+
+
+def _begin_again(state: SessionState) -> None:
+    fresh = SessionState()
+    for field in fields(state):
+        setattr(state, field.name, getattr(fresh, field.name))
+
+
+def replay_together(
+    chain: Chain,
+    records: Iterable[Record],
+    *,
+    scopes: Mapping[str, Chain] | None = None,
+    tools: Iterable[Tool] = (),
+) -> Iterator[Replayed]:
+    """
+    The calls of sessions that share something, decided again from the records of all of them, in the order in which they
+    were: sessions of one scope (*scopes* as a policy has them), a session and its children. All are held in memory.
+
+    Raises SessionError where a number is missing, of a session, a scope or a family: what happened there is not known.
+    """
+    given = list(tools)
+    whole = chain.with_tools(given) if given else chain
+    lives: dict[LifeKey, Life] = {}
+    shared: dict[Stream, SessionState] = {}
+
+    def life(session_id: str, run: str) -> Life:
+        if (session_id, run) not in lives:
+            lives[session_id, run] = Life(session_id, whole, SessionState())
+        return lives[session_id, run]
+
+    for record in _in_order(list(records)):
+        own = life(*_life_key(record))
+        present = _scopes(record, scopes or {}, shared)
+        if "family" in record:
+            run, _, place = record["family"]
+            root = life(_root(record), run)
+            made = _in_family(own, root, place, record, present)
+        else:
+            made = own.live(record, present)
+        if made is not None:
+            yield made
+
+
+def _scopes(record: Record, chains: Mapping[str, Chain], states: dict[Stream, SessionState]) -> Sequence[Scope]:
+    present = []
+    for name, (own, run, n, now_ms) in record.get("scopes", {}).items():
+        if name not in chains:
+            raise SessionError(f"`{record['session_id']}` is in a scope `{name}`, which the policy does not have")
+        state = states.setdefault(("scope", name, own, run), SessionState())
+        if n != state.n + 1:
+            raise SessionError(
+                f"the records of the scope `{name}` of `{own}` have a gap before event {n}: those of all its sessions "
+                "are needed"
+            )
+        present.append(Scope(name, own, chains[name], state, clock_ms=now_ms))
+    return present
+
+
+def _in_family(child: Life, root: Life, place: int, record: Record, scopes: Sequence[Scope]) -> Replayed | None:
+    if place != root.state.shared + 1:
+        raise SessionError(
+            f"the records of the family of `{record['session_id']}` have a gap before event {record['n']}"
+        )
+    join(child.state, root.state, record["session_id"])
+    try:
+        return child.live(record, scopes)
+    finally:
+        part(child.state, root.state, record["session_id"], event=True)
+
+
+def _life_key(record: Record) -> LifeKey:
+    return record["session_id"], record.get("run") or ""
+
+
+def _root(record: Record) -> str:
+    return str(record["session_id"]).partition("/")[0]
+
+
+def shares(record: Record) -> bool:
+    """
+    Whether the session of *record* shares something with others, as far as this record tells.
+    """
+    return "scopes" in record or "family" in record or record["event"] == "reserve"
+
+
+def kin(lives: Iterable[Sequence[Record]]) -> Iterator[list[Record]]:
+    """
+    The records of *lives* by what must be replayed together.
+    """
+    group: dict[Hashable, Hashable] = {}
+
+    def leader(of: Hashable) -> Hashable:
+        while group.setdefault(of, of) != of:
+            group[of] = of = group[group[of]]
+        return of
+
+    found: dict[Hashable, list[Record]] = {}
+    kept = list(lives)
+    for records in kept:
+        for record in records:
+            for stream in _streams(record):
+                group[leader(stream)] = leader(("life", *_life_key(record)))
+    for records in kept:
+        for record in records:
+            found.setdefault(leader(("life", *_life_key(record))), []).append(record)
+    yield from found.values()
+
+
+def _streams(record: Record) -> dict[Stream, tuple[int, int]]:
+    """
+    All that orders the event of *record*, with its place in each.
+    """
+    session_id, run = _life_key(record)
+    places: dict[Stream, tuple[int, int]] = {("life", session_id, run): (int(record["n"]), 0)}
+    for name, (own, life, n, _) in record.get("scopes", {}).items():
+        places["scope", name, own, life] = n, 0
+    if "family" in record:
+        root_run, root_n, place = record["family"]
+        places["family", _root(record), root_run] = root_n, place
+    elif "/" not in session_id:
+        places["family", session_id, run] = int(record["n"]), 0
+    return places
+
+
+def _in_order(records: list[Record]) -> Iterator[Record]:
+    """
+    *records* in an order that all their streams agree with.
+    """
+    streams: dict[Stream, list[tuple[tuple[int, int], int]]] = {}
+    waiting: list[int] = []
+    for index, record in enumerate(records):
+        places = _streams(record)
+        waiting.append(len(places))
+        for stream, place in places.items():
+            streams.setdefault(stream, []).append((place, index))
+    following: list[list[int]] = [[] for _ in records]
+    ready: deque[int] = deque()
+    for events in streams.values():
+        events.sort()
+        for (_, before), (_, after) in pairwise(events):
+            following[before].append(after)
+        _let_go(events[0][1], waiting, ready)
+    for _ in records:
+        if not ready:
+            raise SessionError("the records contradict each other: no order of their events fits all their numbers")
+        index = ready.popleft()
+        yield records[index]
+        for after in following[index]:
+            _let_go(after, waiting, ready)
+
+
+def _let_go(index: int, waiting: list[int], ready: "deque[int]") -> None:
+    waiting[index] -= 1
+    if not waiting[index]:
+        ready.append(index)

@@ -1,0 +1,166 @@
+"""
+Which calls are made again until something has happened, told from names and arguments; and whom finding nothing pleases.
+"""
+
+import re
+
+from collections.abc import Iterator
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Final
+
+from guardrails.core.repetition.sketch import LABELS
+
+from .looks import script_waits, words_wait
+from .programs import SERVICES, SLEEPERS
+from .verbs import is_live
+
+
+Command = str | tuple[str, ...]
+"""The text of a script, or the words of one command."""
+
+_WAITS: Final = re.compile(
+    r"(?:^|[_./-])(?:wait|poll|sleep|status|state|progress|check|await|tail|watch|ping|health)(?:$|[_./-])"
+    r"|(?:Status|Wait|Poll|Sleep|Progress|Output)(?:$|[A-Z_])"
+    r"|^(?:write_stdin|read_bash|read_output|get_output|read_process)$"
+)
+"""Names of tools that are asked again until something has happened."""
+_COMMANDS: Final = re.compile(
+    r"(?:^|[_-])(?:command|cmd|cmdline|shell|bash|argv|program|executable|binary)(?:s|$|[_-]|[A-Z])"
+    r"|(?:Command|Cmd|Shell|Argv)(?:s|$|[A-Z])"
+)
+"""Names of arguments that hold a command."""
+_PARAMETERS: Final = frozenset({"args", "arguments", "params", "parameters"})
+"""Names of arguments that hold the words behind a program that another argument, or the tool, names."""
+_SHELLS: Final = re.compile(
+    r"(?:^|[_./-])(?:bash|shell|sh|zsh|cmd|exec|terminal|console|powershell|pwsh)(?:$|[_./-])"
+    r"|(?:Shell|Bash)(?:$|[A-Z])"
+)
+"""Names of tools that run commands."""
+_CODE_RUNNERS: Final = re.compile(
+    r"(?:^|[_./-])(?:i?python|node|javascript|js|code|interpreter|repl|notebook|jupyter)[\d.]*(?:$|[_./-])|(?:Python|Code)(?:$|[A-Z])"
+)
+"""Names of tools that run code."""
+_INPUTS: Final = frozenset({"code", "input", "text", "chars", "source", "script"})
+"""Names of arguments that hold a command, or code, if the tool runs these."""
+_PROSE: Final = frozenset(
+    {"query", "q", "question", "prompt", "message", "title", "content", "pattern", "search", "regex"}
+)
+"""Names of arguments that speak of commands, if they do at all, and never hold one."""
+_HINT: Final = re.compile(
+    r"(?:^|[;&|(])\s*+(?:(?:sudo|\w+=\S*)\s++)*+"
+    rf"(?:{'|'.join(map(re.escape, sorted(SERVICES | SLEEPERS, key=len, reverse=True)))})(?:\s|$)"
+)
+HEAD: Final = 2048
+"""Characters of a command that are read."""
+LINE: Final = 512
+"""Characters of an argument that may be a command though no name says so."""
+VALUES: Final = 16
+"""Arguments of a call that are searched, and commands of a list."""
+_INSPECTS: Final = re.compile(r"lint|diagnos|validat|verif|audit|type_?check|get_?errors", re.IGNORECASE)
+"""Names of tools that are pleased with what they look at if they bring nothing."""
+
+
+@lru_cache(maxsize=1024)
+def waits(tool: str) -> bool:
+    """
+    Whether *tool*, by its name, is one that is called again until something has happened.
+    """
+    return _WAITS.search(tool) is not None
+
+
+def sleeps(arguments: Any, tool: str = "") -> bool:
+    """
+    Whether a call of *tool* is a command that is made again until something has happened: it sleeps, or looks at what
+    changes by itself or is somewhere else.
+    """
+    if type(arguments) is str:
+        return _runs_commands(tool) and _waits(arguments[:HEAD])
+    return type(arguments) is dict and any(map(_waits, _commands(arguments, tool)))
+
+
+def _commands(arguments: dict[Any, Any], tool: str) -> Iterator[Command]:
+    """
+    The commands that *arguments* may hold, in themselves and in what they hold.
+    """
+    program: Any = None
+    parameters: Any = None
+    for key, value in islice(arguments.items(), VALUES):
+        if type(key) is not str or key in LABELS or key in _PROSE:
+            continue
+        if type(value) is dict:
+            yield from _commands({k: v for k, v in islice(value.items(), VALUES) if type(v) is not dict}, tool)
+        elif key in _PARAMETERS:
+            parameters = value
+        elif _holds_command(key) or (key in _INPUTS and _runs_commands(tool)):
+            program = value
+            yield from _told(value)
+        elif key in _INPUTS and type(value) is str and _runs_code(tool):
+            yield ("python", "-c", value[:HEAD])
+        elif type(value) is str and len(value) <= LINE and "\n" not in value.strip():
+            if _HINT.search(value) is not None:
+                yield value
+            elif value.startswith(("http://", "https://")) and " " not in value and is_live(value):
+                method = arguments.get("method")
+                yield ("curl", "-X", method if type(method) is str else "GET", value)
+    named = _service(tool)
+    if parameters is not None or named:
+        words = _words(program)
+        yield (*(() if words[: len(named)] == named else named), *words, *_words(parameters))
+
+
+@lru_cache(maxsize=256)
+def _holds_command(key: str) -> bool:
+    return _COMMANDS.search(key) is not None
+
+
+@lru_cache(maxsize=1024)
+def _runs_commands(tool: str) -> bool:
+    return _SHELLS.search(tool) is not None
+
+
+@lru_cache(maxsize=1024)
+def _runs_code(tool: str) -> bool:
+    return _CODE_RUNNERS.search(tool) is not None
+
+
+@lru_cache(maxsize=1024)
+def _service(tool: str) -> tuple[str, ...]:
+    """
+    The program that *tool* is named for, if it is a known one: `mcp__k8s__kubectl`.
+    """
+    name = re.split(r"[_./:]", tool)[-1].lower()
+    return (name,) if name in SERVICES else ()
+
+
+def _told(value: Any) -> Iterator[Command]:
+    """
+    The commands in the *value* of an argument that holds one, or several.
+    """
+    if type(value) is str:
+        yield value[:HEAD]
+    elif type(value) is list and value and all(type(item) is str for item in value[:VALUES]):
+        # `["ls", "-l"]` is one command, `["ls -l", "ps"]` are two.
+        if " " in value[0]:
+            yield from (item[:HEAD] for item in value[:VALUES])
+        else:
+            yield _words(value)
+
+
+def _words(value: Any) -> tuple[str, ...]:
+    if type(value) is str:
+        return tuple(value[:HEAD].split())
+    return tuple(word[:HEAD] for word in value[:64] if type(word) is str) if type(value) is list else ()
+
+
+@lru_cache(maxsize=256)
+def _waits(command: Command) -> bool:
+    return script_waits(command) if type(command) is str else words_wait(command)
+
+
+@lru_cache(maxsize=1024)
+def inspects(tool: str) -> bool:
+    """
+    Whether it is good news, by its name, that *tool* finds nothing.
+    """
+    return _INSPECTS.search(tool) is not None

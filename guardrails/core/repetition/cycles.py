@@ -1,0 +1,81 @@
+"""
+Cycles of calls: how often they went round, and which of their calls is work that did nothing.
+"""
+
+import re
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
+
+from guardrails.core.repetition.commands.verbs import TOKEN
+from guardrails.core.state.state import Entry
+from guardrails.core.values.types import ErrorType
+
+from .patterns import same_end, same_evidence
+from .results import acknowledges
+
+
+MIN_CYCLE: Final = 2
+MAX_CYCLE: Final = 5
+REFUSED: Final[frozenset[ErrorType | None]] = frozenset({"validation", "tool_missing", "invalid_path", "too_large"})
+"""Failures that say that the call was wrong, and nothing of what it looked at."""
+_WRITES: Final = frozenset(
+    {
+        *("create", "add", "insert", "append", "put", "set", "unset", "write", "save", "store", "upload"),
+        *("edit", "modify", "update", "patch", "replace", "rename", "move", "delete", "remove"),
+    }
+)
+_LOOKS: Final = frozenset({"get", "read", "show", "view", "list", "find", "fetch", "return", "search", "look", "wait"})
+
+
+def laps(before: Sequence[Entry], sig: int | None) -> tuple[int, int]:
+    """
+    (length, whole laps) of the cycle of calls, each with its result, that *sig* would go on with; (0, 0) without one.
+
+    Any call of the cycle goes on with it: where one was refused, the next one is made.
+    """
+    for length in range(MIN_CYCLE, MAX_CYCLE + 1):
+        if len(before) < 2 * length:
+            break
+        lap = before[:length]
+        own = sum(entry.sig == sig for entry in lap)
+        if own in (0, length):
+            continue
+        matched = length
+        while matched < len(before) and _like(before[matched], before[matched - length]):
+            matched += 1
+        if matched >= 2 * length:
+            return length, matched // length
+    return 0, 0
+
+
+def _like(a: Entry, b: Entry) -> bool:
+    return a.sig == b.sig and a.sig is not None and same_end(a, b)
+
+
+def in_vain(before: Sequence[Entry], sig: int | None, length: int, laps: int) -> bool:
+    """
+    Whether the call of *sig* is work that did nothing in each of the last *laps* of a cycle of *length* calls.
+
+    Each call of these laps gave equal evidence. Work is what only said that it was done, or writes by its name. In a cycle
+    without such a call, it is what was refused for its arguments. Any other call may be a look at the work.
+    """
+    calls = before[: length * laps]
+    if not all(same_evidence(entry, calls[at % length]) for at, entry in enumerate(calls)):
+        return False
+    acting = [entry for entry in calls[:length] if entry.changes]
+    work = [
+        entry for entry in acting if (entry.status == "ok" and acknowledges(entry.result_hash)) or writes(entry.tool)
+    ]
+    work = work or [entry for entry in acting if entry.error_type in REFUSED]
+    return any(entry.sig == sig for entry in work)
+
+
+@lru_cache(maxsize=1024)
+def writes(tool: str) -> bool:
+    """
+    Whether *tool* begins with a verb that writes, and has none that looks: `edit_file`, not `add_and_get`.
+    """
+    words = [word.lower() for word in TOKEN.findall(re.split(r"__|[/.:]", tool)[-1])]
+    return words[:1] != [] and words[0] in _WRITES and _LOOKS.isdisjoint(words)

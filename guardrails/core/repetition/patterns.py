@@ -1,0 +1,272 @@
+"""
+How often the calls of a session's window have formed a pattern that the present call would go on with.
+
+Each function counts what came before; how many are too many is for a policy to say. Only calls that are over are looked at,
+none of the present turn (its calls were made without knowing each other's results), and calls of one turn count once.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final
+
+from guardrails.core.state.state import Entry, SessionState
+from guardrails.core.values.types import ErrorType
+
+from .results import acknowledges
+from .sketch import NO_SKETCH, likes
+from .work import shown_to_change
+
+
+NO_TURN: Final = -1
+_VERBS: Final = frozenset(
+    {
+        *("get", "list", "find", "search", "read", "fetch", "query", "show", "look", "check", "view", "count"),
+        *("create", "add", "new", "make", "insert", "write", "put", "set", "save", "update", "edit", "change"),
+        *("delete", "remove", "cancel", "clear", "send", "post", "run", "execute", "exec", "call", "do", "start"),
+        *("stop", "open", "close", "move", "copy", "upload", "download", "submit", "return", "use", "is", "has"),
+    }
+)
+"""The first word of a name that says what the tool does, and not whose it is."""
+_OVER: Final = ("ok", "error")
+DETERMINED: Final[frozenset[ErrorType | None]] = frozenset(
+    {"validation", "not_found", "tool_missing", "invalid_path", "too_large", "code_error"}
+)
+"""Failures that the same call meets again unless something is done in between."""
+SHARED: Final[frozenset[ErrorType | None]] = frozenset(
+    {"auth", "rate_limit", "server_error", "unavailable", "timeout", "connection"}
+)
+"""Failures whose cause a tool may share with others of its server; any other says nothing of a tool that was not called."""
+CHANGEABLE: Final[frozenset[ErrorType | None]] = frozenset({"cancelled"})
+"""Failures that say nothing of the call: a sibling failed, a person said no."""
+
+
+def past(state: SessionState) -> list[Entry]:
+    """
+    The calls that are evidence, newest first: over, and of earlier turns.
+    """
+    turn = state.mark or NO_TURN
+    return [
+        entry
+        for entry in reversed(state.window)
+        if entry.turn != turn
+        and (entry.status == "ok" or (entry.status == "error" and entry.error_type not in CHANGEABLE))
+    ]
+
+
+def past_of(state: SessionState, tool: str) -> Iterator[Entry]:
+    """
+    Those of *tool* among them, looked for as they are asked for: mostly the latest tells enough.
+    """
+    turn = state.mark or NO_TURN
+    return (
+        entry
+        for entry in reversed(state.window)
+        if entry.tool == tool
+        and entry.turn != turn
+        and (entry.status == "ok" or (entry.status == "error" and entry.error_type not in CHANGEABLE))
+    )
+
+
+def same_end(a: Entry, b: Entry) -> bool:
+    """
+    Whether two calls ended alike: equal results, or equal but for what is volatile.
+    """
+    if a.status != b.status:
+        return False
+    return a.result_hash == b.result_hash or (a.steady != 0 and a.steady == b.steady)
+
+
+def same_evidence(a: Entry, b: Entry) -> bool:
+    """
+    Whether two calls ended alike: byte-equal results of two successes, equal but for digits of two failures.
+    """
+    return a.status == b.status and a.status in _OVER and a.result_hash == b.result_hash
+
+
+def brought_news(state: SessionState, entry: Entry) -> bool:
+    """
+    Whether the call of *entry*, which is over, worked and brought what no other call of its tool in the window did.
+    """
+    if entry.status != "ok" or entry.empty or entry.unfinished or state.dull_seq == entry.seq:
+        return False
+    return not any(other is not entry and other.tool == entry.tool and same_end(other, entry) for other in state.window)
+
+
+def identical(before: Sequence[Entry], sig: int | None) -> int:
+    """
+    How many of the latest calls of *sig* ended alike.
+    """
+    own = [at for at, entry in enumerate(before) if entry.sig == sig]
+    if not own:
+        return 0
+    first = before[own[0]]
+    count, turns = 1, {first.turn}
+    for newer, older in pairwise(own):
+        entry = before[older]
+        if not same_end(first, entry):
+            break
+        if first.changes and shown_to_change(before[: own[0]], before[newer + 1 : older]):
+            break
+        if not entry.turn or entry.turn not in turns:
+            count += 1
+            turns.add(entry.turn)
+    return count
+
+
+def same_answer(before: Sequence[Entry], sig: int | None) -> int:
+    """
+    How many of the latest calls of *sig* ended alike, whatever was done between.
+    """
+    own = [entry for entry in before if entry.sig == sig]
+    return next((at for at, entry in enumerate(own) if not same_end(own[0], entry)), len(own))
+
+
+def _run(entries: Sequence[Entry], goes_on: Callable[[Entry], bool]) -> list[Entry]:
+    """
+    The beginning of *entries* while it *goes_on*; one of each turn.
+    """
+    run: list[Entry] = []
+    for entry in entries:
+        if not goes_on(entry):
+            break
+        if not run or not entry.turn or entry.turn != run[-1].turn:
+            run.append(entry)
+    return run
+
+
+def same_error(before: Sequence[Entry], tool: str, sig: int | None) -> int:
+    """
+    With how many arguments in a row *tool* failed of one kind of error, if they were not always those of *sig*.
+    """
+    own = [entry for entry in before if entry.tool == tool]
+    if not own or own[0].status != "error":
+        return 0
+    family = own[0].steady
+    run = _run(own, lambda entry: entry.status == "error" and entry.steady == family != 0)
+    sigs = [entry.sig for entry in run]
+    # What failed again and again with the same arguments says nothing of others; what cannot be signed is never the same.
+    return len({*sigs} - {None}) + sigs.count(None) if any(own != sig for own in sigs) else 0
+
+
+def sibling_errors(before: Sequence[Entry], tool: str) -> tuple[int, set[str]]:
+    """
+    (calls, tools): how often in a row any tool failed of one kind of error, if *tool* is one of theirs, or of one server
+    with them while the cause may lie in the server.
+    """
+    if not before or before[0].status != "error":
+        return 0, set()
+    family = before[0].steady
+    run = _run(before, lambda entry: entry.status == "error" and entry.steady == family != 0)
+    tools = {entry.tool for entry in run}
+    if len(tools) == 1 or not (
+        tool in tools
+        or (before[0].error_type in SHARED and any(_server(tool) == _server(other) != "" for other in tools))
+    ):
+        return 0, set()
+    return len(run), tools
+
+
+def broken(state: SessionState, last: Entry, tools: Collection[str]) -> bool:
+    """
+    Whether a call of the present turn is over that ended otherwise than *last*, the latest of a run of *tools*.
+    """
+    return any(
+        entry.seq > last.seq
+        and entry.status in _OVER
+        and (len(tools) > 1 or entry.tool in tools)
+        and not (same_end(entry, last) or (entry.status == last.status and entry.empty and last.empty))
+        for entry in state.window
+    )
+
+
+@lru_cache(maxsize=1024)
+def _server(tool: str) -> str:
+    """
+    What the names of the tools of one server begin with.
+    """
+    for mark in ("__", "/", "."):
+        head, found, _ = tool.rpartition(mark)
+        if found:
+            return head
+    head, found, _ = tool.partition("_")
+    return head if found and head.lower() not in _VERBS else ""
+
+
+def unknown(before: Sequence[Entry], tool: str) -> int:
+    """
+    How often *tool* was called though there is no such tool; 0 where it ever worked.
+    """
+    own = [entry for entry in before if entry.tool == tool]
+    if any(entry.status == "ok" for entry in own):
+        return 0
+    return len(_run(own, lambda entry: entry.error_type == "tool_missing"))
+
+
+def lively(state: SessionState, tool: str) -> bool:
+    """
+    Whether the latest call of *tool* brought news, so that a fresh call goes on with nothing.
+    """
+    failing: bool | None = None
+    backwards = reversed(state.window)
+    for entry in backwards:
+        status = entry.status
+        if entry.tool == tool:
+            if status == "error" or (entry.empty and status == "ok"):
+                return False
+            if status == "ok":
+                evidence = entry.result_hash
+                break
+        elif failing is None and status in _OVER:
+            failing = status == "error"
+    else:
+        return not failing
+    for entry in backwards:  # noqa: SIM110  hot path
+        if entry.result_hash == evidence and entry.tool == tool:
+            return False
+    return True
+
+
+def unchanged(own: Sequence[Entry], sketch: int, sig: int | None) -> int:
+    """
+    How often in a row a tool gave the same result to calls that differ in volatile arguments only; *own* are its calls.
+    """
+    if sketch == NO_SKETCH or own[0].sketch != sketch:
+        return 0
+    run = _run(own, lambda entry: entry.sketch == sketch and same_end(entry, own[0]))
+    if own[0].changes and acknowledges(own[0].result_hash):
+        # Each of these may have written something of its own: a line of a log, a beat.
+        return 0
+    # Of exact repeats only, others judge.
+    return len(run) if any(entry.sig != sig for entry in run) else 0
+
+
+def fruitless(last: Entry, earlier: Iterable[Entry]) -> list[Entry]:
+    """
+    The latest calls of a tool as far as they brought nothing, or all the same; one of each turn. *earlier* are its calls
+    before the *last*.
+
+    None of a tool that changes something and says the same of all that it did.
+    """
+    if last.status == "error" or (last.changes and not last.empty):
+        return []
+    run, turn, empty = [last], last.turn, last.empty
+    for entry in earlier:
+        if entry.empty != empty or not (empty or same_end(entry, last)):
+            break
+        if not entry.turn or entry.turn != turn:
+            run.append(entry)
+            turn = entry.turn
+    return run
+
+
+def reworded(run: Sequence[Entry], sketch: int, most: int | None = None) -> int:
+    """
+    How many calls of a *run* that was `fruitless` are worded like the one of *sketch*; more than *most* are not counted.
+    """
+    if sketch == NO_SKETCH:
+        return 0
+    known = [entry.sketch for entry in run if entry.sketch != NO_SKETCH]
+    like = likes(sketch, known, most)
+    # The first of them is not looked at before it turned out to be fruitless.
+    return like + len(run) - len(known) if like else 0

@@ -1,0 +1,194 @@
+"""
+What a result brings, told from its text: nothing at all, or the same as another but for clocks and ids.
+"""
+
+import re
+
+from functools import lru_cache
+from string import ascii_lowercase, digits
+from typing import Final, Literal
+
+from xxhash import xxh3_64_intdigest
+
+from guardrails.core.text.signature import result_hash
+from guardrails.core.values.types import ErrorType
+
+
+Emptiness = Literal[0, 1, 2, 3]
+"""
+0: it says something. 1: it is silent, as of a command that prints nothing. 2: it says that nothing was found. 3: it says that
+what is waited for is not there yet.
+"""
+NOTHING: Final = 2
+UNFINISHED: Final = 3
+
+MAX_STEADY: Final = 4096
+"""Bytes of a result of which the steady part is compared; longer ones are compared as they are, so that no news is lost."""
+MAX_EMPTY: Final = 200
+"""Bytes of a result that may say that nothing was found."""
+HEAD: Final = 512
+"""Bytes of a failure that tell its family."""
+
+_CLOCKS: Final = re.compile(
+    rb"\d(?:"
+    rb"\d\d\d-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+    rb"|\d:\d\d:\d\d(?:[.,]\d+)?"
+    rb"|(?<=0)x[0-9a-f]{6,16}"
+    rb"|(?<!\w\d)\d*+(?:\.\d++)? ?(?:ms|ns|us|s|sec|secs|seconds|milliseconds)\b"
+    rb"|(?<=1)(?<!\w1)[4-9]\d{8}(?:\.\d+|\d{3})?\b"
+    rb")"
+)
+"""
+Clocks, addresses, durations; no other digit, for in a success a digit is news.
+
+All begin with the digit that is asked for first: `re` then goes from one to the next at a seventh of the cost.
+"""
+_MARKS: Final = re.compile(
+    rb"\d(?:\d\d\d-\d\d-\d\d[T ]|\d:\d\d:\d\d|\d{9}|x[0-9a-f]{6}"
+    rb"| ?(?:ms|ns|us|s|sec|secs|seconds|milliseconds)\b)"
+)
+"""What each of them has in it, found in half the time where digits are many and none is one of these."""
+_IDS: Final = re.compile(rb"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
+_MIDDLE: Final = re.compile(rb"-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-")
+"""What each of these ids has in it, and hardly anything else."""
+_TEMPORARY: Final = re.compile(rb"/tmp/[\w.-]+")
+_PROMPTS: Final = re.compile(rb"\b(?:In|Out) ?\[\d+\]")
+"""Counters of an interactive interpreter."""
+_PROCESSES: Final = re.compile(rb"\bpid[ =:]{1,2}\d+")
+
+_QUOTED: Final = re.compile(r'"[^"\n]{1,200}"|\'[^\'\n]{1,200}\'|`[^`\n]{1,200}`')
+_TAGS: Final = re.compile(r"#\w+")
+_PATHS: Final = re.compile(r"/(?:[\w.~-]{0,80}+/){0,19}+[\w.*-]{0,80}+")
+_NUMBERS: Final = re.compile(r"\d\w*+")
+"""From its first slash, or digit, on; what of it comes before is cut off from the text before."""
+_IN_WORDS: Final = ascii_lowercase + digits + "_"
+_IN_PATHS: Final = _IN_WORDS + ".~-"
+_ECHOED: Final = re.compile(_QUOTED.pattern + r"|#\w+|(?:[\w.~-]{0,80}+/){1,20}+[\w.*-]{0,80}+|(?<!\w)[^\W\d]*+\d\w*")
+"""What a failure repeats of the arguments: quoted text, paths, ids, numbers. All of these at once, in any alphabet."""
+_STRINGS: Final = re.compile(
+    r'"((?:[^"\\]|\\.)*+)(?:"|\Z)|(?<=[{:,\[ ])\'((?:[^\'\\]|\\.)*+)(?:\'(?=\s*[:,}\]])|\Z)', re.DOTALL
+)
+"""Those of JSON, and of a Python object's text, cut off or not."""
+_SILENT: Final = frozenset({b"", b"null", b'""', b"true", b'"ok"', b'"OK"', b'"Done"', b'"done"', b"ok", b"OK"})
+_BITS: Final = (1 << 63) - 1
+"""Those of a hash that a recorded result has."""
+_ACKNOWLEDGED: Final = frozenset(
+    result_hash(form % word) & _BITS
+    for form in (b"%b", b'"%b"', b'{"%b":true}', b'{"%b": true}', b'{"status":"%b"}', b'{"status": "%b"}')
+    for word in (b"ok", b"OK", b"done", b"Done", b"success", b"saved", b"sent", b"logged", b"created", b"accepted")
+) | {result_hash(said) & _BITS for said in _SILENT}
+"""What a tool says that has done something, whatever it was."""
+_STRUCTURE: Final = re.compile(rb'(?:\s|[\[\]{},:]|""|null|false|true|0|"[\w ]{1,40}"\s{0,4}:)*')
+"""JSON in which nothing is but names, zeros and flags."""
+_HOLLOW: Final = re.compile(
+    rb"[\[{]\s*[\]}]|null|\"\"|(?:count|total|found|hits|matches|results?|records|rows|items|entries|length|size)\w{0,20}"
+    rb"\"\s{0,4}:\s{0,4}0\s{0,4}[,}]",
+    re.IGNORECASE,
+)
+"""Zero of what can be counted; a balance of zero is an answer."""
+_FAULTLESS: Final = re.compile(
+    rb'"\w{0,20}(?:error|warning|issue|problem|failure|violation|conflict|finding|diagnostic)\w{0,20}"'
+    rb'\s{0,4}:\s{0,4}(?:\[\s{0,4}\]|0|null|"")',
+    re.IGNORECASE,
+)
+"""That nothing is wrong is an answer too."""
+_YET: Final = (
+    rb"(?:pending|queued|running|in[ _-]?progress|processing|waiting|not (?:yet )?(?:ready|finished|done|complete[d]?)"
+    rb"|still (?:pending|queued|running|in progress|processing|waiting))"
+)
+_UNFINISHED_FIELD: Final = re.compile(
+    rb'"\w{0,20}(?:status|state|phase|stage)"\s{0,4}:\s{0,4}"' + _YET + rb'"', re.IGNORECASE
+)
+_UNFINISHED: Final = re.compile(
+    rb"\W{0,3}(?:(?:status|state|[\w-]{1,20} is)\W{1,2})?" + _YET + rb"\W{0,4}\Z", re.IGNORECASE
+)
+_NOTHING: Final = re.compile(
+    rb"\W{0,3}(?:(?:sorry|error|ok)\W{1,2})?(?:there (?:are|were|is|was) )?(?:no|zero|0) (?:\w+ ){0,3}?"
+    rb"(?:results?|match(?:es)?|files?|records?|rows?|items?|hits?|entries|documents?|data|articles?|pages?)\b"
+    rb"(?: (?:were |was )?(?:found|returned|available|match\w*)| for\b| in\b|\W{0,3}$)"
+    rb"|\W{0,3}(?:nothing|none|no one) (?:was )?found",
+    re.IGNORECASE,
+)
+
+
+def acknowledges(result: int) -> bool:
+    """
+    Whether the hash of a *result* is of one that only says that something was done.
+    """
+    return result & _BITS in _ACKNOWLEDGED
+
+
+def emptiness(payload: bytes) -> Emptiness:
+    """
+    Whether a success of JSON *payload* brought anything.
+    """
+    if len(payload) > MAX_EMPTY:
+        return 0
+    bare = payload.strip()
+    if bare in _SILENT:
+        return 1
+    if bare[:1] in (b"{", b"[") and _STRUCTURE.fullmatch(bare):
+        return NOTHING if _HOLLOW.search(_FAULTLESS.sub(b"1", bare)) else 0
+    if b"no output" in bare or b"No Output" in bare:
+        return 1
+    if _UNFINISHED_FIELD.search(bare) is not None or _UNFINISHED.match(bare) is not None:
+        return UNFINISHED
+    return NOTHING if _NOTHING.match(bare) else 0
+
+
+def steady_hash(payload: bytes) -> int:
+    """
+    32 bits of what in a success is not volatile; 0 where it is too long to be looked at.
+    """
+    if len(payload) > MAX_STEADY:
+        return 0
+    return xxh3_64_intdigest(_steady(payload)) & 0xFFFFFFFF or 1
+
+
+def _steady(payload: bytes) -> bytes:
+    if b"/tmp/" in payload:
+        payload = _TEMPORARY.sub(b"~", payload)
+    if b"pid" in payload:
+        payload = _PROCESSES.sub(b"~", payload)
+    if b"Out[" in payload or b"In [" in payload:
+        payload = _PROMPTS.sub(b"~", payload)
+    if payload.count(b"-") > 3 and _MIDDLE.search(payload) is not None:
+        payload = _IDS.sub(b"~", payload)
+    return payload if _MARKS.search(payload) is None else _CLOCKS.sub(b"~", payload)
+
+
+@lru_cache(maxsize=256)
+def family_hash(kind: ErrorType, text: str) -> int:
+    """
+    32 bits of what a failure says, without what it repeats of the arguments.
+    """
+    text = text[:HEAD].lower()
+    if text[:1] in ("[", '"') or '{"' in text or "{'" in text:
+        # A message in JSON is quoted as well, and no echo for that; a word alone may be one.
+        text = _STRINGS.sub(_sentence, _STRINGS.sub(_sentence, text))
+    said = " ".join(_unechoed(text).split())
+    return xxh3_64_intdigest(f"{kind}: {said}".encode(errors="replace")) & 0xFFFFFFFF or 1
+
+
+def _unechoed(text: str) -> str:
+    if not text.isascii():
+        return _ECHOED.sub(" ", text)
+    text = _QUOTED.sub(" ", text)
+    if "#" in text:
+        text = _TAGS.sub(" ", text)
+    if "/" in text:
+        text = _without(_PATHS, text, _IN_PATHS)
+    return _without(_NUMBERS, text, _IN_WORDS)
+
+
+def _sentence(found: re.Match[str]) -> str:
+    said = found[1] or found[2] or ""
+    return said.replace('\\"', '"') if " " in said.strip() else " "
+
+
+def _without(found: re.Pattern[str], text: str, before: str) -> str:
+    """
+    *text* with a space for each that is *found*, and for the characters that stand *before* it.
+    """
+    *parts, last = found.split(text)
+    return " ".join([*[part.rstrip(before) for part in parts], last])

@@ -1,0 +1,63 @@
+"""
+Which calls were made together, where the host tells no turns: those that overlap, or start at nearly the same time.
+
+A model reads a result before it makes the next call, which takes more than milliseconds. What is known of that is in the
+state and in the time of the call alone, so that a replay finds it again.
+"""
+
+from typing import Final
+
+from guardrails.core.state.state import SessionState, count_refusals
+from guardrails.core.values.types import NO_TIME
+
+
+TOGETHER_MS: Final = 10
+"""Calls that start so soon after each other were made without knowing each other's results."""
+BURST_MS: Final = 1_000
+"""How long such calls are one turn, from the first of them; then each is one, so that so fast a loop ends too."""
+OVERLAP_MS: Final = 60_000
+"""The same of calls that start while another of their turn still runs: what never ends must not hide a loop."""
+MOST: Final = 1_000
+"""Events of a turn, after which the next call begins another: a loop ends too while the clock stands still."""
+
+
+def imply_turn(state: SessionState, sig: int | None) -> bool:
+    """
+    Open the next turn unless a call of *sig* that starts now is of the present one; whether it did.
+
+    An equal call that comes after its twin was answered, or refused, is of the next turn however soon it comes. The turns
+    that a budget counts are those that are told: they stay what they are.
+    """
+    begins = not _goes_on(state, sig)
+    if begins:
+        count_refusals(state)
+        state.implied += 1
+        state.turn_n = state.n
+        if state.now_ms - state.call_ms > TOGETHER_MS:
+            state.turn_ms = state.now_ms
+    state.call_ms = state.now_ms
+    return begins
+
+
+def part_turn(state: SessionState) -> None:
+    """
+    Let the next call be of the next turn, unless another of this one still runs: for who tells no times either.
+    """
+    state.call_ms = NO_TIME
+
+
+def _goes_on(state: SessionState, sig: int | None) -> bool:
+    if not state.implied or state.n - state.turn_n >= MOST:
+        return False
+    now, mark, window = state.now_ms, state.mark, state.window
+    if sig is not None:
+        seq = state.latest.get(sig)
+        twin = None if seq is None else window[seq - window[0].seq]
+        if twin is not None and twin.status == "running":
+            return True
+        if (twin is not None and twin.turn == mark) or state.refused_now(sig):
+            return False
+    age = now - state.turn_ms
+    if now - state.call_ms <= TOGETHER_MS and age <= BURST_MS:
+        return True
+    return age <= OVERLAP_MS and any(pending.entry.turn == mark for pending in state.pending.values())

@@ -1,0 +1,3 @@
+"""
+What a session remembers, and the only code that changes it.
+"""

@@ -1,0 +1,282 @@
+"""
+A session's state as a small block of bytes, so that a store can keep it anywhere.
+"""
+
+import json
+import struct
+
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import Any, Final
+
+import orjson
+
+from guardrails.core.values.errors import StateUnreadable
+from guardrails.core.values.types import ERROR_TYPES, EntryStatus, low, pending_key
+
+from .failing import packed_failing, unpacked_failing
+from .packing_trail import ERROR_NUMBERS, Memo, packed_trail, unpacked_trail
+from .state import NEVER, Entry, Pending, SessionState
+
+
+VERSION: Final = 4
+READ: Final = (3, VERSION)
+"""Versions that `unpack` reads: a session goes on after an upgrade."""
+STATUSES: Final[tuple[EntryStatus, ...]] = ("running", "ok", "error", "expired")
+_NEW: Final = ("turn_refused", "implied", "turn_n", "turn_ms", "call_ms")
+"""What version 3 did not have."""
+TOTALS: Final = (
+    "started_ms",
+    "now_ms",
+    "n",
+    "seq",
+    "calls",
+    "turns",
+    "cost",
+    "tokens",
+    "requests",
+    "unpriced",
+    "held_cost",
+    "held_tokens",
+    "turn",
+    "turn_expects",
+    "turn_decided",
+    "turn_admitted",
+    "turn_strikes",
+    "denied_turns",
+    "streak",
+    "streak_failures",
+    "changed_seq",
+    "behind_ms",
+    "shared",
+    "dull_seq",
+    "refused_turns",
+    *_NEW,
+)
+_HEAD = struct.Struct("<BBHI")
+"""Version, 1 where the JSON holds what only Python's own module reads, entries, bytes of the name table."""
+_ENTRY = struct.Struct("<IqqqiBBBBB")
+"""seq, sig, result hash, time, milliseconds until a retry, status and two flags, error type + 1 and a flag, retries
+left and two flags, turn, calls admitted beside it."""
+_ENTRY_3 = struct.Struct("<IqqqiBBBB")
+"""The same in version 3, which did not count what was admitted beside a call."""
+_CLOSER = struct.Struct("<qI")
+"""Sketch and steady part of the result; only of calls that were looked at so closely."""
+_LOOKED_AT: Final = 128
+_totals = attrgetter(*TOTALS)
+_STATUS: Final = {status: place for place, status in enumerate(STATUSES)}
+_FITS: Final = (-(2**63), 2**64)
+"""Counters outside of it are written as text: orjson has no larger numbers."""
+_MAX_WAIT: Final = 2**31 - 1
+_MAX_RETRIES: Final = 63
+
+
+def pack(state: SessionState, memo: Memo | None = None) -> bytes:
+    """
+    *state* as bytes; `unpack` gives an equal state. *memo* is what was kept of the same state before.
+    """
+    memo = memo or Memo()
+    names: dict[str, int] = {}
+    tools = [names.setdefault(entry.tool, len(names)) for entry in state.window]
+    calls = memo.calls
+    window = b"".join([calls.get(entry.seq) or _kept(entry, calls) for entry in state.window])
+    if len(calls) > 2 * len(tools):
+        for seq in calls.keys() - {entry.seq for entry in state.window}:
+            del calls[seq]
+    trail = packed_trail(state, names, memo)
+    rest: dict[str, Any] = {"t": _totals(state), "s": state.streak_tool}
+    # Nine of ten states have few of these: to ask each is quicker than to gather all.
+    if state.meters:
+        lowest, highest = _FITS
+        rest["m"] = {key: value if lowest <= value < highest else str(value) for key, value in state.meters.items()}
+    if state.pending:
+        rest["o"] = _admissions(state)
+    if trail:
+        rest["h"] = trail
+    if state.failing:
+        rest["f"] = packed_failing(state.failing)
+    if state.run:
+        rest["i"] = state.run
+    for key, value in _optional(state):
+        if value:
+            rest[key] = value
+    if state.closed:
+        rest["c"] = True
+    table, totals, odd = _json([*names], rest)
+    head = _HEAD.pack(VERSION, odd, len(tools), len(table))
+    return b"".join((head, table, struct.pack(f"<{len(tools)}H", *tools), window, totals))
+
+
+def _optional(state: SessionState) -> Iterator[tuple[str, Any]]:
+    yield "l", state.limits
+    yield "r", state.reserved
+    yield "p", state.refusals
+    yield "x", state.exhausted
+    yield "w", state.work
+    yield "b", state.working
+
+
+def _entry(entry: Entry) -> bytes:
+    wait = int(min(max(0, entry.retry_at_ms - entry.at_ms), _MAX_WAIT)) if entry.retry_at_ms else -1
+    retries = int(min(max(0, entry.retries_left), _MAX_RETRIES))
+    closer = entry.sketch or entry.steady
+    packed = _ENTRY.pack(
+        entry.seq,
+        entry.sig or 0,
+        entry.result_hash,
+        entry.at_ms,
+        wait,
+        _STATUS[entry.status] + len(STATUSES) * (entry.explored + 2 * entry.empty + 4 * entry.unfinished),
+        ERROR_NUMBERS[entry.error_type] | (_LOOKED_AT if closer else 0),
+        retries * 4 + entry.changes * 2 + (entry.sig is not None),
+        entry.turn,
+        entry.beside,
+    )
+    return packed + _CLOSER.pack(entry.sketch, entry.steady) if closer else packed
+
+
+def _kept(entry: Entry, settled: dict[int, bytes]) -> bytes:
+    packed = _entry(entry)
+    if entry.status != "running":
+        settled[entry.seq] = packed
+    return packed
+
+
+def _json(names: list[str], rest: dict[str, Any]) -> tuple[bytes, bytes, bool]:
+    """
+    The two as JSON, and whether orjson cannot write it: names with lone surrogates.
+    """
+    try:
+        return orjson.dumps(names), orjson.dumps(rest), False
+    except TypeError:
+        table, totals = (json.dumps(said, separators=(",", ":")).encode() for said in (names, rest))
+        return table, totals, True
+
+
+def unpack(packed: bytes) -> SessionState:
+    """
+    The state that `pack` made these bytes of.
+
+    Raises StateUnreadable if they are damaged, or not of a version that is known.
+    """
+    try:
+        # All that another version is sure to have in common.
+        version = packed[0]
+        if version not in READ:
+            raise StateUnreadable(_foreign(version))
+        _, odd, entries, size = _HEAD.unpack_from(packed)
+        loads = json.loads if odd else orjson.loads
+        layout = _ENTRY if version == VERSION else _ENTRY_3
+        at = _HEAD.size
+        names = loads(packed[at : at + size])
+        at += size
+        tools = struct.unpack_from(f"<{entries}H", packed, at)
+        window = []
+        at += 2 * entries
+        for tool in tools:
+            seq, sig, digest, at_ms, wait, status, error, rest, turn, *beside = layout.unpack_from(packed, at)
+            at += layout.size
+            sketch = steady = 0
+            if error & _LOOKED_AT:
+                sketch, steady = _CLOSER.unpack_from(packed, at)
+                at += _CLOSER.size
+                error &= ~_LOOKED_AT
+            window.append(
+                Entry(
+                    seq,
+                    names[tool],
+                    sig if rest & 1 else None,
+                    at_ms,
+                    bool(rest & 2),
+                    STATUSES[status % len(STATUSES)],
+                    ERROR_TYPES[error - 1] if error else None,
+                    digest,
+                    at_ms + wait if wait >= 0 else 0,
+                    rest >> 2,
+                    bool(status >> 2 & 1),
+                    turn,
+                    beside[0] if beside else 0,
+                    sketch,
+                    steady,
+                    bool(status >> 3 & 1),
+                    bool(status >> 4),
+                )
+            )
+        return _state(version, window, names, loads(packed[at:]))
+    except (struct.error, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError) as error:
+        raise StateUnreadable(
+            f"cannot be read ({error}): put a copy of it back; `forget` it only to start it afresh"
+        ) from None
+
+
+def _foreign(version: int) -> str:
+    known = " and ".join(map(str, READ))
+    wrote, then = ("a newer", "upgrade here") if version > VERSION else ("an older", "end it with that one")
+    return (
+        f"is of version {version}, which {wrote} version of this library wrote (this one reads {known}): {then}; "
+        "`forget` it only to start it afresh"
+    )
+
+
+def _state(version: int, window: list[Entry], names: list[str], rest: dict[str, Any]) -> SessionState:
+    totals, known = rest["t"], TOTALS if version == VERSION else TOTALS[: -len(_NEW)]
+    state = SessionState(**dict(zip(known, totals, strict=True)), streak_tool=rest["s"], window=window)
+    state.latest = {entry.sig: entry.seq for entry in window}
+    state.results = {entry.result_hash: entry.seq for entry in window if entry.status in ("ok", "error")}
+    state.meters = {key: int(value) for key, value in rest["m"].items()} if "m" in rest else {}
+    state.limits = rest.get("l", {})
+    state.reserved = rest.get("r", {})
+    state.refusals = [sig if version == VERSION else low(sig) for sig in rest.get("p", ())]
+    state.exhausted = tuple(rest["x"]) if "x" in rest else None
+    state.closed = rest.get("c", False)
+    state.work, state.working = rest.get("w", 0), rest.get("b", {})
+    state.run = rest.get("i", "")
+    state.failing = unpacked_failing(rest.get("f", ()))
+    state.trail = unpacked_trail(rest.get("h", ()), window, names)
+    by_seq = {entry.seq: entry for entry in window}
+    for packed in rest.get("o", []):
+        pending = _open(packed, by_seq)
+        state.pending[pending_key(pending.id, pending.sig, pending.seq)] = pending
+    return state
+
+
+def _admissions(state: SessionState) -> list[list[Any]]:
+    first = state.window[0].seq if state.window else NEVER
+    return [
+        [
+            pending.seq,
+            pending.n,
+            pending.id,
+            pending.expires_ms,
+            pending.cost,
+            pending.tokens,
+            pending.turn,
+            pending.claimed,
+            pending.hints,
+            pending.limit,
+            # An admission can outlive the window; else its entry there says this.
+            None if pending.seq >= first else [pending.tool, pending.sig, pending.at_ms, pending.entry.changes],
+        ]
+        for pending in state.pending.values()
+    ]
+
+
+def _open(packed: list[Any], by_seq: dict[int, Entry]) -> Pending:
+    seq, n, call_id, expires_ms, cost, tokens, turn, claimed, hints, limit, own = packed
+    entry = by_seq[seq] if own is None else Entry(seq, *own)
+    return Pending(
+        seq,
+        n,
+        call_id,
+        entry.tool,
+        entry.sig,
+        entry.at_ms,
+        expires_ms,
+        cost,
+        tokens,
+        turn,
+        claimed,
+        entry,
+        tuple((code, hint) for code, hint in hints),
+        None if limit is None else (limit[0], limit[1]),
+    )

@@ -1,0 +1,86 @@
+"""
+The latest calls of a session that are over, as a few numbers: most of them are in its window too.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from guardrails.core.retries.context import Settled
+from guardrails.core.values.types import ERROR_TYPES
+
+from .state import NEVER, Entry, SessionState
+
+
+ERROR_NUMBERS: Final[dict[str | None, int]] = {None: 0, **{kind: place for place, kind in enumerate(ERROR_TYPES, 1)}}
+_OVER: Final = frozenset({"ok", "error"})
+
+_Like = tuple[int, int | None]
+"""The `seq` of an entry of the window, -1 where none is alike, and milliseconds."""
+
+
+class Memo:
+    """
+    What a state's calls that are over were packed as, from one time to the next: they do not change any more, and
+    writing them anew is most of the work.
+    """
+
+    __slots__ = ("calls", "likes", "trail")
+
+    def __init__(self) -> None:
+        self.calls: dict[int, bytes] = {}
+        self.trail: list[Settled] = []
+        self.likes: list[_Like] = []
+
+
+def packed_trail(state: SessionState, names: dict[str, int], memo: Memo) -> list[int | None]:
+    """
+    The calls that are over as numbers: each the `seq` of its like in the window and how long it took, or all of it.
+    """
+    trail, window = state.trail, state.window
+    if trail != memo.trail:
+        memo.likes, memo.trail = _likes(trail, window, memo), trail.copy()
+    first = window[0].seq if window else NEVER
+    made: list[int | None] = []
+    for like, (tool, sig, error, ended_ms) in zip(memo.likes, trail, strict=True):
+        if like[0] >= first:
+            made += like
+        else:
+            made += (-1, names.setdefault(tool, len(names)), sig, ERROR_NUMBERS[error], ended_ms)
+    return made
+
+
+def _likes(trail: list[Settled], window: list[Entry], memo: Memo) -> list[_Like]:
+    older = len(trail) - 1
+    if older > 0 and memo.trail[-older:] == trail[:older]:
+        # One more, as nearly always: the others are what they were.
+        return [*memo.likes[-older:], _like(trail[older], reversed(window))]
+    alike: dict[tuple[str, int | None, str | None], Entry] = {}
+    alike.update(((entry.tool, entry.sig, entry.error_type), entry) for entry in window if entry.status in _OVER)
+    return [_like(settled, filter(None, [alike.get(settled[:3])])) for settled in trail]
+
+
+def _like(settled: Settled, entries: Iterable[Entry]) -> _Like:
+    tool, sig, error, ended_ms = settled
+    for entry in entries:
+        # One that still runs may yet end in another way.
+        if entry.sig == sig and entry.tool == tool and entry.error_type == error and entry.status in _OVER:
+            return entry.seq, None if ended_ms is None else ended_ms - entry.at_ms
+    return -1, None
+
+
+def unpacked_trail(packed: Iterable[int | None], window: list[Entry], names: list[str]) -> list[Settled]:
+    """
+    The calls that `packed_trail` made these numbers of.
+    """
+    numbers: Iterator[Any] = iter(packed)
+    made = []
+    by_seq = {entry.seq: entry for entry in window}
+    for seq in numbers:
+        if seq >= 0:
+            entry, took = by_seq[seq], next(numbers)
+            ended_ms = None if took is None else entry.at_ms + took
+            made.append(Settled(entry.tool, entry.sig, entry.error_type, ended_ms))
+        else:
+            tool, sig, error, ended_ms = (next(numbers) for _ in range(4))
+            made.append(Settled(names[tool], sig, ERROR_TYPES[error - 1] if error else None, ended_ms))
+    return made

@@ -1,0 +1,3 @@
+"""
+Canonical text of any value, its signature, and what is cut to fit.
+"""

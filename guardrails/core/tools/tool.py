@@ -1,0 +1,136 @@
+"""
+What is known about a tool before it is called: its declarations.
+"""
+
+import functools
+import inspect
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+from annotated_types import Ge, Gt
+
+from guardrails.core.arguments import Arguments, arguments_of
+from guardrails.core.outcome import ResultClassifier
+from guardrails.core.values.types import micro_dollars
+from guardrails.core.values.units import Duration
+
+
+Wire = Literal["chat", "responses"]
+"""chat.completions, or Responses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """
+    One tool: what the model is told of it and what the guards may rely on.
+
+    *parameters* is a function, a pydantic model class or a JSON Schema; it yields both the schema that the model sees
+    and the check at the boundary. Everything declared here can be set or overridden by a policy's `tools:` rules.
+    """
+
+    __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True, "revalidate_instances": "always"}
+
+    name: str
+    description: str = ""
+    parameters: Any = None
+    stable: bool = False
+    """Same arguments, same result until a state-changing call is made; never implied by *read_only*."""
+    read_only: bool | None = None
+    """Changes nothing; None: unknown, which counts as state-changing."""
+    idempotent: bool | None = None
+    """Running it twice does no more than once; False: never called retryable after a timeout or a lost connection."""
+    polling: bool = False
+    """Meant to be called again with the same arguments; exempt from duplicates and streaks."""
+    retryable: bool | None = None
+    """A prior for failures of kinds that may pass; evidence changes it."""
+    cost_usd: Annotated[float, Ge(0)] = 0.0
+    """Estimate reserved at admission, until the call settles."""
+    timeout: Annotated[Duration, Gt(0)] | None = None
+    """Seconds."""
+    result: ResultClassifier | None = None
+    """How to see a failure that hides in a result."""
+    ask_user: tuple[str, ...] = ()
+    """Arguments that only the user can know."""
+    paths: tuple[str, ...] = ()
+    """Arguments that are paths, as globs of their names (`path`, `*_dir`, `edits.path`); for the guard `workspace`."""
+    commands: tuple[str, ...] = ()
+    """
+    Arguments that are shell commands, text or lists of words; for the guard `shell`. `command+args`: the words of one
+    command, from several arguments.
+    """
+
+    @classmethod
+    def of(cls, function: Callable[..., Any], *, hidden: Collection[str] = (), **declarations: Any) -> Self:
+        """
+        The tool that *function* is: its name, docstring and signature, without the parameters *hidden* that the host
+        passes. Raises PolicyError where the signature of a function with hidden parameters cannot be read.
+        """
+        declarations.setdefault("name", name_of(function))
+        text = inspect.getdoc(_described(function)) or ""
+        declarations.setdefault("description", " ".join(text.split("\n\n")[0].split()))
+        return cls(parameters=arguments_of(function, hidden=hidden) if hidden else function, **declarations)
+
+    def override(self, declared: Mapping[str, Any]) -> Self:
+        """
+        The same tool with *declared* on top; MCP-style `annotations` are read where nothing plainer is said.
+        """
+        known = {f.name for f in fields(self)}
+        hints = from_annotations(declared.get("annotations") or {})
+        hints = {name: hint for name, hint in hints.items() if getattr(self, name) is None}
+        return replace(self, **{k: v for k, v in {**hints, **declared}.items() if k in known})
+
+    @property
+    def cost(self) -> int:
+        """
+        The estimate in micro-dollars.
+        """
+        return micro_dollars(self.cost_usd) if self.cost_usd else 0
+
+    def arguments(self) -> Arguments | None:
+        """
+        The check of its arguments; None where no parameters are declared.
+        """
+        made = hasattr(type(self.parameters), "check") and hasattr(type(self.parameters), "schema")
+        return self.parameters if made or self.parameters is None else arguments_of(self.parameters)
+
+    def openai(self, wire: Wire = "chat") -> dict[str, Any]:
+        """
+        The entry of the `tools` list of chat.completions, or of Responses.
+        """
+        spec = self.arguments()
+        schema = spec.schema() if spec is not None else {"type": "object", "properties": {}}
+        said = {"name": self.name, "description": self.description, "parameters": schema}
+        # Responses is strict unless told otherwise, and refuses a schema with an optional parameter then.
+        return (
+            {"type": "function", "function": said} if wire == "chat" else {"type": "function", **said, "strict": False}
+        )
+
+
+def name_of(function: Callable[..., Any]) -> str:
+    """
+    The name of *function*: its own, that of the function of a partial, that of the class of a callable object.
+    """
+    while isinstance(function, functools.partial):
+        function = function.func
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _described(function: Callable[..., Any]) -> object:
+    while isinstance(function, functools.partial):
+        function = function.func
+    own = getattr(type(function), "__call__", None)  # noqa: B004
+    return own if inspect.isfunction(own) and own.__doc__ and not inspect.isroutine(function) else function
+
+
+def from_annotations(annotations: Mapping[str, Any]) -> dict[str, bool]:
+    """
+    MCP tool annotations as declarations; they are hints of a server, so nothing is concluded beyond what they say.
+    """
+    hints: dict[str, bool] = {}
+    if isinstance(annotations.get("readOnlyHint"), bool):
+        hints["read_only"] = annotations["readOnlyHint"]
+    if isinstance(annotations.get("idempotentHint"), bool):
+        hints["idempotent"] = annotations["idempotentHint"]
+    return hints

@@ -1,0 +1,82 @@
+"""
+From what a host hands over to a call that can be judged: arguments read, checked, coerced and signed.
+"""
+
+from typing import Any, Final, NoReturn
+
+import orjson
+
+from guardrails.core.arguments import Arguments
+from guardrails.core.text.jsonable import exact
+from guardrails.core.text.signature import low64, parse_arguments, sign
+from guardrails.core.text.tagged import TAG
+from guardrails.core.values.errors import SessionError
+from guardrails.core.values.types import Problem, ToolCall
+
+
+SMALL: Final = 200
+"""Bytes of canonical arguments whose echo is safe from the tool down to the last element."""
+
+
+def tool_call(tool: str, arguments: Any, call_id: str, spec: Arguments | None) -> ToolCall:
+    """
+    The call of *tool* with *arguments*, a mapping or the JSON text of a model, checked against *spec*.
+
+    A call whose arguments do not fit is signed as it came; what is wrong is in its `problems`.
+    """
+    problems: tuple[Problem, ...] = ()
+    if type(arguments) is str:
+        arguments, problems = _read_text(arguments, required=spec is not None)
+    elif arguments is None:
+        arguments = {}
+    if spec is not None and not problems:
+        arguments, problems = spec.check(arguments)
+    signature, canonical = sign(tool, arguments)
+    asked = {**arguments} if type(arguments) is dict else None
+    if signature is None or canonical is None:
+        return ToolCall(tool, arguments, call_id, None, None, problems, None, asked)
+    if len(canonical) <= SMALL and asked and (b"[" in canonical or canonical.rfind(b"{")) and TAG not in canonical:
+        # What is inside of others may be changed by the tool too.
+        asked = orjson.loads(canonical)
+    # A record or a cached result may hold the canonical form for long.
+    return ToolCall(tool, arguments, call_id, signature, low64(signature), problems, exact(canonical), asked)
+
+
+def asked(tool: str, arguments: Any) -> NoReturn:
+    """
+    What stands for the executor of a call that is only asked about.
+    """
+    raise NotImplementedError(f"`{tool}` is only asked about")
+
+
+def checked(tool: Any, call_id: Any, execute: Any) -> tuple[str, str | None]:
+    """
+    The names of a call as plain text: a member of a string enumeration is its value.
+
+    Raises TypeError where one is no text or *execute* cannot be called, SessionError for an empty id.
+    """
+    if not isinstance(tool, str):
+        raise TypeError(f"`tool` is the name of a tool, not `{type(tool).__name__}`")
+    if not callable(execute):
+        shown = type(execute).__name__
+        raise TypeError(f"`execute` is a function of (tool, arguments) that makes the call, not `{shown}`")
+    if call_id is None:
+        return str.__str__(tool), None
+    if not isinstance(call_id, str):
+        raise TypeError(f"`id` is the model's id of the call, text or None, not `{type(call_id).__name__}`")
+    if not call_id:
+        raise SessionError("`id` must not be empty: leave it out where the model gave none")
+    return str.__str__(tool), str.__str__(call_id)
+
+
+def _read_text(text: str, *, required: bool) -> tuple[Any, tuple[Problem, ...]]:
+    value, problem = parse_arguments(text)
+    if required and problem is None and isinstance(value, str):
+        # The check would take it for argument text that nobody could read.
+        return value, (Problem("", "the arguments must be a JSON object, not a string", "json"),)
+    if problem is None and (required or isinstance(value, dict)):
+        return value, ()
+    if required or text.lstrip().startswith("{"):
+        return text, (Problem("", problem or "the arguments are no object", "json"),)
+    # A free-form tool: its whole input is one text.
+    return text, ()

@@ -1,0 +1,3 @@
+"""
+The values that every room speaks of: types, errors, units, names.
+"""

@@ -1,0 +1,132 @@
+"""
+The exceptions of the library.
+
+    GuardrailsError
+    ├── CallDenied           a refused call, only where the caller asked for an exception
+    ├── CallFailed           a call that ran and whose result says it failed, only where the caller asked for an exception
+    ├── PolicyError          a policy file or object that is not valid; lists every mistake
+    ├── SessionError         a session id, budget or use that is not allowed
+    ├── StoreError           a store that cannot be reached, read or written now
+    │   └── StateUnreadable  a state in it that is damaged, or of a version that this one cannot read; a SessionError too
+    ├── ModelError           a model file that is not valid
+    ├── TrainingError        records or cells that nothing can be learned from
+    ├── LoopLimitExceeded    an agent loop that was asked to raise at its iteration limit
+    └── ResponseFailed       a model response that its server calls failed, that was cut off, or that is no response at all
+"""
+
+from typing import TYPE_CHECKING
+
+
+if TYPE_CHECKING:
+    from guardrails.core.envelope.envelope import Envelope
+
+
+class GuardrailsError(Exception):
+    """
+    Root of everything this library raises on purpose.
+    """
+
+
+class CallDenied(GuardrailsError):  # noqa: N818  reads as what happened
+    """
+    A call was refused and the caller wanted the tool's own value; *envelope* says why.
+    """
+
+    def __init__(self, envelope: "Envelope") -> None:
+        super().__init__(f"{envelope.code}: {envelope.message or envelope.status}")
+        self.envelope = envelope
+
+
+class CallFailed(GuardrailsError):  # noqa: N818
+    """
+    A tool ran without an exception, but its result is a failure, and the caller wanted the tool's own value; *envelope*
+    says which.
+    """
+
+    def __init__(self, envelope: "Envelope") -> None:
+        said = envelope.error_message or envelope.message or envelope.status
+        super().__init__(f"{envelope.error_type or envelope.code or envelope.status}: {said}")
+        self.envelope = envelope
+
+
+class PolicyError(GuardrailsError):
+    """
+    A policy is not valid. *mistakes* lists all of them; one of a file is `file:line:column: message`, its line and a caret.
+    """
+
+    def __init__(self, mistakes: list[str]) -> None:
+        super().__init__("\n".join(mistakes))
+        self.mistakes = mistakes
+
+
+class SessionError(GuardrailsError):
+    """
+    A session was named, split or used in a way that cannot work.
+    """
+
+
+class StoreError(GuardrailsError):
+    """
+    A store cannot be reached, read or written; nothing was changed. The message says what to do next.
+    """
+
+
+class StateUnreadable(StoreError, SessionError):  # noqa: N818
+    """
+    A kept state is damaged, or of a version that this one cannot read; *reason* says which, and what to do. *whose* is
+    the session or the scope, None if only the *store* knows.
+    """
+
+    def __init__(self, reason: str, whose: str | None = None, store: str = "") -> None:
+        place = "session state" if whose is None else f"the state of {whose} in the store `{store}` cannot be used: it"
+        super().__init__(f"{place} {reason}")
+        self.reason = reason
+        self.whose = whose
+
+
+class LoopLimitExceeded(GuardrailsError):  # noqa: N818
+    """
+    An agent loop reached its iteration limit and was asked to raise.
+    """
+
+
+class ModelError(GuardrailsError):
+    """
+    A model file is corrupt, foreign, too large or of another format; what was loaded before stays.
+    """
+
+
+class TrainingError(GuardrailsError):
+    """
+    Records or cells cannot be read, or nothing can be learned from them.
+    """
+
+
+class NothingFoundError(TrainingError):
+    """
+    There are no failed calls to learn from, or no records at all.
+    """
+
+
+class ResponseFailed(GuardrailsError):  # noqa: N818
+    """
+    A model response that failed, was cut off, or is none at all; nothing of it was run or kept.
+
+    *code* is the server's. *url* is who answered, *status* its HTTP status, *body* the first 200 bytes of what came,
+    without control characters and secrets. Each is None if it is not known.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        code: str | None = None,
+        *,
+        url: str | None = None,
+        status: int | None = None,
+        body: str | None = None,
+    ) -> None:
+        super().__init__(message if code is None else f"{code}: {message}")
+        self.code = code
+        self.url = url
+        self.status = status
+        self.body = body

@@ -1,0 +1,70 @@
+"""
+What answers the calls of a turn: results as they come, and refusals of calls that are not run.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.guards.limits.budget import FINISH
+from guardrails.core.values.types import Denial
+from guardrails.session.loop import LIMIT_CODE, Loop, RequestedCall
+from guardrails.session.session import Session
+
+from .context import BROKEN_OFF
+from .wire import Message, Wire
+
+
+_NOT_MADE: Final = "This call was not made: the final answer was asked for."
+
+
+def refusal(session: Session, loop: Loop, call: RequestedCall, code: str) -> Envelope:
+    """
+    What answers a *call* that came although the final answer was asked for, because of *code*.
+    """
+    if session.exhausted:
+        # Asked for the record's sake; an exhausted session denies everything.
+        decision = session.decide(call.tool, call.arguments, id=call.id)
+        if decision.envelope is not None:
+            return decision.envelope
+    limit = loop.max_tool_iterations
+    message = f"Tool call limit reached ({limit}). Stopping tool loop." if code == LIMIT_CODE else _NOT_MADE
+    return Envelope.refusal(Denial(code=code, status="limit_reached", message=message, hint=FINISH))
+
+
+@dataclass(slots=True)
+class Answers:
+    """
+    The results of one turn's calls: each goes into the conversation as soon as those before it have.
+    """
+
+    requested: tuple[RequestedCall, ...]
+    _wire: Wire
+    _append: Callable[[Message], None]
+    calls: tuple[RequestedCall, ...]
+    """Those to run."""
+    _given: dict[int, str] = field(default_factory=dict)
+    _said: int = 0
+
+    def give(self, position: int, envelope: Envelope) -> None:
+        """
+        The call at *position* came to *envelope*.
+        """
+        self._given[position] = envelope.to_json()
+        while self._said in self._given:
+            self._say()
+
+    def break_off(self) -> None:
+        """
+        Nothing more comes: the calls without a result are answered all the same.
+        """
+        while self._said < len(self.requested):
+            self._say()
+
+    def _say(self) -> None:
+        # Given up only once it is kept: a list that could not write it may the next time.
+        text = self._given.get(self._said) or BROKEN_OFF.to_json()
+        self._append(self._wire.result(self.requested[self._said], text))
+        self._given.pop(self._said, None)
+        self._said += 1

@@ -1,0 +1,239 @@
+"""
+The tool runner of the openai SDK, guarded: its functions run behind a session, whose limits force the final answer.
+
+    runner = GuardedToolRunner(session, tools=[search_hotels])
+    response = runner.run(client, {"model": "gpt-5-mini", "input": "find a hotel in Kyoto"})
+    print(response.output_text)
+
+What the SDK's runner ends on without an answer (its step limit, a tool that raises, arguments that do not fit or are no
+JSON, a function that is not registered, an id that is missing or comes twice) the model reads as a result here.
+"""
+
+import inspect
+
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, Final
+
+from openai.lib.responses_tool_runner import (
+    AsyncRegisteredFunction,
+    AsyncResponsesToolRunner,
+    RegisteredFunction,
+    ResponsesToolRunner,
+    ToolRunnerError,
+)
+
+from guardrails.core.engine.turns import Strategy
+from guardrails.core.tools.tool import Tool
+from guardrails.integrations.openai.offered import Offered, Tools
+from guardrails.integrations.openai.responses import Responses
+from guardrails.policy.registry import Registry
+from guardrails.session.calls import Execute
+from guardrails.session.loop import FORCED_ASKS, MAX_TOOL_ITERATIONS, Loop
+from guardrails.session.session import Session
+
+from .client import AsyncWatchedClient, WatchedClient
+from .watch import UNREADABLE, Watch
+
+
+if TYPE_CHECKING:
+    from openai.lib.responses_tool_runner import ResponsesRunnerTurn
+
+_STAND_IN: Final = {
+    "type": "function",
+    "name": UNREADABLE,
+    "parameters": {"type": "object", "properties": {}},
+    "strict": False,
+}
+
+
+class _Guarded:
+    """
+    What both runners share: the functions offered, and the run under way.
+    """
+
+    _watch: Watch | None = None
+
+    def _offer(
+        self,
+        session: Session,
+        tools: Registry | Iterable[Offered | Registry],
+        execute: Execute | None,
+        functions: Iterable[Any],
+        strategy: Strategy | None,
+    ) -> Tools:
+        own = Registry()
+        given = {}
+        for function in functions:
+            given[function.tool["name"]] = function
+            own.add(_declared(function.tool), _running(function))
+        offered = [tools] if isinstance(tools, Registry) else list(tools)
+        self._offered = Tools(session, Responses(), [*offered, own], execute)
+        self._session = session
+        self._strategy = strategy
+        self._given = given
+        return self._offered
+
+    def _registered(self, made: Callable[..., Any], run: Callable[[str], Callable[..., Any]]) -> list[Any]:
+        functions = [made(_STAND_IN, run(UNREADABLE))]
+        for listed in self._offered.listed:
+            given = self._given.get(listed["name"])
+            if given is None:
+                functions.append(made(listed, run(listed["name"])))
+            else:
+                settings = {"allow_output_override": given.allow_output_override, "independent": given.independent}
+                functions.append(made(dict(given.tool), run(listed["name"]), **settings))
+        return functions
+
+    def _begun(self, params: Mapping[str, Any], max_steps: int | None) -> tuple[Watch, dict[str, Any], int]:
+        loop = Loop(max_tool_iterations=MAX_TOOL_ITERATIONS if max_steps is None else max_steps)
+        names = [listed["name"] for listed in self._offered.listed]
+        watch = self._watch = Watch(self._session, loop, names, self._strategy)
+        return watch, watch.params(params), loop.max_tool_iterations + FORCED_ASKS
+
+    def _asked(self, name: str, arguments: Any) -> tuple[str, Any, str | None]:
+        """
+        The tool and the arguments that the model wrote, and what answers them where nothing is to be tried.
+        """
+        if name == UNREADABLE:
+            name, arguments = arguments["tool"], arguments["arguments"]
+        return name, arguments, None if self._watch is None else self._watch.refused(name, arguments)
+
+
+class GuardedToolRunner(_Guarded, ResponsesToolRunner):
+    """
+    A `ResponsesToolRunner` whose functions run behind *session*, for one run at a time.
+
+    *tools* and *execute* are those of `guardrails.integrations.openai.run`; *functions*, those registered for the SDK's
+    own runner, run as they are, but their results go back as envelopes. *options* are the SDK's (`browser`, `computer`,
+    `early_execution`); what a browser or a computer does passes no guard.
+
+    `run` and `iterate` are the SDK's, with three differences. After *max_steps* requests whose functions ran (20), or
+    once the session is exhausted, the final answer is asked for with `tool_choice: "none"`, twice if need be; then the
+    session's digest is the answer, except with `eager=True`, where ToolRunnerError is raised. A `tool_choice` that forces
+    a function is taken, and holds for the first request. *strategy* decides on it turn by turn.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        tools: Registry | Iterable[Offered | Registry] = (),
+        execute: Execute | None = None,
+        functions: Iterable[RegisteredFunction] = (),
+        strategy: Strategy | None = None,
+        **options: Any,
+    ) -> None:
+        offered = self._offer(session, tools, execute, functions, strategy)
+        if offered.asynchronous:
+            raise TypeError(f"`{offered.asynchronous[0]}` is asynchronous: use `AsyncGuardedToolRunner`")
+        super().__init__(functions=self._registered(RegisteredFunction, self._guarded), **options)
+
+    def iterate(
+        self, client: Any, params: Any, *, max_steps: int | None = None, **options: Any
+    ) -> "Generator[ResponsesRunnerTurn, None, None]":
+        """
+        As the SDK's.
+        """
+        watch, params, most = self._begun(params, max_steps)
+        watched: Any = WatchedClient(client, watch)
+        return _telling(watch, super().iterate(watched, params, max_steps=most, **options))
+
+    def _guarded(self, name: str) -> Callable[[dict[str, object]], str]:
+        def execute(arguments: dict[str, object]) -> str:
+            tool, given, refused = self._asked(name, arguments)
+            if refused is not None:
+                return refused
+            return self._offered.session.call(tool, given, self._offered.executor(tool)).to_json()
+
+        return execute
+
+
+class AsyncGuardedToolRunner(_Guarded, AsyncResponsesToolRunner):
+    """
+    The same, awaited; functions of both kinds.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        tools: Registry | Iterable[Offered | Registry] = (),
+        execute: Execute | None = None,
+        functions: Iterable[AsyncRegisteredFunction] = (),
+        strategy: Strategy | None = None,
+        **options: Any,
+    ) -> None:
+        self._offer(session, tools, execute, functions, strategy)
+        super().__init__(functions=self._registered(AsyncRegisteredFunction, self._guarded), **options)
+
+    def iterate(
+        self, client: Any, params: Any, *, max_steps: int | None = None, **options: Any
+    ) -> "AsyncGenerator[ResponsesRunnerTurn, None]":
+        """
+        As the SDK's.
+        """
+        watch, params, most = self._begun(params, max_steps)
+        watched: Any = AsyncWatchedClient(client, watch)
+        return _atelling(watch, super().iterate(watched, params, max_steps=most, **options))
+
+    def _guarded(self, name: str) -> Callable[[dict[str, object]], Any]:
+        async def execute(arguments: dict[str, object]) -> str:
+            tool, given, refused = self._asked(name, arguments)
+            if refused is not None:
+                return refused
+            return (await self._offered.session.acall(tool, given, self._offered.executor(tool))).to_json()
+
+        return execute
+
+
+def _telling(
+    watch: Watch, turns: "Generator[ResponsesRunnerTurn, None, None]"
+) -> "Generator[ResponsesRunnerTurn, None, None]":
+    try:
+        yield from turns
+    except ToolRunnerError as error:
+        raise _told(error, watch) from watch.failure
+
+
+async def _atelling(
+    watch: Watch, turns: "AsyncGenerator[ResponsesRunnerTurn, None]"
+) -> "AsyncGenerator[ResponsesRunnerTurn, None]":
+    try:
+        async with aclosing(turns):
+            async for turn in turns:
+                yield turn
+    except ToolRunnerError as error:
+        raise _told(error, watch) from watch.failure
+
+
+def _told(error: ToolRunnerError, watch: Watch) -> ToolRunnerError:
+    """
+    *error* with the cause that the SDK leaves out.
+    """
+    if watch.failure is None or type(error) is not ToolRunnerError:
+        return error
+    return ToolRunnerError(f"{error} {watch.failure}", list(error.attempted_call_ids), list(error.completed_call_ids))
+
+
+def _declared(tool: Mapping[str, Any]) -> Tool:
+    model = getattr(tool, "model", None)
+    return Tool(
+        name=tool["name"], description=tool.get("description") or "", parameters=model or tool.get("parameters") or None
+    )
+
+
+def _running(function: Any) -> Execute:
+    model = getattr(function.tool, "model", None)
+
+    def fitted(arguments: Any) -> Any:
+        return arguments if model is None else model.model_validate(arguments, by_name=True)
+
+    if isinstance(function, AsyncRegisteredFunction):
+
+        async def run_async(_: str, arguments: Any) -> Any:
+            made: Any = function.execute(fitted(arguments))
+            return await made if inspect.isawaitable(made) else made
+
+        return run_async
+    return lambda _, arguments: function.execute(fitted(arguments))

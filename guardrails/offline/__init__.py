@@ -1,0 +1,3 @@
+"""
+What never runs beside a call: readers, judgements, reports, training, policy cases.
+"""

@@ -1,0 +1,66 @@
+"""
+What was said of each recorded call, as a file of JSON lines.
+"""
+
+import json
+
+from pathlib import Path
+from typing import Any, Final, Self
+
+import orjson
+
+from guardrails.offline.readers import RecordedCall
+
+from .counting import Said
+
+
+BUFFER: Final = 1 << 20
+
+
+class Decisions:
+    """
+    A new file *path*; with *kept* its first so many bytes stay, and what follows is written after them.
+
+    Raises OSError where it cannot be written.
+    """
+
+    def __init__(self, path: Path, kept: int = 0) -> None:
+        self._file = path.open("r+b" if kept else "wb", buffering=BUFFER)
+        self._file.truncate(kept)
+        self._file.seek(kept)
+
+    def add(self, call: RecordedCall, said: Said) -> None:
+        """
+        One line; `run` stands in it where a record names the life of its session.
+        """
+        data = {
+            "source": call.source,
+            "session_id": call.session_id,
+            "call_index": call.call_index,
+            "decision": said.decision,
+            "code": said.code,
+        }
+        if call.run:
+            data["run"] = call.run
+        self._file.write(_line(data))
+
+    def flush(self) -> int:
+        """
+        Bring it all to the file; the bytes that it has.
+        """
+        self._file.flush()
+        return self._file.tell()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+
+def _line(data: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(data, option=orjson.OPT_APPEND_NEWLINE)
+    except TypeError:
+        # A lone surrogate in an id.
+        return json.dumps(data).encode() + b"\n"

@@ -1,0 +1,291 @@
+"""
+Decide the library's own records again, exactly: every decision must be the recorded one.
+
+The events of a session may be spread over files and stand in another order than their numbers, so they are put in order in a
+temporary database; in memory is one session at a time, and all those that share something with others.
+"""
+
+import sqlite3
+import tempfile
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final, NoReturn
+
+from guardrails.core.records.record import newer_told, newer_version
+from guardrails.core.records.replay import Record, Replayed, kin, replay, replay_together, shares
+from guardrails.core.values.errors import GuardrailsError, SessionError
+from guardrails.offline.readers import Report, open_calls, open_lines
+from guardrails.offline.readers.base import MAX_NAMED
+from guardrails.offline.readers.text.parsing import parse_exactly
+from guardrails.policy.policy import Policy
+
+from .inputs import STDIN, Input
+from .lacking import no_arguments
+
+
+SHOWN: Final = 20
+"""Differences that are told."""
+MAX_NUMBER: Final = 2**63
+_OWN: Final = frozenset({"schema_version", "event", "session_id", "n", "ts_ms"})
+_SAME: Final = "SELECT 1 FROM events WHERE session = ? AND run = ? AND n = ? AND line = ? AND file <> ?"
+_SCHEMA: Final = """
+CREATE TABLE events (
+    session BLOB, run BLOB, life INTEGER, n INTEGER, line BLOB, file INTEGER, PRIMARY KEY (session, run, life, n)
+) WITHOUT ROWID
+"""
+
+
+class NoRecordsError(SessionError):
+    """
+    There are no calls in the files in any form that can be read.
+    """
+
+
+@dataclass(slots=True)
+class Difference:
+    """
+    A call that is not decided as recorded, or a session that cannot be replayed.
+    """
+
+    session_id: str
+    n: int | None
+    """Number of its event; None: of the session as a whole."""
+    tool: str | None
+    recorded: str
+    replayed: str
+
+
+@dataclass(slots=True)
+class Exactness:
+    """
+    What came of deciding records again.
+    """
+
+    policy: str
+    sessions: int = 0
+    calls: int = 0
+    differing: int = 0
+    """Calls that are decided otherwise, and sessions that cannot be replayed."""
+    broken_lines: int = 0
+    notices: list[str] = field(default_factory=list)
+    """What was met on the way: files that are cut off, lines that are too long."""
+    not_judged: dict[str, str] = field(default_factory=dict)
+    """Guard to reason: what the records lack for it."""
+    without: dict[str, str] = field(default_factory=dict)
+    """What each file looks like that holds no records of this library."""
+    events: int = 0
+    """Lines that are records."""
+    first: list[Difference] = field(default_factory=list)
+
+    @property
+    def same(self) -> bool:
+        """
+        Every decision is the recorded one.
+        """
+        return not self.differing
+
+    def differs(self, difference: Difference) -> None:
+        """
+        Count a difference, and keep it while there is room.
+        """
+        self.differing += 1
+        if len(self.first) < SHOWN:
+            self.first.append(difference)
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        The same for another program.
+        """
+        return {**asdict(self), "exact": self.same}
+
+
+def replayed(policy: Policy, files: Iterable[Input]) -> Exactness:
+    """
+    All sessions of *files*, decided again by *policy*.
+
+    Files without records are told of. Raises SessionError where no file holds records of this library, NoRecordsError where
+    none holds a call in any form, and SessionError where the records cannot be put in order.
+    """
+    found = Exactness(policy.name)
+    with tempfile.TemporaryDirectory(prefix="guardrails-") as folder:
+        database = sqlite3.connect(Path(folder, "events.db"), isolation_level=None)
+        try:
+            for pragma in ("journal_mode = OFF", "synchronous = OFF"):
+                database.execute(f"PRAGMA {pragma}")
+            database.execute(_SCHEMA)
+            _store(database, files, found)
+            if not found.events:
+                _raise_without(found)
+            blind = 0
+            sharing: list[list[Record]] = []
+            for session_id, records in _sessions(database):
+                found.sessions += 1
+                blind += sum(map(_is_blind, records))
+                if any(map(shares, records)):
+                    sharing.append(records)
+                else:
+                    _replay(session_id, replay(policy.chain, records), found)
+            _replay_sharing(policy, sharing, found)
+            if not found.calls and found.same:
+                raise NoRecordsError("the records hold no calls: `--exact` has nothing to decide again")
+            found.not_judged = no_arguments(policy.chain, blind)
+        except sqlite3.Error as error:
+            raise SessionError(f"the records cannot be put in order: {error}") from None
+        finally:
+            database.close()
+    return found
+
+
+def _replay_sharing(policy: Policy, lives: list[list[Record]], found: Exactness) -> None:
+    """
+    Decide sessions that share something again, those together that do; they are all in memory.
+    """
+    try:
+        groups = list(kin(lives))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        first = lives[0][0]["session_id"]
+        found.differs(Difference(first, None, None, f"a record is no good: {error}", "cannot be replayed"))
+        return
+    for group in groups:
+        again = replay_together(policy.chain, group, scopes=policy.scopes)
+        _replay(group[0]["session_id"], again, found)
+
+
+def _replay(session_id: str, again: Iterator[Replayed], found: Exactness) -> None:
+    try:
+        for one in again:
+            found.calls += 1
+            if not one.same:
+                found.differs(_difference(one.record["session_id"], one))
+    except GuardrailsError as error:
+        found.differs(Difference(session_id, None, None, str(error), "cannot be replayed"))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        said = (
+            f"a record lacks or misstates {error}" if isinstance(error, KeyError) else f"a record is no good: {error}"
+        )
+        found.differs(Difference(session_id, None, None, said, "cannot be replayed"))
+
+
+def _difference(session_id: str, one: Replayed) -> Difference:
+    record, decision = one.record, one.decision
+    again = [denial.code for denial in decision.denials]
+    return Difference(
+        session_id,
+        record["n"],
+        record["tool"],
+        _said(record["decision"], [code for code, *_ in record["denials"]], record["observed"], record["nudges"]),
+        _said(
+            "deny" if again else "nudge" if decision.nudges else "allow",
+            again,
+            [denial.code for denial in decision.observed],
+            [code for code, _ in decision.nudges],
+        ),
+    )
+
+
+def _said(decision: str, denials: list[str], observed: list[str], nudges: list[str]) -> str:
+    codes = [*denials, *(f"nudge {code}" for code in nudges), *(f"observed {code}" for code in observed)]
+    return f"{decision} ({', '.join(dict.fromkeys(codes))})" if codes else decision
+
+
+def _store(database: sqlite3.Connection, files: Iterable[Input], found: Exactness) -> None:
+    lives: dict[str, int] = {}
+    copies = 0
+    database.execute("BEGIN")
+    for at, file in enumerate(files):
+        before = found.events
+        for session_id, run, number, line in _events(file, found):
+            found.events += 1
+            name, run_name = (text.encode("utf-8", "surrogatepass") for text in (session_id, run))
+            life = lives.get(session_id, 0)
+            put = "INSERT OR IGNORE INTO events VALUES (?, ?, ?, ?, ?, ?)"
+            if database.execute(put, (name, run_name, life, number, line, at)).rowcount == 0:
+                if database.execute(_SAME, (name, run_name, number, line, at)).fetchone():
+                    copies += 1
+                    continue
+                # Without a `run`, a name that is used again is known by its numbers, which count from 1 again.
+                if number == 1:
+                    lives[session_id] = life + 1
+                database.execute(put, (name, run_name, life + 1, number, line, at))
+        if found.events == before:
+            found.without[file.path] = _looks(file)
+            if len(found.notices) < MAX_NAMED:
+                found.notices.append(f"`{file.path}`: skipped: it holds no records of this library")
+    database.execute("COMMIT")
+    if copies:
+        found.notices.append(f"{copies:,} events that stand in more than one file are left out: each counts once")
+
+
+def _looks(file: Input) -> str:
+    """
+    What a file without records is; empty if it holds calls of another form.
+    """
+    report = Report()
+    if file.path == STDIN or not Path(file.path).is_file():
+        return "no records"
+    call = next(open_calls(file.path, report), None)
+    return report.without.get(file.path, "no records") if call is None else ""
+
+
+def _raise_without(found: Exactness) -> NoReturn:
+    path, looks = next(iter(found.without.items()), ("", ""))
+    if not path:
+        raise NoRecordsError("there are no files: `--exact` has nothing to decide again")
+    more = f", nor do {len(found.without) - 1:,} more files" if len(found.without) > 1 else ""
+    what = f"`{path}` holds no records of this library{more}: `--exact` has nothing to decide again"
+    if not all(found.without.values()):
+        raise SessionError(what)
+    raise NoRecordsError(f"{what} ({looks})")
+
+
+def _events(file: Input, found: Exactness) -> Iterator[tuple[str, str, int, bytes]]:
+    """
+    (session id, life of its name, number, line) of each event in *file*.
+    """
+    report = Report()
+    newer = latest = 0
+    try:
+        for line in open_lines(file.path, report):
+            try:
+                record = parse_exactly(line)
+            except ValueError:
+                found.broken_lines += bool(line.strip())
+                continue
+            if type(record) is dict and (version := newer_version(record)) is not None:
+                newer, latest = newer + 1, max(latest, version)
+            elif type(record) is dict and record.keys() >= _OWN and _is_placed(record):
+                yield record["session_id"], str(record.get("run") or ""), record["n"], line
+    except OSError as error:
+        said = f"`{file.path}` cannot be read: {error.strerror or error}"
+        if not file.found:
+            raise SessionError(said) from None
+        report.notices.append(said)
+    if newer:
+        report.note(file.path, f"{newer:,} lines are left out: records of {newer_told(latest)}")
+    found.notices += report.notices
+
+
+def _is_blind(record: Record) -> bool:
+    erased = record.get("erased") if record["event"] == "call" else None
+    return type(erased) is list and any(str(path).startswith("arguments") for path in erased)
+
+
+def _is_placed(record: Record) -> bool:
+    session_id, number = record["session_id"], record["n"]
+    return type(session_id) is str and type(number) is int and 0 < number < MAX_NUMBER
+
+
+def _sessions(database: sqlite3.Connection) -> Iterator[tuple[str, list[Record]]]:
+    present: tuple[bytes, bytes, int] | None = None
+    records: list[Record] = []
+    rows = database.execute("SELECT session, run, life, line FROM events ORDER BY session, run, life, n")
+    for session, run, life, line in rows:
+        if present is not None and (session, run, life) != present:
+            yield present[0].decode("utf-8", "surrogatepass"), records
+            records = []
+        present = session, run, life
+        records.append(parse_exactly(line))
+    if present is not None:
+        yield present[0].decode("utf-8", "surrogatepass"), records

@@ -1,0 +1,104 @@
+"""
+What to judge: files, and the files in folders.
+"""
+
+import os
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from guardrails.offline.readers import READERS, Copies, RecordedCall, Report, open_calls
+
+
+STDIN: Final = "-"
+SHOWN: Final = 3
+"""Files without calls that are told of."""
+MANY: Final = 15
+"""Files of one folder from which on they are one source: a table with a row for each session file says nothing."""
+
+
+class Input(NamedTuple):
+    """
+    One file.
+    """
+
+    path: str
+    found: bool
+    """In a folder; else it was given by name."""
+    folder: str | None = None
+    """What a table calls it in place of its own name: the folder that it was found in among many."""
+
+    @property
+    def size(self) -> int:
+        """
+        Its bytes; 0 for standard input, and for what is no longer there.
+        """
+        try:
+            return 0 if self.path == STDIN else Path(self.path).stat().st_size
+        except OSError:
+            return 0
+
+
+def inputs(paths: Iterable[str | os.PathLike[str]]) -> list[Input]:
+    """
+    The files of *paths*, those of a folder in the order of their names, hidden ones left out; each file once.
+
+    Raises FileNotFoundError for the first that is not there.
+    """
+    found: dict[str, Input] = {}
+    for path in paths:
+        for each in _files(str(path)):
+            found.setdefault(each.path if each.path == STDIN else os.path.realpath(each.path), each)
+    return list(found.values())
+
+
+def calls_of(files: Iterable[Input], report: Report | None = None) -> Iterator[RecordedCall]:
+    """
+    The calls of *files*, each once; what is met on the way goes into *report*. Raises as `open_calls` does.
+    """
+    copies, report = Copies(), Report() if report is None else report
+    for file in files:
+        yield from copies.once(open_calls(file.path, report, source=file.folder))
+    yield from copies.rest()
+    report.notices += copies.notices()
+
+
+def nothing_found(paths: Iterable[str | os.PathLike[str]], without: Mapping[str, str]) -> str:
+    """
+    What a person is told if there are no calls in *paths*; the files there look like *without* says.
+    """
+    if not without:
+        return f"no calls found: {what_is_read(paths)}"
+    found = [f"`{path}` is {looks}" if looks == "empty" else f"`{path}`: {looks}" for path, looks in without.items()]
+    if len(found) > SHOWN:
+        found[SHOWN:] = [f"and {len(found) - SHOWN:,} more files without calls"]
+    return f"no calls found: {'; '.join(found)}; {what_is_read()}"
+
+
+def what_is_read(paths: Iterable[str | os.PathLike[str]] = ()) -> str:
+    """
+    The formats, for a person; before them that there are no files in *paths*, if some are named.
+    """
+    where = ", ".join(f"`{path}`" for path in paths)
+    there = f"there are no files in {where}; " if where else ""
+    return f"{there}what is read: {', '.join(reader.name for reader in READERS)}; plain, gzip'd or zstd-compressed"
+
+
+def _files(path: str) -> Iterator[Input]:
+    if not path:
+        raise FileNotFoundError("no file or folder ``")
+    if path == STDIN or Path(path).is_file():
+        yield Input(path, found=False)
+    elif Path(path).is_dir():
+        for folder, below, names in os.walk(path):
+            below[:] = sorted(name for name in below if not name.startswith("."))
+            files = [Path(folder, name) for name in sorted(names) if not name.startswith(".")]
+            files = [file for file in files if file.is_file()]
+            source = Path(folder).resolve().name if len(files) > MANY else None
+            yield from (Input(str(file), True, source) for file in files)  # noqa: FBT003
+    elif Path(path).exists():
+        # A pipe or a device: read as it comes.
+        yield Input(path, found=False)
+    else:
+        raise FileNotFoundError(f"no file or folder `{path}`")

@@ -1,0 +1,137 @@
+"""
+A policy's chain as far as a transcript can tell what it would have done.
+
+What only changes the text of results is left out, for nobody reads it here. What needs times or turns that a transcript
+lacks is taken out, and named by `lacking`.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from guardrails.core.engine.chain import Chain, Plan, Rule
+from guardrails.core.guards.base import Guard
+from guardrails.core.guards.limits.budget import Budget
+from guardrails.core.guards.limits.denials import Denials
+from guardrails.core.guards.limits.growth import Growth
+from guardrails.core.guards.limits.rate import Rate
+from guardrails.core.guards.repeats.loops import Loops
+from guardrails.core.guards.results.summary import Summary
+from guardrails.core.guards.results.truncate import Truncate
+
+from .lacking import ARGUMENTLESS
+from .reach import Reach, reach_of
+from .step import Way, way_of
+
+
+TEXT_ONLY: Final = (Summary, Truncate)
+"""Guards that only shape what the model reads; `Retryable` stays, for what it says of retries is remembered."""
+TIMED: Final = (Rate, Growth)
+MAX_PLANS: Final = 1_024
+
+
+@dataclass(slots=True)
+class Lens:
+    """
+    The chain for one kind of session.
+    """
+
+    chain: Chain
+    uncapped: Chain
+    """The same without the cap on refused turns."""
+    cap: Denials | None
+    timed: bool
+    """Calls have times."""
+    turned: bool
+    """Calls say which model response made them."""
+    reach: Reach | None
+    uncapped_reach: Reach | None
+    looks: bool
+    """A guard asks what results brought beyond their evidence."""
+    ways: dict[str, Way] = field(default_factory=dict)
+    """Of tools of which a transcript declares nothing."""
+    declared: dict[tuple[str, bool | None, bool], Way] = field(default_factory=dict)
+
+    def way(self, tool: str, read_only: bool | None, polling: bool) -> Way:  # noqa: FBT001  hot path
+        """
+        What applies to *tool*, which its transcript declares to be *read_only* or *polling*.
+        """
+        key = tool, read_only, polling
+        way = self.declared.get(key)
+        if way is None:
+            if len(self.declared) >= MAX_PLANS:
+                self.declared.clear()
+                self.ways.clear()
+            way = self.declared[key] = way_of(_declared(self.chain.plan(tool), read_only, polling), self.chain.known)
+            if read_only is None and not polling:
+                self.ways[tool] = way
+        return way
+
+
+def lens(chain: Chain, *, timed: bool, turned: bool) -> Lens:
+    """
+    What of *chain* can be judged in a session whose calls are *timed* and *turned*, or not.
+    """
+    seen = [guard for guard in (_seen(guard, timed, turned) for guard in chain.guards) if guard is not None]
+    cap = next((g for g in seen if isinstance(g, Denials) and g.active and g.mode == chain.mode == "enforce"), None)
+    rules = [_seen_rule(rule, timed) for rule in chain.rules]
+    capped = _chain(chain, seen, rules)
+    uncapped = capped if cap is None else _chain(chain, [guard for guard in seen if guard is not cap], rules)
+    plain = {guard.name for guard in ARGUMENTLESS}
+    looks = any(not isinstance(guard, ARGUMENTLESS) and guard.mode != "off" for guard in seen) or any(
+        rule.guards.keys() - plain for rule in rules
+    )
+    return Lens(capped, uncapped, cap, timed, turned, reach_of(capped), reach_of(uncapped), looks)
+
+
+def _chain(chain: Chain, guards: list[Guard], rules: list[Rule]) -> Chain:
+    return Chain(
+        guards,
+        tools=chain.tools.values(),
+        rules=rules,
+        mode=chain.mode,
+        on_error=chain.on_error,
+        left_out=chain.left_out | {"progress"},
+    )
+
+
+def _seen(guard: Guard, timed: bool, turned: bool) -> Guard | None:  # noqa: FBT001
+    if isinstance(guard, TEXT_ONLY) or (isinstance(guard, TIMED) and not timed):
+        return None
+    if isinstance(guard, Denials) and not turned:
+        return None
+    if isinstance(guard, Budget):
+        return replace(
+            guard,
+            max_elapsed=guard.max_elapsed if timed else None,
+            max_turns=guard.max_turns if turned else None,
+        )
+    if isinstance(guard, Loops) and not timed:
+        # Agents repeat themselves within seconds; that is said beside the figures.
+        return replace(guard, settled_for=None)
+    if isinstance(guard, Growth):
+        # No transcript says when a model request starts.
+        return replace(guard, max_requests_per_second=None)
+    return guard
+
+
+def _seen_rule(rule: Rule, timed: bool) -> Rule:  # noqa: FBT001
+    hidden = {guard.name for guard in (TEXT_ONLY if timed else (*TEXT_ONLY, *TIMED))}
+    guards = {name: dict(settings) for name, settings in rule.guards.items() if name not in hidden}
+    if not timed:
+        guards.get(Budget.name, {}).pop("max_elapsed", None)
+        guards.get(Loops.name, {}).pop("settled_for", None)
+    return replace(rule, guards=guards)
+
+
+def _declared(plan: Plan, read_only: bool | None, polling: bool) -> Plan:  # noqa: FBT001
+    """
+    *plan* of a tool that was declared where it ran; what the policy declares stands above that.
+    """
+    tool = plan.tool
+    if polling:
+        tool = replace(tool, polling=True)
+    if read_only is not None and tool.read_only is None:
+        tool = replace(tool, read_only=read_only)
+    if tool is plan.tool:
+        return plan
+    return replace(plan, tool=tool, changes=not (tool.read_only or tool.stable))

@@ -1,0 +1,61 @@
+"""
+A recorded session as a policy case, with what a policy says of each of its calls.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Final
+
+from guardrails.core.values.errors import SessionError
+from guardrails.offline.policy_cases.recorded import Decided, case_of
+from guardrails.offline.readers import RecordedCall
+from guardrails.policy.policy import Policy
+
+from .inputs import Input, calls_of
+from .judgement import Judge
+
+
+COMPARED: Final = 10_000
+"""Names of sessions that are looked through for the one that was meant."""
+NAMED: Final = 3
+
+
+def session_case(policy: Policy, name: str, files: Iterable[Input], session_id: str) -> str:
+    """
+    The YAML of the session *session_id*, of the first source that has it, as *policy*, called *name*, decides it. Of a
+    name that has more than one life, `NAME@RUN` is one of them.
+
+    Raises SessionError where no file has such a session, or it is not said which life is meant.
+    """
+    source: str | None = None
+    lives: dict[str, list[RecordedCall]] = {}
+    names: dict[str, None] = {}
+    for call in calls_of(files):
+        if session_id in {call.session_id, f"{call.session_id}@{call.run}"} and source in {None, call.source}:
+            source = call.source
+            lives.setdefault(call.run, []).append(call)
+        elif len(names) < COMPARED:
+            names[call.session_id] = None
+    if not lives:
+        raise SessionError(f"no session `{session_id}` in these files{_others(session_id, list(names))}")
+    calls, *others = lives.values()
+    if others:
+        one_of = ", ".join(f"`{calls[0].session_id}@{run}`" for run in lives)
+        raise SessionError(f"`{session_id}` has {len(lives)} lives; name one of {one_of}")
+    judge = Judge(policy)
+    said = (judge.judge(call) for call in calls)
+    decided = [Decided(each.decision, each.code, each.observed) for each in said]
+    return case_of(calls, decided, policy=name, prices=policy.prices, closes=bool(policy.chain.responses))
+
+
+def _others(session_id: str, names: list[str]) -> str:
+    """
+    What to ask for in its place.
+    """
+    if not names:
+        return ": they hold no calls"
+    near = [name for name in names if session_id in name] or get_close_matches(session_id, names, NAMED)
+    said = ", ".join(f"`{name}`" for name in (near or names)[:NAMED])
+    if near:
+        return f"; did you mean {said}?"
+    return f"; they have {said}" + (f" and {len(names) - NAMED:,} more" if len(names) > NAMED else "")

@@ -1,0 +1,196 @@
+"""
+A model made of cells: fitted, with the evidence, profiles and golden vectors that its file holds.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from guardrails.core.retries.model import ANY, Golden, RetryModel
+from guardrails.core.retries.model_format import body_of, parse, sealed, text_of
+from guardrails.core.retries.prior import ALONE, DECLARED, prior_cells, prior_corrections
+from guardrails.core.retries.profiles import Tally, profiles
+from guardrails.core.retries.scoring import EXPLORE, SOURCE, probability
+from guardrails.core.retries.shrinkage import NONE, Count
+from guardrails.core.retries.spec import FeatureSpec
+from guardrails.offline.learning.rows.cells import NO_ACTION, Cell
+
+from .design import Columns, columns_of, logits
+from .fit import INVERSE_PENALTY, SPREADS, TERMS, Fitted, fit, known_tools
+from .room import told_pairs, with_room
+
+
+GOLDEN: Final = 12
+DECIMALS: Final = 6
+MIN_EXPLORED: Final = 50
+"""Retries to explore from which on the others are told apart from them."""
+
+
+class Candidate(NamedTuple):
+    """
+    A model that was just fitted, as it would be served and as its file.
+    """
+
+    model: RetryModel
+    text: bytes
+    fitted: Fitted
+
+
+def candidate(
+    spec: FeatureSpec,
+    cells: Sequence[Cell],
+    terms: Sequence[tuple[str, ...]] = TERMS,
+    training: Mapping[str, Any] | None = None,
+) -> Candidate:
+    """
+    The model of *cells*, already decayed, and of the shipped beliefs; *training* is told in its file.
+
+    Raises TrainingError where nothing can be learned from them.
+    """
+    tools = known_tools(cells)
+    kept = [cell for cell in cells if cell.tool in tools]
+    beliefs = prior_cells(spec) if kept else prior_cells(spec, ALONE)
+    tallies = told_pairs(tallies_of(spec, kept))
+    on = judged_terms(terms, cells)
+    columns = with_room(columns_of(spec, cells, tools=tools, beliefs=beliefs), on)
+    fitted = fit(columns, on, SPREADS)
+    evidence = {key: _plain(tally) for key, tally in tallies.items() if tally.plain.n or tally.repaired.n}
+    told = {
+        **(training or {}),
+        "labelled": round(sum(evidence.values()), DECIMALS),
+        "coefficients": fitted.coefficients,
+        "solver": {
+            "name": fitted.solver,
+            "iterations": fitted.iterations,
+            "C": INVERSE_PENALTY,
+            "spreads": list(SPREADS),
+        },
+        "versions": versions(),
+    }
+    body = body_of(
+        spec,
+        fitted.intercept,
+        fitted.terms,
+        declared=DECLARED,
+        evidence=evidence,
+        corrections=_corrections(tallies),
+        golden=_golden(columns, fitted, kept),
+        profiles=[profile.document() for profile in profiles(tallies)],
+        training=told,
+    )
+    text = text_of(body)
+    return Candidate(parse(text), text, fitted)
+
+
+def judged_terms(terms: Sequence[tuple[str, ...]], cells: Iterable[Cell]) -> tuple[tuple[str, ...], ...]:
+    """
+    *terms*, without those of the source where too few retries were made to explore: nothing says then how those that an agent
+    chose differ from others, and what all retries share would be taken for what is special about the agent's.
+    """
+    explored = sum(cell.n for cell in cells if cell.source == EXPLORE)
+    return tuple(term for term in terms if SOURCE not in term or explored >= MIN_EXPLORED)
+
+
+def told(made: Candidate, more: Mapping[str, Any]) -> Candidate:
+    """
+    The same model, whose file tells *more* of its training.
+    """
+    body = {**made.model.body, "training": {**made.model.body["training"], **more}}
+    text = text_of(sealed(body))
+    return Candidate(parse(text), text, made.fitted)
+
+
+def cold_model(spec: FeatureSpec) -> Candidate:
+    """
+    What is served before there are records: the same fit, of the beliefs alone.
+    """
+    return candidate(spec, [], TERMS, {"records": "none"})
+
+
+def versions() -> dict[str, str]:
+    """
+    The versions of what fits and writes a model.
+    """
+    import numpy as np
+    import scipy
+    import sklearn
+
+    from guardrails import __version__
+
+    return {
+        "guardrails": __version__,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "scikit-learn": sklearn.__version__,
+    }
+
+
+def tallies_of(spec: FeatureSpec, cells: Iterable[Cell]) -> dict[tuple[str, str], Tally]:
+    """
+    What the cells of each (tool, error type) add up to.
+    """
+    delay, between = spec.by_name.get("delay"), spec.by_name.get("between")
+    waits = {} if delay is None else {delay.level(wait): wait for wait in reversed(spec.delays_ms)}
+    timed: dict[tuple[str, str], dict[int, Count]] = defaultdict(dict)
+    others: dict[str, dict[tuple[str, str], Count]] = {"untimed": {}, "repaired": {}, "corrected": {}}
+    for cell in cells:
+        key = (cell.tool, cell.error_type)
+        timed[key]  # every pair has a tally, also one that was never retried
+        _add(others["corrected"], key, cell.corrected_n, cell.corrected)
+        if cell.action == NO_ACTION:
+            continue
+        if between is not None and cell.action // between.stride % between.radix:
+            _add(others["repaired"], key, cell.n, cell.s)
+            continue
+        wait = None if delay is None else waits.get(cell.action // delay.stride % delay.radix)
+        if wait is None:
+            _add(others["untimed"], key, cell.n, cell.s)
+        else:
+            _add(timed[key], wait, cell.n, cell.s)
+    return {
+        key: Tally(by_wait, *(others[name].get(key, NONE) for name in ("untimed", "repaired", "corrected")))
+        for key, by_wait in timed.items()
+    }
+
+
+def _add(counts: dict[Any, Count], key: Any, n: float, s: float) -> None:
+    if n > 0:
+        known = counts.get(key, NONE)
+        counts[key] = Count(known.n + n, known.s + s)
+
+
+def _plain(tally: Tally) -> float:
+    return round(tally.plain.n + tally.repaired.n, DECIMALS)
+
+
+def _corrections(tallies: Mapping[tuple[str, str], Tally]) -> dict[tuple[str, str], tuple[float, float]]:
+    by_error: dict[str, Count] = {}
+    made: dict[tuple[str, str], tuple[float, float]] = {}
+    for error, (n, s) in prior_corrections().items():
+        _add(by_error, error, n, s)
+    for (tool, error), tally in sorted(tallies.items()):
+        _add(by_error, error, *tally.corrected)
+        if tally.corrected.n > 0:
+            made[tool, error] = (round(tally.corrected.n, DECIMALS), round(tally.corrected.s, DECIMALS))
+    made.update({(ANY, error): (round(n, DECIMALS), round(s, DECIMALS)) for error, (n, s) in by_error.items()})
+    return made
+
+
+def _golden(columns: Columns, fitted: Fitted, cells: Sequence[Cell]) -> list[Golden]:
+    """
+    The probabilities of some cells, spread over all, by another way than the one that serves them.
+    """
+    labelled = sorted(cell for cell in cells if cell.action != NO_ACTION and cell.n > 0)
+    if not labelled:
+        one = Cell(0, 0, ANY, "", 0, 0, EXPLORE, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        labelled = [
+            one._replace(error_type=cell.error, context=cell.context, action=cell.action)
+            for cell in prior_cells(columns.spec)
+        ]
+    chosen = labelled[:: max(1, len(labelled) // GOLDEN)][:GOLDEN]
+    same = columns_of(columns.spec, chosen, source=EXPLORE)
+    found = logits(same, fitted.intercept, fitted.terms)
+    return [
+        Golden(cell.tool, cell.error_type, cell.context, cell.action, probability(float(logit)))
+        for cell, logit in zip(sorted(chosen), found, strict=True)
+    ]

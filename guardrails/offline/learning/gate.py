@@ -1,0 +1,219 @@
+"""
+Promotion: a new model replaces the present one only where it is better, beyond noise, on sessions that neither has seen.
+"""
+
+import math
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from guardrails.core.retries.decision import Stakes
+from guardrails.core.retries.model import RetryModel
+from guardrails.core.retries.scoring import EXPLORE
+from guardrails.offline.learning.rows.cells import Cell
+
+from .design import Columns, columns_of, logits
+
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Numbers = np.ndarray[Any, np.dtype[Any]]
+
+ERRORS: Final = 2.0
+"""Standard errors that a gain must exceed, and that a loss of value may not."""
+CALIBRATION: Final = 0.005
+"""How much larger the calibration error may become; smaller differences are noise of the bins."""
+VALUE: Final = 0.005
+"""How much less a retry's decision may be worth, beyond noise, for a better log loss: the costs are no exact figures."""
+BINS: Final = 20
+MIN_FOLDS: Final = 5
+"""Groups of sessions below which nothing is known of the noise."""
+MIN_RETRIES: Final = 50
+
+
+class Mean(NamedTuple):
+    """
+    A mean per retry with its standard error between groups of sessions; retries of one session are not independent.
+    """
+
+    value: float
+    error: float
+
+    @property
+    def sure(self) -> bool:
+        """
+        Above 0 by more than noise.
+        """
+        return self.value > ERRORS * self.error and self.value > 0
+
+    def document(self) -> dict[str, float | None]:
+        """
+        The JSON value of it, which knows no infinity.
+        """
+        return {"value": self.value, "error": self.error if math.isfinite(self.error) else None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quality:
+    """
+    How a model does on retries that it has not seen.
+    """
+
+    retries: float
+    rate: float
+    """Share that worked."""
+    log_loss: float
+    """Nats per retry."""
+    brier: float
+    calibration_error: float
+    """ECE: mean distance of prediction and outcome over 20 bins of equal width, weighted."""
+    value: float
+    """Of retrying where it pays by the model, per retry of the log; a success is worth 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """
+    What came of comparing a *new* model with the *present* one.
+    """
+
+    new: Quality
+    present: Quality
+    gain: Mean
+    """Log loss that the new model saves per retry."""
+    value_gain: Mean
+    better: bool
+    reason: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        The same for another program.
+        """
+        made = asdict(self)
+        return {**made, "gain": self.gain.document(), "value_gain": self.value_gain.document()}
+
+
+class Judged(NamedTuple):
+    """
+    Held-out cells with what a model says of them.
+    """
+
+    p: "Numbers"
+    loss: "Numbers"
+    """Sum of the log loss over each cell's retries."""
+    value: "Numbers"
+
+
+def held_out(model: RetryModel, cells: Sequence[Cell]) -> Columns:
+    """
+    *cells* as *model* would be asked about them: nobody knows in advance who causes a retry.
+    """
+    return columns_of(model.spec, cells, source=EXPLORE)
+
+
+def judge(model: RetryModel, columns: Columns, stakes: Stakes) -> Judged:
+    """
+    What *model* says of each cell of *columns*, and what that is worth at *stakes*.
+    """
+    import numpy as np
+
+    logit = logits(columns, model.intercept, model.terms)
+    n, s = columns.n, columns.s
+    p = 1 / (1 + np.exp(-logit))
+    loss = s * np.logaddexp(0, -logit) + (n - s) * np.logaddexp(0, logit)
+    price = stakes.retry_cost + stakes.wait_cost_per_s * _waits(columns)
+    return Judged(p, loss, np.where(p > price, s - n * price, 0.0))
+
+
+def quality(columns: Columns, judged: Judged) -> Quality:
+    """
+    The figures of a model on held-out cells.
+    """
+    import numpy as np
+
+    n, s, p = columns.n, columns.s, judged.p
+    total = float(n.sum())
+    place = np.minimum((p * BINS).astype(int), BINS - 1)
+    sums = [np.bincount(place, weights=weights, minlength=BINS) for weights in (n * p, s)]
+    return Quality(
+        retries=total,
+        rate=float(s.sum()) / total,
+        log_loss=float(judged.loss.sum()) / total,
+        brier=float((s * (1 - p) ** 2 + (n - s) * p**2).sum()) / total,
+        calibration_error=float(np.abs(sums[0] - sums[1]).sum()) / total,
+        value=float(judged.value.sum()) / total,
+    )
+
+
+def compare(new: RetryModel, present: RetryModel, cells: Sequence[Cell], stakes: Stakes | None = None) -> Verdict:
+    """
+    Whether *new* should replace *present*, by held-out *cells* that still know their folds.
+
+    Both must be of one feature specification. Raises ValueError where there is no labelled cell.
+    """
+    stakes = stakes or Stakes()
+    columns = held_out(new, cells)
+    if not len(columns):
+        raise ValueError("no labelled cell to judge by")
+    first, second = judge(new, columns, stakes), judge(present, columns, stakes)
+    a, b = quality(columns, first), quality(columns, second)
+    gain = mean_of(columns, second.loss - first.loss)
+    value_gain = mean_of(columns, first.value - second.value)
+    reason = _against(a, b, gain, value_gain, columns)
+    told = f"better by {gain.value:.4f} +- {gain.error:.4f} nats per retry" if reason is None else reason
+    return Verdict(new=a, present=b, gain=gain, value_gain=value_gain, better=reason is None, reason=told)
+
+
+def mean_of(columns: Columns, sums: "Numbers") -> Mean:
+    """
+    The mean per retry of *sums*, one for each cell; its standard error is that of a ratio over the folds.
+    """
+    import numpy as np
+
+    folds, place = np.unique(columns.fold, return_inverse=True)
+    total = np.bincount(place, weights=sums)
+    n = np.bincount(place, weights=columns.n)
+    value = float(total.sum() / n.sum())
+    if len(folds) < 2:
+        return Mean(value, math.inf)
+    spread = float(((total - value * n) ** 2).sum()) * len(folds) / (len(folds) - 1)
+    return Mean(value, math.sqrt(spread) / float(n.sum()))
+
+
+def _against(new: Quality, present: Quality, gain: Mean, value_gain: Mean, columns: Columns) -> str | None:
+    import numpy as np
+
+    folds = len(np.unique(columns.fold))
+    if folds < MIN_FOLDS or new.retries < MIN_RETRIES:
+        return (
+            f"too little to judge by: {new.retries:.0f} held-out retries in {folds} groups of sessions "
+            f"(at least {MIN_RETRIES} in {MIN_FOLDS})"
+        )
+    if not gain.sure:
+        return f"not better beyond noise: {gain.value:+.4f} +- {gain.error:.4f} nats per retry"
+    if new.calibration_error > present.calibration_error + CALIBRATION + 1 / math.sqrt(new.retries):
+        return (
+            f"worse calibrated: error {new.calibration_error:.3f}, the present model's is "
+            f"{present.calibration_error:.3f}"
+        )
+    if value_gain.value < -max(VALUE, ERRORS * value_gain.error):
+        return f"its decisions are worth less: {value_gain.value:+.4f} +- {value_gain.error:.4f} per retry"
+    return None
+
+
+def _waits(columns: Columns) -> "Numbers":
+    """
+    Seconds that stand for the delay of each cell.
+    """
+    import numpy as np
+
+    delay = columns.spec.by_name.get("delay")
+    if delay is None:
+        return np.zeros(len(columns))
+    # A wait that is never advised costs what the least of its kind costs.
+    seconds = [0.0, 0.0, *(edge / 1000 for edge in delay.edges)][-delay.radix :]
+    for wait in reversed(columns.spec.delays_ms):
+        seconds[delay.level(wait)] = wait / 1000
+    return np.array(seconds)[columns.levels["delay"]]

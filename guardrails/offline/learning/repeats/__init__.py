@@ -1,0 +1,3 @@
+"""
+The model that judges repeats, from rows to a file.
+"""

@@ -1,0 +1,3 @@
+"""
+From records to counted rows.
+"""

@@ -1,0 +1,157 @@
+"""
+Cells by Apache Spark, for records that have outgrown one machine: the same SQL text, the same cells.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from guardrails.core.retries.spec import FeatureSpec
+from guardrails.core.values.errors import TrainingError
+
+from .cells import COUNTS, DAY_MS, KEYS, UNDATED, apart_from
+from .counting import Counted, Group, Run, carry_text
+from .duck import Duck, merged_text, negative_text, only_good
+from .rows import ROW, calls_of, rows_of
+from .sql import extraction
+from .transcripts import row_schema
+
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+SETTINGS: Final = {
+    "spark.app.name": "guardrails train",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    # What was read once is read three times: rows, signatures that failed, refusals.
+    "spark.sql.adaptive.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    # What a record does not hold is unknown, not an error that ends the run.
+    "spark.sql.ansi.enabled": "false",
+}
+SESSION: Final = "xxhash64(session_id, {run})"
+_MASTERS: Final = ("local", "spark://", "yarn", "k8s://")
+
+
+@contextmanager
+def session(master: str, settings: dict[str, str] | None = None) -> "Iterator[SparkSession]":
+    """
+    A Spark session at *master* (`local[4]`, `spark://host:7077`, `yarn`), ended after use.
+
+    Raises TrainingError without pyspark, or where no session can be had.
+    """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise TrainingError("Spark needs pyspark and Java: pip install 'toolcall-guardrails[spark]'") from None
+
+    if not master.startswith(_MASTERS):
+        raise TrainingError(
+            f"no Spark at `{master}`: a master is `local[4]`, `spark://host:7077`, `yarn` or `k8s://...`"
+        )
+    builder = SparkSession.builder.master(master)
+    # The default is 200, of which a single machine sees the overhead only.
+    few = {"spark.sql.shuffle.partitions": "16"} if master.startswith("local") else {}
+    for name, value in {**SETTINGS, **few, **(settings or {})}.items():
+        builder = builder.config(name, value)
+    try:
+        made = builder.getOrCreate()
+    except Exception as error:
+        raise TrainingError(f"no Spark at `{master}`: {str(error).splitlines()[0]:.300}") from error
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+def count_on_spark(master: str, duck: Duck, run: Run) -> Counted:
+    """
+    As `counting.count`, in one piece; the files must be where the cluster's machines can read them.
+    """
+    spec, groups, work, carry, newest_ms, latest_ms, progress = run
+    names = [work / "cells-spark.parquet", work / "carry-spark.parquet"]
+    with session(master) as spark:
+        fresh = _fresh(spark, groups)
+        fresh.createOrReplaceTempView("fresh")
+        total, newest = _only(
+            spark.sql(f"SELECT count(*), max(CASE WHEN ended_ms <= {latest_ms} THEN ended_ms END) FROM fresh")  # noqa: S608
+        )
+        newest_ms = max(newest_ms, newest or 0)
+        progress(0, total, "calls")
+        columns = ", ".join(ROW)
+        if carry is None:
+            spark.sql("SELECT * FROM fresh LIMIT 0").createOrReplaceTempView("old")
+        else:
+            spark.read.parquet(_uri(carry)).createOrReplaceTempView("carried")
+            spark.sql(
+                f"SELECT {columns} FROM carried WHERE session IN (SELECT session FROM fresh)"  # noqa: S608
+            ).createOrReplaceTempView("old")
+        spark.sql(f"SELECT {columns} FROM fresh UNION ALL SELECT {columns} FROM old").createOrReplaceTempView("rows")  # noqa: S608
+        after = _cells(spark, spec, newest_ms)
+        carried = spark.sql(carry_text(newest_ms))
+        _write(carried, names[1], row_schema())
+        _write(after, work / "after.parquet", _cell_schema())
+        if carry is not None:
+            spark.sql("SELECT * FROM old").createOrReplaceTempView("rows")
+        before = _cells(spark, spec, newest_ms) if carry is not None else after.limit(0)
+        _write(before, work / "before.parquet", _cell_schema())
+        progress(total, total, "calls")
+    duck.view("after", [work / "after.parquet"])
+    duck.view("before", [work / "before.parquet"])
+    both = f"(SELECT * FROM after UNION ALL {negative_text('before')}) AS summands"  # noqa: S608
+    duck.write(merged_text(both), names[0])
+    return Counted([names[0]], [names[1]], newest_ms)
+
+
+def _fresh(spark: "SparkSession", groups: Sequence[Group]) -> "DataFrame":
+    """
+    The good rows of all *groups*.
+    """
+    made: Any = None
+    for group in groups:
+        read = spark.read.option("mergeSchema", "true").parquet(*map(_uri, group.files))
+        read.createOrReplaceTempView("input")
+        if group.staged:
+            rows = spark.sql(only_good("input"))
+        else:
+            run = "run" if "run" in read.columns else "0"
+            rows = spark.sql(only_good(f"({rows_of(read.columns, SESSION.format(run=run))}) AS made"))
+        made = rows if made is None else made.unionByName(rows)
+    return made
+
+
+def _cells(spark: "SparkSession", spec: FeatureSpec, newest_ms: int) -> "DataFrame":
+    newest_day = newest_ms // DAY_MS if newest_ms else UNDATED
+    spark.sql(calls_of(spec, apart_from(newest_day))).createOrReplaceTempView("calls")
+    return spark.sql(extraction(spec))
+
+
+def _only(frame: "DataFrame") -> tuple[Any, ...]:
+    return tuple(frame.collect()[0])
+
+
+def _uri(path: str | Path) -> str:
+    """
+    Where Spark finds a file. Raises TrainingError for a name that it would take for a pattern.
+    """
+    full = str(Path(path).resolve())
+    if set(full) & set("*?[]{}\\"):
+        raise TrainingError(f"Spark takes `{full}` for a pattern: move it to where no name has any of *?[]{{}}")
+    # A bare path is one of the cluster's own file system.
+    return f"file://{full}"
+
+
+def _write(frame: "DataFrame", to: Path, schema: Any) -> None:
+    import pyarrow.parquet as pq
+
+    pq.write_table(frame.toArrow().select(schema.names).cast(schema), to)
+
+
+def _cell_schema() -> Any:
+    import pyarrow as pa
+
+    kinds = {"tool": pa.string(), "error_type": pa.string(), "source": pa.string()}
+    return pa.schema([*((key, kinds.get(key, pa.int32())) for key in KEYS), *((name, pa.float64()) for name in COUNTS)])

@@ -1,0 +1,3 @@
+"""
+The parts of which the HTML pages are made.
+"""

@@ -1,0 +1,68 @@
+"""
+Numbers as the page writes them.
+"""
+
+from guardrails.core.values.types import MICRO
+
+
+NONE = "\N{EN DASH}"
+"""Where there is nothing to count."""
+
+
+def count(n: int) -> str:
+    """
+    1,234
+    """
+    return f"{n:,}"
+
+
+def change(n: float, digits: int = 0) -> str:
+    """
+    A difference with its sign: +12, -3 (with a minus sign), ±0.
+    """
+    text = f"{abs(n):,.{digits}f}"
+    sign = "±" if not any(c in "123456789" for c in text) else "+" if n > 0 else "\N{MINUS SIGN}"
+    return f"{sign}{text}"
+
+
+def plural(n: int, one: str, many: str | None = None) -> str:
+    """
+    1 call, 2 calls
+    """
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def share(n: int, of: int) -> str:
+    """
+    *n* of *of* in per cent.
+    """
+    if not of:
+        return NONE
+    percent = 100 * n / of
+    if 0 < percent < 0.1:
+        return "<0.1 %"
+    if 99.9 < percent < 100:
+        return ">99.9 %"
+    return f"{percent:.0f} %" if percent in {0, 100} else f"{percent:.1f} %"
+
+
+def of(n: int, whole: int) -> str:
+    """
+    12 of 30
+    """
+    return f"{n:,} of {whole:,}" if whole else NONE
+
+
+def per_1000(n: int, calls: int) -> str:
+    """
+    *n* to 1,000 *calls*.
+    """
+    return f"{1000 * n / calls:,.2f}" if calls else NONE
+
+
+def usd(micro: int) -> str:
+    """
+    Micro-dollars as dollars; four digits below one dollar.
+    """
+    dollars = micro / MICRO
+    return f"${dollars:,.2f}" if dollars >= 1 or micro == 0 else f"${dollars:.4f}"

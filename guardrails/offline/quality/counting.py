@@ -1,0 +1,234 @@
+"""
+Count recorded calls by tool: a pure step for each call, in bounded memory.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from guardrails.core.text.signature import low64, sign
+from guardrails.core.tools.tool import Tool
+from guardrails.core.values.types import micro_dollars
+from guardrails.offline.judge.evidence import Worth, evidence_of, outcome_of_call
+from guardrails.offline.judge.judgement import MAX_TOOLS, OTHER_TOOLS
+from guardrails.offline.judge.passing import SUCCESS
+from guardrails.offline.readers.base import RecordedCall
+
+from .rules import changed, count_retry, count_rules, refused_by_evidence
+from .signals import signal_of
+from .tally import NEWS, REFUSED, Tally
+from .trail import Done, Trail
+
+
+MAX_SESSIONS: Final = 20_000
+"""Sessions that are open at once; the one that was idle for longest begins anew, should it go on."""
+MAX_CODES: Final = 100
+"""Codes of denials that are told apart for one tool; a record may hold any."""
+OTHER_CODES: Final = "all others"
+MAX_DURATION_MS: Final = 1 << 53
+MAX_COST_USD: Final = 1e9
+WRONG: Final = frozenset({"validation", "invalid_path", REFUSED})
+"""Errors that the model can correct by other arguments."""
+REPEATS: Final = ("duplicates.", "loops.")
+MAX_NAMES: Final = 1_000
+"""Sources that are named; tools and calls that one session remembers."""
+
+Declared = Callable[[str], Tool]
+"""What is declared of a tool, by its name."""
+
+
+@dataclass(slots=True)
+class Quality:
+    """
+    The figures of all tools, and what they are counted with. *declared* says which tools poll or change nothing.
+    """
+
+    declared: Declared
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    calls: int = 0
+    sessions: int = 0
+    forgotten: int = 0
+    """Sessions that were put out of memory."""
+    model_cost: int = 0
+    """Of the model responses, micro-dollars."""
+    sources: set[str] = field(default_factory=set)
+    trails: dict[tuple[str, str, str], Trail] = field(default_factory=dict)
+
+    def count(self, call: RecordedCall) -> None:
+        """
+        Add the next call of its session.
+        """
+        trail = self._trail(call)
+        tally = self._tally(call.tool)
+        tool = self.declared(call.tool)
+        trail.number += 1
+        self.calls += 1
+        tally.calls += 1
+        if call.tool not in trail.tools and len(trail.tools) < MAX_NAMES:
+            trail.tools.add(call.tool)
+            tally.sessions += 1
+        if call.cost_usd is not None and 0 < call.cost_usd < MAX_COST_USD:
+            self.model_cost += micro_dollars(call.cost_usd)
+        sig = _sig(call)
+        if call.decision == "deny":
+            _count_denied(tally, trail, call, sig)
+        else:
+            _count_run(self.tallies, tally, trail, call, sig, tool)
+
+    def _trail(self, call: RecordedCall) -> Trail:
+        key = (call.source, call.session_id, call.run)
+        trail = self.trails.pop(key, None)
+        if trail is None:
+            self.sessions += 1
+            if len(self.sources) < MAX_NAMES:
+                self.sources.add(call.source)
+            if len(self.trails) >= MAX_SESSIONS:
+                del self.trails[next(iter(self.trails))]
+                self.forgotten += 1
+            trail = Trail()
+        # Put last: the first is then the one that was idle for longest.
+        self.trails[key] = trail
+        return trail
+
+    def _tally(self, tool: str) -> Tally:
+        tally = self.tallies.get(tool)
+        if tally is None:
+            if len(self.tallies) >= MAX_TOOLS:
+                tool = OTHER_TOOLS
+            tally = self.tallies.setdefault(tool, Tally(tool))
+        return tally
+
+
+def _count_denied(tally: Tally, trail: Trail, call: RecordedCall, sig: int | None) -> None:
+    """
+    A call that did not run: it is no evidence for what follows.
+    """
+    code = call.code or "unknown"
+    tally.denied[code if code in tally.denied or len(tally.denied) < MAX_CODES else OTHER_CODES] += 1
+    if code.startswith(REPEATS):
+        tally.refused_repeats += 1
+        tally.wasted += 1
+        if sig in trail.steady:
+            # Nobody knows what it would have brought.
+            trail.steady.discard(sig)
+            tally.polls.n -= 1
+    elif code.startswith("validation."):
+        tally.errors[REFUSED] += 1
+        tally.corrections.n += 1
+        tally.wasted += 1
+        trail.went_wrong(call.tool, sig)
+
+
+def _count_run(
+    tallies: dict[str, Tally], tally: Tally, trail: Trail, call: RecordedCall, sig: int | None, tool: Tool
+) -> None:
+    outcome = outcome_of_call(call, tool) if call.has_result else SUCCESS
+    error = outcome.error_type
+    worked = call.has_result and error is None
+    evidence = evidence_of(call, error is not None)
+    polling = tool.polling or call.polling
+    place = trail.latest(sig)
+    since = [] if place is None else trail.done[place + 1 :]
+    latest = None if place is None else trail.done[place]
+    worth = trail.past.add(sig, evidence)
+    if latest is not None:
+        _count_repeat(tallies, tally, trail, worth, latest, since, Now(call.tool, sig, worked, polling))
+    if trail.wrong and trail.correction(call.tool, sig) and worked:
+        # It is counted for the tool that went wrong, which is this one.
+        tally.corrections.s += 1
+    if error is not None:
+        tally.errors[error] += 1
+        if error in WRONG:
+            tally.corrections.n += 1
+            trail.went_wrong(call.tool, sig)
+    elif worked:
+        tally.results += 1
+        signal = signal_of(call)
+        tally.unsignalled += signal == "absent"
+        tally.dead_ends += signal == "dead end"
+    if call.duration_ms is not None and 0 <= call.duration_ms < MAX_DURATION_MS:
+        tally.durations.add(call.duration_ms)
+        if call.decision is not None:
+            # Of other transcripts nobody knows whether it includes a person's thinking.
+            (tally.worked_ms if worked else tally.failed_ms).add(call.duration_ms)
+    if call.tool_cost_usd is not None and 0 < call.tool_cost_usd < MAX_COST_USD:
+        tally.cost += micro_dollars(call.tool_cost_usd)
+    tally.nudged_repeats += any(code.startswith("loops.") for code in call.nudges)
+    tally.said_read_only += call.read_only is True
+    pointless = worth in ("second", "later") and not polling
+    tally.wasted += pointless or (error is not None and error not in NEWS)
+    attempt = 0 if error is None else 1 + (latest.attempt if latest is not None else 0)
+    undeclared = tool.read_only is None and not tool.stable
+    changes = not (tool.read_only or tool.stable or (undeclared and call.read_only))
+    kept = polling or not refused_by_evidence(tally, trail, sig, worth)
+    trail.ran(Done(call.tool, sig, evidence, error, attempt, changes, undeclared), kept=kept)
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """
+    The call that repeats an earlier one.
+    """
+
+    tool: str
+    sig: int | None
+    worked: bool
+    polling: bool
+
+
+def _count_repeat(
+    tallies: dict[str, Tally], tally: Tally, trail: Trail, worth: Worth, latest: Done, since: list[Done], now: Now
+) -> None:
+    tally.repeats += 1
+    if now.tool not in trail.repeated and len(trail.repeated) < MAX_NAMES:
+        trail.repeated.add(now.tool)
+        tally.repeat_sessions += 1
+    tally.pointless_second += worth == "second"
+    tally.pointless_later += worth == "later"
+    same = worth in ("second", "later")
+    tally.waits += same and now.polling
+    tally.idle_failures += same and not now.polling and not now.worked
+    if latest.error is not None:
+        count_retry(tally, latest, since, worked=now.worked)
+    count_rules(tally, latest, since, worth)
+    if worth == "unknown" or latest.result_hash is None:
+        return
+    if latest.error is None:
+        _count_harmless(tallies, since, now.tool, unchanged=same)
+    _count_polling(tally, trail, now, same=same, disturbed=changed(since))
+
+
+def _count_polling(tally: Tally, trail: Trail, now: Now, *, same: bool, disturbed: bool) -> None:
+    """
+    A run of equal calls begins with the second equal success, and ends with another one or with work in between.
+
+    One that ends in a failure is none: what comes back after failures is a retry.
+    """
+    running = now.sig in trail.steady
+    if running and (disturbed or not same):
+        trail.steady.discard(now.sig)
+        if not disturbed and not now.worked:
+            tally.polls.n -= 1
+        elif not disturbed:
+            tally.polls.s += 1
+            if now.tool not in trail.polled and len(trail.polled) < MAX_NAMES:
+                trail.polled.add(now.tool)
+                tally.poll_sessions += 1
+    elif not running and not disturbed and same and now.worked and len(trail.steady) < MAX_NAMES:
+        trail.steady.add(now.sig)
+        tally.polls.n += 1
+
+
+def _count_harmless(tallies: dict[str, Tally], since: list[Done], tool: str, *, unchanged: bool) -> None:
+    between = {done.tool for done in since if done.changes or done.undeclared}
+    if len(between) == 1 and tool not in between:
+        other = tallies.get(next(iter(between)))
+        if other is not None:
+            other.harmless.add(unchanged)
+
+
+def _sig(call: RecordedCall) -> int | None:
+    if call.sig is not None:
+        return call.sig
+    digest, _ = call.signed or sign(call.tool, call.arguments)
+    return None if digest is None else low64(digest)

@@ -1,0 +1,87 @@
+"""
+The tables of the page: every tool with all its figures, and what a policy should know with its evidence.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from guardrails.offline.pages.markup import Markup, named, tag
+from guardrails.offline.pages.numbers import NONE, count, plural, share, usd
+from guardrails.offline.pages.tables import Heading, row, table
+from guardrails.offline.quality.suggestions.suggest import Suggestion
+from guardrails.offline.quality.tally import REFUSED, Tally, ratio
+
+from .durations import duration
+from .first import percent
+from .overrides import written
+
+
+MOST_ROWS: Final = 500
+"""Rows of a table."""
+CSS: Final = ".row{white-space:nowrap}td:has(.row){max-width:none}.plain code{font-weight:600}"
+_TYPES: Final = 3
+_COLUMNS: Final = (
+    *("calls", "score", "wasted", "failed", "retried", "retry ok", "fixed", "repeats", "loop rate", "no signal"),
+    *("p50", "p99", "cost", "untyped", "unchecked"),
+)
+
+
+def all_tools(tools: Sequence[Tally]) -> Markup:
+    """
+    The figures of *tools*, in their order.
+    """
+    more = len(tools) - MOST_ROWS
+    caption = plural(len(tools), "tool") + (f", {more:,} with the smallest scores left out" if more > 0 else "")
+    headings = [Heading("tool", number=False), *map(Heading, _COLUMNS), Heading("errors by type", number=False)]
+    return table(caption, headings, [_row(tally) for tally in tools[:MOST_ROWS]], filtered=True)
+
+
+def _row(tally: Tally) -> Markup:
+    return row(
+        named(tally.tool),
+        count(tally.calls),
+        count(tally.score),
+        share(tally.wasted, tally.calls),
+        share(tally.failed, tally.calls),
+        percent(ratio(tally.retries.n, tally.failed - tally.errors[REFUSED])),
+        percent(tally.retries.share),
+        percent(tally.corrections.share),
+        share(tally.repeats + tally.refused_repeats, tally.calls),
+        share(tally.idle, tally.calls),
+        share(tally.unsaid, tally.results),
+        duration(tally.durations.at(0.5)),
+        duration(tally.durations.at(0.99)),
+        usd(tally.cost) if tally.cost else NONE,
+        count(tally.errors["other"]),
+        count(tally.unchecked),
+        tag("span", errors_told(tally, _TYPES), class_="row"),
+    )
+
+
+def errors_told(tally: Tally, types: int) -> str:
+    """
+    `12 not_found, 3 timeout, 2 of other types`: the most frequent *types*.
+    """
+    told = [f"{n:,} {kind}" for kind, n in tally.errors.most_common(types)]
+    rest = tally.failed - sum(n for _, n in tally.errors.most_common(types))
+    return ", ".join([*told, f"{rest:,} of other types"] if rest else told) or NONE
+
+
+def suggested(suggestions: Sequence[Suggestion]) -> Markup:
+    """
+    Each setting with its evidence.
+    """
+    if not suggestions:
+        return tag("p", "Nothing: there are too few calls, or the policy says it already.")
+    lines = [
+        tag(
+            "li",
+            tag("div", named(one.tool), ": ", tag("code", f"{key}: {written(value)}")),
+            tag("small", one.evidence[key]),
+        )
+        for one in suggestions
+        for key, value in one.settings.items()
+    ]
+    if len(lines) > MOST_ROWS:
+        lines[MOST_ROWS:] = [tag("li", f"and {plural(len(lines) - MOST_ROWS, 'setting')} more")]
+    return tag("ul", *lines, class_="plain", style="max-width:65rem")

@@ -1,0 +1,66 @@
+"""
+The suggestions as a policy file: a layer over the policy that they are for.
+
+A `tools:` list replaces the one of the file that it extends, so the rules of that one stand below the new ones, which
+match first.
+"""
+
+import glob
+import json
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import yaml
+
+from guardrails.offline.pages.markup import visible
+from guardrails.offline.quality.suggestions.suggest import Suggestion
+
+
+_VALUES: Final = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
+"""Words that YAML, of one version or another, does not read as text."""
+
+
+def overrides(
+    suggestions: Sequence[Suggestion], base: str, rules: Sequence[Mapping[str, Any]], seen: str, replay: str
+) -> str:
+    """
+    The text of the file. *base* is what it extends, *rules* the `tools:` of that; *seen* says what the figures are of,
+    *replay* is the command that judges the file on the same records.
+    """
+    lines = [
+        f"# Suggested by `guardrails report --suggest` from {visible(seen)}.",
+        "# Each setting has its evidence above it, by 95 % Wilson bounds. Judge it before you use it:",
+        f"#   {visible(replay)}",
+        "# Use it as it is, name it in `extends:` of your own policy, or copy entries into your `tools:`.",
+        "version: 1",
+        f"extends: {_text(base)}",
+    ]
+    if suggestions or rules:
+        lines.append("tools:")
+    if not suggestions:
+        lines.append("# Nothing is suggested: too few calls, or the policy says it already.")
+    for one in suggestions:
+        lines.append(f"  - match: {_text(glob.escape(one.tool))}")
+        for key, value in one.settings.items():
+            lines += [f"    # {visible(one.evidence[key])}", f"    {key}: {written(value)}"]
+    if rules:
+        lines.append("  # The rules of the policy that this extends, which the list above would replace.")
+        dumped = yaml.safe_dump([dict(rule) for rule in rules], sort_keys=False, allow_unicode=True)
+        lines += [f"  {line}" for line in dumped.splitlines()]
+    return "\n".join(lines) + "\n"
+
+
+def written(value: Any) -> str:
+    """
+    A setting in YAML.
+    """
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{key}: {written(inner)}" for key, inner in value.items()) + "}"
+    return json.dumps(value) if not isinstance(value, str) else value
+
+
+def _text(text: str) -> str:
+    # Printable text in double quotes is YAML as it is JSON.
+    plain = text.replace("_", "").isalpha() and text.isascii() and text.lower() not in _VALUES
+    return text if plain else json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,171 @@
+"""
+One offline HTML page of the figures: which tools waste calls and why, what their errors are, how long they take.
+
+It has the parts, the style and the rules of the page of a judgement: no network, and what records say in it is text.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from guardrails.offline.judge.page.html import MAX_NOTICES
+from guardrails.offline.pages.bars import Bar, Part, bar_rows
+from guardrails.offline.pages.document import document
+from guardrails.offline.pages.markup import Markup, join, named, said, tag
+from guardrails.offline.pages.numbers import plural, share, usd
+from guardrails.offline.pages.palette import Palette, legend, palette
+from guardrails.offline.quality.run import Found
+from guardrails.offline.quality.suggestions.suggest import Suggestion
+from guardrails.offline.quality.tally import Tally
+
+from .durations import CSS as TIMES
+from .durations import durations
+from .first import CSS as FIRST
+from .first import redesign_first
+from .listed import CSS as LISTED
+from .listed import all_tools, errors_told, suggested
+from .reasons import FORMULA, ranked
+
+
+MOST: Final = 25
+"""Tools drawn in a figure."""
+_WORDS: Final = (
+    (
+        "wasted",
+        (
+            "A call that repeats pointlessly (unless its tool polls), was refused as a repeat or for its arguments, or"
+            " failed. Non-zero exits, code errors and cancellations are news of the work, not failures of the tool."
+            " Each call counts once."
+        ),
+    ),
+    ("score", f"{FORMULA}: what a redesign would save at most."),
+    ("repeat", "The same tool and arguments as one of the last 20 calls of the session, run or refused."),
+    ("pointless", "A repeat with the same result as the latest, or the same error but for digits."),
+    ("loop rate", "Share of calls that repeated pointlessly or were refused for repeating."),
+    ("retried", "Failures after which the same call was made again within 20 calls; retry ok: that worked."),
+    (
+        "fixed",
+        "Validation errors after which the next call of the tool, within 5 calls, had other arguments and worked.",
+    ),
+    (
+        "no signal",
+        "Successes that did not say whether they were complete, or said they were not without a way to go on.",
+    ),
+    ("untyped", "Failures that no type says what to do about: `other`."),
+    ("unchecked", "Calls with wrong arguments that ran, since nobody had checked them before."),
+    ("p50, p99", "Half and 99 of 100 calls took no longer; off by at most 1 % (DDSketch)."),
+)
+_TIMES: Final = (
+    "From the median to the 99th percentile, within 1 %. In transcripts of other programs they may hold the wait for a"
+    " person's permission."
+)
+_SUGGESTED: Final = (
+    "`guardrails report --suggest -o overrides.yaml` writes them as a policy. Judge it first: `guardrails replay POLICY"
+    " RECORDS --compare overrides.yaml`."
+)
+
+
+def page(found: Found, suggestions: Sequence[Suggestion] = ()) -> str:
+    """
+    The page as text, to be written as UTF-8; the same figures give the same page.
+    """
+    tools = ranked(found.quality.tallies.values())
+    errors: Counter[str] = Counter()
+    for tally in tools:
+        errors.update(tally.errors)
+    colours = palette(errors)
+    parts = _parts(found, tools, errors, colours, suggestions)
+    links = tag("ul", *(tag("li", tag("a", name, href=f"#{anchor}")) for anchor, name, _, _ in parts))
+    header = tag("header", tag("h1", "Quality of tools"), *_lead(found), tag("nav", links, aria_label="sections"))
+    main = tag("main", _tiles(found, tools), *(_section(*part) for part in parts))
+    return document("Quality of tools", header, main, style=FIRST + TIMES + LISTED)
+
+
+def _lead(found: Found) -> list[Markup]:
+    quality = found.quality
+    lines = [
+        tag(
+            "p",
+            f"{plural(quality.calls, 'recorded call')} of {plural(quality.sessions, 'session')},"
+            f" {plural(len(quality.tallies), 'tool')}. What polls or changes nothing is taken from the policy ",
+            named(found.policy),
+            ".",
+            class_="lead",
+        )
+    ]
+    if not found.finished:
+        text = "Interrupted. The figures are of what was read until then."
+        lines.append(tag("p", text, class_="alert", role="note"))
+    return lines
+
+
+def _tiles(found: Found, tools: Sequence[Tally]) -> Markup:
+    calls = found.quality.calls
+    wasted = sum(tally.wasted for tally in tools)
+    failed = sum(tally.failed for tally in tools)
+    idle = sum(tally.idle for tally in tools)
+    unsaid, results = sum(tally.unsaid for tally in tools), sum(tally.results for tally in tools)
+    cost, model = sum(tally.cost for tally in tools), found.quality.model_cost
+    tiles = [
+        ("Wasted", share(wasted, calls), plural(wasted, "call")),
+        ("Failed", share(failed, calls), plural(failed, "call")),
+        ("Repeated for nothing", share(idle, calls), plural(idle, "call")),
+        ("No completion signal", share(unsaid, results), f"{unsaid:,} of {plural(results, 'success', 'successes')}"),
+        ("Cost", usd(cost + model), f"{usd(model)} of model responses, {usd(cost)} of tools"),
+    ]
+    return tag(
+        "ul",
+        *(tag("li", tag("h3", name), tag("b", text), tag("small", detail)) for name, text, detail in tiles),
+        class_="tiles",
+    )
+
+
+def _parts(
+    found: Found, tools: Sequence[Tally], errors: Counter[str], colours: Palette, suggestions: Sequence[Suggestion]
+) -> list[tuple[str, str, str, str]]:
+    """
+    (anchor, heading, note, body) of each section.
+    """
+    words = tag("dl", *(join([tag("dt", word), tag("dd", meaning)]) for word, meaning in _WORDS))
+    first = [tally for tally in tools if tally.wasted]
+    failing = sorted((tally for tally in tools if tally.failed), key=lambda tally: (-tally.failed, tally.tool))[:MOST]
+    busy = sorted(tools, key=lambda tally: (-tally.calls, tally.tool))[:MOST]
+    mix = join([legend(colours, [errors]), bar_rows([_errors(tally, colours) for tally in failing], "errors by tool")])
+    return [
+        (
+            "first",
+            "Redesign first",
+            f"The tools by calls wasted; {FORMULA}.",
+            redesign_first(first) if first else "No call was wasted.",
+        ),
+        ("errors", "Errors", "Failures and refused arguments by type.", mix if failing else "No call failed."),
+        ("durations", "Durations", _TIMES, durations(busy)),
+        ("tools", "All tools", "", all_tools(tools)),
+        ("suggestions", "What a policy should know", _SUGGESTED, suggested(suggestions)),
+        ("limits", "What was met on the way", "", _notices(found)),
+        ("words", "Words", "", words),
+    ]
+
+
+def _section(anchor: str, name: str, note: str, body: str) -> Markup:
+    return tag(
+        "section",
+        tag("h2", name),
+        tag("p", note, class_="note") if note else "",
+        body if isinstance(body, Markup) else tag("p", body),
+        id=anchor,
+    )
+
+
+def _errors(tally: Tally, colours: Palette) -> tuple[Markup, list[Bar]]:
+    parts = [Part(colours.css(kind), n, f"{kind}: {n:,}") for _, kind, n in colours.by_slot(tally.errors)]
+    return named(tally.tool), [Bar("", parts, f"{share(tally.failed, tally.calls)} of calls: {errors_told(tally, 4)}")]
+
+
+def _notices(found: Found) -> Markup:
+    lines = [said(notice) for notice in found.notices[:MAX_NOTICES]]
+    if found.broken_lines:
+        lines.insert(0, Markup(f"{plural(found.broken_lines, 'line')} could not be read."))
+    if len(found.notices) > MAX_NOTICES:
+        lines.append(Markup(f"and {len(found.notices) - MAX_NOTICES:,} more"))
+    return tag("ul", *(tag("li", line) for line in lines), class_="plain") if lines else tag("p", "Nothing.")

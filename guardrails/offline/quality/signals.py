@@ -1,0 +1,67 @@
+"""
+Whether a result says that it is complete, or how to go on where it is not.
+"""
+
+import re
+
+from typing import Final, Literal
+
+from guardrails.core.paging import Kind, kind_of
+from guardrails.offline.readers.base import RecordedCall
+
+
+LOOKED_AT: Final = 16_384
+"""Characters at either end of a recorded result in which a signal is looked for."""
+Signal = Literal["said", "absent", "dead end"]
+
+_MEMBER: Final = re.compile(r'"([A-Za-z_@][\w.@$-]{0,47})"\s{0,9}:\s{0,9}("[^"]|[1-9]|true)?')
+"""The name of a member, and how its value begins if that says something."""
+_UNFINISHED: Final = re.compile(r'"is_complete"\s*:\s*false')
+_CUT: Final = ('"_truncated', "... [truncated: ")
+_SIGNS: Final = frozenset({Kind.CURSOR, Kind.MORE, Kind.CUT})
+
+
+def signal_of(call: RecordedCall) -> Signal:
+    """
+    What the success of *call* says of its completeness: `absent` nothing, `dead end` that something is missing but not
+    how to get it.
+
+    Own records say it themselves; of other transcripts only a JSON object has a field for it.
+    """
+    text = call.result
+    if call.is_complete:
+        return "said"
+    if text is None:
+        return "absent" if call.is_complete is None else "said"
+    ends = text if len(text) <= 2 * LOOKED_AT else text[:LOOKED_AT] + text[-LOOKED_AT:]
+    if call.is_complete is False:
+        return "said" if _goes_on(ends) else "dead end"
+    if (
+        call.decision is not None
+        or not text.startswith("{")
+        or not any(_is_sign(at[1]) for at in _MEMBER.finditer(ends))
+    ):
+        return "absent"
+    return "dead end" if _UNFINISHED.search(ends) and not _goes_on(ends) else "said"
+
+
+def _is_sign(name: str) -> bool:
+    return name == "is_complete" or kind_of(name) in _SIGNS
+
+
+def _goes_on(text: str) -> bool:
+    """
+    Whether *text* tells how to get what is missing, or that it was cut.
+    """
+    if any(mark in text for mark in _CUT):
+        return True
+    for at in _MEMBER.finditer(text):
+        if at[2] is None:
+            continue
+        kind = kind_of(at[1])
+        if at[2] == "true":
+            if kind in {Kind.MORE, Kind.CUT}:
+                return True
+        elif kind is Kind.CURSOR or at[1] == "next_action_hint":
+            return True
+    return False

@@ -1,0 +1,3 @@
+"""
+Which settings the records support.
+"""

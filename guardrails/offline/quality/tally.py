@@ -1,0 +1,204 @@
+"""
+What is counted of one tool.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from guardrails.core.retries.shrinkage import Count
+
+from .quantiles import Quantiles
+
+
+NEWS: Final = frozenset({"exec_nonzero", "code_error", "cancelled"})
+"""Failures that are no fault of the tool: a test that fails tells what was asked."""
+REFUSED: Final = "validation_error"
+"""The error type of a call that was refused for its arguments and did not run."""
+MAX_ATTEMPT: Final = 6
+"""Retries in a row that are told apart; later ones count as this."""
+
+
+@dataclass(slots=True)
+class Odds:
+    """
+    Tries, and how many came out as the name of the field says.
+    """
+
+    n: int = 0
+    s: int = 0
+
+    def add(self, came: bool) -> None:  # noqa: FBT001  hot path
+        """
+        One try.
+        """
+        self.n += 1
+        self.s += came
+
+    @property
+    def count(self) -> Count:
+        """
+        The same for `wilson`.
+        """
+        return Count(self.n, self.s)
+
+    @property
+    def share(self) -> float | None:
+        """
+        Of 1; None without tries.
+        """
+        return self.s / self.n if self.n else None
+
+
+@dataclass(slots=True)
+class Tally:
+    """
+    One tool. A call is the model's wish; what was denied did not run.
+    """
+
+    tool: str
+    calls: int = 0
+    sessions: int = 0
+    denied: Counter[str] = field(default_factory=Counter)
+    """Calls that did not run, by code."""
+    errors: Counter[str] = field(default_factory=Counter)
+    """By error type; `validation_error` are those refused for their arguments."""
+    retries: Odds = field(default_factory=Odds)
+    """Same call as one of the last 20 that had failed; those that worked."""
+    corrections: Odds = field(default_factory=Odds)
+    """Validation errors; those after which the next call of the tool, with other arguments, worked."""
+    repeats: int = 0
+    """Same call as one of the last 20, whatever came of them."""
+    repeat_sessions: int = 0
+    """Sessions in which there is one."""
+    pointless_second: int = 0
+    """Repeats with the same evidence as the latest, by the judge's rule."""
+    pointless_later: int = 0
+    waits: int = 0
+    """Pointless repeats of a tool that is declared as polling: not wasted."""
+    idle_failures: int = 0
+    """Pointless repeats of a failure, polling tools left out."""
+    refused_repeats: int = 0
+    """Denied by `duplicates` or `loops`."""
+    nudged_repeats: int = 0
+    """Nudged by `loops`; they ran."""
+    results: int = 0
+    """Successes whose result was recorded."""
+    unsignalled: int = 0
+    """Of them, those that did not say whether they were complete."""
+    dead_ends: int = 0
+    """Of them, those that said they were not complete, and not how to go on."""
+    wasted: int = 0
+    """Calls that were pointless, refused as such or for their arguments, or failed (but for `NEWS`); each once."""
+    durations: Quantiles = field(default_factory=Quantiles)
+    """Milliseconds."""
+    cost: int = 0
+    """Of the tool itself, micro-dollars."""
+    worked_ms: Quantiles = field(default_factory=Quantiles)
+    """Milliseconds of successes, measured around the tool itself: of own records only."""
+    failed_ms: Quantiles = field(default_factory=Quantiles)
+    """The same of failures."""
+    polls: Odds = field(default_factory=Odds)
+    """Runs of equal successes of one call with nothing changed in between; those that ended in another success."""
+    poll_sessions: int = 0
+    """Sessions in which one did."""
+    harmless: Odds = field(default_factory=Odds)
+    """Equal calls of another tool, where only this tool may have changed something in between; those with one result."""
+    said_read_only: int = 0
+    """Calls that were recorded as read-only."""
+    always: dict[int, Odds] = field(default_factory=dict)
+    """Repeats that the rule `always` refuses, by how many calls back the latest is; those that were pointless."""
+    evidence: dict[int, Odds] = field(default_factory=dict)
+    """Repeats that the rule `evidence` refuses, by how many calls back the second latest is; those that were pointless."""
+    stable: Odds = field(default_factory=Odds)
+    """Repeats that a declaration as stable refuses; those that were pointless."""
+    by_attempt: dict[int, Odds] = field(default_factory=dict)
+    """Retries of a transient failure with nothing changed in between, by their number; those that worked."""
+
+    @property
+    def pointless(self) -> int:
+        """
+        All pointless repeats that ran.
+        """
+        return self.pointless_second + self.pointless_later
+
+    @property
+    def idle(self) -> int:
+        """
+        Repeats that brought nothing or were refused as such, but for those of a tool that polls.
+        """
+        return self.pointless - self.waits + self.refused_repeats
+
+    @property
+    def unsaid(self) -> int:
+        """
+        Successes that did not say whether they were complete, or that they were not and no way to go on.
+        """
+        return self.unsignalled + self.dead_ends
+
+    @property
+    def unchecked(self) -> int:
+        """
+        Calls with wrong arguments that ran: nobody had checked them before.
+        """
+        return self.errors["validation"] + self.errors["invalid_path"]
+
+    @property
+    def failed(self) -> int:
+        """
+        Failures of calls that ran, and calls that were refused for their arguments.
+        """
+        return self.errors.total()
+
+    @property
+    def score(self) -> int:
+        """
+        What a redesign would save: the share of calls that were wasted times the calls, which is their number.
+        """
+        return self.wasted
+
+    def to_dict(self) -> dict[str, Any]:
+        """
+        The figures for another program: shares of 1, milliseconds, dollars; null where there is nothing to count.
+        """
+        p50, p99 = self.durations.at(0.5), self.durations.at(0.99)
+        return {
+            "tool": self.tool,
+            "calls": self.calls,
+            "sessions": self.sessions,
+            "score": self.score,
+            "wasted": self.wasted,
+            "wasted_share": ratio(self.wasted, self.calls),
+            "denied": dict(self.denied.most_common()),
+            "errors": dict(self.errors.most_common()),
+            "retries": self.retries.n,
+            "retry_rate": ratio(self.retries.n, self.failed - self.errors[REFUSED]),
+            "retry_success": self.retries.share,
+            "validation_errors": self.corrections.n,
+            "self_correction_rate": self.corrections.share,
+            "repeats": self.repeats,
+            "duplicate_rate": ratio(self.repeats + self.refused_repeats, self.calls),
+            "pointless_second": self.pointless_second,
+            "pointless_later": self.pointless_later,
+            "polling_waits": self.waits,
+            "refused_repeats": self.refused_repeats,
+            "nudged_repeats": self.nudged_repeats,
+            "loop_rate": ratio(self.idle, self.calls),
+            "repeated_errors": self.idle_failures,
+            "untyped_errors": self.errors["other"],
+            "wrong_arguments_that_ran": self.unchecked,
+            "results": self.results,
+            "without_completion_signal": self.unsignalled,
+            "incomplete_without_next_step": self.dead_ends,
+            "durations": self.durations.n,
+            "p50_ms": None if p50 is None else round(p50),
+            "p99_ms": None if p99 is None else round(p99),
+            "cost_usd": self.cost / 1_000_000,
+        }
+
+
+def ratio(part: int, whole: int) -> float | None:
+    """
+    A share of 1; None of nothing.
+    """
+    return part / whole if whole else None

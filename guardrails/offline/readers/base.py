@@ -1,0 +1,140 @@
+"""
+What every reader of transcripts gives: calls that somebody's agent made, in one form.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from guardrails.core.values.types import ErrorType
+
+
+MAX_NAMED: Final = 1_000
+"""Broken lines that a report names, and notices that it keeps."""
+
+
+@dataclass(slots=True)
+class RecordedCall:
+    """
+    One call of a transcript. What the transcript does not say is None.
+    """
+
+    source: str
+    """The file or data set it is from, as a table names it."""
+    session_id: str
+    """Opaque: it never makes a path."""
+    call_index: int
+    """Position in its session, from 0."""
+    tool: str
+    arguments: Any
+    """Mapping, or text where the call had no JSON."""
+    turn: int | None = None
+    """Which model response made it, counted within the session; calls of one response share it."""
+    id: str | None = None
+    model: str | None = None
+    ts_ms: int | None = None
+    duration_ms: int | None = None
+    result: str | None = None
+    """Text of the result, as far as the transcript holds it."""
+    has_result: bool = True
+    """False: the transcript ends before the result, or it was never given."""
+    is_error: bool | None = None
+    """Where the format has no flag for it, what the result's text says of itself."""
+    error_type: ErrorType | None = None
+    http_status: int | None = None
+    retry_after_ms: int | None = None
+    plain_hash: int | None = None
+    """Evidence of a success, 63 bits; None: to be taken from *result*."""
+    masked_hash: int | None = None
+    """Evidence of an error, with digits and the like deleted."""
+    tokens_in: int | None = None
+    """Of the model response, on its first call only, so that sums are right."""
+    tokens_out: int | None = None
+    cost_usd: float | None = None
+    """Of the model response, on its first call only."""
+    read_only: bool | None = None
+    polling: bool = False
+    sig: int | None = None
+    """The call's signature, where the arguments were not kept; None: to be taken from *tool* and *arguments*."""
+    decision: str | None = None
+    """What a chain said of it (`allow`, `nudge` or `deny`), in records of this library; so are the next four."""
+    code: str | None = None
+    """Of the denial."""
+    nudges: tuple[str, ...] = ()
+    """Codes of the nudges."""
+    is_complete: bool | None = None
+    """What the envelope said of the result."""
+    tool_cost_usd: float | None = None
+    """Of running the tool itself."""
+    run: str = ""
+    """Which life of its session: a name that is used again without its state is another session. `""`: the only one."""
+    number: int | None = None
+    """Of its event, in records of this library, which count the events of a life."""
+    signed: tuple[bytes | None, bytes | None] | None = None
+    """What `sign` says of *tool* and *arguments*, where it was asked already."""
+
+
+@dataclass(slots=True)
+class Report:
+    """
+    What a reader met on the way.
+    """
+
+    calls: int = 0
+    read: int = 0
+    """Bytes of the file as it is kept, packed or not; 0 where it is a pipe."""
+    broken: list[tuple[str, int]] = field(default_factory=list)
+    """(file, line) of what could not be read; at most 1,000 are named."""
+    broken_count: int = 0
+    notices: list[str] = field(default_factory=list)
+    """Sentences for a person: skipped files, missing results, times that go backwards; at most 1,000."""
+
+    without: dict[str, str] = field(default_factory=dict)
+    """What each file looks like that gave no calls."""
+
+    def broke(self, file: str, line: int) -> None:
+        """
+        Count a broken line (from 1), and name it while there is room.
+        """
+        self.broken_count += 1
+        if len(self.broken) < MAX_NAMED:
+            self.broken.append((file, line))
+
+    def note(self, file: str, sentence: str) -> None:
+        """
+        Tell a person something about *file*, while there is room.
+        """
+        if len(self.notices) < MAX_NAMED:
+            self.notices.append(f"`{file}`: {sentence}")
+
+    def gave_none(self, file: str, looks: str) -> None:
+        """
+        Note what *file* looks like, which gave no calls, while there is room.
+        """
+        if len(self.without) < MAX_NAMED:
+            self.without[file] = looks
+
+
+class Reader(Protocol):
+    """
+    One format.
+    """
+
+    name: str
+    """As a person would call it: `claude code session`."""
+    whole: bool
+    """A file may be one JSON value, read whole up to a bound; False: each line is a value, and lines are bounded."""
+
+    def recognises(self, head: str) -> bool:
+        """
+        Whether a file whose text begins with *head* (up to 64 KB) is of this format.
+        """
+        ...
+
+    def calls(self, lines: Iterable[bytes], source: str, report: Report, file: str) -> Iterator[RecordedCall]:
+        """
+        The calls of a file, streaming, in order of time within each session; sessions may be interleaved.
+
+        *file* is its name as a person gave it: broken lines are told by it, and it names a session that has no id.
+        """
+        ...

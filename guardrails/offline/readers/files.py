@@ -1,0 +1,153 @@
+"""
+Open transcripts: plain, gzip'd or zstd-compressed files and standard input, in lines of bounded length.
+
+The only module of the readers that touches files.
+"""
+
+import sys
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from guardrails.offline.readers.text.leading import HEAD_BYTES
+from guardrails.offline.readers.text.looks import looks_like, no_text, wide_text
+from guardrails.offline.readers.text.parsing import MAX_DOCUMENT, MAX_LINE, TOO_LONG
+
+from .base import RecordedCall, Report
+from .formats import recognise
+from .unpacked import DamageError, unpacked
+from .watched import watched
+
+
+STDIN: Final = "-"
+
+_BOM: Final = b"\xef\xbb\xbf"
+_NO_CALLS: Final = "it holds no calls in a form that can be read"
+_NOTHING: Final = "nothing of it can be unpacked"
+_SUFFIXES: Final = (".gz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json")
+
+
+def open_calls(path: str | Path, report: Report, *, source: str | None = None) -> Iterator[RecordedCall]:
+    """
+    The calls of one file, streaming; `-` is standard input. What is met on the way goes into *report*.
+
+    The format is told by the content, and so is gzip or zstd; a file in no known format, or without calls, is told
+    of in the report and gives none. *source* names the calls' source in place of the file's name (or of what a data
+    set says itself). Raises OSError where the file cannot be read, and ReaderError for zstd without a package for it.
+    """
+    file, damage = str(path), list[str]()
+    with ExitStack() as stack:
+        raw: BinaryIO = sys.stdin.buffer if file == STDIN else stack.enter_context(Path(path).open("rb"))
+        chunks = _chunks(raw, damage, report)
+        first = next(chunks, b"").removeprefix(_BOM)
+        while len(first) < HEAD_BYTES and (more := next(chunks, b"")):
+            first += more
+        wide = wide_text(first)
+        if wide is not None:
+            report.note(file, f"skipped: {wide}")
+            report.gave_none(file, wide)
+            return
+
+        is_text = first and no_text(first) is None
+        reader = recognise(first[:HEAD_BYTES].decode("utf-8", "replace")) if is_text else None
+        if reader is None:
+            for said in damage:
+                report.note(file, said)
+            found = looks_like(first) if first else _NOTHING if damage else "empty"
+            report.note(file, f"skipped: {_NO_CALLS} ({found})" if first else f"skipped: {found}")
+            report.gave_none(file, "; ".join([*damage, found]))
+            return
+
+        longest = MAX_DOCUMENT if reader.whole else MAX_LINE
+        lines = _lines(_after(first, chunks), longest, report, file, damage)
+        calls = reader.calls(lines, _name(file), report, file)
+        yield from watched(calls, report, file, reader.name, source)
+
+
+def open_lines(path: str | Path, report: Report) -> Iterator[bytes]:
+    """
+    The lines of one file, streaming, unpacked where it is packed; `-` is standard input. Raises as `open_calls` does.
+    """
+    file = str(path)
+    with ExitStack() as stack:
+        raw: BinaryIO = sys.stdin.buffer if file == STDIN else stack.enter_context(Path(path).open("rb"))
+        damage: list[str] = []
+        yield from _lines(_chunks(raw, damage, report), MAX_LINE, report, file, damage)
+
+
+def _name(file: str) -> str:
+    """
+    The file's name without its folder and the endings that say how it is kept.
+    """
+    name = "stdin" if file == STDIN else Path(file).name
+    shorter = name
+    while True:
+        for suffix in _SUFFIXES:
+            shorter = shorter.removesuffix(suffix)
+        if shorter in {name, ""}:
+            return name
+        name = shorter
+
+
+def _after(first: bytes, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from chunks
+
+
+def _lines(chunks: Iterable[bytes], longest: int, report: Report, file: str, damage: Sequence[str]) -> Iterator[bytes]:
+    """
+    The lines of *chunks* without their ends; `TOO_LONG` stands for one of more than *longest* bytes. What *damage* then
+    holds is told with the line that it is in.
+    """
+    parts: list[bytes] = []
+    size, number = 0, 1
+    told = skipping = False
+    for chunk in chunks:
+        # `split` asks byte by byte where a line ends, this finds it.
+        found = BytesIO(chunk).readlines()
+        tail = found.pop() if found and not found[-1].endswith(b"\n") else b""
+        if not found:
+            size += len(tail)
+            if skipping or size > longest:
+                skipping = True
+                parts.clear()
+            else:
+                parts.append(tail)
+            continue
+
+        head, *rest = [line[:-1] for line in found]
+        if skipping or size + len(head) > longest:
+            if not told:
+                report.note(file, f"a line of more than {longest >> 20} MB is skipped")
+                told = True
+            yield TOO_LONG
+        else:
+            parts.append(head)
+            yield b"".join(parts)
+        number += len(found)
+        yield from rest
+        parts, size, skipping = [tail], len(tail), False
+    for said in damage:
+        report.note(file, f"{said}, in line {number:,}; what stands before is read")
+    if skipping:
+        report.note(file, f"a line of more than {longest >> 20} MB is skipped")
+        yield TOO_LONG
+    elif size:
+        yield b"".join(parts)
+
+
+def _chunks(raw: BinaryIO, damage: list[str], report: Report) -> Iterator[bytes]:
+    """
+    What *raw* holds, unpacked, in chunks; damage ends it, and goes into *damage*.
+    """
+    told = raw.seekable()
+    try:
+        for chunk in unpacked(raw):
+            if told:
+                report.read = raw.tell()
+            yield chunk
+    except DamageError as error:
+        damage.append(str(error))

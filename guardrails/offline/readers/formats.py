@@ -1,0 +1,40 @@
+"""
+The formats that can be read, and which of them a file is in.
+"""
+
+from typing import Final
+
+from guardrails.offline.readers.transcripts.call_lines import CallLines
+from guardrails.offline.readers.transcripts.claude_code import ClaudeCode
+from guardrails.offline.readers.transcripts.codex_rollout import CodexRollout
+from guardrails.offline.readers.transcripts.copilot_cli import CopilotCLI
+from guardrails.offline.readers.transcripts.gemini_cli import GeminiCLI
+from guardrails.offline.readers.transcripts.openai_chat import OpenAIChat
+from guardrails.offline.readers.transcripts.openai_responses import OpenAIResponses
+from guardrails.offline.readers.transcripts.otlp import OTLP
+from guardrails.offline.readers.transcripts.own_records import OwnRecords
+from guardrails.offline.readers.transcripts.tau2 import Tau2
+
+from .base import Reader
+
+
+READERS: Final[tuple[Reader, ...]] = (
+    OwnRecords(),
+    CallLines(),
+    ClaudeCode(),
+    CodexRollout(),
+    CopilotCLI(),
+    GeminiCLI(),
+    OTLP(),
+    Tau2(),
+    OpenAIResponses(),
+    OpenAIChat(),
+)
+"""The more particular forms first: a simulation and a list of items hold messages too."""
+
+
+def recognise(head: str) -> Reader | None:
+    """
+    The reader of a file whose text begins with *head* (up to 64 KB); None where it is in none of the formats.
+    """
+    return next((reader for reader in READERS if reader.recognises(head)), None)

@@ -1,0 +1,3 @@
+"""
+What the readers share in reading text and fields.
+"""

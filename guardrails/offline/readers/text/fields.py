@@ -1,0 +1,111 @@
+"""
+Fields of foreign JSON as the types that they should have; None or nothing where they have another.
+"""
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any, Final
+
+from guardrails.core.text.signature import parse_arguments
+
+
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+MAX_NUMBER: Final = 2**53
+"""Counts, times and sizes above this are no such thing."""
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_LATEST_MS: Final = 253_402_300_800_000
+"""The year 10000."""
+_SECONDS_UNTIL: Final = 100_000_000_000
+"""A number below is seconds since 1970 (until the year 5138), one above milliseconds (from 1973 on)."""
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """
+    *value* where it is a JSON object, else an empty one.
+    """
+    return value if type(value) is dict else NOTHING
+
+
+def listed(value: Any) -> list[Any]:
+    """
+    *value* where it is a JSON array, else an empty one.
+    """
+    return value if type(value) is list else []
+
+
+def objects(value: Any) -> Iterator[dict[str, Any]]:
+    """
+    The JSON objects among the elements of an array.
+    """
+    return (each for each in listed(value) if type(each) is dict)
+
+
+def text(value: Any) -> str | None:
+    """
+    *value* where it is text with a character.
+    """
+    return value if type(value) is str and value else None
+
+
+def is_one_of(value: Any, names: frozenset[str]) -> bool:
+    """
+    Whether *value* is one of *names*; foreign values may be of a type that no set can be asked for.
+    """
+    return type(value) is str and value in names
+
+
+def count(value: Any) -> int | None:
+    """
+    A number of tokens or milliseconds: an integer from 0 to 2**53, or a float of that size, rounded.
+    """
+    kind = type(value)
+    if kind is int:
+        return int(value) if 0 <= value <= MAX_NUMBER else None
+
+    return round(value) if kind is float and 0 <= value <= MAX_NUMBER else None
+
+
+def amount(value: Any) -> float | None:
+    """
+    A cost: a finite number from 0 on.
+    """
+    return float(value) if type(value) in (int, float) and 0 <= value <= MAX_NUMBER else None
+
+
+def time_ms(value: Any) -> int | None:
+    """
+    A time in milliseconds since 1970: from ISO 8601 text (UTC where it names no zone), or from a number, which is
+    seconds, or milliseconds from 100,000,000,000 on.
+    """
+    if type(value) is str:
+        try:
+            at = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+
+        since = (at if at.tzinfo is not None else at.replace(tzinfo=UTC)) - _EPOCH
+        seconds = since.days * 86_400 + since.seconds
+        return None if seconds < 0 else seconds * 1000 + (since.microseconds + 500) // 1000
+
+    if type(value) in (int, float) and 0 <= value < _LATEST_MS:
+        return int(round(value * 1000) if value < _SECONDS_UNTIL else round(value))
+
+    return None
+
+
+def total(*counts: Any) -> int | None:
+    """
+    The sum of those that are counts; None where none is.
+    """
+    known = [number for each in counts if (number := count(each)) is not None]
+    return sum(known) if known else None
+
+
+def arguments_of(value: Any) -> Any:
+    """
+    The arguments of a call: what a model's text says in JSON, the text itself where it is none, `{}` for nothing, or a
+    value that is already read.
+    """
+    return parse_arguments(value)[0] if type(value) is str else {} if value is None else value

@@ -1,0 +1,3 @@
+"""
+The transcripts that can be read, one format a file.
+"""

@@ -1,0 +1,3 @@
+"""
+Policies: from a file or from code to a chain of guards.
+"""

@@ -1,0 +1,255 @@
+"""
+What is written in code, held to the same rules as a policy file.
+"""
+
+import dataclasses
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+from guardrails.core.arguments import arguments_of
+from guardrails.core.engine.chain import Rule
+from guardrails.core.guards import GUARDS
+from guardrails.core.guards.base import Guard
+from guardrails.core.guards.limits.budget import Budget, check_reserve
+from guardrails.core.tools.tool import Tool
+from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.usage import Price
+
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationError
+
+
+def checked_guards(guards: Iterable[Guard], mistakes: list[str]) -> list[Guard]:
+    """
+    The guards that are valid; what is wrong with the others goes into *mistakes*.
+    """
+    valid: list[Guard] = []
+    for guard in guards:
+        if not isinstance(guard, Guard):
+            shown = getattr(guard, "__name__", None) or type(guard).__name__
+            hint = "; call it: it is a class" if isinstance(guard, type) else ""
+            mistakes.append(f"`{shown}` is no guard{hint}")
+        elif any(guard.name == other.name for other in valid):
+            mistakes.append(f"`{guard.name}` is given twice")
+        else:
+            valid += _checked(guard, guard.name, mistakes)
+            if isinstance(guard, Budget) and valid[-1:] and valid[-1].name == guard.name:
+                mistakes += _reserved(valid[-1])
+    return valid
+
+
+def _reserved(guard: Any) -> list[str]:
+    try:
+        check_reserve(guard.max_cost_usd, guard.final_answer_reserve_usd)
+    except ValueError as error:
+        return [f"{guard.name}: {error}"]
+    return []
+
+
+def checked_tools(tools: Iterable[Tool | Callable[..., Any]], mistakes: list[str]) -> list[Tool]:
+    """
+    The tools that are valid; what is wrong with the others goes into *mistakes*.
+    """
+    valid: list[Tool] = []
+    for given in tools:
+        if not isinstance(given, Tool) and not (callable(given) and hasattr(given, "__name__")):
+            mistakes.append(f"`{given!r:.80}` is no tool: a tool is a `Tool` or a function")
+            continue
+        tool = given if isinstance(given, Tool) else Tool.of(given)
+        if any(tool.name == other.name for other in valid):
+            mistakes.append(f"the tool `{tool.name}` is given twice")
+        else:
+            valid += _checked(tool, f"tools.{tool.name}", mistakes)
+            mistakes += _wrong_schema(tool.parameters, f"tools.{tool.name}.parameters")
+    return valid
+
+
+def checked_rules(rules: Iterable[Rule], mistakes: list[str]) -> list[Rule]:
+    """
+    The rules that are valid; what is wrong with the others goes into *mistakes*.
+    """
+    valid: list[Rule] = []
+    for place, rule in enumerate(rules):
+        where = f"rules.{place}"
+        if not isinstance(rule, Rule):
+            mistakes.append(
+                f"{where}: `{rule!r:.80}` is no rule: write `Rule(match=..., declared={{...}}, guards={{...}})`"
+            )
+        else:
+            valid += _checked_rule(rule, where, mistakes)
+    return valid
+
+
+def _checked_rule(rule: Rule, where: str, mistakes: list[str]) -> list[Rule]:
+    from pydantic import ValidationError
+
+    from guardrails.policy.file.document import rule_adapter
+
+    names = {cls.name: cls.aliases for cls in GUARDS}
+    found = len(mistakes)
+    if not rule.match:
+        mistakes.append(f"{where}.match: a rule matches one glob of tool names at least")
+    declared: Any = _tuples(rule.declared)
+    guards: Any = rule.guards
+    if isinstance(guards, Mapping):
+        guards = {name: _named(own, names.get(name, {}), f"{where}.{name}", mistakes) for name, own in guards.items()}
+    match = tuple(rule.match) if isinstance(rule.match, (list, set, frozenset)) else rule.match
+    given = {"match": match, "declared": declared, "guards": guards, "mode": rule.mode, "on_error": rule.on_error}
+    try:
+        made = rule_adapter().validate_python(given)
+    except ValidationError as error:
+        mistakes += _told(error, where)
+        return []
+    mistakes += _wrong_schema(made["declared"].get("parameters"), f"{where}.declared.parameters")
+    return [] if mistakes[found:] else [Rule(**made)]
+
+
+def _named(settings: Any, aliases: Mapping[str, str], where: str, mistakes: list[str]) -> Any:
+    """
+    The settings of a guard under its own names for them.
+    """
+    if not isinstance(settings, Mapping):
+        return settings
+    named: dict[str, Any] = {}
+    for key, value in _tuples(settings).items():
+        name = aliases.get(key, key)
+        if name in named:
+            mistakes.append(f"{where}: `{name}` is given twice, once as `{key}`")
+        named[name] = value
+    return named
+
+
+def _tuples(settings: Any) -> Any:
+    if not isinstance(settings, Mapping):
+        return settings
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
+
+
+def _wrong_schema(parameters: Any, where: str) -> list[str]:
+    if not isinstance(parameters, Mapping):
+        return []
+    try:
+        arguments_of(parameters)
+    except PolicyError as error:
+        return [f"{where}: {mistake}" for mistake in error.mistakes]
+    return []
+
+
+def checked_prices(prices: Mapping[str, Price | Mapping[str, float]], mistakes: list[str]) -> dict[str, Price]:
+    """
+    The prices that are valid; what is wrong with the others goes into *mistakes*.
+    """
+    valid: dict[str, Price] = {}
+    for model, given in prices.items():
+        try:
+            price = given if isinstance(given, Price) else Price(**given)
+        except TypeError as error:
+            mistakes.append(f"prices.{model}: {str(error).removeprefix('Price.__init__() ')}")
+            continue
+        for checked in _checked(price, f"prices.{model}", mistakes):
+            valid[model] = checked
+    return valid
+
+
+def wrong_words(messages: Mapping[str, Mapping[str, str]], guards: Iterable[Guard], scope: str = "") -> list[str]:
+    """
+    What is wrong with a policy's own wording of what *guards* and those of the library say, in a *scope* or without.
+    """
+    if not messages:
+        return []
+
+    from guardrails.policy.file.messages import wrong_code, wrong_numbers
+
+    own = [guard for guard in guards if type(guard) not in GUARDS]
+    found: list[str] = []
+    for code, words in messages.items():
+        where = f"messages.{scope}.{code}" if scope else f"messages.{code}"
+        if not isinstance(words, Mapping):
+            found.append(f"{where}: `{words!r:.80}` is no wording: write {{'message': ..., 'hint': ...}}")
+            continue
+        found += [
+            f"{where}: `{key}` is no text of a denial: use message and hint, each a string"
+            for key, text in words.items()
+            if key not in ("message", "hint") or not isinstance(text, str)
+        ]
+        wrong = wrong_code(code, own)
+        found += [f"{where}: {said}" for said in ([wrong] if wrong else wrong_numbers(code, words, own))]
+    return found
+
+
+def _checked(given: Any, where: str, mistakes: list[str]) -> list[Any]:
+    from pydantic import PydanticUserError, ValidationError
+
+    kind: Any = type(given)
+    try:
+        hints = get_type_hints(kind, include_extras=True)
+        lists: dict[str, Any] = {
+            f.name: tuple(value)
+            for f in dataclasses.fields(given)
+            if isinstance(value := getattr(given, f.name), list) and _takes_tuple(hints[f.name])
+        }
+        return [adapter(kind).validate_python(dataclasses.replace(given, **lists))]
+    except ValidationError as error:
+        mistakes += _told(error, where)
+    except (PydanticUserError, NameError) as error:
+        mistakes += _unknown_types(kind, where) or [f"{where}: its settings cannot be checked: {_first_line(error)}"]
+    return []
+
+
+def _told(error: "ValidationError", where: str) -> list[str]:
+    told = []
+    for found in error.errors(include_url=False):
+        place = ".".join(str(part) for part in (where, *found["loc"]))
+        said = found["msg"].removeprefix("Value error, ")
+        said = said if found["type"] == "value_error" else f"{said.lower()}, got `{found['input']!r:.80}`"
+        told.append(f"{place}: {said}")
+    return told
+
+
+def _unknown_types(kind: Any, where: str) -> list[str]:
+    """
+    The settings whose types pydantic cannot check, one by one.
+    """
+    from pydantic import PydanticUserError
+
+    told = []
+    try:
+        hints = get_type_hints(kind, include_extras=True)
+    except NameError:
+        return []
+    for field in dataclasses.fields(kind):
+        try:
+            adapter(hints[field.name])
+        except PydanticUserError as error:
+            shown = getattr(field.type, "__name__", None) or str(field.type)
+            told.append(f"{where}.{field.name}: the type `{shown}` cannot be checked: {_first_line(error)}")
+    return told
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0].partition(". ")[0]
+
+
+def _takes_tuple(hint: Any) -> bool:
+    return get_origin(hint) is tuple or hint is tuple or any(_takes_tuple(part) for part in _parts(hint))
+
+
+def _parts(hint: Any) -> tuple[Any, ...]:
+    kind = get_origin(hint)
+    if kind is Annotated:
+        return get_args(hint)[:1]
+    return get_args(hint) if kind in (Union, UnionType) else ()
+
+
+@lru_cache(maxsize=256)
+def adapter(cls: Any) -> "TypeAdapter[Any]":
+    """
+    pydantic's check of the settings that *cls* is.
+    """
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(cls)

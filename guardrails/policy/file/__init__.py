@@ -1,0 +1,126 @@
+"""
+Policy files: `version: 1`, the policies it extends, the settings; checked with all mistakes of all files at once.
+"""
+
+import json
+
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from guardrails.core.values.errors import PolicyError
+
+from .extends import Document, read, read_text
+from .folder import find, names
+from .idle_rules import idle_rules
+from .mistakes import find_mistakes
+from .schema import OtherNames, Schema, json_schema
+from .yaml_position import Mistake, Node, plain
+
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter, ValidationError
+
+
+__all__ = [
+    "Document",
+    "OtherNames",
+    "Schema",
+    "find",
+    "idle_rules",
+    "json_schema",
+    "load",
+    "loads",
+    "names",
+    "read",
+    "read_text",
+    "validate",
+]
+
+T = TypeVar("T")
+
+
+def load(
+    name_or_path: str | PathLike[str],
+    *,
+    adapter: "TypeAdapter[T]",
+    other_names: OtherNames | None = None,
+    folder: Path | None = None,
+) -> T:
+    """
+    The settings of a policy file and of all it extends, validated by *adapter*.
+
+    A bare name such as `default` is a policy of the library (or of *folder*, in its place), anything else a path.
+    *adapter* never sees `version` and `extends`. Raises PolicyError with every mistake of every file.
+    """
+    return validate(read(name_or_path, other_names=other_names, folder=folder), adapter)
+
+
+def loads(
+    text: str | bytes,
+    *,
+    adapter: "TypeAdapter[T]",
+    name: str = "<text>",
+    other_names: OtherNames | None = None,
+    folder: Path | None = None,
+) -> T:
+    """
+    The settings of a policy given as *text*, called *name* in messages; it extends names and absolute paths only.
+
+    Raises PolicyError with every mistake.
+    """
+    return validate(read_text(text, name=name, other_names=other_names, folder=folder), adapter)
+
+
+def validate(document: Document, adapter: "TypeAdapter[T]") -> T:
+    """
+    What *adapter* makes of the data of *document*, which it is given as JSON.
+
+    Each file is checked by itself too, so that no mistake hides behind a file that replaces it. Raises PolicyError with
+    every mistake, file by file, each as `file:line:column: message`, the source line and a caret.
+    """
+    from pydantic import ValidationError
+
+    settings: list[T] = []
+    failures: list[tuple[Node, ValidationError, bool]] = []
+    roots = [(part, True) for part in document.parts if part is not document.root]
+
+    if document.root is not None:
+        roots.append((document.root, False))
+
+    for root, partial in roots:
+        try:
+            settings.append(adapter.validate_json(json.dumps(plain(root))))
+        except ValidationError as error:
+            failures.append((root, error, partial))
+
+    mistakes = [*document.mistakes, *_explained(failures, adapter, document.other_names)]
+
+    if mistakes or document.root is None:
+        raise PolicyError([str(mistake) for mistake in _in_order(mistakes, document)])
+
+    return settings[-1]
+
+
+def _explained(
+    failures: "list[tuple[Node, ValidationError, bool]]", adapter: "TypeAdapter[Any]", other_names: OtherNames
+) -> Iterator[Mistake]:
+    if not failures:
+        return
+
+    from pydantic import PydanticUserError
+
+    try:
+        schema = json_schema(adapter, other_names)
+    except PydanticUserError:
+        schema = {}
+
+    for root, error, partial in failures:
+        yield from find_mistakes(error.errors(include_url=False), root, schema, partial=partial)
+
+
+def _in_order(mistakes: list[Mistake], document: Document) -> list[Mistake]:
+    order = {id(source): place for place, source in enumerate(document.sources)}
+
+    return sorted(dict.fromkeys(mistakes), key=lambda m: (order[id(m.position.source)], *m.position[1:], m.message))

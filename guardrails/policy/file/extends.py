@@ -1,0 +1,249 @@
+"""
+A policy file put together with the files it extends, each value still knowing its own place.
+
+Maps merge key by key, lists replace, the later one wins and the file itself comes last. So a `tools:` list replaces the
+list of the policy it extends as a whole: "the first match wins" is always said of one list that is seen in one file.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, Final
+
+from guardrails.core.values.errors import PolicyError
+
+from .folder import PATH_SHOWN, find, is_name
+from .schema import VERSION, OtherNames
+from .wording import got
+from .yaml_events import MAX_BYTES
+from .yaml_position import Entry, Mistake, Node, Position, Source, plain, quoted
+from .yaml_reader import parse
+
+
+MAX_FILES: Final = 32
+_FILE_KEYS: Final = ("version", "extends")
+_SAID_OF: Final = {"max_cost_usd": "on_unpriced"}
+"""Settings by the limit that they are said of: a cap that a file writes is not softened by a file that it extends."""
+
+
+def read(
+    name_or_path: str | PathLike[str], *, other_names: OtherNames | None = None, folder: Path | None = None
+) -> "Document":
+    """
+    A policy file with all it extends, read but not yet validated. Raises PolicyError only where there is no such file.
+
+    *other_names* are spellings of keys that are replaced by the ones the settings have.
+    """
+    path = find(name_or_path, folder=folder)
+    document = Document(other_names=other_names or {})
+
+    try:
+        document.root = _Assembly(document, folder).file(path, ())
+    except OSError as error:
+        raise PolicyError([_unreadable(path, error)]) from None
+
+    return document
+
+
+def read_text(
+    text: str | bytes,
+    *,
+    name: str = "<text>",
+    other_names: OtherNames | None = None,
+    folder: Path | None = None,
+) -> "Document":
+    """
+    A policy given as *text* with all it extends, read but not yet validated.
+    """
+    document = Document(other_names=other_names or {})
+    document.root = _Assembly(document, folder).text(text, name, None, ())
+
+    return document
+
+
+@dataclass(slots=True)
+class Document:
+    """
+    A policy file and all it extends.
+    """
+
+    root: Node | None = None
+    """The merged settings; None where a file could not be read or is of a newer version."""
+    parts: list[Node] = field(default_factory=list)
+    """The settings of each readable file by itself."""
+    sources: list[Source] = field(default_factory=list)
+    """The texts that were read, the named file first."""
+    mistakes: list[Mistake] = field(default_factory=list)
+    """What is wrong with the YAML, `version` and `extends`."""
+    other_names: OtherNames = field(default_factory=dict)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """
+        The merged settings as plain data, without `version` and `extends`; empty where a file could not be read.
+        """
+        return plain(self.root) if self.root is not None else {}
+
+
+class _Assembly:
+    """
+    Reads files into *document*, each once; a chain is the files from the named one to the one being read.
+    """
+
+    def __init__(self, document: Document, folder: Path | None) -> None:
+        self.document = document
+        self.folder = folder
+        self.done: dict[Path, Node | None] = {}
+
+    def file(self, path: Path, chain: tuple[Path, ...]) -> Node | None:
+        real = path.resolve()
+
+        if real not in self.done:
+            with path.open("rb") as stream:
+                text = stream.read(MAX_BYTES + 1)
+
+            self.done[real] = self.text(text, str(path), path.parent, (*chain, path))
+
+        return self.done[real]
+
+    def text(self, text: str | bytes, name: str, directory: Path | None, chain: tuple[Path, ...]) -> Node | None:
+        parsed = parse(text, name)
+        self.document.sources.append(parsed.source)
+        self.document.mistakes += parsed.mistakes
+        root = parsed.root
+
+        if root is None:
+            return None
+
+        if not isinstance(root.value, dict):
+            self._mistake(root.position, f"not a map of keys: got {got(root)}")
+            return None
+
+        settings = {key: entry for key, entry in root.value.items() if key not in _FILE_KEYS}
+        own = self._respell(replace(root, value=settings), {})
+        readable = self._check_version(root.value.get("version"), root.position)
+
+        if readable:
+            self.document.parts.append(own)
+
+        layers = [*self._parents(root.value.get("extends"), directory, chain), own if readable else None]
+        merged = layers[0]
+
+        for layer in layers[1:]:
+            merged = merge(merged, layer) if merged is not None and layer is not None else None
+
+        return merged
+
+    def _mistake(self, position: Position, message: str) -> None:
+        self.document.mistakes.append(Mistake(position, message))
+
+    def _respell(self, node: Node, spellings: Mapping[str, str]) -> Node:
+        if isinstance(node.value, list):
+            return replace(node, value=[self._respell(item, {}) for item in node.value])
+
+        if not isinstance(node.value, dict):
+            return node
+
+        respelt: dict[str, Entry] = {}
+        spelt: dict[str, str] = {}
+
+        for written, entry in node.value.items():
+            key = spellings.get(written, written)
+            inner = self._respell(entry.node, self.document.other_names.get(key, {}))
+
+            if key in respelt:
+                first = f"given twice (first on line {respelt[key].key.line})"
+                self._mistake(entry.key, f"key {quoted(written)} is {quoted(spelt[key])} by another name, {first}")
+            else:
+                spelt[key] = written
+                respelt[key] = Entry(entry.key, inner)
+
+        return replace(node, value=respelt)
+
+    def _check_version(self, entry: Entry | None, start: Position) -> bool:
+        if entry is None:
+            self._mistake(start, f"missing key `version`: write `version: {VERSION}`, the version of the file format")
+            return True
+
+        version = entry.node.value
+
+        if entry.node.broken:
+            return True
+
+        if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+            self._mistake(entry.place, f"version: not a version: write {VERSION}, got {got(entry.node)}")
+        elif version > VERSION:
+            problem = f"version: newer than this library, which reads version {VERSION}: got {got(entry.node)}"
+            self._mistake(entry.place, problem)
+
+            return False
+
+        return True
+
+    def _parents(self, entry: Entry | None, directory: Path | None, chain: tuple[Path, ...]) -> Iterator[Node | None]:
+        if entry is None:
+            return
+
+        items = entry.node.value if isinstance(entry.node.value, list) else [entry.node]
+
+        for item in items:
+            if isinstance(item.value, str) and item.value:
+                yield self._parent(item.value, item.position, directory, chain)
+            else:
+                if not item.broken:
+                    self._mistake(Entry(entry.key, item).place, f"extends: not a name or a path: got {got(item)}")
+
+                yield None
+
+    def _parent(self, name: str, position: Position, directory: Path | None, chain: tuple[Path, ...]) -> Node | None:
+        by_name = is_name(name)
+
+        if not by_name and directory is None and not Path(name).is_absolute():
+            self._mistake(position, f"extends: {quoted(name)} is relative to a file, and this text is none")
+            return None
+
+        try:
+            path = find(name if by_name else (directory or Path()) / name, folder=self.folder)
+            real = path.resolve()
+            circle = [i for i, above in enumerate(chain) if above.resolve() == real]
+
+            if circle:
+                links = " -> ".join(quoted(str(link), PATH_SHOWN) for link in [*chain[circle[0] :], path])
+                self._mistake(position, f"extends: goes in a circle, {links}")
+            elif len(self.document.sources) >= MAX_FILES:
+                self._mistake(position, f"extends: more than {MAX_FILES} files")
+            else:
+                return self.file(path, chain)
+        except PolicyError as error:
+            self._mistake(position, f"extends: {error}")
+        except OSError as error:
+            self._mistake(position, f"extends: {_unreadable(path, error)}")
+
+        return None
+
+
+def merge(base: Node, over: Node) -> Node:
+    """
+    *over* laid upon *base*: two maps merge key by key, anything else replaces what is below it.
+
+    What *base* said of a limit of its own goes with it if *over* has another limit.
+    """
+    if not isinstance(base.value, dict) or not isinstance(over.value, dict):
+        return over
+
+    merged = dict(base.value)
+
+    for limit, setting in _SAID_OF.items():
+        if limit in base.value and limit in over.value:
+            merged.pop(setting, None)
+
+    for key, entry in over.value.items():
+        below = merged.get(key)
+        merged[key] = entry._replace(node=merge(below.node, entry.node)) if below else entry
+
+    return replace(over, value=merged)
+
+
+def _unreadable(path: Path, error: OSError) -> str:
+    return f"cannot read {quoted(str(path), PATH_SHOWN)}: {(error.strerror or 'unknown error').lower()}"

@@ -1,0 +1,77 @@
+"""
+Where policy files are found: by name among the library's own, or at a path.
+"""
+
+import re
+
+from os import PathLike
+from pathlib import Path
+from typing import Final
+
+from guardrails.core.values.errors import PolicyError
+
+from .wording import suggestion
+from .yaml_position import quoted
+
+
+PATH_SHOWN: Final = 500
+"""Characters of a path in a message: its end is what tells it apart."""
+
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_SUFFIX: Final = ".yaml"
+_PACKAGE: Final = Path(__file__).parents[2]
+
+
+def is_name(text: str) -> bool:
+    """
+    Whether *text* is the name of a policy, and not a path: letters, digits, `_` and `-` only.
+    """
+    return bool(_NAME.fullmatch(text))
+
+
+def names(folder: Path | None = None) -> list[str]:
+    """
+    The policies that are found by name, sorted.
+    """
+    return sorted(path.stem for path in (folder or shipped()).glob(f"*{_SUFFIX}"))
+
+
+def find(name_or_path: str | PathLike[str], *, folder: Path | None = None) -> Path:
+    """
+    The file of a policy: of a bare name in the library's own folder (or *folder*) and nowhere else, else the path.
+
+    The working directory is never searched: a file there is used only where it is written as a path
+    (`./default.yaml`). Raises PolicyError where there is no such file, naming the policies there are.
+    """
+    if isinstance(name_or_path, str) and is_name(name_or_path):
+        known = names(folder)
+
+        if name_or_path in known:
+            return (folder or shipped()) / f"{name_or_path}{_SUFFIX}"
+
+        listed = f"; there are {', '.join(map(quoted, known))}" if known else ""
+        hint = f"{suggestion(name_or_path, known)}{listed}; a file is written as a path"
+        raise PolicyError([f"no policy named {quoted(name_or_path)}{hint}, `./{name_or_path}{_SUFFIX}`"])
+
+    path = Path(name_or_path)
+
+    try:
+        found = path.is_file()
+    except (OSError, ValueError):
+        found = False
+
+    if not found:
+        raise PolicyError([f"no policy file {quoted(str(path), PATH_SHOWN)}"])
+
+    return path
+
+
+def shipped(package: Path = _PACKAGE) -> Path:
+    """
+    The folder of the policies that come with the library in the folder *package*: inside it after an install, beside it
+    in the repository.
+    """
+    # A wheel carries the policies inside the package; beside it in site-packages, `policies` would be someone else's.
+    packaged = package / "_policies"
+
+    return packaged if packaged.is_dir() else package.parent / "policies"

@@ -1,0 +1,40 @@
+"""
+Rules of a policy that no call can match, at their places: the policy can be used, but does not say what its author meant.
+"""
+
+from collections.abc import Iterator
+
+from guardrails.core.commands import unmatched
+
+from .extends import Document
+from .yaml_position import Entry, Mistake, Node, quoted
+
+
+def idle_rules(document: Document) -> list[Mistake]:
+    """
+    The rules in `shell.allow` of *document*, which is valid, that speak of no command in the plain form.
+    """
+    if document.root is None:
+        return []
+    found = list(_allowed(document.root, "shell"))
+    for number, rule in enumerate(_items(_child(document.root, "tools"))):
+        found += _allowed(rule, f"tools.{number}.shell")
+    return [
+        Mistake(node.position, f"{where}: {quoted(node.value)} matches no command: {reason}")
+        for where, node in found
+        if isinstance(node.value, str) and (reason := unmatched(node.value)) is not None
+    ]
+
+
+def _allowed(settings: Node, where: str) -> Iterator[tuple[str, Node]]:
+    for number, node in enumerate(_items(_child(_child(settings, "shell"), "allow"))):
+        yield f"{where}.allow.{number}", node
+
+
+def _child(node: Node | None, key: str) -> Node | None:
+    entry: Entry | None = node.value.get(key) if node is not None and isinstance(node.value, dict) else None
+    return None if entry is None else entry.node
+
+
+def _items(node: Node | None) -> list[Node]:
+    return node.value if node is not None and isinstance(node.value, list) else []

@@ -1,0 +1,107 @@
+"""
+The model files of a policy: loaded, and loaded again when they change.
+"""
+
+import os
+import threading
+
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from guardrails.core.retries.model import RetryModel
+from guardrails.core.retries.model_format import MAX_BYTES, parse
+from guardrails.core.retries.serving import Models
+from guardrails.core.values.errors import ModelError
+from guardrails.core.values.logs import log, warn_once
+
+
+CHECK_MS: Final = 5_000
+"""A changed file is found at the first failure after this time."""
+COLD: Final = Path(__file__).parents[1] / "core" / "retries" / "cold.json"
+"""What is served until there is a model: fitted on the beliefs of `retries.prior` alone."""
+Signature = tuple[int, int, int]
+
+
+def read_model(path: str | os.PathLike[str]) -> RetryModel:
+    """
+    The model in a file. Raises OSError, and ModelError saying what is wrong with it.
+    """
+    return _read(path)[0]
+
+
+@cache
+def cold_model() -> RetryModel:
+    """
+    The model that is shipped.
+    """
+    return read_model(COLD)
+
+
+class ModelFiles:
+    """
+    The models in *paths*, kept up to date in *models*. Safe in any number of threads: one looks, the others go on with
+    what is there.
+
+    A file that is not there stands for the shipped model. One that is no good is told of in the log, once for each
+    version of it, and what was loaded before stays. A file is read whole and its hash checked, so that one that is
+    just being written is never served in part.
+    """
+
+    def __init__(self, paths: Iterable[str]) -> None:
+        self.models = Models()
+        self._paths = tuple(dict.fromkeys(paths))
+        self._seen: dict[str, Signature | None] = {}
+        self._checked_ms = 0
+        self._begin()
+        self._look()
+
+    def _begin(self) -> None:
+        self._lock = threading.Lock()
+
+    def refresh(self, now_ms: int) -> None:
+        """
+        Look whether a file has changed, at most every `CHECK_MS` of the caller's time.
+        """
+        since = now_ms - self._checked_ms
+        # Two sessions may have clocks of their own.
+        if 0 <= since < CHECK_MS or not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._checked_ms = now_ms
+            self._look()
+        finally:
+            self._lock.release()
+
+    def _look(self) -> None:
+        loaded = dict(self.models.loaded)
+        for path in self._paths:
+            signature = _signature(path)
+            if path in loaded and self._seen.get(path) == signature:
+                continue
+            self._seen[path] = signature
+            try:
+                loaded[path], self._seen[path] = _read(path)
+            except FileNotFoundError:
+                if path not in loaded:
+                    warn_once(f"model {path}", "no model `%s` yet: the shipped one is asked until it is trained", path)
+            except (ModelError, OSError) as error:
+                log.error("the model `%s` cannot be used, what was loaded before stays: %s", path, error)
+            loaded.setdefault(path, cold_model())
+        self.models.loaded = loaded
+
+
+def _signature(path: str) -> Signature | None:
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _read(path: str | os.PathLike[str]) -> tuple[RetryModel, Signature]:
+    with Path(path).open("rb") as file:
+        found = os.fstat(file.fileno())
+        text = file.read(MAX_BYTES + 1)
+    return parse(text), (found.st_mtime_ns, found.st_size, found.st_ino)

@@ -1,0 +1,272 @@
+"""
+A policy: the guards and settings of a kind of session.
+"""
+
+import os
+import time
+
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
+
+from guardrails.core.engine.chain import Chain, Rule
+from guardrails.core.envelope.envelope import OPTIONAL, optional_fields
+from guardrails.core.guards import GUARDS
+from guardrails.core.guards.base import Guard
+from guardrails.core.guards.repeats.loops import Loops
+from guardrails.core.guards.results.retryable import Retryable
+from guardrails.core.retries.serving import NO_MODELS
+from guardrails.core.tools.tool import Tool
+from guardrails.core.values.errors import ModelError, PolicyError
+from guardrails.core.values.types import Mode
+from guardrails.core.values.usage import Price, Usage
+from guardrails.session.prices import price_of
+from guardrails.session.results import Results
+from guardrails.stores.memory import MemoryStore
+
+
+if TYPE_CHECKING:
+    from guardrails.core.engine.decide import Decision
+    from guardrails.session.session import Session
+    from guardrails.sinks import Sink
+    from guardrails.stores.base import Store
+
+    from .model_files import ModelFiles
+
+
+class Covered(NamedTuple):
+    """
+    How much of a tool a policy knows; what `Policy.coverage` says of each.
+    """
+
+    tool: str
+    declared: bool
+    priced: bool
+    """False: no `cost_usd` is declared, and it counts as free until it says what it has cost."""
+    guards: tuple[str, ...]
+    """The guards that are enforced for it."""
+
+
+class CoveredModel(NamedTuple):
+    """
+    Whether a model's responses have a price.
+    """
+
+    model: str
+    priced: bool
+    by: str | None
+    """`policy`, or the name and version of the list that has it."""
+    unknown: str
+    """Why it has none."""
+
+
+class Policy:
+    """
+    Guards in order, tools, prices and the form of the envelope; sessions are made of it.
+
+    *guards* stand in the library's order, a person's own before `truncate`, which bounds what all others say.
+    *tools* are `Tool`s or plain functions. *fields* names the optional envelope fields to write (None: all). *prices*
+    maps a model's name or glob to a `Price`. *messages* maps a code to a wording of one's own:
+    `{"duplicates.window": {"message": "...", "hint": "..."}}`, with `$limit`, `$used` and the like; where a number it
+    uses is not there, the library's own words stand. *scopes* maps the name of a scope, such as `user`, to the guards that
+    hold for all of its sessions together: `Budget`, `Growth`, `Rate`, and a person's own.
+
+    Raises PolicyError listing everything that is wrong.
+    """
+
+    def __init__(
+        self,
+        guards: Iterable[Guard] = (),
+        *,
+        tools: Iterable[Tool | Callable[..., Any]] = (),
+        rules: Iterable[Rule] = (),
+        mode: Mode = "enforce",
+        on_error: Literal["deny", "allow"] = "deny",
+        envelope: Literal["nested", "merged"] = "nested",
+        fields: Iterable[str] | None = None,
+        prices: Mapping[str, Price | Mapping[str, float]] | None = None,
+        messages: Mapping[str, Mapping[str, str]] | None = None,
+        scopes: Mapping[str, Iterable[Guard]] | None = None,
+        name: str = "policy",
+    ) -> None:
+        from .check import checked_guards, checked_prices, checked_rules, checked_tools, wrong_words
+        from .scopes import scope_chains, split_messages
+
+        self.name = name
+        self.results = Results()
+        self._store = MemoryStore()
+        self._sinks: dict[str, Sink] = {}
+        kept = None if fields is None else list(fields)
+        mistakes = [f"unknown envelope field `{field}`" for field in kept or () if field not in OPTIONAL]
+        for what, said, known in (
+            ("mode", mode, ("enforce", "observe", "off")),
+            ("on_error", on_error, ("deny", "allow")),
+            ("envelope", envelope, ("nested", "merged")),
+        ):
+            if said not in known:
+                mistakes.append(f"unknown {what} `{said}`: use {', '.join(known[:-1])} or {known[-1]}")
+        guards, shared = list(guards), {scope: list(own) for scope, own in (scopes or {}).items()}
+        messages, shared_messages = split_messages(messages or {}, shared)
+        mistakes += wrong_words(messages, [guard for guard in guards if isinstance(guard, Guard)])
+        for scope, words in shared_messages.items():
+            mistakes += wrong_words(words, [guard for guard in shared[scope] if isinstance(guard, Guard)], scope)
+        self.prices = checked_prices(prices or {}, mistakes)
+        given, known_tools = checked_guards(guards, mistakes), checked_tools(tools, mistakes)
+        known_rules = checked_rules(rules, mistakes)
+        self.scopes = scope_chains(
+            shared, mistakes, rules=known_rules, messages=shared_messages, mode=mode, on_error=on_error
+        )
+        """The guards of each scope, by its name."""
+        mistakes += _wrong_repeat_models([*given, *(guard for own in shared.values() for guard in own)], known_rules)
+        if mistakes:
+            raise PolicyError(mistakes)
+        self.model_files = _model_files(given, known_rules)
+        self.chain = Chain(
+            sorted(given, key=_place),
+            tools=known_tools,
+            rules=known_rules,
+            mode=mode,
+            on_error=on_error,
+            merged=envelope == "merged",
+            left_out=optional_fields(kept),
+            messages=messages,
+            models=NO_MODELS if self.model_files is None else self.model_files.models,
+        )
+
+    @classmethod
+    def load(
+        cls,
+        source: str | PathLike[str],
+        *,
+        guards: Iterable[Guard] = (),
+        tools: Iterable[Tool | Callable[..., Any]] = (),
+    ) -> Self:
+        """
+        The policy of a file, or of a name that is shipped: `default`, `strict`, `observe`.
+
+        *guards* are added to those of the file. Raises PolicyError with every mistake as file:line:column.
+        """
+        from guardrails.policy.file.document import load_document
+
+        guards = list(guards)
+        document = load_document(source, guards)
+        return cls([*document.pop("guards"), *guards], tools=tools, **document)
+
+    def session(
+        self,
+        name: str,
+        *,
+        tools: Iterable[Tool | Callable[..., Any]] = (),
+        store: "Store | None" = None,
+        records: "Sink | str | PathLike[str] | None" = None,
+        clock: Callable[[], float] = time.time,
+        on_decision: "Callable[[Decision], object] | None" = None,
+        scopes: Mapping[str, str] | None = None,
+    ) -> "Session":
+        """
+        The session *name*: the calls that share a budget.
+
+        In memory, without records and by the real clock (seconds since 1970) unless said otherwise. The same name on
+        the same *store* is the same session: it goes on where it was, also after it was closed, until its `forget`.
+        *records* is a sink, or the path of a file of JSON lines. *scopes* says whose session it is, for each scope of
+        the policy: `{"user": "u1"}`. Raises PolicyError where a tool is not valid, SessionError where the name or a scope
+        is not.
+        """
+        from guardrails.session.session import Session
+
+        from .check import checked_tools
+        from .scopes import chosen
+
+        mistakes: list[str] = []
+        made = checked_tools(tools, mistakes)
+        if mistakes:
+            raise PolicyError(mistakes)
+        return Session(
+            self,
+            name,
+            chain=self.chain.with_tools(made) if made else self.chain,
+            store=self._store if store is None else store,
+            sink=self._sink(records),
+            clock=clock,
+            on_decision=on_decision,
+            scopes=chosen(self.scopes, scopes),
+        )
+
+    def _sink(self, records: "Sink | str | PathLike[str] | None") -> "Sink | None":
+        if records is None or not isinstance(records, (str, PathLike)):
+            return records
+        from guardrails.sinks import JsonLines
+
+        path = os.path.abspath(records)  # noqa: PTH100
+        return self._sinks.setdefault(path, JsonLines(path)) if path not in self._sinks else self._sinks[path]
+
+    @overload
+    def coverage(self, tools: Iterable[Tool | Callable[..., Any] | str]) -> list[Covered]: ...
+    @overload
+    def coverage(self, *, models: Iterable[str], provider: str | None = None) -> list[CoveredModel]: ...
+    def coverage(
+        self,
+        tools: Iterable[Tool | Callable[..., Any] | str] = (),
+        *,
+        models: Iterable[str] | None = None,
+        provider: str | None = None,
+    ) -> list[Covered] | list[CoveredModel]:
+        """
+        What of *tools* is declared, priced and guarded; the honest answer to "is everything covered?". A tool that is not
+        priced is free, whatever a cost limit says. Of *models* (of *provider*, as for `Session.charge`), which have a price
+        today.
+        """
+        if models is not None:
+            return [self._covered_model(model, provider) for model in models]
+        covered = []
+        for tool in tools:
+            name = tool if isinstance(tool, str) else tool.name if isinstance(tool, Tool) else tool.__name__
+            plan = self.chain.plan(name)
+            known = plan.tool
+            declared = name in self.chain.tools or known != Tool(name=name)
+            covered.append(Covered(name, declared, known.cost > 0, plan.enforced))
+        return covered
+
+    def _covered_model(self, model: str, provider: str | None) -> CoveredModel:
+        priced = price_of(Usage(1, 1), model, self.prices, provider, round(time.time() * 1000))
+        return CoveredModel(model, priced.cost is not None, priced.by, priced.unknown)
+
+    def __str__(self) -> str:
+        shared = "".join(f"\nscope `{name}`\n{chain}" for name, chain in self.scopes.items())
+        return f"{self.name}\n{self.chain}{shared}"
+
+    def __repr__(self) -> str:
+        return f"Policy({self.name!r}, {self.chain!r})"
+
+
+def _model_files(guards: Iterable[Guard], rules: Iterable[Rule]) -> "ModelFiles | None":
+    named = [guard.model for guard in guards if isinstance(guard, Retryable)]
+    named += [rule.guards.get("retryable", {}).get("model") for rule in rules]
+    paths = [path for path in named if path is not None]
+    if not paths:
+        return None
+    from .model_files import ModelFiles
+
+    return ModelFiles(paths)
+
+
+def _wrong_repeat_models(guards: Iterable[Guard], rules: Iterable[Rule]) -> list[str]:
+    """
+    What is wrong with the repeat models that are named; each is read here, so that no decision has to.
+    """
+    named = [guard.model for guard in guards if isinstance(guard, Loops)]
+    named += [rule.guards.get("loops", {}).get("model") for rule in rules]
+    mistakes = []
+    for path in dict.fromkeys(path for path in named if path is not None):
+        from guardrails.core.repetition.learned.model_format import repeat_model
+
+        try:
+            repeat_model(path)
+        except ModelError as error:
+            mistakes.append(f"loops: {error}")
+    return mistakes
+
+
+def _place(guard: Guard) -> float:
+    kinds = [cls.name for cls in GUARDS]
+    return kinds.index(guard.name) if type(guard) in GUARDS else len(kinds) - 1.5

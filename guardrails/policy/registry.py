@@ -1,0 +1,270 @@
+"""
+The tools of an agent by name: what the model is told of each, and what runs when it is called.
+"""
+
+import inspect
+import re
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+
+from guardrails.core.arguments import Arguments, arguments_of
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.guards.access.tool_filter import ToolFilter
+from guardrails.core.guards.access.validation import Validation
+from guardrails.core.guards.base import Facts
+from guardrails.core.state.state import SessionState
+from guardrails.core.tools.tool import Tool, Wire
+from guardrails.core.tools.tool_call import tool_call
+from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.types import Denial, ToolCall
+from guardrails.session.running import is_async
+
+from .check import checked_tools
+
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+Parameters = type["BaseModel"] | Mapping[str, Any] | Arguments
+"""What defines the parameters of a tool where its function does not: a pydantic model, a JSON Schema, a made check."""
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
+"""What the API takes as the name of a function."""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """
+    One tool of a registry.
+    """
+
+    tool: Tool
+    """Its *parameters* are the check of its arguments, None where it has none."""
+    run: Callable[[str, Any], Any]
+    """`run(name, arguments)` with arguments that passed the check; a coroutine where *asynchronous*."""
+    asynchronous: bool
+    fits: bool
+    """Runs on arguments of exactly the check's form only, so that no other check may stand in its place."""
+
+    @property
+    def arguments(self) -> Arguments | None:
+        """
+        The check of its arguments.
+        """
+        return self.tool.arguments()
+
+
+class Registry:
+    """
+    Tools by name; whoever registers a name again replaces it. Safe in any number of threads.
+
+    *tools* are functions, to begin with. A loop over a registry sees at its next request what was registered or removed
+    meanwhile.
+
+        registry = Registry()
+
+        @registry.register(timeout=5)
+        def search_hotels(city: str) -> list[dict]: ...
+
+        registry.register(book, parameters=Booking)               # a pydantic model, or a JSON Schema
+        registry.add(Tool(name="fs__read", parameters=schema), execute)   # run by `execute(tool, arguments)`
+    """
+
+    def __init__(self, tools: Iterable[Callable[..., Any]] = ()) -> None:
+        self._lock = Lock()
+        self._entries: Mapping[str, Registered] = {}
+        for function in tools:
+            self.register(function)
+
+    @overload
+    def register(self, function: F, *, parameters: Parameters | None = None, **declarations: Any) -> F: ...
+
+    @overload
+    def register(self, *, parameters: Parameters | None = None, **declarations: Any) -> Callable[[F], F]: ...
+
+    def register(self, function: Any = None, *, parameters: Parameters | None = None, **declarations: Any) -> Any:
+        """
+        Offer *function*, by a call or as a decorator; it is returned as it is.
+
+        Name, description and parameters are those of its signature and docstring, unless *declarations* (the fields of
+        `Tool`: `name`, `description`, `timeout`, `stable`, ...) and *parameters* say otherwise. With a pydantic model
+        or a JSON Schema as *parameters* it gets them by keyword, or, where its one parameter is annotated with the
+        model, as an instance.
+
+        Raises TypeError for a name that no model can call, PolicyError where a declaration or the parameters are not
+        valid.
+        """
+        if function is None:
+            return lambda later: self.register(later, parameters=parameters, **declarations)
+        if not callable(function):
+            raise TypeError(f"`{function!r:.80}` is no function: use `add` for a tool that something else runs")
+        spec = arguments_of(function) if parameters is None else _made(parameters)
+        tool = Tool.of(function, **declarations)
+        bind = getattr(spec, "bind", None) or _binding(function, parameters)
+        self._put(tool, spec, _bound(function, bind), asynchronous=is_async(function), fits=True)
+        return function
+
+    def add(self, tool: Tool, execute: Callable[[str, Any], Any]) -> None:
+        """
+        Offer *tool*, run by `execute(tool, arguments)`, sync or async: the way for a tool of an MCP server.
+
+        Raises as `register` does.
+        """
+        if not callable(execute):
+            raise TypeError(f"`execute` is a function of (tool, arguments), not `{type(execute).__name__}`")
+        self._put(tool, tool.arguments(), execute, asynchronous=is_async(execute), fits=False)
+
+    def remove(self, name: str) -> bool:
+        """
+        Offer *name* no longer; whether it was there.
+        """
+        with self._lock:
+            entries = dict(self._entries)
+            found = entries.pop(name, None)
+            self._entries = entries
+        return found is not None
+
+    @property
+    def entries(self) -> Mapping[str, Registered]:
+        """
+        What is registered now, by name and sorted; another object after each change, never changed itself.
+        """
+        return self._entries
+
+    @property
+    def tools(self) -> list[Tool]:
+        """
+        The declarations, sorted by name: for `Policy(tools=...)` and `policy.coverage`.
+        """
+        return [entry.tool for entry in self._entries.values()]
+
+    def schemas(self, wire: Wire = "chat") -> list[dict[str, Any]]:
+        """
+        What a model is told, sorted by name: the `tools` of chat.completions, or of Responses.
+        """
+        return [entry.tool.openai(wire) for entry in self._entries.values()]
+
+    def execute(self, tool: str, arguments: Any) -> Any:
+        """
+        Check *arguments*, a mapping or JSON text, and run *tool*; its result, or an `Envelope` that says why not: there
+        is no such tool (`tool_missing`), or they do not fit. No guard is asked: for that, give this to `session.call`.
+
+        Raises what the tool raises, TypeError where it is asynchronous.
+        """
+        return self._started(tool, arguments, asynchronous=False)
+
+    async def aexecute(self, tool: str, arguments: Any) -> Any:
+        """
+        The same, awaited, for tools of both kinds.
+        """
+        made = self._started(tool, arguments, asynchronous=True)
+        return await made if inspect.isawaitable(made) else made
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __repr__(self) -> str:
+        return f"Registry({', '.join(self._entries)})"
+
+    def _put(
+        self, tool: Tool, spec: Arguments | None, run: Callable[[str, Any], Any], *, asynchronous: bool, fits: bool
+    ) -> None:
+        checked_name(tool.name)
+        mistakes: list[str] = []
+        tool = replace(tool, parameters=spec)
+        checked_tools([tool], mistakes)
+        if mistakes:
+            raise PolicyError(mistakes)
+        entry = Registered(tool, run, asynchronous, fits)
+        with self._lock:
+            self._entries = dict(sorted({**self._entries, tool.name: entry}.items()))
+
+    def _started(self, tool: str, arguments: Any, *, asynchronous: bool) -> Any:
+        entry = self._entries.get(tool)
+        if entry is None:
+            return missing(tool, self._entries)
+        if entry.asynchronous and not asynchronous:
+            raise TypeError(f"`{tool}` is asynchronous: use `aexecute`")
+        fitted = checked_arguments(entry.tool, arguments)
+        return fitted if isinstance(fitted, Envelope) else entry.run(tool, fitted)
+
+
+def checked_arguments(tool: Tool, arguments: Any) -> Any:
+    """
+    *arguments*, a mapping or JSON text, as *tool* takes them, or the envelope that says why they do not fit.
+    """
+    call = tool_call(tool.name, arguments, "-", tool.arguments())
+    denial = Validation().check(call, SessionState(), Facts(0, tool))
+    return Envelope.refusal(denial) if isinstance(denial, Denial) else call.arguments
+
+
+def checked_name(name: str) -> None:
+    """
+    Raise TypeError where no model can call *name*.
+    """
+    if _NAME.fullmatch(name) is None:
+        raise TypeError(
+            f"`{name}` is no name of a tool: a model calls it by 1 to 64 letters, digits, `_` or `-`; "
+            f"define it with `def`, or give it a `name`"
+        )
+
+
+def missing(tool: str, known: Iterable[str]) -> Envelope:
+    """
+    What a model reads that calls a *tool* which is not among those *known*.
+    """
+    call = ToolCall(tool, {}, "", None, None)
+    denial = ToolFilter().check(call, SessionState(), Facts(0, Tool(name=tool), known=frozenset(known)))
+    if not isinstance(denial, Denial):
+        raise ValueError(f"`{tool}` is known")  # noqa: TRY004
+    return Envelope.refusal(denial)
+
+
+def _made(parameters: Any) -> Arguments:
+    made = hasattr(type(parameters), "check") and hasattr(type(parameters), "schema")
+    return parameters if made else arguments_of(parameters)
+
+
+def _binding(function: Callable[..., Any], parameters: Any) -> Callable[[Any], tuple[tuple[Any, ...], dict[str, Any]]]:
+    if inspect.isclass(parameters) and _takes_instance(function, parameters):
+        model: Any = parameters
+        return lambda arguments: ((model.model_validate(arguments, by_name=True),), {})
+    return lambda arguments: ((), dict(arguments))
+
+
+def _takes_instance(function: Callable[..., Any], model: type) -> bool:
+    try:
+        [parameter] = inspect.signature(function).parameters.values()
+    except ValueError:
+        return False
+    return parameter.annotation in (model, model.__name__) and parameter.kind is not parameter.KEYWORD_ONLY
+
+
+def _bound(
+    function: Callable[..., Any], bind: Callable[[Any], tuple[tuple[Any, ...], dict[str, Any]]]
+) -> Callable[[str, Any], Any]:
+    if is_async(function):
+
+        async def run_async(_: str, arguments: Any) -> Any:
+            positional, keywords = bind(arguments)
+            made = function(*positional, **keywords)
+            return await made if inspect.isawaitable(made) else made
+
+        return run_async
+
+    def run(_: str, arguments: Any) -> Any:
+        positional, keywords = bind(arguments)
+        return function(*positional, **keywords)
+
+    return run

@@ -1,0 +1,3 @@
+"""
+The front door of a running agent: it locks, waits, tells the time, runs tools.
+"""

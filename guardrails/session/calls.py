@@ -1,0 +1,297 @@
+"""
+The shell around `decide` and `complete`: it reads the clock, locks by way of the store, waits for tools, writes records.
+
+The synchronous and the asynchronous way differ only in how they wait.
+"""
+
+import inspect
+
+from collections.abc import Callable
+from functools import partial
+from logging import INFO
+from types import CoroutineType, NoneType
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from guardrails.core.engine.chain import Plan
+from guardrails.core.engine.complete import Completion, Prepared, complete, prepare
+from guardrails.core.engine.decide import Decision, decide
+from guardrails.core.engine.digest import Earlier, failure
+from guardrails.core.engine.scopes import complete_shared, decide_shared
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.guards.repeats.duplicates import IN_FLIGHT
+from guardrails.core.outcome import outcome_of
+from guardrails.core.state.state import SessionState
+from guardrails.core.tools.tool import Tool
+from guardrails.core.tools.tool_call import asked, checked, tool_call
+from guardrails.core.values.errors import SessionError
+from guardrails.core.values.logs import log, warn_once
+from guardrails.core.values.session_id import checked_id
+from guardrails.core.values.types import NO_TIME, Outcome
+
+from .call_id import new_id
+from .ledger import Ledger, undecided
+from .places import places_of
+from .running import Reading, with_timeout, within
+
+
+if TYPE_CHECKING:
+    from guardrails.core.arguments import Arguments
+    from guardrails.policy.policy import Policy
+
+
+T = TypeVar("T")
+Execute = Callable[[str, Any], Any]
+
+_PLAIN: Final = frozenset({dict, list, tuple, str, bytes, int, float, bool, NoneType})
+"""Types of results that nobody awaits."""
+
+
+class Calls(Ledger):
+    """
+    The tool calls of one session.
+    """
+
+    def __init__(
+        self,
+        policy: "Policy",
+        name: str,
+        *,
+        on_decision: Callable[[Decision], object] | None,
+        parent: "Calls | None" = None,
+        **ledger: Any,
+    ) -> None:
+        own = checked_id(name)
+        super().__init__(own if parent is None else f"{parent.id}/{own}", **ledger)
+        self.policy = policy
+        self._on_decision = on_decision
+        self._parent = parent
+        self._specs: dict[str, Arguments] = {}
+        self._wrapped: dict[str, object] = {}
+
+    def call(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
+        """
+        Run `execute(tool, arguments)` if the chain lets it; the envelope says what happened.
+
+        *arguments* are a mapping, or the JSON text of a model; *execute* gets them coerced. *id* is the model's id of
+        the call; without one the call has an id of its own. Never raises for what the tool does.
+
+        Raises TypeError where *tool* or *id* is no text or *execute* cannot be called, SessionError for an empty *id*.
+        """
+        decision, plan = self._decide(tool, arguments, id, execute)
+        if decision.envelope is not None:
+            return decision.envelope
+        if log.isEnabledFor(INFO):
+            log.info("executing tool", extra={"tool": tool, "session": self.id})
+        result: object
+        try:
+            if plan.timeout_ms is None:
+                result = execute(tool, decision.call.arguments)
+            else:
+                reading = Reading(plan.tool.result, plan.max_bytes)
+                run = lambda: reading.drained(execute(tool, decision.call.arguments))  # noqa: E731
+                result = with_timeout(run, plan.timeout_ms / 1000, partial(self._settle, decision, plan))
+            if type(result) not in _PLAIN and inspect.isawaitable(result):
+                result = _not_awaited(result)
+        except Exception as error:  # noqa: BLE001  a tool may raise anything; the model reads it as data
+            # Not kept in a variable: it knows this frame, and together they would wait for the collector of garbage.
+            return self._settle(decision, plan, error)
+        except BaseException as error:
+            self._settle(decision, plan, error)
+            raise
+        return self._settle(decision, plan, result)
+
+    async def acall(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
+        """
+        The same, awaited. *execute* may be synchronous too: it then runs in this task, or, where the tool declares a
+        timeout, in a thread. A generator is read where its function ran: a slow one without a timeout blocks the loop.
+        """
+        decision, plan = self._decide(tool, arguments, id, execute)
+        if decision.envelope is not None:
+            return decision.envelope
+        if log.isEnabledFor(INFO):
+            log.info("executing tool", extra={"tool": tool, "session": self.id})
+        result: object
+        try:
+            if plan.timeout_ms is None:
+                result = execute(tool, decision.call.arguments)
+                if type(result) is CoroutineType or inspect.isawaitable(result):
+                    result = await result
+                if type(result) not in _PLAIN:
+                    result = await Reading(plan.tool.result, plan.max_bytes).gathered(result)
+            else:
+                late, reading = partial(self._settle, decision, plan), Reading(plan.tool.result, plan.max_bytes)
+                result = await within(plan.timeout_ms / 1000, execute, decision.call, late, reading)
+        except Exception as error:  # noqa: BLE001
+            return self._settle(decision, plan, error)
+        except BaseException as error:
+            self._settle(decision, plan, error)
+            raise
+        return self._settle(decision, plan, result)
+
+    def define(self, tool: str, arguments: "Arguments") -> None:
+        """
+        Check the arguments of *tool*, which is known from now on, against *arguments* in this session.
+        """
+        self._specs[tool] = arguments
+        if self._chain.known is not None and tool not in self._chain.known:
+            self._chain = self._chain.with_tools([Tool(name=tool)])
+
+    def defines(self, tool: str) -> bool:
+        """
+        Whether the arguments of *tool* are checked already, by the policy or by `define`.
+        """
+        return (tool in self._specs and tool not in self._wrapped) or self._chain.plan(tool).arguments is not None
+
+    # For adapters: decide, run it yourself, complete
+
+    def decide(self, tool: str, arguments: Any, *, id: str | None = None) -> Decision:
+        """
+        Ask whether a call may run, and reserve for it; `decision.envelope` is the refusal where it may not.
+
+        Idempotent on (*id*, signature) until the call is completed; arguments that cannot be signed (an object that
+        JSON has no form for) make a new call each time, so approve those by `complete` and not by a second `call`.
+        """
+        return self._decide(tool, arguments, id, asked)[0]
+
+    def complete(self, decision: Decision, outcome: object) -> Envelope:
+        """
+        Settle a decided call; *outcome* is a value, an exception, or `Success(value, cost_usd=...)`.
+
+        A second completion, or one after the admission expired, changes nothing and is only recorded. Raises
+        SessionError where *decision* is another session's.
+        """
+        if decision.session != self.id:
+            raise SessionError(f"the decision is of the session `{decision.session}`, not of `{self.id}`")
+        if decision.envelope is not None:
+            return decision.envelope
+        return self._settle(decision, self._chain.plan(decision.call.tool), outcome)
+
+    # The shell itself
+
+    def _decide(self, tool: str, arguments: Any, call_id: str | None, execute: Execute) -> tuple[Decision, Plan]:
+        if (
+            type(tool) is not str
+            or not (call_id is None or (type(call_id) is str and call_id))
+            or not callable(execute)
+        ):
+            tool, call_id = checked(tool, call_id, execute)
+        chain, claim = self._chain, execute is not asked
+        plan = chain.plans.get(tool) or chain.plan(tool)
+        spec = plan.arguments or self._specs.get(tool)
+        call = tool_call(tool, arguments, new_id() if call_id is None else call_id, spec)
+        if plan.locates:
+            call.places = places_of(plan.locates, call, plan.tool)
+        now = NO_TIME
+
+        def step(states: list[SessionState]) -> Decision:
+            state = states[0]
+            if not state.run:
+                self._begin_life(state)
+            if len(states) == 1 and state.family is None:
+                return decide(chain, call, state, now, claim, plan)
+            scopes = self._shared(states)
+            self._begin_lives(scopes)
+            made = decide_shared(chain, call, state, now, claim, plan, scopes, self.id)
+            # Only an event has a place: the same question again is none in a scope.
+            made.marks = self._marks(state, () if made.repeated and not made.claim_n else scopes)
+            return made
+
+        failed = "clock"
+        try:
+            now = self._now() if plan.deny_on_error else self._time()
+            failed = "store"
+            decision = self._store.update(self._all_keys, step)
+        except Exception as error:  # noqa: BLE001  a store or a clock that fails is a guard that fails
+            log.error("%s failed: %s", failed, error, extra={"session": self.id})
+            decision = undecided(call, plan, now, error, failed)
+        envelope = decision.envelope
+        if envelope is not None and envelope.status == "duplicate_call_blocked" and decision.code != IN_FLIGHT:
+            earlier = self.policy.results.find(self.id, call.sig)
+            if earlier is not None:
+                envelope.previous_payload = earlier.payload
+        decision.session = self.id
+        if self._records is not None:
+            self._records.decided(decision, plan)
+        for guard, raised in decision.errors:
+            log.error("guard `%s` failed: %s", guard, raised, extra={"guard": guard, "session": self.id})
+        if self._on_decision is not None:
+            self._tell(decision)
+        return decision, plan
+
+    def _settle(self, decision: Decision, plan: Plan, result: object) -> Envelope:
+        chain = self._chain
+        now = self._time()
+        known = decision.at_ms if now == NO_TIME else now
+        try:
+            # What was read while its tool ran is an outcome already.
+            if type(result) is Outcome:
+                outcome = result
+            else:
+                outcome = outcome_of(result, classifier=plan.tool.result, limit=plan.max_bytes, now_ms=known)
+            prepared = prepare(outcome, plan.max_bytes, closer=decision.call.sketch is not None)
+        except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now
+            log.error("a result of `%s` could not be read: %r", decision.call.tool, error)
+            prepared = prepare(
+                Outcome(f"a {type(result).__name__} that cannot be shown", complete=False), plan.max_bytes
+            )
+        except BaseException as error:  # Ctrl-C while a generator is read: the call is over all the same
+            self._settle(decision, plan, error)
+            raise
+
+        if outcome.error_type is not None and self.policy.model_files is not None:
+            self.policy.model_files.refresh(now)
+
+        def step(states: list[SessionState]) -> tuple[Envelope, Completion]:
+            state = states[0]
+            if not state.run:
+                self._begin_life(state)
+            if len(states) == 1 and state.family is None:
+                return complete(chain, decision, prepared, state, now, plan)
+            scopes = self._shared(states)
+            self._begin_lives(scopes)
+            made = complete_shared(chain, decision, prepared, state, now, plan, scopes, self.id)
+            made[1].marks = self._marks(state, scopes)
+            return made
+
+        try:
+            envelope, completion = self._store.update(self._all_keys, step)
+        except Exception as error:  # noqa: BLE001  the tool has run: its result is never lost
+            log.error("store failed: %s", error, extra={"session": self.id})
+            envelope, completion = complete(chain, decision, prepared, SessionState(), now, plan)
+            # No event of the session, whose state does not know of it.
+            completion.n = 0
+        self._settled(decision, prepared, completion)
+        return envelope
+
+    def _settled(self, decision: Decision, prepared: Prepared, completion: Completion) -> None:
+        call, outcome, rendered = decision.call, prepared.outcome, prepared.rendered
+        if self._records is not None:
+            self._records.settled(decision, prepared, completion)
+        if outcome.error_type is not None:
+            log.info(
+                "tool execution failed",
+                extra={
+                    "session": self.id,
+                    "tool": call.tool,
+                    "error": outcome.error_message,
+                    "error_type": outcome.error_type,
+                },
+            )
+        if call.sig is not None and call.canonical is not None and not completion.late:
+            payload = failure(outcome) if rendered is None else rendered.payload
+            kept = Earlier(call.tool, call.canonical, payload, outcome.error_type is None)
+            self.policy.results.keep(self.id, call.sig, kept)
+        for guard, raised in completion.errors:
+            log.error("guard `%s` failed: %s", guard, raised, extra={"guard": guard, "session": self.id})
+
+    def _tell(self, decision: Decision) -> None:
+        try:
+            self._on_decision(decision)  # type: ignore[misc]
+        except Exception as error:  # noqa: BLE001  a host's hook never decides over a call
+            warn_once("on_decision", "`on_decision` raised: %r", error)
+
+
+def _not_awaited(result: object) -> Exception:
+    if inspect.iscoroutine(result):
+        result.close()
+    return SessionError("the tool is asynchronous: use `acall`, or wrap it as an async function")

@@ -1,0 +1,207 @@
+"""
+The agent loop as a state machine: what to do next, until there is an answer.
+
+It knows no wire and does no I/O. A driver, sync or async, asks the model and runs the calls:
+
+    loop = Loop(max_tool_iterations=20)
+    while loop.next():
+        ask = loop.ask(code of what exhausted the session, or None)
+        step = loop.take(the model's turn)
+        # Run: run its calls; Refuse: answer them without running any; None: nothing to do
+    loop.end
+"""
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from guardrails.core.values.errors import LoopLimitExceeded, SessionError
+
+
+if TYPE_CHECKING:
+    from .session import Session
+
+Ended = Literal["answered", "forced", "digest"]
+OnLimit = Literal["answer", "raise"]
+
+MAX_TOOL_ITERATIONS: Final = 20
+FORCED_ASKS: Final = 2
+"""Times the model is asked for its final answer: once, and once more."""
+CUT_ASKS: Final = 2
+"""Times the model is asked for one turn if its stream is cut: once, and once more."""
+LIMIT_CODE: Final = "loop.max_tool_iterations"
+SILENT_CODE: Final = "loop.no_answer"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedCall:
+    """
+    A tool call as the model wrote it: *arguments* is its text, read by nobody yet.
+    """
+
+    id: str
+    tool: str
+    arguments: Any
+    kind: Literal["function", "custom"] = "function"
+    """custom: a free-form tool, its whole input is one text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """
+    One model response, whatever its wire.
+    """
+
+    texts: tuple[str, ...] = ()
+    calls: tuple[RequestedCall, ...] = ()
+    usage: Any = None
+    """As the wire gave it; None where it did not."""
+    finish_reason: str | None = None
+    """In the words of chat.completions."""
+    id: str | None = None
+    """The response's own."""
+
+    @property
+    def text(self) -> str:
+        """
+        Its text blocks, joined.
+        """
+        return "".join(self.texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """
+    Ask the model. *forced*: with `tool_choice: none`, tools still listed, since no call will run.
+    """
+
+    first: bool
+    forced: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """
+    Run these calls through the session.
+    """
+
+    calls: tuple[RequestedCall, ...]
+    iteration: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """
+    Run none of these calls, but answer each: the wire wants a result for every call.
+    """
+
+    calls: tuple[RequestedCall, ...]
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """
+    How the loop ended. *answer* is None after `digest`: the session then has to tell what happened.
+    """
+
+    ended: Ended
+    answer: str | None
+    code: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LoopResult:
+    """
+    What an agent loop came to.
+    """
+
+    answer: str
+    ended: Ended
+    """answered: of its own accord; forced: with tools switched off; digest: not at all, `session.digest()` speaks."""
+    code: str | None
+    """Why the answer was forced: the session's code, `loop.max_tool_iterations` or `loop.no_answer`."""
+    finish_reason: str | None
+    """Of the last response: `length` is a text cut short."""
+    requests: int
+    iterations: int
+    """Requests whose calls were run."""
+    messages: list[Any]
+    """The whole conversation, the answer last; fit to go on with."""
+    session: "Session"
+
+
+@dataclass(slots=True, kw_only=True)
+class Loop:
+    """
+    The state of one agent loop.
+
+    After *max_tool_iterations* requests whose calls were run, or once the session is exhausted, the model is asked for
+    its final answer without tools. If it calls a tool all the same nothing is run and it is asked once more; if it still
+    does not answer, the loop ends without it. A model that says nothing at all is asked for its final answer once.
+    SessionError where *max_tool_iterations* is below 1.
+    """
+
+    max_tool_iterations: int = MAX_TOOL_ITERATIONS
+    on_limit: OnLimit = "answer"
+    requests: int = field(default=0, init=False)
+    iterations: int = field(default=0, init=False)
+    code: str | None = field(default=None, init=False)
+    """Why the final answer is forced; None while it is not."""
+    end: End | None = field(default=None, init=False)
+    _wasted: int = field(default=0, init=False)
+    _taken: bool = field(default=False, init=False)
+    _cut: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        if self.max_tool_iterations < 1:
+            raise SessionError(f"`max_tool_iterations` must be at least 1, not {self.max_tool_iterations}")
+
+    def next(self) -> bool:
+        """
+        Whether another model request is due. LoopLimitExceeded at the limit, with `on_limit="raise"`.
+        """
+        if self.end is not None:
+            return False
+        if self.on_limit == "raise" and self.iterations >= self.max_tool_iterations:
+            raise LoopLimitExceeded(f"max tool iterations ({self.max_tool_iterations}) exceeded")
+        return True
+
+    def ask(self, exhausted: str | None) -> Ask:
+        """
+        The next request; *exhausted* is the code of what exhausted the session, None while it goes on.
+        """
+        self.requests += 1
+        if self.code is None:
+            self.code = exhausted or (LIMIT_CODE if self.iterations >= self.max_tool_iterations else None)
+        return Ask(first=not self._taken, forced=self.code is not None)
+
+    def cut(self) -> bool:
+        """
+        The response to the latest request was cut off: whether to ask once more.
+        """
+        self._cut += 1
+        return self._cut < CUT_ASKS
+
+    def take(self, turn: Turn) -> Run | Refuse | None:
+        """
+        What to do about the model's *turn*.
+        """
+        self._taken, self._cut = True, 0
+        if turn.calls and self.code is None:
+            self.iterations += 1
+            return Run(turn.calls, self.iterations)
+        if turn.calls:
+            return Refuse(turn.calls, self._unanswered())
+        if turn.text.strip():
+            self.end = End("answered" if self.code is None else "forced", turn.text, self.code)
+        else:
+            self._unanswered()
+        return None
+
+    def _unanswered(self) -> str:
+        if self.code is None:
+            self.code = SILENT_CODE
+        self._wasted += 1
+        if self._wasted >= FORCED_ASKS:
+            self.end = End("digest", None, self.code)
+        return self.code

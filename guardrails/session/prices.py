@@ -1,0 +1,254 @@
+"""
+What a model response costs: at the policy's own prices, else at those of `genai-prices`, else nobody knows.
+
+The package `genai-prices` (extra `prices`; MIT) bundles the list prices of some 2,300 models, dated where they changed. It
+is imported with the first response that the policy has no price for, and never asks the network.
+"""
+
+import re
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import ROUND_HALF_EVEN, Decimal
+from typing import Any, Final, NamedTuple
+
+from guardrails.core.values.logs import warn_once
+from guardrails.core.values.types import MICRO
+from guardrails.core.values.usage import Price, Usage, cost_of, own_price
+
+
+CACHED: Final = 1_024
+"""Models, each by its provider, whose price is remembered; then they are looked up afresh."""
+_DATELESS_MS: Final = 253_402_300_800_000
+"""The year 10,000."""
+INSTALL: Final = 'install the extra: pip install "toolcall-guardrails[prices]"'
+
+
+class Priced(NamedTuple):
+    """
+    What one model response costs, and who says so.
+    """
+
+    cost: int | None
+    """Micro-dollars; None: nobody knows, which is never free."""
+    by: str | None = None
+    """`policy`, `caller`, or the name and version of the list: `genai-prices 0.2.3`. None: unknown."""
+    model: str | None = None
+    """The entry of that list: `openai/gpt-5-mini`."""
+    unknown: str = ""
+    """Why nobody knows."""
+    untold: bool = False
+    """The response did not say what it used."""
+
+    @property
+    def cost_usd(self) -> float | None:
+        return None if self.cost is None else self.cost / MICRO
+
+    @property
+    def recorded(self) -> dict[str, object]:
+        """
+        What the record of a charge says of it.
+        """
+        return {"cost": self.cost, "priced_by": self.by, "priced_as": self.model}
+
+
+class _Listed(NamedTuple):
+    """
+    A model as `genai-prices` lists it.
+    """
+
+    provider: Any
+    model: Any
+    version: str
+
+
+class Prices:
+    """
+    The list of `genai-prices`, each model looked up once; safe in any number of threads.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str | None], _Listed | str] = {}
+        self._snapshot: Any = None
+
+    def price(self, usage: Usage, model: str, provider: str | None, at_ms: int) -> Priced:
+        """
+        The cost of *usage* as listed for the time *at_ms*, or why it is not known. Raises nothing.
+        """
+        try:
+            listed = self._listed(model, provider)
+            if isinstance(listed, str):
+                return Priced(None, unknown=listed)
+            return _cost(usage, listed, _day(at_ms))
+        except Exception as error:  # noqa: BLE001  another's code and data never fail a response that was paid for
+            return Priced(None, unknown=f"genai-prices failed: {type(error).__name__}: {error}")
+
+    def _listed(self, model: str, provider: str | None) -> _Listed | str:
+        try:
+            from genai_prices import data_snapshot
+        except ImportError as error:
+            return INSTALL if error.name == "genai_prices" else f"genai-prices cannot be imported: {error}"
+        snapshot = data_snapshot.get_snapshot()
+        if snapshot is not self._snapshot:
+            # Whoever runs its `UpdatePrices` has another list from now on.
+            self._known, self._snapshot = {}, snapshot
+        known = self._known
+        key = (model, provider)
+        found = known.get(key)
+        if found is None:
+            if len(known) >= CACHED:
+                known.clear()
+            found = known[key] = _look_up(snapshot, model, provider)
+        return found
+
+
+_PRICES: Final = Prices()
+
+
+def price_of(usage: Usage | None, model: str, own: Mapping[str, Price], provider: str | None, at_ms: int) -> Priced:
+    """
+    What *usage* (None: the response did not say) costs at the *own* prices of a policy, else at the listed ones.
+
+    *provider* is an id such as `openai` or `azure`, or the URL of the endpoint; of one that no provider is known by, the
+    name of the *model* alone decides. *at_ms*: prices change. Where nobody knows the log says so once for each model.
+    """
+    if usage is None:
+        price = own_price(model, own)
+        if price is not None and price.free:
+            return Priced(0, "policy")
+        warn_once(
+            f"usage {model}",
+            "a response of `%s` did not say what it used: it is counted as unpriced, so no cost limit can be held",
+            model,
+        )
+        return Priced(None, unknown="the response did not say what it used", untold=True)
+    cost = cost_of(usage, model, own)
+    if cost is not None:
+        return Priced(cost, "policy")
+    priced = _PRICES.price(usage, model, provider, at_ms)
+    if priced.cost is None:
+        warn_once(
+            f"price {model}",
+            "no price is known for `%s` (%s): its responses are counted as unpriced, so no cost limit can be held; "
+            "set its price in the policy's `prices:`",
+            model,
+            priced.unknown,
+        )
+    return priced
+
+
+def public(provider: str | None) -> str | None:
+    """
+    *provider* for a record: of a URL no user, no password and no query, which may be keys.
+    """
+    if provider is None or "://" not in provider:
+        return provider
+    scheme, _, rest = provider.partition("://")
+    place, slash, path = re.split(r"[?#]", rest, maxsplit=1)[0].partition("/")
+    return f"{scheme}://{place.rpartition('@')[2]}{slash}{path}"
+
+
+def _look_up(snapshot: Any, model: str, provider: str | None) -> _Listed | str:
+    from genai_prices import __version__
+
+    version = f"genai-prices {__version__}"
+    if snapshot.from_auto_update:
+        version += f" updated {snapshot.timestamp:%Y-%m-%dT%H:%M}"
+    by_url = provider is not None and "://" in provider
+    ways: list[tuple[str, str | None, str | None]] = [
+        (model, None if by_url else provider, provider if by_url else None)
+    ]
+    if by_url:
+        ways.append((model, None, None))
+    if (provider is None or by_url) and (prefixed := re.fullmatch(r"([\w-]+)/(.+)", model)):
+        ways.append((prefixed[2], prefixed[1], None))
+    for name, provider_id, url in ways:
+        try:
+            found, info = snapshot.find_provider_model(name, None, provider_id, url)
+        except LookupError:
+            continue
+        return _Listed(found, info, version)
+    return f"{version} does not list it" + ("" if provider is None or by_url else f" for `{provider}`")
+
+
+def _cost(usage: Usage, listed: _Listed, at: datetime) -> Priced:
+    name = f"{listed.provider.id}/{listed.model.id}"
+    price = listed.model.get_prices(at)
+    if _lacks(price, usage):
+        return Priced(None, unknown=f"{listed.version} does not price `{name}` by the token")
+    exact = _simple(price, usage)
+    if exact is None:
+        exact = _full(usage, listed, at) * MICRO
+    return Priced(int(exact.to_integral_value(ROUND_HALF_EVEN)), listed.version, name)
+
+
+def _day(at_ms: int) -> datetime:
+    """
+    When *at_ms* is, the latest date for a time of which no date can be told: a price is known whatever the clock says.
+    """
+    return datetime.fromtimestamp(at_ms / 1000, UTC) if 0 <= at_ms < _DATELESS_MS else datetime.max.replace(tzinfo=UTC)
+
+
+def _lacks(price: Any, usage: Usage) -> bool:
+    """
+    Whether tokens were used that *price* would take for free because it says nothing of them.
+    """
+    return bool((usage.input and price.input_mtok is None) or (usage.output and price.output_mtok is None))
+
+
+def _simple(price: Any, usage: Usage) -> Decimal | None:
+    """
+    Micro-dollars of a response of plain and cached text; None where more has to be looked at.
+    """
+    listed = vars(price)
+    if usage.cache_write or usage.input_audio or usage.output_audio or "requests_kcount" in listed:
+        return None
+    if usage.reasoning and "output_reasoning_mtok" in listed:
+        return None
+    cached = min(usage.cached, usage.input)
+    read, written = _rate(price.input_mtok, usage.input), _rate(price.output_mtok, usage.input)
+    again = read if price.cache_read_mtok is None else _rate(price.cache_read_mtok, usage.input)
+    return read * (usage.input - cached) + again * cached + written * usage.output
+
+
+def _rate(price: Any, input_tokens: int) -> Decimal:
+    """
+    USD per million tokens of a flat or a tiered price; the tier of all the input holds for each token.
+    """
+    if price is None:
+        return Decimal(0)
+    for tier in reversed(getattr(price, "tiers", ())):
+        if input_tokens > tier.start:
+            return Decimal(tier.price)
+    return Decimal(getattr(price, "base", price))
+
+
+def _full(usage: Usage, listed: _Listed, at: datetime) -> Decimal:
+    """
+    USD by the list's own rules. What it cannot tell apart (cached audio, say) counts as what costs more.
+    """
+    from genai_prices import Usage as Counts
+
+    cached = min(usage.cached, usage.input)
+    counts = {
+        "input_tokens": usage.input,
+        "output_tokens": usage.output,
+        "cache_read_tokens": cached,
+        "cache_write_tokens": min(usage.cache_write, usage.input - cached),
+        "output_reasoning_tokens": min(usage.reasoning, usage.output),
+        "input_audio_tokens": min(usage.input_audio, usage.input),
+        "output_audio_tokens": min(usage.output_audio, usage.output),
+    }
+    given = {name: count for name, count in counts.items() if count}
+    for left_out in (
+        (),
+        ("cache_read_tokens",),
+        ("cache_read_tokens", "cache_write_tokens", "output_reasoning_tokens"),
+    ):
+        kept = {name: count for name, count in given.items() if name not in left_out}
+        try:
+            made = listed.model.calc_price(Counts(**kept), listed.provider, genai_request_timestamp=at)
+        except ValueError:
+            continue
+        return Decimal(made.total_price)
+    raise LookupError(f"no price for {', '.join(given)} together")

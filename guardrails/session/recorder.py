@@ -1,0 +1,152 @@
+"""
+What a session hands to its sink: each event as a small thing that becomes a line off the hot path.
+"""
+
+import os
+
+from collections.abc import Callable, Mapping
+from copy import copy
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from guardrails.core.engine.chain import Plan
+from guardrails.core.engine.complete import Completion, Prepared
+from guardrails.core.engine.decide import Decision
+from guardrails.core.records.record import call_record, event_record, expire_record, settle_record, snapshot
+from guardrails.core.state.state import SessionState
+from guardrails.core.text.jsonable import exact
+from guardrails.core.values.logs import warn_once
+from guardrails.core.values.types import Outcome, ToolCall
+
+
+if TYPE_CHECKING:
+    from guardrails.sinks import Sink
+
+
+CALL_BYTES: Final = 1_700
+"""What a decision that waits takes beside its texts, as tracemalloc counts it."""
+SETTLE_BYTES: Final = 900
+HEAVY_ARGUMENTS: Final = 1_000
+"""Longer ones wait as JSON only: as Python objects they may take many times as much."""
+HEAVY_RESULT: Final = 250
+"""Bytes of JSON; the same for results that are no text."""
+_SPREAD: Final = 8
+"""Bytes of Python objects for each byte of the JSON of shorter ones."""
+_SUCCESS: Final = Outcome()
+"""What most outcomes are but for their value."""
+
+
+class Recorder:
+    """
+    The records of the session *session_id*, handed to *sink*; what a sink raises is counted and said once.
+    """
+
+    __slots__ = ("_session_id", "lost", "sink")
+
+    def __init__(self, session_id: str, sink: "Sink") -> None:
+        self._session_id = session_id
+        self.sink = sink
+        self.lost = 0
+        """Records that the sink would not take."""
+
+    def decided(self, decision: Decision, plan: Plan) -> None:
+        """
+        Hand over what a decision brought about.
+        """
+        session_id, run, call = self._session_id, decision.run, decision.call
+        for n, pending in decision.expired:
+            expired = partial(expire_record, session_id, run, n, decision.at_ms, pending)
+            # Where nothing else happened, the last of them is the event that has a place in the family.
+            alone = decision.repeated and not decision.claim_n and pending is decision.expired[-1][1]
+            self._hand(_marked(expired, decision.marks if alone else None), 600)
+        if decision.claim_n:
+            claimed: dict[str, Any] = {"call_n": decision.n}
+            claimed |= decision.marks or {}
+            self._hand(event_record("claim", session_id, run, decision.claim_n, decision.at_ms, claimed), 600)
+        if not decision.repeated and decision.n:
+            arguments = exact(snapshot(call)) if call.canonical is None else call.canonical
+            size = len(arguments)
+            if size > HEAVY_ARGUMENTS or call.canonical is None:
+                decision = _light(decision)
+            else:
+                size *= _SPREAD
+            record = partial(call_record, session_id, decision, plan, arguments)
+            self._hand(_marked(record, decision.marks), CALL_BYTES + size)
+
+    def settled(self, decision: Decision, prepared: Prepared, completion: Completion) -> None:
+        """
+        Hand over how a call ended, if the session's state knows of it.
+        """
+        if not completion.n:
+            return
+        rendered, canonical, size = prepared.rendered, decision.call.canonical, 0
+        if rendered is not None:
+            size = rendered.size
+            # What was cut may be any number of times as large.
+            if not rendered.complete or (size > HEAVY_RESULT and rendered.text is None):
+                # Nobody else holds it.
+                prepared.outcome = _light_outcome(prepared.outcome)
+            else:
+                size *= _SPREAD if rendered.text is None else 2
+        if canonical is None or len(canonical) > HEAVY_ARGUMENTS:
+            decision = _light(decision)
+        record = partial(settle_record, self._session_id, decision, prepared, completion)
+        self._hand(_marked(record, completion.marks), SETTLE_BYTES + size)
+
+    def event(self, event: str, run: str, n: int, at_ms: int, values: Mapping[str, Any]) -> None:
+        """
+        Hand over any other event.
+        """
+        self._hand(event_record(event, self._session_id, run, n, at_ms, values), 1_200)
+
+    def flush(self, timeout: float) -> None:
+        """
+        Wait up to *timeout* seconds until all is written.
+        """
+        try:
+            self.sink.flush(timeout)
+        except Exception as error:  # noqa: BLE001
+            warn_once(f"flush {type(self.sink).__qualname__}", "the sink's `flush` raised: %r", error)
+
+    def _hand(self, record: "dict[str, Any] | Callable[[], dict[str, Any]]", size: int) -> None:
+        try:
+            self.sink.put(record, size)
+        except Exception as error:  # noqa: BLE001  a record never fails the call it is about
+            self.lost += 1
+            warn_once(f"put {type(self.sink).__qualname__}", "the sink's `put` raised: %r; its records are lost", error)
+
+
+def run_of(state: SessionState) -> str:
+    """
+    The id of this life of a session, drawn where it has none: a name may live again, and counts from 1 then.
+    """
+    if not state.run:
+        state.run = os.urandom(8).hex()
+    return state.run
+
+
+def _marked(record: Callable[[], dict[str, Any]], marks: dict[str, Any] | None) -> Callable[[], dict[str, Any]]:
+    return record if marks is None else lambda: {**record(), **marks}
+
+
+def _light(decision: Decision) -> Decision:
+    call = decision.call
+    light = copy(decision)
+    light.call = ToolCall(call.tool, None, call.id, None, call.sig, call.problems, call.canonical)
+    light.call.places, light.call.sketch, light.call.news = call.places, call.sketch, call.news
+    return light
+
+
+def _light_outcome(outcome: Outcome) -> Outcome:
+    worked = outcome.error_type is None and outcome.http_status is None and outcome.retry_after_ms is None
+    if worked and outcome.cost is None and outcome.tokens is None:
+        return _SUCCESS
+    return Outcome(
+        None,
+        outcome.error_type,
+        outcome.error_message,
+        outcome.http_status,
+        outcome.retry_after_ms,
+        outcome.cost,
+        outcome.tokens,
+    )

@@ -1,0 +1,301 @@
+"""
+The front door: one budget for the calls of an agent, its model turns and its sub-agents.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from copy import copy
+from decimal import Decimal
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from guardrails.core.engine import transitions
+from guardrails.core.engine.digest import digest
+from guardrails.core.engine.scopes import Scope, exhausted_by, progress
+from guardrails.core.engine.turns import Strategy, ToolChoice, next_tool_choice
+from guardrails.core.guards.limits import amounts as units
+from guardrails.core.state.state import SessionState
+from guardrails.core.tools.tool import Tool
+from guardrails.core.values.errors import SessionError
+from guardrails.core.values.usage import read_usage, tells
+from guardrails.stores.family import FamilyStore
+
+from .calls import Calls
+from .prices import Priced, price_of, public
+
+
+if TYPE_CHECKING:
+    from guardrails.core.arguments import Arguments
+
+
+class Session(Calls):
+    """
+    The calls that share a budget. Made by `Policy.session`; safe in any number of threads and tasks at once.
+
+    A context manager (`with`, `async with`); leaving it flushes the records.
+    """
+
+    def wrap(
+        self,
+        function: Callable[..., Any],
+        *,
+        returns: Literal["json", "envelope", "value"] = "json",
+        name: str | None = None,
+        hidden: Collection[str] = (),
+    ) -> Callable[..., Any]:
+        """
+        *function* behind the chain: same signature, same kind (sync or async).
+
+        It returns JSON text for a model, the `Envelope`, or the tool's own value; then a refused call raises
+        `CallDenied`, one out of time TimeoutError, one whose result says it failed `CallFailed`, and what the tool raised
+        is raised again. Its arguments are checked by its signature, or by the policy's parameters where there are any.
+        Parameters *hidden* are the caller's: passed by keyword, checked, signed and recorded by nobody.
+
+        Raises PolicyError where the signature cannot be read, SessionError where another function has the *name*.
+        """
+        from .wrapping import wrapped
+
+        return wrapped(self, function, returns, name, tuple(hidden))
+
+    def scoped(self, specs: "Mapping[str, Arguments]", tools: Iterable[Tool] | None = None) -> "Session":
+        """
+        This very session as one function or one loop calls it: *specs* check the arguments of tools whose parameters the
+        policy does not declare, and *tools*, where given, are all there are.
+        """
+        scope = copy(self)
+        scope._specs = {**self._specs, **specs}  # noqa: SLF001  a session too
+        if tools is not None:
+            offered = {tool.name: tool for tool in tools}
+            chain = self._chain.with_tools(tool for name, tool in offered.items() if name not in self._chain.tools)
+            chain.known = frozenset(offered)
+            scope._chain = chain  # noqa: SLF001
+        return scope
+
+    # Model turns
+
+    def request(self) -> None:
+        """
+        Say that a model request starts, so that growth caps see the ones that fail.
+        """
+        self._event("request", transitions.start_request, shared=transitions.start_request)
+
+    def begin_turn(self, calls: int | None = None) -> None:
+        """
+        Say that a model response came, with *calls* tool calls, where `charge` is not used.
+
+        Raises SessionError where *calls* is no whole number of at least 0.
+        """
+        count = units.count_of(calls)
+        self._event("turn", partial(transitions.open_turn, calls=count), {"calls": count})
+
+    def charge(
+        self,
+        *,
+        model: str,
+        usage: object = None,
+        cost_usd: float | str | Decimal | None = None,
+        calls: int | None = None,
+        provider: str | None = None,
+        whole: bool = True,
+    ) -> Priced:
+        """
+        Charge a model response, and begin its turn; what it cost, and who says so.
+
+        *usage* is what the client returned (chat.completions or Responses form); it is priced by the policy's `prices`,
+        else as `genai-prices` lists *model* (of *provider*: an id, or the endpoint's URL), unless *cost_usd* says what it
+        cost. What nobody knows the price of is counted in `unpriced`, never as free; a response that is not *whole* broke
+        off. Raises SessionError if *cost_usd*, *usage* or *calls* is no such thing; nothing is charged then.
+        """
+        used, count = read_usage(usage), units.count_of(calls)
+        if cost_usd is not None:
+            priced = Priced(units.money("cost_usd", cost_usd), "caller")
+        else:
+            known = used if tells(usage) else None
+            priced = price_of(known, model, self.policy.prices, provider, self._time())
+        self.begin_turn(count)
+        untold: dict[str, Any] = {"untold": True} if whole and priced.untold else {}
+        values = {"model": model, "provider": public(provider), **priced.recorded, **used.recorded, **untold}
+        step = partial(transitions.charge_response, cost=priced.cost, tokens=used.total, model=model or "", **untold)
+        self._event("charge", step, values, shared=step)
+        return priced
+
+    def tool_choice(
+        self, requested: ToolChoice = None, *, first: bool | None = None, strategy: Strategy | None = None
+    ) -> ToolChoice:
+        """
+        What to send as `tool_choice`; None: leave the key out.
+
+        `none` once the session is exhausted. A choice that forces a tool holds for the *first* request of a loop
+        (unless said, the session's first). *strategy* `(call_count, turn_count) -> tool_choice` decides turn by turn.
+        """
+        exhausted, calls, turns, turn = self._look(
+            lambda state, now, scopes: (self._cause(state, now, scopes), state.calls, state.turns, state.turn)
+        )
+        return next_tool_choice(
+            requested,
+            first=turn == 0 if first is None else first,
+            exhausted=exhausted is not None,
+            strategy=strategy,
+            call_count=calls,
+            turn_count=turns,
+        )
+
+    @property
+    def exhausted(self) -> bool:
+        """
+        A limit of the session is used up: tools are off, the model is to write its final answer.
+        """
+        return self.exhausted_by is not None
+
+    @property
+    def exhausted_by(self) -> str | None:
+        """
+        The code of what exhausted the session first; None while it goes on.
+        """
+        cause = self._look(self._cause)
+        return None if cause is None else cause[0]
+
+    @property
+    def limit_message(self) -> str | None:
+        """
+        What the model is told of it.
+        """
+        cause = self._look(self._cause)
+        return None if cause is None else cause[1]
+
+    @property
+    def progress(self) -> dict[str, Any]:
+        """
+        What is used and what is left; USD and seconds.
+        """
+        return self._look(partial(progress, self._chain))
+
+    @property
+    def cost_usd(self) -> float:
+        """
+        What the session has cost so far, open estimates left out.
+        """
+        return self._read(lambda state, now: state.cost) / 1_000_000
+
+    @property
+    def unpriced(self) -> int:
+        """
+        Model responses whose price nobody knows.
+        """
+        return self._read(lambda state, now: state.unpriced)
+
+    def digest(self) -> str:
+        """
+        What was called and what came back, in a few lines: the answer where the model gives none, and what to put back
+        into a conversation that was cut.
+        """
+        find = self.policy.results.find
+
+        def told(state: SessionState, now: int, scopes: Sequence[Scope]) -> str:
+            shown = progress(self._chain, state, now, scopes)
+            return digest(state, lambda entry: find(self.id, entry.sig), shown, self._cause(state, now, scopes))
+
+        return self._look(told)
+
+    def _cause(self, state: SessionState, now: int, scopes: Sequence[Scope]) -> tuple[str, str] | None:
+        return exhausted_by(self._chain, state, now, scopes)
+
+    def extend(self, *, scope: str | None = None, **amounts: Any) -> None:
+        """
+        Let the session use *amounts* more (`max_calls=20`, `max_cost_usd=0.5`, ...) than its limits so far; it goes on.
+
+        Without amounts it forgives refused turns and blown growth caps. A child takes the amounts from its parent. With the
+        name of a *scope* it is that one's limits, for all of its sessions. Raises SessionError for a limit that the policy
+        does not set, or where the parent has less left.
+        """
+        wanted = units.internal(amounts)
+        if scope is not None:
+            self._extend_scope(scope, wanted)
+            return
+        if self._parent is not None and wanted:
+            self._parent._event(  # noqa: SLF001  a child is a session too
+                "reserve",
+                lambda chain, state, now: transitions.reserve_more(chain, state, now, self.id, wanted),
+                {"child": self.id, "amounts": wanted, "more": True},
+                needed=True,
+            )
+
+        self._event("extend", partial(transitions.raise_limits, amounts=wanted), {"amounts": wanted}, needed=True)
+
+    # Children
+
+    def child(self, name: str, **amounts: Any) -> "Session":
+        """
+        A session that reserves from this one: *amounts* of its limits, and all that is left of those not named.
+
+        Per-tool budgets, rates and growth caps hold for the whole family together; streaks, duplicates and refused turns
+        are each session's own.
+
+        What it does not use comes back when it is closed (use `with`); its name is then used up. Raises SessionError
+        where more is asked for than is left.
+        """
+        wanted = units.internal(amounts)
+        child = Session(
+            self.policy,
+            name,
+            chain=self._chain,
+            store=self._store if self._parent is not None else FamilyStore(self._store, self.id),
+            sink=None if self._records is None else self._records.sink,
+            clock=self._clock,
+            on_decision=self._on_decision,
+            parent=self,
+            scopes=self._scopes,
+        )
+
+        if child._read(lambda state, now: state.closed):
+            raise SessionError(f"`{child.id}` was closed: give the next child another name")
+
+        step = partial(transitions.reserve_for_child, child=child.id, amounts=wanted)
+        child._specs.update(self._specs)
+        child._wrapped.update(self._wrapped)
+        held = self._event("reserve", step, {"child": child.id, "amounts": wanted}, needed=True)
+        child._chain = self._chain.with_budget(**units.settings_of(held))
+        child._event("open", lambda _, state, now: transitions.open_child(state, now), {"limits": held})
+        return child
+
+    def close(self) -> None:
+        """
+        Flush the records; a child gives back what it did not use and is over.
+
+        Any other session's state stays: the same name goes on where it was, until `forget` drops it. A service that
+        names each of its sessions anew calls `forget` after `close`, or its store grows by each.
+        """
+        if self._parent is not None:
+            used = self._event("close", lambda _, state, now: transitions.close(state, now))
+            release = lambda _, state, now: transitions.release_child(state, now, self.id, used)  # noqa: E731
+            if used is not None:
+                self._parent._event("release", release, {"child": self.id, "used": used})  # noqa: SLF001
+        if self._records is not None:
+            self._records.flush(10)
+
+    def forget(self) -> None:
+        """
+        Drop the session's state: the same name starts afresh.
+        """
+        self._store.forget(self.id)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        import asyncio
+
+        await asyncio.to_thread(self.close)
+
+    def __repr__(self) -> str:
+        return f"Session({self.id!r})"

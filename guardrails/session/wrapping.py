@@ -1,0 +1,145 @@
+"""
+Python functions behind a session.
+"""
+
+import functools
+import inspect
+
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Any
+
+from guardrails.core.arguments.function import FunctionArguments
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.tools.tool import name_of
+from guardrails.core.values.errors import CallDenied, CallFailed, SessionError
+
+from .running import is_async
+
+
+if TYPE_CHECKING:
+    from .session import Session
+
+
+def wrapped(
+    session: "Session", function: Callable[..., Any], returns: str, name: str | None, hidden: Collection[str]
+) -> Callable[..., Any]:
+    """
+    *function* as a tool *name* of *session*: same parameters, same kind. Those *hidden* pass by the chain, by keyword.
+    """
+    if returns not in ("json", "envelope", "value"):
+        raise ValueError(f"`returns` is json, envelope or value, not `{returns}`")
+    spec = FunctionArguments(function, hidden)
+    name = name_of(function) if name is None else name
+    ruled = session.defines(name)
+    _take(session, name, function, None if ruled else spec)
+    scope = session if ruled else session.scoped({name: spec})
+
+    def asked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, "_Run"]:
+        own = {key: kwargs.pop(key) for key in hidden if key in kwargs}
+        return spec.named(args, kwargs), _Run(function, spec if ruled else None, spec.bind, own)
+
+    if is_async(function):
+
+        @functools.wraps(function)
+        async def guarded_async(*args: Any, **kwargs: Any) -> Any:
+            arguments, run = asked(args, kwargs)
+            return run.given(await scope.acall(name, arguments, run.awaited), returns)
+
+        return guarded_async
+
+    @functools.wraps(function)
+    def guarded(*args: Any, **kwargs: Any) -> Any:
+        arguments, run = asked(args, kwargs)
+        return run.given(scope.call(name, arguments, run.plain), returns)
+
+    return guarded
+
+
+class _Run:
+    """
+    One call of a function, and what became of it that its envelope does not say.
+    """
+
+    __slots__ = ("_bind", "_function", "_hidden", "_spec", "ended", "error", "started")
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        spec: FunctionArguments | None,
+        bind: Callable[[Any], tuple[tuple[Any, ...], dict[str, Any]]],
+        hidden: dict[str, Any],
+    ) -> None:
+        self._function = function
+        self._spec = spec
+        """Where the policy's check came first, the function's own still has to turn text into what it annotates."""
+        self._bind = bind
+        self._hidden = hidden
+        self.started = self.ended = False
+        self.error: Exception | None = None
+
+    def plain(self, _: str, arguments: Any) -> Any:
+        self.started = True
+        try:
+            return self._returned(self._call(arguments))
+        except Exception as error:
+            self.error = error
+            raise
+
+    async def awaited(self, _: str, arguments: Any) -> Any:
+        self.started = True
+        try:
+            made = self._call(arguments)
+            return self._returned(await made if inspect.isawaitable(made) else made)
+        except Exception as error:
+            self.error = error
+            raise
+
+    def given(self, envelope: Envelope, returns: str) -> Any:
+        if returns == "json":
+            return envelope.to_json()
+        if returns == "envelope":
+            return envelope
+        if envelope.ok:
+            return envelope.value
+        if self.error is not None:
+            raise self.error
+        if not self.started:
+            raise CallDenied(envelope)
+        if envelope.error_type == "timeout" and not self.ended:
+            raise TimeoutError(envelope.error_message)
+        raise CallFailed(envelope)
+
+    def _call(self, arguments: Any) -> Any:
+        if self._spec is not None:
+            arguments = self._spec.check(arguments)[0]
+        positional, keywords = self._bind(arguments)
+        return self._function(*positional, **keywords, **self._hidden)
+
+    def _returned(self, result: Any) -> Any:
+        # What is still to be read may yet run out of time.
+        self.ended = not (hasattr(type(result), "__next__") or hasattr(type(result), "__anext__"))
+        return result
+
+
+def _take(session: "Session", name: str, function: Callable[..., Any], spec: FunctionArguments | None) -> None:
+    """
+    Let *function* have *name* in *session*, for whoever calls it by name; SessionError where another function has it.
+    """
+    definition = _definition(function)
+    taken = session._wrapped  # noqa: SLF001  one front door in two files
+    if (taken.get(name, definition) if spec is None else taken.setdefault(name, definition)) != definition:
+        raise SessionError(f"`{name}` is another function in this session already; give this one a `name` of its own")
+    if spec is not None:
+        session.define(name, spec)
+
+
+def _definition(function: Callable[..., Any]) -> object:
+    """
+    What is the same for a function that is made anew by the same lines, such as a method of another object.
+    """
+    while isinstance(function, functools.partial):
+        function = function.func
+    unwrapped = inspect.unwrap(function)
+    if isinstance(unwrapped, type) or inspect.isbuiltin(unwrapped):
+        return unwrapped
+    return getattr(unwrapped, "__code__", type(unwrapped))

@@ -1,0 +1,160 @@
+"""
+The built-in tools as one registry: declared, guarded, told as data.
+"""
+
+import asyncio
+
+from collections.abc import Callable
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrails import Budget, Policy, Session, Shell, Workspace
+from guardrails.agent.builtin import DECLARED, Outbox, SearchEndpoint, Spawn, Web, builtin_tools
+from guardrails.core.values.types import ERROR_TYPES
+
+
+ALL = "edit_file exec_shell list_directory memory_read memory_write message read_file spawn web_fetch web_search write_file"
+
+
+def everything(folder: Path, spawn: Spawn, said: Callable[[str], object]) -> Any:
+    web = Web(search=SearchEndpoint(url="http://127.0.0.1:1/?q={query}"))
+    return builtin_tools(folder, memory=folder / "m.db", web=web, spawn=spawn, message=said)
+
+
+def nobody() -> Session:
+    raise AssertionError
+
+
+def test_d10_there_are_eleven_tools(tmp_path: Path) -> None:
+    registry = everything(tmp_path, Spawn(nobody, lambda *_: ""), print)
+    assert " ".join(registry) == ALL
+    assert all(tool.description for tool in registry.tools)
+    assert set(DECLARED) == set(registry)
+    assert sorted(builtin_tools(tmp_path, shell=False, web=False)) == [
+        "edit_file",
+        "list_directory",
+        "read_file",
+        "write_file",
+    ]
+
+
+def test_the_shipped_policy_declares_what_the_tools_do(tmp_path: Path) -> None:
+    chain = Policy.load("agent").chain
+    for name, declared in DECLARED.items():
+        tool = chain.plan(name).tool
+        known = {field.name for field in fields(tool)}
+        assert {key: getattr(tool, key) for key in declared if key in known} == declared, name
+
+
+def test_guards_stand_before_them(tmp_path: Path) -> None:
+    registry = builtin_tools(tmp_path)
+    policy = Policy([Workspace(root=str(tmp_path)), Shell(deny=("sudo",))], tools=registry.tools)
+    with policy.session("s") as session:
+        assert session.call("write_file", {"path": "a", "content": "x"}, registry.execute).ok
+        assert session.call("read_file", {"path": "../a"}, registry.execute).code == "workspace.root"
+        assert session.call("exec_shell", {"command": "ls; sudo id"}, registry.execute).code == "shell.deny"
+        assert session.call("exec_shell", {"command": "cat a"}, registry.execute).value["output"] == "x"
+        assert session.call("read_file", {"path": "a", "limit": 0}, registry.execute).status == "validation_error"
+
+
+def test_an_awaiting_host_is_not_held_up_by_a_command(tmp_path: Path) -> None:
+    registry = builtin_tools(tmp_path)
+
+    async def run() -> tuple[bool, int]:
+        ticks = 0
+        async with Policy([], tools=registry.tools).session("s") as session:
+            call = asyncio.create_task(session.acall("exec_shell", {"command": "sleep 0.3"}, registry.execute))
+            while not call.done():
+                await asyncio.sleep(0.01)
+                ticks += 1
+            return call.result().ok, ticks
+
+    ok, ticks = asyncio.run(run())
+    assert ok
+    assert ticks > 5
+
+
+@pytest.mark.parametrize(
+    "arguments", [{}, {"path": 3}, {"path": None, "content": []}, {"path": "a", "more": 1}, "[", []]
+)
+def test_d4_arguments_that_do_not_fit_are_errors_of_the_closed_list(tmp_path: Path, arguments: Any) -> None:
+    registry = everything(tmp_path, Spawn(nobody, lambda *_: ""), print)
+    for name in registry:
+        said = registry.execute(name, arguments)
+        if getattr(said, "error_type", None) is not None:
+            assert said.error_type in ERROR_TYPES
+
+
+# spawn
+
+
+def spawning(agent: Callable[[str, Session], object], limits: Budget, **amounts: Any) -> tuple[Session, Any]:
+    session = Policy([limits]).session("main")
+    return session, Spawn(session, agent, **amounts).tools["spawn"]
+
+
+def test_a_sub_agent_works_on_a_share_of_the_budget_and_gives_back_the_rest() -> None:
+    def agent(task: str, session: Session) -> str:
+        for number in range(3):
+            session.call("search", {"q": number}, lambda *_: "hit")
+        return f"done: {task}"
+
+    session, spawn = spawning(agent, Budget(max_calls=10), max_calls=5)
+    with session:
+        assert spawn("look") == {"answer": "done: look", "calls_used": 3}
+        assert session.progress["calls_left"] == 7
+        assert spawn("again")["calls_used"] == 3
+
+
+def test_a_sub_agent_cannot_spend_more_than_its_share() -> None:
+    def agent(task: str, session: Session) -> str:
+        return str([session.call("search", {"q": number}, lambda *_: "hit").ok for number in range(3)])
+
+    session, spawn = spawning(agent, Budget(max_calls=10), max_calls=2)
+    with session:
+        said = spawn("look")
+    assert said == {"answer": "[True, True, False]", "calls_used": 2, "ended_by": "budget.max_calls"}
+
+
+def test_without_enough_budget_no_sub_agent_starts() -> None:
+    session, spawn = spawning(lambda *_: "x", Budget(max_calls=3), max_calls=5)
+    with session:
+        said = spawn("look")
+    assert said.error_type == "precondition"
+
+
+def test_sub_agents_of_sub_agents_end_somewhere() -> None:
+    def agent(task: str, session: Session) -> object:
+        said = Spawn(session, agent, max_calls=1).tools["spawn"]("deeper")
+        return said if isinstance(said, dict) else said.error_type
+
+    session, spawn = spawning(agent, Budget(max_calls=100), max_calls=50)
+    with session:
+        assert "permission" in spawn("go")["answer"]
+
+
+def test_a_sub_agent_that_fails_gives_its_budget_back() -> None:
+    def agent(task: str, session: Session) -> str:
+        raise RuntimeError("broken")
+
+    session, spawn = spawning(agent, Budget(max_calls=10), max_calls=5)
+    with session:
+        with pytest.raises(RuntimeError):
+            spawn("look")
+        assert session.progress["calls_left"] == 10
+
+
+# message
+
+
+def test_d9_a_message_is_delivered_without_control_characters() -> None:
+    said: list[str] = []
+    send = Outbox(said.append).tools["message"]
+    assert send("a\0b\x1b[31m\x7f\n\tc ") == {"delivered": True}
+    assert said == ["ab[31m\n\tc"]
+    assert send(" \0").error_type == "validation"
+    assert send("x" * 20_000).error_type == "too_large"
+    assert len(said) == 1

@@ -1,0 +1,205 @@
+"""
+The file tools: what they read and write, and what they refuse.
+"""
+
+import os
+import socket
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrails import Envelope
+from guardrails.agent.builtin import Files, Root
+from guardrails.agent.builtin import files as module
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "work"
+    root.mkdir()
+    (tmp_path / "secret.txt").write_text("secret")
+    return root
+
+
+def use(root: Path, tool: str, **arguments: Any) -> Any:
+    return Files(Root(root)).tools[tool](**arguments)
+
+
+def failed(root: Path, tool: str, **arguments: Any) -> str | None:
+    said = use(root, tool, **arguments)
+    assert isinstance(said, Envelope)
+    assert said.status == "error"
+    return said.error_type
+
+
+def test_a_file_is_read_page_by_page(root: Path) -> None:
+    (root / "a.txt").write_text("".join(f"line {n}\n" for n in range(1, 11)))
+    first = use(root, "read_file", path="a.txt", limit=4)
+    assert first.value["text"] == "line 1\nline 2\nline 3\nline 4\n"
+    assert (first.is_complete, first.value["next_offset"]) == (False, 5)
+    last = use(root, "read_file", path="a.txt", offset=9)
+    assert last.value["text"] == "line 9\nline 10\n"
+    assert last.is_complete
+    assert "next_offset" not in last.value
+    assert failed(root, "read_file", path="a.txt", offset=50) == "validation"
+
+
+def test_pages_put_together_are_the_file(root: Path) -> None:
+    text = "".join(f"{n} {'x' * (n % 700)}\n" for n in range(1_000))
+    (root / "a.txt").write_text(text)
+    offset, read = 1, ""
+    while True:
+        page = use(root, "read_file", path="a.txt", offset=offset)
+        read += page.value["text"]
+        if page.is_complete:
+            break
+        offset = page.value["next_offset"]
+    assert read == text
+
+
+def test_an_empty_file_and_one_endless_line_are_read(root: Path) -> None:
+    (root / "empty").write_text("")
+    assert use(root, "read_file", path="empty").value["text"] == ""
+    (root / "long").write_text("x" * 1_000_000 + "\nend\n")
+    page = use(root, "read_file", path="long")
+    assert len(page.value["text"]) < 20_000
+    assert page.value["text"].endswith("[line cut]\nend\n")
+
+
+@pytest.mark.parametrize("size", [12, 10 << 30])
+def test_binary_files_are_told_from_text_without_reading_them_whole(root: Path, size: int) -> None:
+    with (root / "b.bin").open("wb") as file:
+        file.write(b"\x7fELF\0")
+        file.truncate(size)
+    said = use(root, "read_file", path="b.bin")
+    assert said.error_type == "validation"
+    assert f"{size:,} bytes" in said.error_message
+
+
+def test_a_line_that_is_far_into_a_file_of_10_gb_is_not_looked_for(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_SCANNED", 1 << 20)
+    with (root / "big").open("wb") as file:
+        file.write(b"text\n" * 4_000)
+        file.truncate(10 << 30)
+    assert use(root, "read_file", path="big", offset=3_990, limit=5).value["lines"] == 5
+    assert failed(root, "read_file", path="big", offset=5_000) == "too_large"
+
+
+@pytest.mark.parametrize("tool", ["read_file", "write_file", "edit_file"])
+def test_what_is_no_regular_file_is_no_file(root: Path, tool: str) -> None:
+    (root / "folder").mkdir()
+    os.mkfifo(root / "pipe")
+    (root / "device").symlink_to("/dev/zero")
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(os.path.relpath(root / "socket"))
+        more = {"write_file": {"content": "x"}, "edit_file": {"old_text": "a", "new_text": "b"}}.get(tool, {})
+        for name in ("folder", "pipe", "device", "socket"):
+            assert failed(root, tool, path=name, **more) == "invalid_path"
+
+
+@pytest.mark.parametrize(
+    "path", ["../secret.txt", "/etc/passwd", "out/secret.txt", "a\0b", "~/x", "", "..\\secret.txt"]
+)
+def test_d6_nothing_outside_is_read_or_written(root: Path, path: str) -> None:
+    (root / "out").symlink_to(root.parent)
+    assert failed(root, "read_file", path=path) == "invalid_path"
+    assert failed(root, "write_file", path=path, content="x") == "invalid_path"
+    assert failed(root, "list_directory", path=path.removesuffix("secret.txt") or "..") == "invalid_path"
+    assert (root.parent / "secret.txt").read_text() == "secret"
+
+
+def test_d4_what_is_missing_is_not_found(root: Path) -> None:
+    assert failed(root, "read_file", path="no") == "not_found"
+    assert failed(root, "read_file", path="no/where/at/all") == "not_found"
+    assert failed(root, "edit_file", path="no", old_text="a", new_text="b") == "not_found"
+    assert failed(root, "list_directory", path="no") == "not_found"
+
+
+def test_a_file_is_written_whole_with_its_folders(root: Path) -> None:
+    assert use(root, "write_file", path="a/b/c.txt", content="one") == {
+        "path": "a/b/c.txt",
+        "bytes": 3,
+        "created": True,
+    }
+    (root / "a/b/c.txt").chmod(0o754)
+    assert use(root, "write_file", path="a/b/c.txt", content="")["created"] is False
+    assert (root / "a/b/c.txt").read_text() == ""
+    assert (root / "a/b/c.txt").stat().st_mode & 0o777 == 0o754
+    assert sorted(p.name for p in (root / "a/b").iterdir()) == ["c.txt"]
+
+
+def test_a_name_as_long_as_the_system_takes_is_written(root: Path) -> None:
+    name = "ö" * 127
+    assert use(root, "write_file", path=name, content="x")["created"]
+    assert failed(root, "write_file", path=name + "ö", content="x") == "invalid_path"
+
+
+def test_a_write_that_fails_leaves_the_old_file(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "a").write_text("old")
+
+    def full(handle: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    assert failed(root, "write_file", path="a", content="new") == "unavailable"
+    assert (root / "a").read_text() == "old"
+    assert [p.name for p in root.iterdir()] == ["a"]
+
+
+def test_a_hard_link_to_a_file_outside_is_not_written_through(root: Path) -> None:
+    os.link(root.parent / "secret.txt", root / "linked")
+    use(root, "write_file", path="linked", content="new")
+    assert (root.parent / "secret.txt").read_text() == "secret"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "more", "expected"),
+    [
+        ("b\n", "B\n", {}, {"replaced": 1, "line": 2}),
+        ("a", "A", {"replace_all": True}, {"replaced": 2, "line": 1}),
+        ("a", "A", {}, "precondition"),
+        ("zzz", "A", {}, "precondition"),
+        ("", "A", {}, "precondition"),
+        ("a", "a", {}, "precondition"),
+    ],
+)
+def test_an_edit_needs_its_text_exactly_once(root: Path, old: str, new: str, more: Any, expected: Any) -> None:
+    (root / "f").write_bytes(b"a\nb\na\r\n")
+    said = use(root, "edit_file", path="f", old_text=old, new_text=new, **more)
+    if isinstance(expected, str):
+        assert said.error_type == expected
+        assert (root / "f").read_bytes() == b"a\nb\na\r\n"
+    else:
+        assert said == {"path": "f", **expected}
+        assert (root / "f").read_bytes() == b"a\nb\na\r\n".replace(old.encode(), new.encode())
+
+
+def test_what_is_too_large_is_said_so(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_WRITE_BYTES", 100)
+    assert failed(root, "write_file", path="a", content="x" * 101) == "too_large"
+    (root / "big").write_text("x" * 101)
+    assert failed(root, "edit_file", path="big", old_text="x", new_text="y") == "too_large"
+
+
+def test_a_folder_is_listed_by_name_and_page(root: Path) -> None:
+    for name in ("b", "a", "c"):
+        (root / name).write_text(name * 3)
+    (root / "d").mkdir()
+    (root / "e").symlink_to("d")
+    (root / "f").symlink_to("/etc")
+    listed = use(root, "list_directory")
+    assert listed.value[0] == {"name": "a", "type": "file", "bytes": 3}
+    assert [entry["type"] for entry in listed.value] == ["file", "file", "file", "directory", "link", "link"]
+    assert (listed.total_matches, listed.is_complete) == (6, True)
+    page = use(root, "list_directory", offset=2, limit=2)
+    assert [entry["name"] for entry in page.value] == ["c", "d"]
+    assert (page.total_matches, page.is_complete) == (6, False)
+    assert use(root, "list_directory", path="e").value == []
+    assert failed(root, "list_directory", path="a") == "invalid_path"
+
+
+def test_names_that_are_not_unicode_are_shown(root: Path) -> None:
+    (Path(os.fsdecode(os.fsencode(root) + b"/\xff"))).write_text("")
+    assert use(root, "list_directory").value[0]["name"] == "\ufffd"

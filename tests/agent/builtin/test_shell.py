@@ -1,0 +1,139 @@
+"""
+The shell tool: commands end, with all they started, and their output is bounded.
+"""
+
+import time
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrails import Envelope
+from guardrails.agent.builtin import Root, Shell
+from guardrails.agent.builtin.processes import Bounded
+from guardrails.agent.builtin.shell import harmless
+
+
+def run(folder: Path, command: str, timeout: int | None = None, **settings: Any) -> Envelope:
+    said = Shell(Root(folder), **settings).tools["exec_shell"](command, timeout)
+    assert isinstance(said, Envelope)
+    return said
+
+
+def gone(pid: int) -> bool:
+    for _ in range(100):
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":
+                return True
+        except FileNotFoundError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_a_command_runs_in_the_workspace_and_gives_its_output(tmp_path: Path) -> None:
+    said = run(tmp_path, 'pwd; echo err >&2; read x; echo "[$x]"')
+    assert said.ok
+    assert said.value["output"] == f"{tmp_path}\nerr\n[]\n"
+    assert said.value["exit_code"] == 0
+    assert said.is_complete
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "message"),
+    [("echo x; exit 3", 3, "exit code 3"), ("kill -9 $$", -9, "SIGKILL"), ("no_such_program", 127, "exit code 127")],
+)
+def test_d4_a_failing_command_is_an_error_with_its_output(
+    tmp_path: Path, command: str, code: int, message: str
+) -> None:
+    said = run(tmp_path, command)
+    assert said.error_type == "exec_nonzero"
+    assert said.value["exit_code"] == code
+    assert message in str(said.error_message)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "echo $$ > pid; sleep 60",
+        "trap '' TERM; echo $$ > pid; while :; do sleep 1; done",
+        "(trap '' TERM INT HUP; echo $BASHPID > pid; sleep 60; sleep 60) & wait",
+        "setsid bash -c 'trap \"\" TERM; echo $$ > pid; sleep 60' & sleep 60",
+        "bash -c 'bash -c \"echo \\$\\$ > pid; sleep 60\" & sleep 60' & sleep 60",
+    ],
+)
+def test_d12_at_its_time_limit_a_command_is_killed_with_its_children(tmp_path: Path, command: str) -> None:
+    started = time.monotonic()
+    said = run(tmp_path, f"echo before; {command}", timeout=1)
+    assert said.error_type == "timeout"
+    assert said.value["output"].startswith("before\n")
+    assert said.is_complete is False
+    assert time.monotonic() - started < 5
+    assert gone(int((tmp_path / "pid").read_text()))
+
+
+def test_what_runs_in_the_background_ends_with_the_command(tmp_path: Path) -> None:
+    started = time.monotonic()
+    said = run(tmp_path, "sleep 60 & echo $! > pid; echo done")
+    assert said.ok
+    assert said.value["output"] == "done\n"
+    assert said.value["background_processes"] == "killed"
+    assert time.monotonic() - started < 5
+    assert gone(int((tmp_path / "pid").read_text()))
+
+
+def test_a_flood_of_output_is_bounded_and_both_ends_are_kept(tmp_path: Path) -> None:
+    said = run(tmp_path, "echo first; head -c 30000000 /dev/zero | tr '\\0' x; echo; echo last", timeout=30)
+    output = said.value["output"]
+    assert len(output) < 25_000
+    assert output.startswith("first\n")
+    assert output.endswith("\nlast\n")
+    assert "bytes left out" in output
+    assert said.is_complete is False
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"), [("a\0b", "validation"), ("\ud800", "validation"), ("x" * 3_000_000, "too_large")]
+)
+def test_what_cannot_be_started_is_an_error(tmp_path: Path, command: str, kind: str) -> None:
+    assert run(tmp_path, command).error_type == kind
+
+
+def test_secrets_of_the_environment_are_not_handed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    monkeypatch.setenv("PLAIN_SETTING", "seen")
+    output = run(tmp_path, "env").value["output"]
+    assert "PLAIN_SETTING=seen" in output
+    assert "sk-1" not in output
+    assert run(tmp_path, "echo $A", environment={"A": "own"}).value["output"] == "own\n"
+
+
+def test_harmless_variables_are_those_not_named_like_secrets() -> None:
+    given = dict.fromkeys(["PATH", "HOME", "GITHUB_TOKEN", "db_password", "DATABASE_URL", "AWS_SECRET_ACCESS_KEY"], "x")
+    assert sorted(harmless(given)) == ["HOME", "PATH"]
+
+
+@pytest.mark.parametrize("sizes", [[10], [100], [101], [50, 51], [1, 1_000, 1], [7] * 100])
+def test_bounded_output_is_exact_until_it_must_be_cut(sizes: list[int]) -> None:
+    bounded, all_ = Bounded(100), b""
+    for number, size in enumerate(sizes):
+        data = bytes([65 + number % 26]) * size
+        bounded.add(data)
+        all_ += data
+    text = bounded.text()
+    if len(all_) <= 100:
+        assert text == all_.decode()
+    else:
+        assert text.startswith(all_[:50].decode())
+        assert text.endswith(all_[-50:].decode())
+        assert f"{len(all_) - 100:,} bytes left out" in text
+    assert len(bounded.head) + len(bounded.tail) <= 150
+
+
+def test_no_handle_stays_open(tmp_path: Path) -> None:
+    shell = Shell(Root(tmp_path))
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(3):
+        shell.tools["exec_shell"]("true")
+    assert len(list(Path("/proc/self/fd").iterdir())) == before

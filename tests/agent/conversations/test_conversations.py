@@ -1,0 +1,395 @@
+"""
+Conversations that are kept (B4): as they were sent and received, through kill -9, by several processes.
+"""
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from guardrails import Budget, Policy, SessionError
+from guardrails.agent.conversations import ConversationError, Conversations
+from guardrails.core.values.errors import StoreError
+
+
+USER = {"role": "user", "content": "find a hotel in Shibuya"}
+CALLS = {
+    "role": "assistant",
+    "tool_calls": [{"id": "call_0", "type": "function", "function": {"name": "search", "arguments": '{"q": 1.0}'}}],
+}
+RESULT = {"role": "tool", "tool_call_id": "call_0", "content": "none"}
+ITEMS = [
+    {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA="},
+    {"type": "function_call", "id": "fc_1", "call_id": "call_0", "name": "search", "arguments": "{}"},
+    {"type": "function_call_output", "call_id": "call_0", "output": "none"},
+]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "kept.db"
+
+
+def python(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
+
+
+@pytest.mark.parametrize("items", [[USER, CALLS, RESULT], ITEMS], ids=["chat", "responses"])
+def test_b4_a_conversation_comes_back_as_it_was(path: Path, items: list[dict[str, Any]]) -> None:
+    with Conversations(path) as kept, kept.start("trip", settings={"model": "m"}) as chat:
+        for item in items:
+            chat.append(item)
+    with Conversations(path) as kept, kept.resume("trip") as chat:
+        assert chat == items
+        assert chat.settings == {"model": "m"}
+        chat.append(USER)
+    with Conversations(path) as kept, kept.resume("trip") as chat:
+        assert chat == [*items, USER]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"role":"user","content":"1.0 is not 1"}',
+        '{ "role" : "user",\n "n": 1.00, "big": 123456789012345678901234567890, "e": 1e3 }',
+        '{"role": "user", "content": "\\u00e9 é \\ud83d\\ude00 \\ud83d alone"}',
+        '{"a": 1, "a": 2}',
+    ],
+)
+def test_json_text_stays_as_it_is(path: Path, text: str) -> None:
+    with Conversations(path) as kept, kept.start("s") as chat:
+        chat.append(text)
+        assert chat.texts() == [text]
+        assert chat[0] == json.loads(text)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(st.characters()),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(st.characters()), inner, max_size=3),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(items=st.lists(st.dictionaries(st.text(st.characters()), JSON, max_size=3), max_size=5))
+def test_whatever_is_json_comes_back_equal(
+    items: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "laws.db"
+    with Conversations(path) as kept:
+        with kept.start() as chat:
+            chat.extend(items)
+        with kept.resume(chat.id) as again:
+            assert again == items
+
+
+def test_an_object_of_the_client_is_kept_as_the_server_sent_it(path: Path) -> None:
+    from openai.types.chat import ChatCompletionMessage
+
+    sent = {"role": "assistant", "content": "hi", "thought_signature": "x"}
+    with Conversations(path) as kept, kept.start("s") as chat:
+        chat.append(ChatCompletionMessage.model_validate(sent))
+        assert chat == [sent]
+
+
+@pytest.mark.parametrize("item", ["", "[1]", "not json", 7, None, {"a": object()}, {"a": {1, 2}}, '{"a": 1'])
+def test_what_is_no_json_object_is_refused_and_nothing_is_kept(path: Path, item: Any) -> None:
+    with Conversations(path) as kept, kept.start("s") as chat:
+        with pytest.raises(ConversationError):
+            chat.extend([USER, item])
+        assert chat == [] == chat.texts()
+
+
+def test_what_was_said_stays(path: Path) -> None:
+    with Conversations(path) as kept, kept.start("s", messages=[USER, CALLS]) as chat:
+        changes: list[Any] = [
+            chat.pop,
+            chat.clear,
+            chat.sort,
+            chat.reverse,
+            partial(chat.remove, USER),
+            partial(chat.insert, 0, RESULT),
+            partial(chat.__setitem__, 0, RESULT),
+            partial(chat.__delitem__, 0),
+            partial(chat.__imul__, 2),
+        ]
+        for change in changes:
+            with pytest.raises(ConversationError, match="appended only"):
+                change()
+        chat.insert(2, RESULT)
+        chat += [USER]
+        assert chat == [USER, CALLS, RESULT, USER] == [json.loads(text) for text in chat.texts()]
+    database = sqlite3.connect(path)
+    with pytest.raises(sqlite3.IntegrityError, match="never changes"):
+        database.execute("UPDATE messages SET item = '{}'")
+    database.close()
+
+
+def test_an_unknown_id_is_named_with_the_nearest_one(path: Path) -> None:
+    with Conversations(path) as kept:
+        with pytest.raises(ConversationError, match=r"no conversation `trip-1` in `.*`; the file has none"):
+            kept.resume("trip-1")
+        kept.start("trip-12").close()
+        with pytest.raises(ConversationError, match="did you mean `trip-12`"):
+            kept.resume("trip-1")
+
+
+def test_ids_are_opaque_unless_given_and_a_given_one_is_checked(path: Path) -> None:
+    with Conversations(path) as kept:
+        ids = {kept.start().id for _ in range(20)}
+        assert len(ids) == 20
+        assert all(len(name) == 12 and name.isalnum() for name in ids)
+        for bad in ("", "../x", "a/b", "x\0", "x" * 257):
+            with pytest.raises(SessionError):
+                kept.start(bad)
+            with pytest.raises(SessionError):
+                kept.resume(bad)
+        kept.start("taken")
+        with pytest.raises(ConversationError, match="already"):
+            kept.start("taken")
+
+
+def test_all_are_listed_the_latest_first(path: Path, clock: Any) -> None:
+    with Conversations(path, clock=clock) as kept:
+        first = kept.start("first", settings={"model": "m"})
+        clock.now += 10
+        kept.start("second", wire="responses", messages=[USER])
+        clock.now += 10
+        first.append(USER)
+        told = [(s.id, s.wire, s.messages, s.last_ms - s.made_ms, dict(s.settings)) for s in kept.listed()]
+    assert told == [("first", "chat", 1, 20_000, {"model": "m"}), ("second", "responses", 1, 0, {})]
+
+
+def test_what_is_forgotten_is_gone_with_the_state_of_its_session(path: Path) -> None:
+    policy = Policy([Budget(max_calls=1)])
+    with Conversations(path) as kept:
+        with kept.start("s", messages=[USER]):
+            policy.session("s", store=kept.store).call("t", {}, lambda *_: 1)
+        kept.forget("s")
+        assert kept.listed() == []
+        assert len(kept.store) == 0
+        with kept.start("s") as chat:
+            assert chat == []
+        assert all(b"Shibuya" not in file.read_bytes() for file in path.parent.iterdir())
+
+
+def test_budgets_go_on_where_they_stopped(path: Path) -> None:
+    policy = Policy([Budget(max_calls=3)])
+    for n in range(3):
+        with Conversations(path) as kept:
+            session = policy.session("s", store=kept.store)
+            assert session.call("t", {"n": n}, lambda *_: 1).ok
+    with Conversations(path) as kept:
+        session = policy.session("s", store=kept.store)
+        assert session.exhausted_by == "budget.max_calls"
+        session.extend(max_calls=2)
+        assert session.call("t", {"n": 9}, lambda *_: 1).ok
+
+
+def test_only_its_owner_reads_the_file(path: Path) -> None:
+    with Conversations(path.parent / "new" / "kept.db") as kept, kept.start() as chat:
+        chat.append(USER)
+        assert os.stat(kept.path).st_mode & 0o077 == 0  # noqa: PTH116
+        assert os.stat(path.parent / "new").st_mode & 0o077 == 0  # noqa: PTH116
+
+
+@pytest.mark.parametrize("what", ["a folder", "another program's", "damaged", "a newer one"])
+def test_a_file_that_cannot_be_used_is_refused_with_a_reason(path: Path, what: str) -> None:
+    if what == "a folder":
+        path.mkdir()
+    elif what == "another program's":
+        database = sqlite3.connect(path)
+        database.execute("CREATE TABLE notes (text)")
+        database.close()
+    elif what == "damaged":
+        path.write_bytes(b"no database" * 1000)
+    else:
+        Conversations(path).close()
+        database = sqlite3.connect(path)
+        database.execute("UPDATE conversation_tables SET version = 99")
+        database.commit()
+        database.close()
+    with pytest.raises((StoreError, ConversationError), match=r"kept\.db"):
+        Conversations(path)
+
+
+# Faults
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "UPDATE conversations SET settings = '{'",
+        "UPDATE conversations SET settings = '[]'",
+        "UPDATE conversations SET wire = 'grpc'",
+        "DROP TRIGGER messages_are_appended_only; UPDATE messages SET item = 'torn'",
+        "DROP TRIGGER messages_are_appended_only; UPDATE messages SET item = x'ff'",
+    ],
+)
+def test_what_is_damaged_is_named_and_hides_no_other(path: Path, damage: str) -> None:
+    with Conversations(path) as kept:
+        kept.start("s", messages=[USER], settings={"model": "m"}).close()
+    database = sqlite3.connect(path)
+    database.executescript(damage)
+    database.close()
+    with Conversations(path) as kept:
+        for _ in range(2):
+            with pytest.raises(ConversationError, match=r"the conversation `s` in .* is damaged"):
+                kept.resume("s")
+        kept.start("t").close()
+        assert {summary.id for summary in kept.listed()} == {"s", "t"}
+
+
+@pytest.mark.parametrize("settings", [{"a": object()}, {"a": {1}}])
+def test_settings_and_wires_are_checked_before_anything_is_kept(path: Path, settings: dict[str, Any]) -> None:
+    with Conversations(path) as kept:
+        with pytest.raises(ConversationError):
+            kept.start("s", settings=settings)
+        with pytest.raises(ConversationError, match="use chat or responses"):
+            kept.start("s", wire="grpc")  # type: ignore[arg-type]
+        assert kept.listed() == []
+
+
+WRITER = """
+import os, sys
+from guardrails.agent.conversations import Conversations
+kept = Conversations(sys.argv[1])
+chat = kept.start("s")
+n = 0
+while True:
+    chat.append({"role": "user", "content": f"message {n} " + "x" * 3000})
+    n += 1
+    print(n, flush=True)
+"""
+
+
+def test_b4_kill_9_loses_no_message_that_was_kept(path: Path) -> None:
+    writer = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True)  # noqa: S603
+    assert writer.stdout is not None
+    said = [writer.stdout.readline() for _ in range(25)]
+    writer.send_signal(signal.SIGKILL)
+    said += writer.stdout.readlines()
+    writer.stdout.close()
+    writer.wait()
+    confirmed = int([line for line in said if line.endswith("\n")][-1])
+    with Conversations(path) as kept, kept.resume("s") as chat:
+        assert confirmed <= len(chat) <= confirmed + 1
+        assert [message["content"].split()[1] for message in chat] == [str(n) for n in range(len(chat))]
+
+
+PARALLEL = """
+import sys
+from guardrails.agent.conversations import Conversations
+with Conversations(sys.argv[1], timeout=30) as kept, kept.start(sys.argv[2]) as chat:
+    for n in range(40):
+        chat.append({"role": "user", "content": f"{sys.argv[2]} {n}"})
+"""
+
+
+def test_b4_two_processes_write_two_conversations_into_one_file(path: Path) -> None:
+    writers = [subprocess.Popen([sys.executable, "-c", PARALLEL, str(path), name]) for name in ("a", "b")]  # noqa: S603
+    assert [writer.wait(60) for writer in writers] == [0, 0]
+    with Conversations(path) as kept:
+        for name in ("a", "b"):
+            with kept.resume(name) as chat:
+                assert [message["content"] for message in chat] == [f"{name} {n}" for n in range(40)]
+
+
+RESUMER = """
+import sys
+from guardrails.agent.conversations import Conversations
+with Conversations(sys.argv[1]) as kept, kept.resume("s") as chat:
+    chat.append({"role": "user", "content": "mine"})
+"""
+
+
+def test_one_process_at_a_time_goes_on_with_a_conversation(path: Path) -> None:
+    with Conversations(path) as kept:
+        with kept.start("s", messages=[USER]) as chat:
+            refused = python(RESUMER, path)
+            assert "`s` is in use by another process" in refused.stderr
+            with pytest.raises(ConversationError, match="in use"):
+                kept.resume("s")
+            chat.append(RESULT)
+        with pytest.raises(ConversationError, match="closed"):
+            chat.append(RESULT)
+        assert python(RESUMER, path).returncode == 0
+        with kept.resume("s") as again:
+            assert len(again) == 3
+
+
+def test_a_message_that_another_wrote_meanwhile_is_never_written_over(path: Path) -> None:
+    # Where the system has no locks, this is all there is.
+    with Conversations(path) as kept, kept.start("s", messages=[USER]) as chat:
+        kept._file.append(chat._row, 1, 0, ['{"role": "user"}'])
+        with pytest.raises(ConversationError, match="has 2 messages by now, not 1"):
+            chat.append(RESULT)
+        assert len(chat) == 1
+
+
+def test_a_message_that_cannot_be_written_is_not_in_the_list_either(path: Path) -> None:
+    with Conversations(path, timeout=0.05) as kept, kept.start("s", messages=[USER]) as chat:
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="locked"):
+            chat.append(RESULT)
+        other.execute("ROLLBACK")
+        other.close()
+        assert chat == [USER]
+        chat.append(RESULT)
+        assert chat == [USER, RESULT]
+
+
+def test_a_full_disk_keeps_what_was_kept(path: Path) -> None:
+    with Conversations(path) as kept, kept.start("s", messages=[USER]) as chat:
+        pages = kept._file.read("PRAGMA page_count")[0][0]
+        kept._file.read(f"PRAGMA max_page_count = {pages + 1}")
+        with pytest.raises(StoreError, match="disk is full"):
+            chat.append({"role": "tool", "content": "x" * 1_000_000})
+        assert chat == [USER]
+        chat.append(RESULT)
+
+
+def test_threads_of_one_process_write_their_own_conversations(path: Path) -> None:
+    with Conversations(path) as kept:
+
+        def write(name: str) -> None:
+            with kept.start(name) as chat:
+                for _ in range(10):
+                    chat.append(USER)
+
+        threads = [threading.Thread(target=write, args=(f"s{n}",)) for n in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert [summary.messages for summary in kept.listed()] == [10] * 4
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_is_told_to_open_the_file_itself(path: Path) -> None:
+    code = (
+        "import os, sys\n"
+        "from guardrails.agent.conversations import Conversations, ConversationError\n"
+        "kept = Conversations(sys.argv[1]); chat = kept.start('s')\n"
+        "if os.fork() == 0:\n"
+        "    try: chat.append({'a': 1})\n"
+        "    except ConversationError as error: os._exit(7)\n"
+        "    os._exit(0)\n"
+        "print(os.waitstatus_to_exitcode(os.wait()[1])); chat.append({'a': 2}); print(len(chat))"
+    )
+    done = python(code, path)
+    assert done.stdout.split() == ["7", "1"], done.stderr

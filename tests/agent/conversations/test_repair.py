@@ -1,0 +1,192 @@
+"""
+Half-finished turns, answered when a conversation is taken up again (B4).
+"""
+
+import json
+import signal
+import subprocess
+import sys
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrails import Budget, Duplicates, MemorySink, Policy, Tool
+from guardrails.agent.conversations import Conversations
+from guardrails.agent.conversations.repair import INTERRUPTED, Repaired, repair, unanswered
+from guardrails.core.records.replay import replay
+from guardrails.integrations.openai.conversation import WIRES
+
+
+def called(*ids: str, wire: str = "chat") -> list[dict[str, Any]]:
+    if wire == "chat":
+        calls = [{"id": i, "type": "function", "function": {"name": "search", "arguments": '{"q": 1}'}} for i in ids]
+        return [{"role": "assistant", "tool_calls": calls}]
+    return [{"type": "function_call", "call_id": i, "name": "search", "arguments": '{"q": 1}'} for i in ids]
+
+
+def result(id: str, wire: str = "chat") -> dict[str, Any]:
+    if wire == "chat":
+        return {"role": "tool", "tool_call_id": id, "content": "found"}
+    return {"type": "function_call_output", "call_id": id, "output": "found"}
+
+
+def text(answer: dict[str, Any]) -> dict[str, Any]:
+    said: dict[str, Any] = json.loads(answer.get("content") or answer.get("output") or "")
+    return said
+
+
+@pytest.mark.parametrize("wire", ["chat", "responses"])
+def test_b4_each_unanswered_call_is_told_that_it_may_or_may_not_have_run(wire: str) -> None:
+    messages = [{"role": "user", "content": "go"}, *called("a", "b", "c", wire=wire), result("b", wire)]
+    session = Policy([Budget(max_calls=9)]).session("s")
+    assert repair(messages, WIRES[wire], session) == [Repaired("a", "search", False), Repaired("c", "search", False)]
+    first, second = messages[-2:]
+    assert [WIRES[wire].answers(message) for message in (first, second)] == ["a", "c"]
+    assert text(first)["status"] == "error"
+    assert text(first)["error_type"] == "cancelled"
+    assert "may or may not have run" in text(first)["error_message"]
+    assert "before you call it again" in text(first)["next_action_hint"]
+    assert not text(first).get("retryable")
+    assert unanswered(messages, WIRES[wire]) == []
+    assert repair(messages, WIRES[wire], session) == []
+    assert session.progress["calls_used"] == 0
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [],
+        [{"role": "user", "content": "go"}],
+        [*called("a"), result("a")],
+        # Ids that a server uses again.
+        [*called("a"), result("a"), *called("a"), result("a")],
+        [*called("a", "a"), result("a"), result("a")],
+    ],
+)
+def test_a_finished_turn_is_left_as_it_is(messages: list[dict[str, Any]]) -> None:
+    before = list(messages)
+    assert repair(messages, WIRES["chat"], Policy().session("s")) == []
+    assert messages == before
+
+
+def test_an_admission_that_was_left_open_is_settled_once_and_replays(clock: Any) -> None:
+    policy = Policy([Budget(max_calls=5), Duplicates()])
+    records = MemorySink()
+    session = policy.session("s", records=records, clock=clock)
+    session.begin_turn(calls=1)
+    # What a killed process leaves: decided and claimed, never completed.
+    left = session._decide("search", '{"q": 1}', "a", lambda *_: None)[0]
+    assert left.allowed
+    assert session.decide("search", '{"q": 1}', id="b").code == "duplicates.in_flight"
+
+    messages = called("a")
+    assert repair(messages, WIRES["chat"], session) == [Repaired("a", "search", True)]
+    assert text(messages[-1])["error_message"] == INTERRUPTED
+    # The model may find it worth another try: it is no duplicate, but it is another call.
+    assert session.call("search", '{"q": 1}', lambda *_: "found", id="c").ok
+    assert session.progress["calls_used"] == 2
+    session.close()
+    decided = list(replay(policy.chain, records.records))
+    assert [replayed.same for replayed in decided] == [True] * 3
+
+
+def test_what_sub_agents_held_when_they_were_killed_comes_back_but_for_what_they_used() -> None:
+    session = Policy([Budget(max_calls=20)], tools=[Tool(name="pay", cost_usd=0.1)]).session("s")
+    child = session.child("agent-1", max_calls=10)
+    grandchild = child.child("agent-1", max_calls=5)
+    assert child.call("search", {}, lambda *_: 1).ok
+    assert grandchild.call("search", {}, lambda *_: 1).ok
+    grandchild._decide("search", {"open": True}, "x", lambda *_: None)
+    assert session.progress == {"calls_used": 0, "calls_left": 10}
+    # None of them is closed: the process is gone.
+    assert repair([], WIRES["chat"], session) == []
+    assert session.progress == {"calls_used": 3, "calls_left": 17}
+    assert repair([], WIRES["chat"], session) == []
+    assert session.progress == {"calls_used": 3, "calls_left": 17}
+
+
+AGENT = """
+import sys, time
+from openai import OpenAI, DefaultHttpxClient
+from guardrails import Budget, Policy
+from guardrails.agent.conversations import Conversations
+from guardrails.integrations.openai import run
+
+path, url = sys.argv[1:]
+
+def book(hotel: str) -> str:
+    "Book a hotel."
+    with open(path + ".booked", "a") as file:
+        file.write(hotel + "\\n")
+    if hotel == "slow":
+        print("running", flush=True)
+        time.sleep(60)
+    return "booked"
+
+policy = Policy([Budget(max_calls=4)])
+client = OpenAI(base_url=url, api_key="-", max_retries=0, http_client=DefaultHttpxClient(trust_env=False, verify=False))
+with Conversations(path) as kept, kept.start("s", messages=[{"role": "user", "content": "book"}]) as chat:
+    session = policy.session("s", store=kept.store)
+    run(client, session, model="m", messages=chat, tools=[book], wire="{wire}")
+"""
+
+
+@pytest.mark.parametrize("wire", ["chat", "responses"])
+def test_b4_a_process_killed_in_mid_turn_is_taken_up_by_another_and_nothing_runs_twice(
+    tmp_path: Path, wire: Any
+) -> None:
+    from openai import DefaultHttpxClient, OpenAI
+
+    from guardrails.integrations.openai import run
+    from guardrails.testing.scripted_openai import Calls, Reply, ScriptedOpenAI, Text, call
+
+    path = tmp_path / "kept.db"
+    script: list[Reply] = [
+        Calls(*(call("book", {"hotel": hotel}, id=hotel) for hotel in ("first", "slow", "last"))),
+        Text("Booked one; two are open."),
+    ]
+    policy = Policy([Budget(max_calls=4)])
+    with ScriptedOpenAI(script) as server:
+        code = AGENT.replace("{wire}", wire)
+        command = [sys.executable, "-c", code, str(path), server.base_url]
+        agent = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
+        assert agent.stdout is not None
+        assert agent.stdout.readline() == "running\n"
+        agent.send_signal(signal.SIGKILL)
+        agent.wait()
+        agent.stdout.close()
+
+        with Conversations(path) as kept, kept.resume("s") as chat:
+            session = policy.session("s", store=kept.store)
+            assert session.progress["calls_used"] == 2
+            assert repair(chat, WIRES[wire], session) == [
+                Repaired("slow", "book", True),
+                Repaired("last", "book", False),
+            ]
+
+            http = DefaultHttpxClient(trust_env=False, verify=False)
+            with OpenAI(base_url=server.base_url, api_key="-", max_retries=0, http_client=http) as client:
+                done = run(
+                    client,
+                    session,
+                    model="m",
+                    messages=chat,
+                    tools=[Tool.of(booked, name="book")],
+                    execute=lambda *_: booked("x"),
+                    wire=wire,
+                )
+            assert done.answer == "Booked one; two are open."
+            answers = [m for m in chat if WIRES[wire].answers(m)]
+            assert [WIRES[wire].answers(message) for message in answers] == ["first", "slow", "last"]
+            assert [text(message)["status"] for message in answers] == ["success", "error", "error"]
+        assert server.refused == []
+    assert Path(f"{path}.booked").read_text().split() == ["first", "slow"]
+
+
+def booked(hotel: str) -> str:
+    """
+    Book a hotel.
+    """
+    raise AssertionError(hotel)

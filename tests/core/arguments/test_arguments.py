@@ -1,0 +1,405 @@
+"""
+What every definition of arguments promises: one schema, one check, no exception.
+"""
+
+import json
+import subprocess
+import sys
+
+from collections.abc import Callable, Iterator, Mapping
+from datetime import date
+from enum import Enum
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
+
+import jsonschema_rs
+import pytest
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from guardrails.core.arguments import advice, arguments_of
+from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.types import Problem
+
+
+class Colour(Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Guest(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: Annotated[str, Field(min_length=1)]
+    age: Annotated[int, Field(ge=0, le=150)] | None = None
+
+
+class Stay(BaseModel):
+    check_in: date
+    check_out: date
+    rooms: Annotated[int, Field(ge=1)] = 1
+
+    @model_validator(mode="after")
+    def ends_after_it_begins(self) -> "Stay":
+        if self.check_out <= self.check_in:
+            raise ValueError("check_out must be after check_in")
+
+        return self
+
+
+def no_parameters() -> None: ...
+
+
+def scalars(name: str, count: int = 10, ratio: float = 0.5, flag: bool = False) -> None: ...
+
+
+def bounded(
+    city: Annotated[str, Field(min_length=1, max_length=20)],
+    limit: Annotated[int, Field(ge=1, le=50)] = 10,
+    price: Annotated[float, Field(ge=0, le=1e6)] | None = None,
+) -> None: ...
+
+
+def choices(order: Literal["price", "stars"], colour: Colour = Colour.RED, level: Literal[1, 2] = 1) -> None: ...
+
+
+def containers(tags: list[str], scores: dict[str, float], matrix: list[list[int]] | None = None) -> None: ...
+
+
+def unions(value: int | str, either: list[int] | bool = True) -> None: ...
+
+
+def models(guest: Guest, others: list[Guest] = []) -> None: ...  # noqa: B006
+
+
+def dates(start: date, end: date | None = None) -> None: ...
+
+
+def positional(first: int, /, second: str = "x", *rest: int, third: float = 1.0) -> None: ...
+
+
+def open_ended(name: str, **limits: int) -> None: ...
+
+
+def untyped(anything, *, other=3): ...  # type: ignore[no-untyped-def]
+
+
+def implicit_none(note: str = None) -> None: ...  # type: ignore[assignment]  # noqa: RUF013
+
+
+def odd_names(json: int, schema: str = "", copy: bool = False, model_config: int = 1, _hidden: int = 0) -> None: ...
+
+
+FUNCTIONS: list[Callable[..., Any]] = [
+    no_parameters,
+    scalars,
+    bounded,
+    choices,
+    containers,
+    unions,
+    models,
+    dates,
+    positional,
+    open_ended,
+    untyped,
+    implicit_none,
+    odd_names,
+]
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"n": {"type": "integer"}, "text": {"type": "string"}, "rows": {"type": "array"}},
+    "additionalProperties": True,
+}
+
+DEFINITIONS: list[Any] = [Stay, Guest, *FUNCTIONS, SCHEMA]
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=10,
+)
+
+
+def instances(schema: Mapping[str, Any], root: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+    """
+    JSON values that fit *schema*, for the words that the schemas of this file use.
+    """
+    if "$ref" in schema:
+        return instances(root["$defs"][schema["$ref"].rpartition("/")[2]], root)
+
+    if "enum" in schema or "const" in schema:
+        return st.sampled_from(schema.get("enum", [schema.get("const")]))
+
+    if "anyOf" in schema:
+        return st.one_of([instances(each, root) for each in schema["anyOf"]])
+
+    make = SIMPLE.get(schema.get("type", ""), anything)
+
+    return make(schema, root)
+
+
+def anything(schema: Mapping[str, Any], root: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+    return st.none() | st.booleans() | st.integers() | st.text(max_size=5)
+
+
+def whole_numbers(schema: Mapping[str, Any], root: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+    whole = st.integers(schema.get("minimum"), schema.get("maximum"))
+
+    return whole | whole.filter(lambda n: abs(n) < 2**53).map(float)
+
+
+def numbers(schema: Mapping[str, Any], root: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+    return st.floats(schema.get("minimum"), schema.get("maximum"), allow_nan=False, allow_infinity=False)
+
+
+def texts(schema: Mapping[str, Any], root: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+    if schema.get("format") == "date":
+        return st.dates().map(date.isoformat)
+
+    return st.text(min_size=schema.get("minLength", 0), max_size=schema.get("maxLength", 10))
+
+
+def objects(schema: Mapping[str, Any], root: Mapping[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
+    properties = {name: instances(each, root) for name, each in schema.get("properties", {}).items()}
+    required = {name: each for name, each in properties.items() if name in schema.get("required", ())}
+    optional = {name: each for name, each in properties.items() if name not in required}
+    known = st.fixed_dictionaries(required, optional=optional)
+    more = schema.get("additionalProperties", False)
+
+    if not more:
+        return known
+
+    rest = st.dictionaries(st.text("abc", min_size=4, max_size=6), instances(more, root), max_size=2)
+
+    return st.tuples(rest, known).map(lambda pair: pair[0] | pair[1])
+
+
+def lists(schema: Mapping[str, Any], root: Mapping[str, Any]) -> st.SearchStrategy[Any]:
+    return st.lists(instances(schema.get("items", {}), root), max_size=3)
+
+
+SIMPLE: dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], st.SearchStrategy[Any]]] = {
+    "object": objects,
+    "array": lists,
+    "integer": whole_numbers,
+    "number": numbers,
+    "string": texts,
+    "boolean": lambda *_: st.booleans(),
+    "null": lambda *_: st.none(),
+}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
+@settings(max_examples=40)
+@given(data=st.data())
+def test_a7_what_the_model_sees_is_what_the_check_accepts(function: Callable[..., Any], data: st.DataObject) -> None:
+    arguments = arguments_of(function)
+    schema = arguments.schema()
+    sent = data.draw(objects(schema, schema))
+
+    assert jsonschema_rs.is_valid(schema, sent, validate_formats=True)
+
+    coerced, problems = arguments.check(sent)
+
+    assert problems == ()
+    assert arguments.check(coerced) == (coerced, ())
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda d: getattr(d, "__name__", "schema"))
+@settings(max_examples=25)
+@given(arguments=JSON)
+def test_the_check_takes_any_json(definition: Any, arguments: Any) -> None:
+    checked, problems = arguments_of(definition).check(arguments)
+
+    assert_readable(problems)
+    assert problems or isinstance(checked, dict)
+
+
+class Hostile:
+    """
+    Raises wherever it is looked at.
+    """
+
+    def __getattribute__(self, name: str) -> Any:
+        raise RuntimeError(name)
+
+    __str__ = __repr__ = __len__ = __iter__ = __bool__ = __getattribute__  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        raise RuntimeError
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class HostileMapping(Mapping[str, Any]):
+    def __getitem__(self, key: str) -> Any:
+        raise RuntimeError
+
+    def __iter__(self) -> Iterator[str]:
+        raise RuntimeError
+
+    def __len__(self) -> int:
+        return 1
+
+
+class HostileText(str):
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        raise RuntimeError
+
+
+class Shouting(type):
+    def __getattribute__(cls, name: str) -> Any:
+        raise RuntimeError(name)
+
+
+class Loud(metaclass=Shouting):
+    pass
+
+
+def _nested(depth: int) -> dict[str, Any]:
+    value: dict[str, Any] = {}
+
+    for _ in range(depth):
+        value = {"name": value, "tags": [value], "guest": value, "kids": [value]}
+
+    return value
+
+
+def _cyclic() -> dict[str, Any]:
+    value: dict[str, Any] = {"name": "x"}
+    value["guest"] = value["tags"] = value["kids"] = value["anything"] = value["limits"] = value
+
+    return value
+
+
+class Node(BaseModel):
+    name: Any = None
+    kids: "list[Node] | Node | None" = None
+
+
+HOSTILE = {
+    "deep": _nested(2_000),
+    "cyclic": _cyclic(),
+    "nan": {
+        "count": float("nan"),
+        "ratio": float("nan"),
+        "limit": float("inf"),
+        "rooms": float("-inf"),
+        "n": float("nan"),
+    },
+    "surrogate": {"name": "\ud800", "city": "\udfff", "text": "\ud800"},
+    "surrogate key": {"\ud800": 1, "nam\udfff": 2},
+    "10 MB": {"name": "x" * 10_000_000, "city": "x" * 10_000_000, "check_in": "x" * 10_000_000, "n": "x" * 10_000_000},
+    "10 MB key": {"x" * 10_000_000: 1},
+    "other keys": {1: 2, None: 3, (1, 2): 4, "name": {1: 2}, "scores": {b"x": 1}},
+    "hostile value": {"name": Hostile(), "city": Hostile(), "anything": Hostile(), "n": Hostile(), "rooms": Hostile()},
+    "hostile": Hostile(),
+    "hostile mapping": HostileMapping(),
+    "hostile text": HostileText("x"),
+    "hostile class": Loud(),
+    "hostile class inside": {"name": Loud(), "n": Loud()},
+    "big integer": {"count": 10**5_000, "ratio": 10**5_000, "rooms": 10**5_000, "n": 10**5_000},
+    "big float": {"count": 1e300, "rooms": 1e300},
+    "many": {"tags": list(range(200_000)), "scores": {}, "rows": [None] * 200_000},
+    "many keys": {f"key{n}": n for n in range(20_000)},
+    "python values": {"name": date(2025, 1, 1), "n": {1, 2}, "text": b"x", "rows": (1, 2)},
+    "an object": object(),
+    "a class": Stay,
+    "a function": scalars,
+    "deep text": "[" * 100_000,
+    "long text": "[" + " " * 2_000_000,
+    "text with a big number": "1" * 5_000,
+    "bytes": b"\xff\xfe",
+}
+
+
+@pytest.mark.parametrize("definition", [*DEFINITIONS, Node], ids=lambda d: getattr(d, "__name__", "schema"))
+@pytest.mark.parametrize("name", HOSTILE)
+def test_d4_no_arguments_make_the_check_raise(definition: Any, name: str) -> None:
+    _, problems = arguments_of(definition).check(HOSTILE[name])
+
+    assert_readable(problems)
+
+
+def assert_readable(problems: tuple[Problem, ...]) -> None:
+    assert len(problems) <= 20
+    assert all(len(problem.message) <= 200 and len(problem.field) <= 1_000 for problem in problems)
+    json.dumps(problems, ensure_ascii=False).encode()
+    action, hint = advice(problems, frozenset({"name"})) if problems else ("fix_arguments", "")
+    assert action in {"ask_user", "fix_arguments"}
+    assert len(hint) < 3_000
+
+
+@pytest.mark.parametrize("definition", DEFINITIONS, ids=lambda d: getattr(d, "__name__", "schema"))
+def test_the_schema_is_one_that_providers_take(definition: Any) -> None:
+    arguments = arguments_of(definition)
+    schema = arguments.schema()
+
+    assert schema["type"] == "object"
+    assert isinstance(schema["properties"], dict)
+    assert schema.keys().isdisjoint({"anyOf", "oneOf", "allOf", "not", "enum", "$ref", "$schema", "title"})
+    assert jsonschema_rs.meta.is_valid(schema)
+    assert json.dumps(schema) == json.dumps(arguments_of(definition).schema())
+
+    schema["properties"]["broken"] = 1
+    assert "broken" not in arguments.schema()["properties"]
+
+
+def test_a7_the_seed_case_reads_as_in_the_article() -> None:
+    sent = {"check_in": "2025-06-02", "check_out": "2025-06-01"}
+    arguments, problems = arguments_of(Stay).check(sent)
+
+    assert arguments is sent
+    assert problems == (Problem("check_out", "check_out must be after check_in", "value"),)
+    assert advice(problems, frozenset({"check_out"})) == (
+        "ask_user",
+        "Confirm `check_out` with the user before retrying.",
+    )
+
+
+@pytest.mark.parametrize("definition", [Guest, open_ended, {"required": ["name"]}], ids=["model", "function", "schema"])
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (None, Problem("name", "is required", "missing")),
+        ({}, Problem("name", "is required", "missing")),
+        (MappingProxyType({}), Problem("name", "is required", "missing")),
+        ([1], Problem("", "the arguments must be an object, not an array", "type")),
+        (3, Problem("", "the arguments must be an object, not an integer", "type")),
+        ('{"name": "x"}', Problem("", "the arguments must be a JSON object, not text", "json")),
+        (
+            '{"name": ',
+            Problem("", "the arguments are not valid JSON: expecting value at line 1 column 10", "json"),
+        ),
+        (b"\xff", Problem("", "the arguments are not valid JSON", "json")),
+    ],
+    ids=repr,
+)
+def test_what_is_no_object_is_a_problem_and_none_is_an_empty_one(
+    definition: Any, arguments: object, problem: Problem
+) -> None:
+    _, problems = arguments_of(definition).check(arguments)
+
+    assert problems == (problem,)
+
+
+@pytest.mark.parametrize("definition", [3, "x", None, [1]])
+def test_what_defines_no_arguments_is_refused_when_made(definition: Any) -> None:
+    with pytest.raises(PolicyError, match="a pydantic model, a function or a JSON Schema"):
+        arguments_of(definition)
+
+
+def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
+    script = """
+import sys
+from guardrails.core.arguments import arguments_of, advice
+assert not {"pydantic", "jsonschema_rs", "typing_extensions", "difflib"} & set(sys.modules)
+arguments_of({"type": "object"}).check({})
+assert "jsonschema_rs" in sys.modules and "pydantic" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, capture_output=True)  # noqa: S603  # our own text

@@ -1,0 +1,109 @@
+"""
+Parameter descriptions in the three common styles.
+"""
+
+import inspect
+
+from collections.abc import Callable
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails.core.arguments.docstring import parameter_descriptions
+
+
+GOOGLE = """
+    Find hotels.
+
+    Args:
+        city (str, optional): Where to look:
+            a city or a district.
+        limit: At most so many.
+
+            A second paragraph.
+        *tags: Words.
+        **more (dict[str, tuple(int)]): The rest.
+        silent:
+
+    Returns:
+        list: not a parameter.
+"""
+
+NUMPY = """
+    Find hotels.
+
+    Parameters
+    ----------
+    city : str, optional
+        Where to look:
+        a city or a district.
+    limit
+        At most so many.
+
+        A second paragraph.
+    *tags : str
+        Words.
+    **more : dict
+        The rest.
+    silent : int
+
+    Returns
+    -------
+    list : list
+        Not a parameter.
+"""
+
+REST = """
+    Find hotels.
+
+    :param str city: Where to look:
+        a city or a district.
+    :param limit: At most so many.
+
+        A second paragraph.
+    :param \\*tags: Words.
+    :keyword more: The rest.
+    :param silent:
+    :type city: str
+    :returns: not a parameter.
+"""
+
+
+@pytest.mark.parametrize("docstring", [GOOGLE, NUMPY, REST], ids=["google", "numpy", "rest"])
+@pytest.mark.parametrize("as_written", [str, inspect.cleandoc])
+def test_each_style_gives_the_same_descriptions(docstring: str, as_written: Callable[[str], str]) -> None:
+    assert parameter_descriptions(as_written(docstring)) == {
+        "city": "Where to look: a city or a district.",
+        "limit": "At most so many. A second paragraph.",
+        "tags": "Words.",
+        "more": "The rest.",
+    }
+
+
+@pytest.mark.parametrize(
+    "docstring",
+    [
+        "Args:\n        x: A.\n\n    Returns:\n        y: B.\n",
+        "Parameters\n    ---\n    x: int\n        A.\n    y: int\n",
+    ],
+)
+def test_a_docstring_may_begin_with_its_parameters(docstring: str) -> None:
+    assert parameter_descriptions(docstring) == {"x": "A."}
+
+
+def test_numpy_names_may_share_a_description() -> None:
+    text = "Parameters\n----------\nx, y : float\n    A coordinate.\n"
+
+    assert parameter_descriptions(text) == {"x": "A coordinate.", "y": "A coordinate."}
+
+
+@pytest.mark.parametrize("docstring", [None, "", "Just a sentence: with a colon.", "Args:", "Parameters\n----"])
+def test_without_a_section_there_are_none(docstring: str | None) -> None:
+    assert parameter_descriptions(docstring) == {}
+
+
+@given(st.text("Args:\n -*()param:xParameters", max_size=80))
+def test_no_docstring_makes_it_raise(docstring: str) -> None:
+    assert all(parameter_descriptions(docstring).values())

@@ -1,0 +1,321 @@
+"""
+Function signatures as definitions.
+"""
+
+import functools
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import pytest
+
+from pydantic import BaseModel, Field
+
+from guardrails.core.arguments import arguments_of
+from guardrails.core.arguments.function import FunctionArguments
+from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.types import Problem
+
+
+if TYPE_CHECKING:
+    from nowhere import Context  # type: ignore[import-not-found]
+
+
+SENTINEL = object()
+
+
+class Guest(BaseModel):
+    name: str
+
+
+def search(
+    city: str,
+    limit: Annotated[int, Field(ge=1, description="from the annotation")] = 10,
+    *,
+    day: date | None = None,
+    guest: Guest | None = None,
+) -> dict[str, Any]:
+    """
+    Find hotels.
+
+    Args:
+        city: Where to look.
+        limit: from the docstring
+    """
+    return locals()
+
+
+def test_a7_the_schema_comes_from_signature_annotations_and_docstring() -> None:
+    assert arguments_of(search).schema() == {
+        "type": "object",
+        "properties": {
+            "city": {"type": "string", "description": "Where to look."},
+            "limit": {"type": "integer", "minimum": 1, "default": 10, "description": "from the annotation"},
+            "day": {"anyOf": [{"format": "date", "type": "string"}, {"type": "null"}], "default": None},
+            "guest": {"anyOf": [{"$ref": "#/$defs/Guest"}, {"type": "null"}], "default": None},
+        },
+        "required": ["city"],
+        "additionalProperties": False,
+        "$defs": {
+            "Guest": {"properties": {"name": {"type": "string"}}, "required": ["name"], "type": "object"},
+        },
+    }
+
+
+def test_the_function_gets_the_types_it_asks_for() -> None:
+    coerced, problems = arguments_of(search).check(
+        {"city": "x", "limit": "3", "day": "2025-01-01", "guest": {"name": "A"}}
+    )
+
+    assert problems == ()
+    assert coerced == {"city": "x", "limit": 3, "day": date(2025, 1, 1), "guest": Guest(name="A")}
+
+
+def test_defaults_are_filled_in_so_that_equal_calls_are_equal() -> None:
+    check = arguments_of(search).check
+
+    assert check({"city": "x"}) == check({"city": "x", "limit": 10}) == check({"city": "x", "day": None})
+    assert list(check({"city": "x"})[0]) == ["city", "limit", "day", "guest"]  # type: ignore[call-overload]
+
+
+def anything(first, *args, second=SENTINEL, **kwargs): ...  # type: ignore[no-untyped-def]
+
+
+def positional(
+    first: int, second: str = "x", /, third: float = 1.5, *rest: int, last: bool = False, **more: int
+) -> Any:
+    return first, second, third, rest, last, more
+
+
+def gap(first: int, hole: Any = SENTINEL, last: int = 3, /) -> Any:
+    return first, hole, last
+
+
+@pytest.mark.parametrize(
+    ("function", "sent", "result"),
+    [
+        (positional, {"first": 1}, (1, "x", 1.5, (), False, {})),
+        (positional, {"first": "1", "third": 2, "rest": ["3", 4], "last": True}, (1, "x", 2.0, (3, 4), True, {})),
+        (positional, {"first": 1, "a": "5", "b": 6}, (1, "x", 1.5, (), False, {"a": 5, "b": 6})),
+        (gap, {"first": 1, "last": 2}, (1, SENTINEL, 2)),
+        (gap, {"first": 1, "hole": 5}, (1, 5, 3)),
+    ],
+)
+def test_any_kind_of_parameter_can_be_called(function: Callable[..., Any], sent: dict[str, Any], result: Any) -> None:
+    arguments = FunctionArguments(function)
+    coerced, problems = arguments.check(sent)
+    args, kwargs = arguments.bind(coerced)  # type: ignore[arg-type]
+
+    assert problems == ()
+    assert function(*args, **kwargs) == result
+    assert arguments.check(arguments.named(args, kwargs))[1] == ()
+
+
+def test_extra_keywords_are_checked_too() -> None:
+    check = arguments_of(positional).check
+
+    assert check({"first": 1, "a": "x"})[1] == (Problem("a", "must be a valid integer", "type"),)
+    assert check({"first": 1, "a": True})[1] == (Problem("a", "must be a number, not a boolean", "type"),)
+    assert arguments_of(positional).schema()["additionalProperties"] == {"type": "integer"}
+
+
+def test_without_annotations_anything_goes() -> None:
+    sent = {"first": [1], "args": [None], "other": "x"}
+
+    assert arguments_of(anything).check(sent) == (sent, ())
+
+
+def test_a_sentinel_is_left_to_the_function() -> None:
+    arguments = arguments_of(anything)
+
+    assert arguments.schema()["properties"]["second"] == {}
+    assert arguments.check({"first": 1}) == ({"first": 1, "args": []}, ())
+
+
+def test_unknown_arguments_are_refused_with_a_suggestion() -> None:
+    assert arguments_of(search).check({"city": "x", "limits": 1})[1] == (
+        Problem("limits", "is unknown; did you mean `limit`?", "unknown"),
+    )
+
+
+class Hotels:
+    def method(self, city: str) -> str:
+        return city
+
+    @classmethod
+    def of_class(cls, city: str) -> str:
+        return city
+
+    @staticmethod
+    def static(city: str) -> str:
+        return city
+
+    def __call__(self, city: str) -> str:
+        """
+        :param city: Where to look.
+        """
+        return city
+
+    async def later(self, city: str) -> str:
+        return city
+
+
+@functools.wraps(search)
+def wrapped(*args: Any, **kwargs: Any) -> Any:
+    return search(*args, **kwargs)
+
+
+@dataclass
+class Tool:
+    """
+    Args:
+        city: Where to look.
+    """
+
+    city: str
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        Hotels.method,
+        Hotels().method,
+        Hotels.of_class,
+        Hotels.static,
+        Hotels(),
+        Hotels().later,
+        functools.partial(search, limit=3, day=None, guest=None),
+        functools.partial(functools.partial(positional, 1), "x"),
+        wrapped,
+        Tool,
+        lambda city: city,
+    ],
+    ids=lambda function: getattr(function, "__qualname__", type(function).__name__),
+)
+def test_any_callable_will_do(function: Callable[..., Any]) -> None:
+    arguments = arguments_of(function)
+
+    assert next(iter(arguments.schema()["properties"])) in {"city", "third"}
+    assert arguments.check({"city": "x"} if "city" in arguments.schema()["properties"] else {})[1] == ()
+
+
+@pytest.mark.parametrize("function", [Tool, Hotels(), wrapped], ids=["class", "object", "wrapped"])
+def test_descriptions_are_found_where_the_parameters_are(function: Callable[..., Any]) -> None:
+    assert arguments_of(function).schema()["properties"]["city"]["description"] == "Where to look."
+
+
+def test_what_a_partial_has_set_the_model_cannot_see_or_change() -> None:
+    arguments = arguments_of(functools.partial(search, guest=Guest(name="secret")))
+
+    assert "secret" not in str(arguments.schema())
+    assert "guest" not in arguments.schema()["properties"]
+    assert [p.kind for p in arguments.check({"city": "x", "guest": None})[1]] == ["unknown"]
+
+
+def with_context(context: "Context", city: str, flag: bool = False) -> "Context":
+    return (context, city, flag)
+
+
+def test_what_the_host_passes_is_hidden() -> None:
+    arguments = FunctionArguments(with_context, hidden=["context"])
+
+    assert list(arguments.schema()["properties"]) == ["city", "flag"]
+    assert arguments.check({"city": "x"}) == ({"city": "x", "flag": False}, ())
+    assert [p.kind for p in arguments.check({"city": "x", "context": 1})[1]] == ["unknown"]
+    assert arguments.bind({"city": "x", "flag": True}) == ((), {"city": "x", "flag": True})
+
+
+class Foreign:
+    pass
+
+
+def foreign(context: Foreign) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (with_context, "the arguments of `with_context` cannot be read: name 'Context' is not defined; .* `hidden`"),
+        (foreign, "the arguments of `foreign` cannot be read: .*Foreign.*; a parameter that the host passes goes into"),
+        (int, "the arguments of `int` cannot be read: no signature found"),
+    ],
+)
+def test_an_annotation_without_a_schema_is_refused_when_made(function: Callable[..., Any], message: str) -> None:
+    with pytest.raises(PolicyError, match=message):
+        arguments_of(function)
+
+
+def field_default(limit: int = Field(3, ge=1, description="how many"), must: str = Field(min_length=2)) -> None: ...
+
+
+def test_a_field_as_default_is_read_as_one() -> None:
+    arguments = arguments_of(field_default)
+
+    assert arguments.schema()["required"] == ["must"]
+    assert arguments.schema()["properties"]["limit"]["description"] == "how many"
+    assert arguments.check({"must": "xx"}) == ({"limit": 3, "must": "xx"}, ())
+    assert arguments.check({"must": "x"})[1] == (Problem("must", "must have at least 2 characters", "value"),)
+
+
+def aliased(sender: Annotated[str, Field(alias="from")], limit: int = Field(1, alias="max")) -> None: ...
+
+
+def test_the_function_gets_names_where_the_model_sees_aliases() -> None:
+    arguments = arguments_of(aliased)
+
+    assert list(arguments.schema()["properties"]) == ["from", "max"]
+    assert arguments.check({"from": "a", "max": "2"}) == ({"sender": "a", "limit": 2}, ())
+    assert arguments.check({"sender": "a", "limit": 2}) == ({"sender": "a", "limit": 2}, ())
+    assert arguments.check({"from": "a", "max": True})[1] == (
+        Problem("max", "must be a number, not a boolean", "type"),
+    )
+
+
+def implicit(
+    note: Annotated[str, Field(min_length=2)] = None,  # type: ignore[assignment]  # noqa: RUF013
+    count: Optional[int] = None,  # noqa: UP045
+) -> None: ...
+
+
+def test_none_as_default_lets_null_in() -> None:
+    arguments = arguments_of(implicit)
+
+    assert arguments.check({"note": None}) == ({"note": None, "count": None}, ())
+    assert arguments.check({"note": "x"})[1] == (Problem("note", "must have at least 2 characters", "value"),)
+
+
+def lazy(items: Iterable[int], more: Annotated[Iterable[str] | None, Field(description="d")] = None) -> None: ...
+
+
+def test_iterables_are_checked_before_the_tool_runs() -> None:
+    arguments = arguments_of(lazy)
+
+    assert arguments.check({"items": ["1"], "more": ["a"]}) == ({"items": [1], "more": ["a"]}, ())
+    assert arguments.check({"items": ["x"]})[1] == (Problem("items.0", "must be a valid integer", "type"),)
+    assert arguments.schema()["properties"]["more"]["description"] == "d"
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "named"),
+    [
+        ((), {"first": 1}, {"first": 1}),
+        ((1, "y"), {"last": True}, {"first": 1, "second": "y", "last": True}),
+        ((1, "y", 2.0, 3, 4), {"a": 5}, {"first": 1, "second": "y", "third": 2.0, "rest": [3, 4], "a": 5}),
+        ((1,), {"unknown": 1}, {"first": 1, "unknown": 1}),
+    ],
+)
+def test_a_call_from_python_is_named(args: tuple[Any, ...], kwargs: dict[str, Any], named: dict[str, Any]) -> None:
+    assert FunctionArguments(positional).named(args, kwargs) == named
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "message"),
+    [((1,), {"city": "x"}, "multiple values for argument `city`"), (("x", 1, 2), {}, "too many positional arguments")],
+)
+def test_a_call_that_python_would_refuse_is_refused(
+    args: tuple[Any, ...], kwargs: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(TypeError, match=message):
+        FunctionArguments(search).named(args, kwargs)

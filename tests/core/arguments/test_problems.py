@@ -1,0 +1,147 @@
+"""
+The words for what is wrong, and the advice that follows.
+"""
+
+import pytest
+
+from guardrails.core.arguments.problems import advice, capped, clean, of_union, unknown
+from guardrails.core.values.types import NextAction, Problem
+
+
+MISSING = Problem("check_in", "is required", "missing")
+LATE = Problem("check_out", "check_out must be after check_in", "value")
+WRONG_TYPE = Problem("rooms", "must be an integer, not a string", "type")
+
+
+@pytest.mark.parametrize(
+    ("problems", "ask_user", "action", "hint"),
+    [
+        ([LATE], {"check_out"}, "ask_user", "Confirm `check_out` with the user before retrying."),
+        ([LATE], set(), "fix_arguments", "Correct `check_out` and call again; the user need not be asked."),
+        (
+            [MISSING],
+            set(),
+            "ask_user",
+            "Ask the user for `check_in` unless the conversation already says it; do not guess.",
+        ),
+        (
+            [LATE, MISSING, WRONG_TYPE],
+            {"check_out"},
+            "ask_user",
+            (
+                "Confirm `check_out` with the user before retrying. "
+                "Ask the user for `check_in` unless the conversation already says it; do not guess. Also correct `rooms`."
+            ),
+        ),
+        ([WRONG_TYPE], {"rooms"}, "fix_arguments", "Correct `rooms` and call again; the user need not be asked."),
+        (
+            [Problem("", "the arguments are not valid JSON", "json")],
+            {"check_out"},
+            "fix_arguments",
+            "Send the arguments as one valid JSON object; the user need not be asked.",
+        ),
+        (
+            [Problem("", "a stay ends after check_in.", "value")],
+            {"check_in"},
+            "ask_user",
+            "Confirm `check_in` with the user before retrying.",
+        ),
+        (
+            [Problem("", "a stay is too long", "value")],
+            {"check_in"},
+            "fix_arguments",
+            "Correct the arguments and call again; the user need not be asked.",
+        ),
+        (
+            [Problem("hotels.0.check_out", "is in the past", "value")],
+            {"hotels.check_out"},
+            "ask_user",
+            "Confirm `hotels.0.check_out` with the user before retrying.",
+        ),
+    ],
+)
+def test_a7_says_whether_to_ask_the_user_or_to_correct(
+    problems: list[Problem], ask_user: set[str], action: NextAction, hint: str
+) -> None:
+    assert advice(problems, frozenset(ask_user)) == (action, hint)
+
+
+def test_a7_a_misspelt_name_is_no_question_to_the_user() -> None:
+    misspelt = unknown(("hotels", 0, "checkIn"), ["check_in", "check_out"])
+    here = Problem("hotels.0.check_in", "is required", "missing")
+    elsewhere = Problem("hotels.1.check_in", "is required", "missing")
+
+    assert advice([misspelt, here])[0] == "fix_arguments"
+    assert advice([misspelt, here, elsewhere]) == (
+        "ask_user",
+        (
+            "Ask the user for `hotels.1.check_in` unless the conversation already says it; do not guess. "
+            "Also correct `hotels.0.checkIn` and `hotels.0.check_in`."
+        ),
+    )
+
+
+def test_a_long_list_of_fields_is_not_spelt_out() -> None:
+    problems = [Problem(f"field{n}", "is required", "missing") for n in range(11)]
+
+    assert advice(problems)[1].startswith("Ask the user for the arguments unless")
+
+
+@pytest.mark.parametrize(
+    ("known", "message"),
+    [
+        (["check_in", "check_out"], "is unknown; did you mean `check_out`?"),
+        (["city", "limit"], "is unknown; known: `city`, `limit`"),
+        ([], "is unknown; nothing is expected here"),
+        ([f"n{n}" for n in range(12)], "is unknown; known: " + ", ".join(f"`n{n}`" for n in range(10)) + " and 2 more"),
+    ],
+)
+def test_an_unknown_name_comes_with_the_known_ones(known: list[str], message: str) -> None:
+    assert unknown(("checkout",), known) == Problem("checkout", message, "unknown")
+
+
+def test_problems_are_capped_without_reading_the_rest() -> None:
+    def endless() -> object:
+        number = 0
+
+        while True:
+            yield Problem(f"field{number // 2}", "x" * 500, "type")
+            number += 1
+
+    told = capped(endless())  # type: ignore[arg-type]
+
+    assert len(told) == 20
+    assert told[0] == Problem("field0", "x" * 197 + "...", "type")
+    assert told[-1] == Problem("", "there are more problems, not shown here", "type")
+
+
+def test_text_for_the_model_is_one_printable_line() -> None:
+    assert clean("a\n b\x00\x7f\ud800\tc") == "a b??? c"
+
+
+@pytest.mark.parametrize(
+    ("branches", "expected"),
+    [
+        ([[Problem("a", "must be an integer, not an array", "type")]], [("a", "must be an integer, not an array")]),
+        (
+            [
+                [Problem("a", "must be an integer, not an array", "type")],
+                [Problem("a", "must be a string, not an array", "type")],
+            ],
+            [("a", "must be an integer or a string, not an array")],
+        ),
+        (
+            [[Problem("a.x", "is required", "missing")], [Problem("a", "must be null, not an object", "type")]],
+            [("a.x", "is required")],
+        ),
+        (
+            [
+                [Problem("a.kind", "must be `cat`", "type")],
+                [Problem("a.bark", "is required", "missing"), Problem("a.size", "is required", "missing")],
+            ],
+            [("a.bark", "is required"), ("a.size", "is required")],
+        ),
+    ],
+)
+def test_of_alternatives_the_likeliest_speaks(branches: list[list[Problem]], expected: list[tuple[str, str]]) -> None:
+    assert [(p.field, p.message) for p in of_union("a", branches)] == expected

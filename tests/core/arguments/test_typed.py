@@ -1,0 +1,372 @@
+"""
+pydantic models as definitions: coerced, plain data, no booleans as numbers.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import Decimal
+from enum import IntEnum
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+import pytest
+
+from pydantic import (
+    AliasChoices,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    RootModel,
+    TypeAdapter,
+    field_validator,
+    model_validator,
+)
+
+from guardrails.core.arguments import arguments_of
+from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.types import Problem
+
+
+NOT_A_FLAG = "must be a number, not a boolean"
+
+
+class Level(IntEnum):
+    LOW = 1
+
+
+@dataclass
+class Point:
+    x: int
+    y: int = 0
+
+
+class Guest(BaseModel):
+    name: str
+    age: int = 30
+    born: date | None = None
+
+
+class Booking(BaseModel):
+    guest: Guest
+    others: list[Guest] = []
+    at: Point | None = None
+    by_name: dict[str, Guest] = {}
+    pair: tuple[Guest, int] | None = None
+    ids: RootModel[list[Guest]] | None = None
+    level: Level = Level.LOW
+    anything: Any = None
+
+
+class Search(BaseModel):
+    """Find hotels."""
+
+    city: Annotated[str, Field(min_length=1, description="where")]
+    limit: Annotated[int, Field(ge=0, le=50)] = 10
+    day: date = date(2025, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("sent", "coerced"),
+    [
+        ({"city": "x"}, {"city": "x", "limit": 10, "day": date(2025, 1, 1)}),
+        ({"city": "x", "limit": "10"}, {"city": "x", "limit": 10, "day": date(2025, 1, 1)}),
+        ({"city": "x", "limit": 10.0}, {"city": "x", "limit": 10, "day": date(2025, 1, 1)}),
+        ({"city": "x", "day": "2025-01-02"}, {"city": "x", "limit": 10, "day": date(2025, 1, 2)}),
+        ({"city": "x", "other": 1}, {"city": "x", "limit": 10, "day": date(2025, 1, 1)}),
+        (Search(city="x", limit=3), {"city": "x", "limit": 3, "day": date(2025, 1, 1)}),
+    ],
+)
+def test_arguments_that_mean_the_same_become_the_same(sent: Any, coerced: dict[str, Any]) -> None:
+    arguments = arguments_of(Search)
+
+    assert arguments.check(sent) == (coerced, ())
+    assert arguments.check(coerced) == (coerced, ())
+
+
+def test_the_caller_keeps_its_own_arguments() -> None:
+    sent = {"city": "x", "limit": "10"}
+    model = Search(city="x")
+
+    for each in (sent, model):
+        coerced: Any = arguments_of(Search).check(each)[0]
+        coerced["city"] = "y"
+
+    assert sent == {"city": "x", "limit": "10"}
+    assert model.city == "x"
+
+
+def test_numbers_do_not_become_text() -> None:
+    assert arguments_of(Search).check({"city": 10})[1] == (
+        Problem("city", "must be a valid string, not an integer", "type"),
+    )
+
+
+def test_nested_models_become_plain_data() -> None:
+    guest = {"name": "A", "age": "3", "born": "2020-01-01"}
+    plain = {"name": "A", "age": 3, "born": date(2020, 1, 1)}
+    sent = {
+        "guest": guest,
+        "others": [guest],
+        "at": {"x": "1"},
+        "by_name": {"a": guest},
+        "pair": [guest, "2"],
+        "ids": [guest],
+        "anything": {"a": [1]},
+    }
+    coerced = {
+        "guest": plain,
+        "others": [plain],
+        "at": {"x": 1, "y": 0},
+        "by_name": {"a": plain},
+        "pair": (plain, 2),
+        "ids": [plain],
+        "level": Level.LOW,
+        "anything": {"a": [1]},
+    }
+    arguments = arguments_of(Booking)
+
+    assert arguments.check(sent) == (coerced, ())
+    assert arguments.check(coerced) == (coerced, ())
+
+
+def test_a_value_that_contains_itself_is_handed_on() -> None:
+    cycle: list[Any] = []
+    cycle.append(cycle)
+    coerced, problems = arguments_of(Booking).check({"guest": {"name": "A"}, "anything": cycle})
+
+    assert problems == ()
+    assert isinstance(coerced, dict)
+    assert coerced["anything"] is cycle
+
+
+class Aliased(BaseModel):
+    from_: str = Field(alias="from")
+    limit: int = Field(1, validation_alias=AliasChoices("max", "top"))
+    inner: "list[Aliased]" = []
+
+
+class AliasedPlain(BaseModel):
+    from_: str = Field(alias="from")
+    limit: int = Field(1, alias="max")
+
+
+@pytest.mark.parametrize("definition", [Aliased, AliasedPlain])
+def test_the_model_sees_aliases_and_the_tool_gets_names(definition: type[BaseModel]) -> None:
+    arguments = arguments_of(definition)
+    coerced, problems = arguments.check({"from": "a", "max": "3"})
+
+    assert list(arguments.schema()["properties"])[:2] == ["from", "max"]
+    assert problems == ()
+    assert coerced == {"from_": "a", "limit": 3} | ({"inner": []} if definition is Aliased else {})
+    assert arguments.check(coerced) == (coerced, ())
+    assert arguments.check({"from": "a", "max": True})[1] == (Problem("max", NOT_A_FLAG, "type"),)
+    assert arguments.check({"from": "a", "limit": True})[1] == (Problem("limit", NOT_A_FLAG, "type"),)
+    assert arguments.check({"from": "a", "max": "x"})[1] == (Problem("max", "must be a valid integer", "type"),)
+
+
+class Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, int]
+
+    name: str
+
+
+def test_extra_fields_are_kept_where_the_model_keeps_them() -> None:
+    arguments = arguments_of(Open)
+
+    assert arguments.check({"name": "x", "more": "3"}) == ({"name": "x", "more": 3}, ())
+    assert arguments.check({"name": "x", "more": True})[1] == (Problem("more", NOT_A_FLAG, "type"),)
+
+
+class Flags(BaseModel):
+    flag: bool = False
+    either: bool | int = 0
+    text: str = ""
+    anything: Any = None
+    count: int = 0
+    big: Annotated[int, Field(ge=5)] = 5
+    ratio: float = 0
+    maybe: int | None = None
+    or_text: int | str = 0
+    one: Literal[1] = 1
+    level: Level = Level.LOW
+    wait: timedelta = timedelta(0)
+    amount: Decimal = Decimal(0)
+    numbers: list[int] = []
+    queue: deque[int] = deque()
+    unique: set[int] = set()
+    flags: set[bool] = set()
+    by_id: dict[int, int] = {}
+    by_name: dict[str, list[float]] = {}
+    guest: Guest | None = None
+    point: Point | None = None
+    joined: Annotated[str, BeforeValidator(str)] = ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field"),
+    [
+        ({"count": True}, "count"),
+        ({"count": False}, "count"),
+        ({"ratio": True}, "ratio"),
+        ({"maybe": True}, "maybe"),
+        ({"or_text": True}, "or_text"),
+        ({"one": True}, "one"),
+        ({"level": True}, "level"),
+        ({"wait": True}, "wait"),
+        ({"big": True}, "big"),
+        ({"numbers": [1, True]}, "numbers.1"),
+        ({"queue": [True]}, "queue.0"),
+        ({"unique": [2, True]}, "unique.1"),
+        ({"by_id": {"7": True}}, "by_id.7"),
+        ({"by_name": {"a": [1.5, False]}}, "by_name.a.1"),
+        ({"guest": {"name": "A", "age": True}}, "guest.age"),
+        ({"point": {"x": True}}, "point.x"),
+    ],
+)
+def test_a_boolean_is_no_number(arguments: dict[str, Any], field: str) -> None:
+    assert arguments_of(Flags).check(arguments) == (arguments, (Problem(field, NOT_A_FLAG, "type"),))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"flag": True, "either": True, "anything": True, "flags": [True, False], "joined": [True]},
+        {"joined": True},
+        {"anything": {"deep": [True]}, "guest": {"name": "A", "age": 1}},
+        {"count": 1, "numbers": [0, 1], "unique": [1], "by_id": {"1": 1}},
+    ],
+)
+def test_a_boolean_is_taken_where_one_is_meant(arguments: dict[str, Any]) -> None:
+    assert arguments_of(Flags).check(arguments)[1] == ()
+
+
+class Cached(BaseModel):
+    width: int
+
+    @cached_property
+    def area(self) -> int:
+        return self.width**2
+
+    @model_validator(mode="after")
+    def not_too_big(self) -> "Cached":
+        assert self.area < 100
+
+        return self
+
+
+def test_only_fields_are_arguments() -> None:
+    assert arguments_of(Cached).check({"width": "3"}) == ({"width": 3}, ())
+
+
+class Broken(BaseModel):
+    name: str
+
+    @field_validator("name")
+    @classmethod
+    def look_up(cls, name: str) -> str:
+        return {"a": "b"}[name]
+
+
+def test_a_validator_that_fails_is_a_problem_without_its_text() -> None:
+    assert arguments_of(Broken).check({"name": "secret"})[1] == (
+        Problem("", "the arguments cannot be checked (`KeyError`)", "value"),
+    )
+
+
+class FickleError(ValueError):
+    """
+    Can be read so many times.
+    """
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+    def __str__(self) -> str:
+        if not self.times:
+            raise RuntimeError("secret")
+
+        self.times -= 1
+
+        return "x"
+
+
+class Fickle(BaseModel):
+    times: int
+
+    @field_validator("times")
+    @classmethod
+    def refuse(cls, times: int) -> int:
+        raise FickleError(times)
+
+
+@pytest.mark.parametrize("times", [0, 2])
+def test_an_exception_that_cannot_be_read_is_a_problem(times: int) -> None:
+    assert arguments_of(Fickle).check({"times": times})[1] == (
+        Problem("", "the arguments cannot be checked (`RuntimeError`)", "value"),
+    )
+
+
+def test_the_schema_has_no_derived_titles() -> None:
+    assert arguments_of(Search).schema() == {
+        "type": "object",
+        "description": "Find hotels.",
+        "properties": {
+            "city": {"description": "where", "minLength": 1, "type": "string"},
+            "limit": {"default": 10, "maximum": 50, "minimum": 0, "type": "integer"},
+            "day": {"default": "2025-01-01", "format": "date", "type": "string"},
+        },
+        "required": ["city"],
+    }
+
+
+class Tree(BaseModel):
+    title: str = Field(title="A title of its own")
+    kids: "list[Tree]" = []
+
+
+def test_a_model_of_itself_is_an_object_at_the_root() -> None:
+    schema = arguments_of(Tree).schema()
+
+    assert schema["properties"] == {
+        "title": {"title": "A title of its own", "type": "string"},
+        "kids": {"default": [], "items": {"$ref": "#/$defs/Tree"}, "type": "array"},
+    }
+    assert "title" not in schema["$defs"]["Tree"]
+
+
+class Foreign:
+    pass
+
+
+class Unschematic(BaseModel):
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    value: Foreign
+
+
+class Undefined(BaseModel):
+    value: "Nowhere"  # type: ignore[name-defined]  # noqa: F821
+
+
+class Listed(RootModel[list[int]]):
+    pass
+
+
+@pytest.mark.parametrize(
+    ("definition", "message"),
+    [
+        (Unschematic, "the arguments of `Unschematic` have no JSON Schema: "),
+        (Undefined, "the arguments of `Undefined` have no JSON Schema: "),
+        (Listed, "`Listed` is a `RootModel`; arguments need names"),
+    ],
+)
+def test_a_model_without_a_schema_is_refused_when_made(definition: type[BaseModel], message: str) -> None:
+    with pytest.raises(PolicyError, match=message):
+        arguments_of(definition)
+
+
+def test_pydantic_still_takes_booleans_for_numbers() -> None:
+    assert TypeAdapter(int).validate_python(True) == 1

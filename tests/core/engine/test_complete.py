@@ -1,0 +1,210 @@
+"""
+From an outcome to its envelope.
+"""
+
+import json
+
+from typing import Any
+
+import pytest
+
+from guardrails import (
+    Budget,
+    Duplicates,
+    Envelope,
+    Guard,
+    MemoryStore,
+    Policy,
+    Retryable,
+    Streak,
+    Success,
+    Summary,
+    Tool,
+    Truncate,
+    guard,
+)
+from guardrails.core.values.types import ERROR_TYPES
+
+
+def read(envelope: Envelope) -> dict[str, Any]:
+    text: dict[str, Any] = json.loads(envelope.to_json())
+    return text
+
+
+def gives(value: Any) -> Any:
+    def execute(tool: str, arguments: Any) -> Any:
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    return execute
+
+
+def test_a_tools_own_envelope_keeps_what_it_says(clock: Any) -> None:
+    own = Envelope.success([1, 2], total_matches=90, is_complete=False, next_action_hint="Ask for page 2.")
+    session = Policy([Budget(max_calls=9), Summary(), Retryable(), Truncate()]).session("s", clock=clock)
+    envelope = session.call("t", {"q": "x"}, gives(own))
+    assert envelope.ok
+    assert read(envelope) == {
+        "status": "success",
+        "query_summary": {"q": "x"},
+        "results": [1, 2],
+        "total_matches": 90,
+        "is_complete": False,
+        "next_action_hint": "Ask for page 2.",
+        "progress": {"calls_used": 1, "calls_left": 8},
+    }
+    assert own.query_summary is None
+
+
+def test_a_tools_own_error_is_an_error_of_the_session_too(clock: Any) -> None:
+    session = Policy([Retryable(max_retries=5), Duplicates()]).session("s", clock=clock)
+    envelope = session.call("t", {}, gives(Envelope.error("rate_limit", "quota", retry_after_ms=700)))
+    assert (envelope.status, envelope.retryable, envelope.retry_after_ms) == ("error", True, 700)
+    clock.advance(0.699)
+    assert session.call("t", {}, gives(1)).code == "retryable.wait"
+    clock.advance(0.002)
+    assert session.call("t", {}, gives(1)).ok
+
+
+def test_an_envelope_of_a_persons_own_class_is_copied_without_its_constructor(clock: Any) -> None:
+    class Found(Envelope):
+        def __init__(self, rows: list[int]) -> None:
+            super().__init__("success", rows)
+
+    session = Policy([Summary()]).session("s", clock=clock)
+    assert read(session.call("t", {}, gives(Found([7]))))["results"] == [7]
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"error_type": "quota"},
+        {"error_type": ["timeout"]},
+        {"retry_after_ms": "5"},
+        {"retry_after_ms": -1},
+        {"retry_after_ms": 1.5, "max_retries_remaining": True},
+        {"max_retries_remaining": 10**40},
+    ],
+)
+def test_claims_of_a_tool_in_no_known_form_neither_break_the_call_nor_its_state(claims: Any, clock: Any) -> None:
+    for guards in ([], [Retryable()]):
+        policy, store = Policy(guards), MemoryStore(live=1)
+        session = policy.session("s", store=store, clock=clock)
+        own = Envelope.error("timeout", "slow", retryable=True)
+        for name, claim in claims.items():
+            setattr(own, name, claim)
+        shown = read(session.call("t", {}, gives(own)))
+        assert (shown["status"], shown["error_message"]) == ("error", "slow")
+        assert shown["error_type"] in ERROR_TYPES
+        assert policy.session("other", store=store, clock=clock).call("t", {}, gives(1)).ok
+        assert session.progress["calls_used"] == 1
+
+
+# Late and repeated outcomes
+
+
+def test_an_outcome_after_the_timeout_changes_nothing_and_the_estimate_stays(clock: Any) -> None:
+    tool = Tool(name="t", cost_usd=0.25, timeout=5)
+    session = Policy([Budget(max_cost_usd=1), Streak(max_failures=1)], tools=[tool]).session("s", clock=clock)
+    slow = session.decide("t", {"n": 1}, id="call_1")
+    clock.advance(5.001)
+    assert session.decide("t", {"n": 2}, id="call_2").allowed
+    late = session.complete(slow, TimeoutError("slow"))
+    assert late.status == "error"
+    assert session.progress["cost_left_usd"] == 0.5
+    late = session.complete(slow, Success("late", cost_usd=0.01))
+    assert (late.value, session.progress["cost_left_usd"]) == ("late", 0.5)
+    assert session.call("t", {"n": 3}, gives(1)).ok
+
+
+def test_a_second_outcome_of_a_call_changes_nothing(clock: Any) -> None:
+    session = Policy([Budget(max_cost_usd=1)], tools=[Tool(name="t", cost_usd=0.5)]).session("s", clock=clock)
+    decision = session.decide("t", {}, id="call_1")
+    session.complete(decision, Success("a", cost_usd=0.1))
+    assert session.complete(decision, Success("b", cost_usd=0.4)).value == "b"
+    assert (session.cost_usd, session.progress["calls_used"]) == (0.1, 1)
+
+
+def test_an_id_that_is_used_again_settles_its_own_call(clock: Any) -> None:
+    """
+    Some servers name the calls of every response `call_0`.
+    """
+    session = Policy([Budget(max_cost_usd=9)]).session("s", clock=clock)
+    first = session.decide("t", {"n": 1}, id="call_0")
+    session.complete(first, Success(1, cost_usd=1))
+    again = session.decide("t", {"n": 1}, id="call_0")
+    session.complete(first, Success(1, cost_usd=5))
+    session.complete(again, Success(1, cost_usd=2))
+    assert (session.cost_usd, session.progress["calls_used"]) == (3.0, 2)
+
+
+def test_the_outcome_of_a_refused_call_is_its_refusal(clock: Any) -> None:
+    session = Policy([Budget(max_calls=0)]).session("s", clock=clock)
+    decision = session.decide("t", {}, id="call_1")
+    assert session.complete(decision, "ran all the same").status == "limit_reached"
+
+
+def test_a_late_outcome_is_not_given_back_in_place_of_a_later_one(clock: Any) -> None:
+    tool = Tool(name="t", timeout=5)
+    session = Policy([Duplicates()], tools=[tool]).session("s", clock=clock)
+    slow = session.decide("t", {}, id="call_1")
+    clock.advance(6)
+    assert session.call("t", {}, gives("new")).ok
+    session.complete(slow, "old")
+    assert read(session.call("t", {}, gives(1)))["previous_result"] == "new"
+
+
+# What is given back
+
+
+def test_a6_what_failed_since_is_given_back_as_the_failure_it_was(clock: Any) -> None:
+    session = Policy([Duplicates(rule="evidence", window=20)]).session("s", clock=clock)
+    for value in ("text", FileNotFoundError("no such file"), FileNotFoundError("no such file")):
+        session.call("read", {"path": "a"}, gives(value))
+    blocked = read(session.call("read", {"path": "a"}, gives(1)))
+    assert blocked["code"] == "duplicates.evidence"
+    assert blocked["previous_result"] == {"error_type": "not_found", "error_message": "no such file"}
+
+
+def test_a6_a_call_that_is_still_running_gives_no_older_result(clock: Any) -> None:
+    session = Policy([Duplicates(rule="evidence")]).session("s", clock=clock)
+    session.call("t", {}, gives("old"))
+    session.decide("t", {}, id="call_2")
+    blocked = read(session.call("t", {}, gives(1)))
+    assert (blocked["code"], "previous_result" in blocked) == ("duplicates.in_flight", False)
+
+
+def test_a6_a_forgotten_session_gives_nothing_back_of_its_former_life(clock: Any) -> None:
+    session = Policy([Duplicates()]).session("s", clock=clock)
+    session.call("t", {}, gives("old"))
+    session.forget()
+    assert "old" not in session.digest()
+    session.call("t", {}, gives("new"))
+    assert "old" not in session.digest()
+
+
+# Guards that fail
+
+
+@guard
+class Bad(Guard):
+    how: str = ""
+
+    def shape(self, envelope: Envelope, call: Any, outcome: Any, state: Any, facts: Any) -> Any:
+        if self.how == "raises":
+            raise RuntimeError("broken")
+        return {"nonsense": None, "text": "ok", "dict": {}}[self.how]
+
+    def settle(self, call: Any, outcome: Any, state: Any, facts: Any) -> dict[str, int]:
+        raise RuntimeError("broken")
+
+
+@pytest.mark.parametrize("how", ["raises", "nonsense", "text", "dict"])
+@pytest.mark.parametrize("on_error", ["deny", "allow"])
+def test_a_guard_that_fails_after_the_call_never_loses_the_result(how: str, on_error: Any, clock: Any) -> None:
+    session = Policy([Bad(how=how), Summary(), Budget(max_calls=9)], on_error=on_error).session("s", clock=clock)
+    for number in range(2):
+        shown = read(session.call("t", {"n": number}, gives([1, 2])))
+        assert (shown["status"], shown["results"], shown["total_matches"]) == ("success", [1, 2], 2)
+        assert shown["progress"] == {"calls_used": number + 1, "calls_left": 8 - number}

@@ -1,0 +1,305 @@
+"""
+Whether a call may run.
+"""
+
+from typing import Any
+
+import pytest
+
+from guardrails import (
+    Budget,
+    Denial,
+    Denials,
+    Duplicates,
+    Guard,
+    MemorySink,
+    Nudge,
+    Policy,
+    Rate,
+    SessionState,
+    Streak,
+    Tool,
+    ToolFilter,
+    Validation,
+    guard,
+)
+from guardrails.core.records.replay import replay
+
+
+def ok(*_: Any) -> str:
+    return "ok"
+
+
+def make(clock: Any, *guards: Any, **settings: Any) -> Any:
+    return Policy(guards, **settings).session("s", clock=clock)
+
+
+@guard
+class Says(Guard):
+    """
+    Whatever a test wants a guard to say.
+    """
+
+    what: str = "nothing"
+
+    def check(self, call: Any, state: Any, facts: Any) -> Any:
+        match self.what:
+            case "raises":
+                raise RuntimeError("broken")
+            case "denies":
+                return Denial(code="says.no", message="No.", hint="Ask again.", retryable=True, strike=False)
+            case "nudges":
+                return Nudge(code="says.hint", hint="Narrow it.")
+        return {"nothing": None, "nonsense": {"deny": True}, "text": "deny", "false": False}[self.what]
+
+
+# Asked twice
+
+
+def test_a_host_that_asks_twice_gets_one_decision_and_one_charge(clock: Any) -> None:
+    session = make(clock, Budget(max_calls=9), Says(what="nudges"))
+    first, again = (session.decide("t", {"n": 1}, id="call_1") for _ in range(2))
+    assert (first.repeated, again.repeated) == (False, True)
+    assert (first.n, first.seq, first.nudges) == (again.n, again.seq, again.nudges)
+    assert session.progress["calls_used"] == 1
+
+
+def test_an_admission_is_run_once_and_a_second_claim_is_in_flight(clock: Any) -> None:
+    session = make(clock, Budget(max_calls=9))
+    decision = session.decide("t", {"n": 1}, id="call_1")
+    session.decide("t", {"n": 1}, id="call_1")
+    ran = []
+
+    def execute(tool: str, arguments: Any) -> str:
+        ran.append(session.call("t", {"n": 1}, ok, id="call_1"))
+        return "done"
+
+    assert session.call("t", {"n": 1}, execute, id="call_1").value == "done"
+    assert [envelope.code for envelope in ran] == ["duplicates.in_flight"]
+    assert ran[0].status == "duplicate_call_blocked"
+    assert session.progress["calls_used"] == 1
+    assert session.complete(decision, "late").value == "late"
+
+
+def test_after_it_is_settled_the_same_id_is_a_new_call(clock: Any) -> None:
+    session = make(clock, Budget(max_calls=9))
+    assert [session.call("t", {"n": 1}, ok, id="call_0").ok for _ in range(3)] == [True] * 3
+    assert session.progress["calls_used"] == 3
+
+
+def test_one_id_with_other_arguments_is_another_call(clock: Any) -> None:
+    session = make(clock, Budget(max_calls=9))
+    assert not session.decide("t", {"n": 1}, id="call_0").repeated
+    assert not session.decide("t", {"n": 2}, id="call_0").repeated
+    assert session.progress["calls_used"] == 2
+
+
+def test_a_call_that_cannot_be_signed_is_never_let_through_by_another_tools_admission(clock: Any) -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    session = make(clock, ToolFilter(deny=("rm",)), Budget(max_calls=9))
+    assert session.decide("ls", {"a": endless}, id="call_0").allowed
+    assert not session.decide("rm", {"a": endless}, id="call_0").allowed
+    assert not session.decide("ls", {"a": endless}, id="call_0").repeated
+
+
+def test_a_call_that_cannot_be_signed_is_never_the_same_call(clock: Any) -> None:
+    session = make(clock, Budget(max_calls=9))
+    asked = [session.decide("t", {"o": object(), **more}, id="call_0") for more in ({}, {"danger": True})]
+    assert [(decision.seq, decision.repeated) for decision in asked] == [(1, False), (2, False)]
+    ran = session.call("t", {"o": object(), "danger": True}, lambda *_: "ran", id="call_0")
+    assert (ran.value, session.progress["calls_used"]) == ("ran", 3)
+    # Each is settled as what it is.
+    assert [session.complete(decision, "late").ok for decision in reversed(asked)] == [True, True]
+    assert session._read(lambda state, _: ([entry.status for entry in state.window], state.pending)) == (["ok"] * 3, {})
+
+
+def test_an_admission_expires_at_its_timeout_and_is_then_a_new_call(clock: Any) -> None:
+    session = make(clock, Budget(max_calls=9), tools=[Tool(name="t", timeout=5), Tool(name="slow")])
+    for name, seconds in (("t", 5), ("slow", 600)):
+        session.decide(name, {}, id="call_1")
+        clock.advance(seconds - 1)
+        assert session.decide(name, {}, id="call_1").repeated
+        clock.advance(1.01)
+        again = session.decide(name, {}, id="call_1")
+        assert (again.repeated, len(again.expired)) == (False, 1)
+
+
+def test_the_time_of_an_approved_call_runs_from_when_it_is_run(clock: Any) -> None:
+    """
+    A person may take minutes to approve what then takes seconds.
+    """
+    sink = MemorySink()
+    policy = Policy([Budget(max_calls=9)], tools=[Tool(name="t", timeout=60)])
+    session = policy.session("s", records=sink, clock=clock)
+    session.decide("t", {}, id="call_1")
+    clock.advance(50)
+
+    def execute(*_: Any) -> str:
+        clock.advance(40)
+        return "done" if session.decide("other", {}).allowed else "?"
+
+    assert session.call("t", {}, execute, id="call_1").ok
+    settled = next(record for record in sink.records if record["event"] == "settle")
+    assert (settled["late"], settled["duration_ms"]) == (False, 40_000)
+    assert session.progress["calls_used"] == 2
+    again = SessionState()
+    assert all(replayed.same for replayed in replay(session._chain, sink.records, again))
+    assert again == session._read(lambda state, _: state)
+
+
+def test_a_call_that_times_out_has_failed_before_it_can_expire(clock: Any) -> None:
+    session = make(clock, Streak(max_failures=1), tools=[Tool(name="t", timeout=5), Tool(name="other")])
+
+    def execute(*_: Any) -> None:
+        clock.advance(5.01)
+        session.call("other", {}, ok)
+        raise TimeoutError("no result within 5 s")
+
+    # Without a timeout of the shell's own, which a fake clock does not move.
+    session.call("t", {}, execute)
+    assert [entry.status for entry in session._read(lambda state, _: state.window)] == ["error", "ok"]
+
+
+# What guards say
+
+
+@pytest.mark.parametrize("what", ["raises", "nonsense", "text", "false"])
+def test_a_guard_that_fails_denies_unless_the_policy_says_otherwise(what: str, clock: Any) -> None:
+    session = make(clock, Says(what=what), Budget(max_calls=5))
+    envelope = session.call("t", {}, ok)
+    assert (envelope.status, envelope.code) == ("denied", "says.error")
+    assert session.progress["calls_used"] == 0
+    assert make(clock, Says(what=what), on_error="allow").call("t", {}, ok).ok
+    assert make(clock, Says(what=what, mode="observe")).call("t", {}, ok).ok
+
+
+def test_errors_of_guards_are_no_strikes_and_are_told(clock: Any) -> None:
+    session = make(clock, Says(what="raises"), Denials(max_turns_in_a_row=1))
+    for _ in range(5):
+        session.begin_turn()
+        decision = session.decide("t", {})
+    assert decision.errors == (("says", "RuntimeError: broken"),)
+    assert not session.exhausted
+
+
+def test_a_guard_whose_counter_fails_charges_nothing(clock: Any) -> None:
+    @guard
+    class Counts(Guard):
+        def charge(self, call: Any, state: Any, facts: Any) -> dict[str, int]:
+            raise RuntimeError("broken")
+
+    guards = [Rate(max_calls_per_second=1), Counts(), Budget(max_calls=5)]
+    session = make(clock, *guards)
+    assert [session.call("t", {}, ok).code for _ in range(3)] == ["counts.error"] * 3
+    assert session.progress["calls_used"] == 0
+    assert make(clock, *guards, on_error="allow").call("t", {}, ok).ok
+
+
+def test_all_guards_look_and_the_record_says_each_that_objected(clock: Any) -> None:
+    sink = MemorySink()
+    policy = Policy([ToolFilter(deny=("t",)), Says(what="denies"), Validation(), Budget(max_calls=0)])
+    envelope = policy.session("s", records=sink, clock=clock).call("t", "{broken", ok)
+    assert envelope.code == "budget.max_calls"
+    [record] = sink.records
+    codes = [code for code, *_ in record["denials"]]
+    assert codes == ["budget.max_calls", "tool_filter.deny", "validation.arguments", "says.no"]
+
+
+def test_a_nudge_lets_the_call_run_and_comes_with_its_result(clock: Any) -> None:
+    for form in ("nested", "merged"):
+        envelope = make(clock, Says(what="nudges"), envelope=form).call("t", {}, lambda *_: {"a": 1})
+        assert (envelope.ok, envelope.next_action_hint) == (True, "Narrow it.")
+        assert "Narrow it." in envelope.to_json()
+
+
+def test_a_denied_call_neither_ages_the_window_nor_extends_or_breaks_a_streak(clock: Any) -> None:
+    session = make(clock, ToolFilter(deny=("no",)), Duplicates(window=1), Streak(max_same=2))
+    session.call("t", {"n": 1}, ok)
+    for number in range(30):
+        assert session.call("no", {"n": number}, ok).code == "tool_filter.deny"
+        assert session.call("t", {"n": 1}, ok).code == "duplicates.window"
+    assert session.call("t", {"n": 2}, ok).ok
+    assert session.call("t", {"n": 3}, ok).code == "streak.max_same"
+
+
+# Words and forms
+
+
+def test_a_policys_own_words_hold_for_every_refusal_of_a_cause(clock: Any) -> None:
+    messages = {"budget.max_calls": {"message": "Stop at $limit.", "hint": "Say goodbye."}}
+    session = make(clock, Budget(max_calls=1), messages=messages)
+    last, *refused = (session.call("t", {"n": n}, ok) for n in range(3))
+    assert last.limit_message == "Stop at 1."
+    assert [(e.limit_message, e.next_action_hint) for e in refused] == [("Stop at 1.", "Say goodbye.")] * 2
+
+
+@pytest.mark.parametrize(
+    ("code", "guards", "calls"),
+    [
+        ("duplicates.window", [Duplicates()], [("t", 1), ("t", 1)]),
+        ("tool_filter.deny", [ToolFilter(deny=("t",))], [("t", 1)]),
+        ("says.error", [Says(what="raises")], [("t", 1)]),
+        ("streak.max_same", [Streak(max_same=1)], [("t", 1), ("t", 2)]),
+    ],
+)
+def test_every_code_takes_a_policys_own_words(code: str, guards: Any, calls: Any, clock: Any) -> None:
+    words = "Mine $limit." if code == "streak.max_same" else "Mine 1."
+    session = make(clock, *guards, messages={code: {"message": words, "hint": "Go on."}})
+    envelope = [session.call(tool, {"n": n}, ok) for tool, n in calls][-1]
+    assert (envelope.code, envelope.next_action_hint) == (code, "Go on.")
+    assert envelope.message == "Mine 1."
+
+
+def test_words_give_way_to_the_librarys_own_where_their_numbers_are_not_there(clock: Any) -> None:
+    messages = {"budget.max_cost_usd": {"message": "Over $limit.", "hint": "Stop at $limit."}}
+    tools = [Tool(name="dear", cost_usd=0.9), Tool(name="t", cost_usd=0.5)]
+    session = make(clock, Budget(max_cost_usd=0.5), messages=messages, tools=tools)
+    assert session.call("dear", {}, ok).limit_message == "This call is estimated at $0.90, $0.50 is left."
+    last, refused = session.call("t", {}, ok), session.call("t", {"n": 1}, ok)
+    assert (last.limit_message, refused.limit_message) == ("Over $0.50.", "Over $0.50.")
+    assert refused.next_action_hint == "Write the final answer from what you have."
+
+
+def test_the_hint_of_a_nudge_can_be_worded_too(clock: Any) -> None:
+    session = make(clock, Says(what="nudges"), messages={"says.hint": {"hint": "Be narrow."}})
+    assert session.call("t", {}, ok).next_action_hint == "Be narrow."
+
+
+def test_b1_without_a_number_of_calls_a_refusal_in_the_last_turn_says_the_limit_too(clock: Any) -> None:
+    session = make(clock, Budget(max_turns=1), Duplicates())
+    session.begin_turn()
+    envelopes = [session.call("t", {}, ok) for _ in range(2)]
+    assert [envelope.status for envelope in envelopes] == ["success", "duplicate_call_blocked"]
+    assert {envelope.limit_message for envelope in envelopes} == {"Tool call limit reached (1). Stopping tool loop."}
+
+
+# Guards that fail where no single call is judged
+
+
+@pytest.mark.parametrize("where", ["spent", "turn_spent", "request", "usage"])
+@pytest.mark.parametrize(("on_error", "mode"), [("deny", "enforce"), ("allow", "enforce"), ("deny", "observe")])
+def test_a_guard_that_fails_at_ending_a_session_ends_it_unless_the_policy_says_otherwise(
+    where: str, on_error: Any, mode: Any, clock: Any
+) -> None:
+    def fails(self: Any, *_: Any) -> Any:
+        raise RuntimeError("broken")
+
+    broken: Any = guard(type("Broken", (Guard,), {"__annotations__": {}, where: fails}))
+    session = make(clock, broken(mode=mode), Budget(max_calls=9), on_error=on_error)
+    session.request()
+    session.charge(model="m", usage={"prompt_tokens": 1})
+    ends = (on_error, mode) == ("deny", "enforce")
+    assert session.exhausted_by == ("broken.error" if ends else None)
+    assert [session.call("t", {"n": n}, ok).ok for n in range(2)] == ([False] * 2 if ends else [True] * 2)
+    assert session.progress["calls_used"] == (0 if ends else 2)
+
+
+def test_a_nudge_of_a_guard_that_only_observes_is_recorded_and_not_said(clock: Any) -> None:
+    sink = MemorySink()
+    session = Policy([Says(what="nudges", mode="observe")]).session("s", clock=clock, records=sink)
+    plain = Policy().session("s", clock=clock)
+    assert session.call("t", {}, ok).to_json() == plain.call("t", {}, ok).to_json()
+    asked = sink.records[0]
+    assert (asked["decision"], asked["nudges"], asked["observed"]) == ("allow", [], ["says.hint"])
+    assert [again.same for again in replay(session.policy.chain, sink.records)] == [True]

@@ -1,0 +1,86 @@
+"""
+The tool choice of the next model request.
+"""
+
+from typing import Any
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails.core.engine.turns import Strategy, ToolChoice, forces, next_tool_choice
+
+
+CHAT_NAMED = {"type": "function", "function": {"name": "search"}}
+RESPONSES_NAMED = {"type": "function", "name": "search"}
+CHAT_CUSTOM = {"type": "custom", "custom": {"name": "sql"}}
+RESPONSES_CUSTOM = {"type": "custom", "name": "sql"}
+TOOLS = [{"type": "function", "name": "search"}]
+FORCING: list[Any] = [
+    "required",
+    "any",
+    "search",
+    CHAT_NAMED,
+    RESPONSES_NAMED,
+    CHAT_CUSTOM,
+    RESPONSES_CUSTOM,
+    {"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": TOOLS}},
+    {"type": "allowed_tools", "mode": "required", "tools": TOOLS},
+    {"type": "mcp", "server_label": "docs", "name": "lookup"},
+    {"type": "file_search"},
+    {"type": "shell"},
+    {"type": "tool", "name": "search"},
+]
+FREE: list[Any] = [
+    None,
+    "auto",
+    "none",
+    {"type": "auto"},
+    {"type": "none"},
+    {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": TOOLS}},
+    {"type": "allowed_tools", "mode": "auto", "tools": TOOLS},
+]
+choices = st.sampled_from(FORCING + FREE)
+
+
+def always(choice: ToolChoice) -> Strategy:
+    def strategy(call_count: int, turn_count: int) -> ToolChoice:
+        return choice
+
+    return strategy
+
+
+@pytest.mark.parametrize("choice", FORCING)
+def test_c1_a_forcing_choice_is_kept_for_the_first_request_only(choice: ToolChoice) -> None:
+    assert forces(choice)
+    assert next_tool_choice(choice, first=True, exhausted=False) == choice
+    assert next_tool_choice(choice, first=False, exhausted=False) is None
+
+
+@pytest.mark.parametrize("choice", FREE)
+def test_c1_a_free_choice_stays(choice: ToolChoice) -> None:
+    assert not forces(choice)
+    assert next_tool_choice(choice, first=True, exhausted=False) == choice
+    assert next_tool_choice(choice, first=False, exhausted=False) == choice
+
+
+def test_c2_a_strategy_decides_turn_by_turn_from_the_counts() -> None:
+    def strategy(call_count: int, turn_count: int) -> ToolChoice:
+        return "required" if turn_count < 2 else CHAT_NAMED if call_count < 5 else None
+
+    says = [
+        next_tool_choice("auto", first=t == 0, exhausted=False, strategy=strategy, call_count=c, turn_count=t)
+        for c, t in [(0, 0), (1, 1), (4, 2), (5, 3)]
+    ]
+    assert says == ["required", "required", CHAT_NAMED, None]
+
+
+@given(requested=choices, strategic=st.none() | choices.map(always), first=st.booleans())
+def test_c2_an_exhausted_session_says_none_above_everything(requested: Any, strategic: Any, first: bool) -> None:
+    assert next_tool_choice(requested, first=first, exhausted=True, strategy=strategic) == "none"
+
+
+@given(requested=choices)
+def test_c1_no_choice_forces_twice(requested: Any) -> None:
+    assert not forces(next_tool_choice(requested, first=False, exhausted=False))

@@ -1,0 +1,164 @@
+"""
+The merged form: fields spliced into a tool's own JSON text.
+"""
+
+import json
+
+from typing import Any
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails import Budget, Envelope, Policy, limit_fields
+from guardrails.core.envelope.merged import imitates_text, splice
+
+
+MESSAGE = "Tool call limit reached (3). Stopping tool loop."
+ADDED = f'"limit_reached": true, "limit_message": "{MESSAGE}"'
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=8,
+)
+objects = st.dictionaries(st.text(max_size=8) | st.sampled_from(["limit_reached", "limit_message"]), json_values)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param('{"output": "x", "count": 1}', f'{{"output": "x", "count": 1, {ADDED}}}', id="object"),
+        pytest.param('{"a":1,"b":{"c":[ ]}}', f'{{"a":1,"b":{{"c":[ ]}}, {ADDED}}}', id="own spacing"),
+        pytest.param('{\n  "a": 1\n}\n', f'{{\n  "a": 1, {ADDED}\n}}\n', id="trailing newline"),
+        pytest.param("{}", f"{{{ADDED}}}", id="empty object"),
+        pytest.param(" { }\n", f" {{{ADDED}}}\n", id="empty object in space"),
+        pytest.param('{"limit_reached": false}', f"{{{ADDED}}}", id="only an old field"),
+        pytest.param(
+            '{\n  "limit_message": "old",\n  "a": 1,\n  "limit_reached": false,\n  "b": "}"\n}',
+            f'{{\n  "a": 1,\n  "b": "}}", {ADDED}\n}}',
+            id="old fields replaced",
+        ),
+        pytest.param('{"a": 1, "\\u006cimit_reached": 0}', f'{{"a": 1, {ADDED}}}', id="old field, escaped"),
+        pytest.param('{"a": 1, "a": 2}', f'{{"a": 1, "a": 2, {ADDED}}}', id="duplicate keys"),
+        pytest.param(f'{{"n": 1{"0" * 5_000}}}', f'{{"n": 1{"0" * 5_000}, {ADDED}}}', id="big integer"),
+        pytest.param('{"x": 1.10e+2, "y": NaN}', f'{{"x": 1.10e+2, "y": NaN, {ADDED}}}', id="numbers as written"),
+        pytest.param("null", f'{{"result": null, {ADDED}}}', id="null"),
+        pytest.param("[1, 2]\n", f'{{"result": [1, 2], {ADDED}}}', id="list"),
+        pytest.param("-1.50", f'{{"result": -1.50, {ADDED}}}', id="number"),
+        pytest.param(f"9{'0' * 5_000}", f'{{"result": 9{"0" * 5_000}, {ADDED}}}', id="big integer alone"),
+        pytest.param('"text"', f'{{"result": "text", {ADDED}}}', id="JSON text"),
+        pytest.param("3 matches\n", f'{{"result": "3 matches\\n", {ADDED}}}', id="text"),
+        pytest.param("", f'{{"result": "", {ADDED}}}', id="nothing"),
+        pytest.param('{"a": 1,}', f'{{"result": "{{\\"a\\": 1,}}", {ADDED}}}', id="comma before the end"),
+        pytest.param('{"a": 1} {}', f'{{"result": "{{\\"a\\": 1}} {{}}", {ADDED}}}', id="two objects"),
+        pytest.param('{"a" 1}', f'{{"result": "{{\\"a\\" 1}}", {ADDED}}}', id="no object after all"),
+    ],
+)
+def test_b5_the_two_fields_are_added_and_all_else_is_kept(text: str, expected: str) -> None:
+    assert limit_fields(text, MESSAGE) == expected
+
+
+@pytest.mark.parametrize("text", ['{"a":  1}', "null", "plain", '{"limit_reached": false}', ""])
+def test_b5_without_a_limit_a_result_is_unchanged(text: str) -> None:
+    assert limit_fields(text, None) is text
+
+
+@given(value=objects, message=st.text(), indent=st.none() | st.integers(0, 3), ascii_only=st.booleans())
+def test_b5_what_is_read_back_is_the_object_with_the_two_fields(
+    value: dict[str, Any], message: str, indent: int | None, ascii_only: bool
+) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
+    expected = {**value, "limit_reached": True, "limit_message": message}
+    assert json.loads(limit_fields(text, message)) == expected
+    assert limit_fields(limit_fields(text, message), message) == limit_fields(text, message)
+
+
+@given(text=st.text() | st.text(alphabet='{}[]",: 1e-n\\u', max_size=12))
+def test_b5_any_text_gives_an_object_that_holds_it(text: str) -> None:
+    spliced = limit_fields(text, MESSAGE)
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = text
+    kept = value if isinstance(value, dict) else {"result": value}
+    assert json.loads(spliced) == {**kept, "limit_reached": True, "limit_message": MESSAGE}
+
+
+def test_text_that_nests_too_deep_to_be_read_is_kept_as_text() -> None:
+    text = '{"a":' * 100_000
+    assert json.loads(limit_fields(text, MESSAGE))["result"] == text
+
+
+def test_nothing_to_add_leaves_an_object_as_it_is() -> None:
+    assert splice('{"a" : 1}', {}) == '{"a" : 1}'
+
+
+@pytest.mark.parametrize(
+    ("text", "imitating"),
+    [
+        ('{"retryable": true}', True),
+        ('{"retry_after_ms": 0}', True),
+        ('{"max_retries_remaining": null}', True),
+        ('{"is_complete": false}', True),
+        ('{"next_action_hint": ""}', True),
+        ('{"status": "success", "a": 1}', True),
+        ('{"status": "limit_reached", "status": "open"}', True),
+        ('{"\\u0072etryable": true}', True),
+        ('{"status": "\\u0073uccess"}', True),
+        ('{"status": "open"}', False),
+        ('{"status": ["success"]}', False),
+        ('{"limit_reached": true, "code": "x", "progress": {}}', False),
+        ('{"a": {"retryable": true}}', False),
+        ('["retryable", "status"]', False),
+        ('"retryable": true', False),
+        ("\\u", False),
+    ],
+)
+def test_an_object_speaks_as_an_envelope_by_its_own_keys_only(text: str, imitating: bool) -> None:
+    assert imitates_text(text) is imitating
+
+
+def last_result(value: Any) -> str:
+    session = Policy([Budget(max_calls=1)], envelope="merged").session("s", clock=lambda: 0.0)
+    return session.call("t", {}, lambda tool, arguments: value).to_json()
+
+
+@pytest.mark.parametrize("text", ['{"output": "x",  "n": 12345678901234567890123}', "[1,  2]", "null", "3 lines", '""'])
+def test_b1_a_tools_own_text_is_spliced_by_the_same_rule(text: str) -> None:
+    assert last_result(text) == limit_fields(text, "Tool call limit reached (1). Stopping tool loop.")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"retryable": True, "output": 1},
+        {"status": "error", "output": 1},
+        '{"status": "ok", "\\u0072etryable": true}',
+        '{"is_complete": 1, "is_complete": 2}',
+    ],
+)
+def test_b1_a_tools_own_claims_make_the_result_nested(value: Any) -> None:
+    read = json.loads(last_result(value))
+    assert read["status"] == "success"
+    assert read["result"] == value
+    assert read["limit_reached"] is True
+    assert "retryable" not in read
+
+
+@pytest.mark.parametrize("value", [{"output": "x"}, '{"a":  1}', "plain", ["a"], 7, None])
+def test_b5_a_merged_envelope_with_nothing_to_say_is_the_result(value: Any) -> None:
+    session = Policy([Budget(max_calls=9)], envelope="merged").session("s", clock=lambda: 0.0)
+    text = session.call("t", {}, lambda tool, arguments: value).to_json()
+    assert text == (value if isinstance(value, str) else json.dumps(value, separators=(",", ":")))
+
+
+def test_a_failure_is_never_merged_into_something_that_looks_like_a_result() -> None:
+    envelope = Envelope.error("timeout", "too slow")
+    envelope.merged = True
+    assert json.loads(envelope.to_json()) == {
+        "status": "error",
+        "error_type": "timeout",
+        "error_message": "too slow",
+    }

@@ -1,0 +1,245 @@
+"""
+The guard of paths: what stays inside, what leads out, and what is no path.
+"""
+
+import os
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrails import Envelope, Guard, JsonLines, Policy, Tool, Workspace, by_session, guard, read
+from guardrails.core.guards.base import Facts
+from guardrails.core.records.replay import replay
+from guardrails.core.state.state import SessionState
+from guardrails.core.values.types import Denial, ToolCall
+
+
+READ = Tool(name="read", paths=("path", "paths", "edits.path", "*_dir"))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "work"
+    (root / "src").mkdir(parents=True)
+    (root / "src/app.py").write_text("")
+    (tmp_path / "secret").write_text("")
+    (tmp_path / "workbench").mkdir()
+    (root / "out").symlink_to(tmp_path)
+    (root / "file_out").symlink_to(tmp_path / "secret")
+    (root / "in").symlink_to(root / "src")
+    (root / "dangling").symlink_to(tmp_path / "later")
+    (root / "loop").symlink_to(root / "loop")
+    return root
+
+
+def asked(guard: Workspace, arguments: Any) -> Envelope:
+    with Policy([guard], tools=[READ]).session("s") as session:
+        return session.call("read", arguments, lambda *_: "read")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "src/app.py",
+        "./src/../src/app.py",
+        "src/new/deep/file.txt",
+        ".",
+        "in/app.py",
+        "in/../src",
+        "./~/x",
+        "a:b",
+        "src\\app.py",
+        "‥/ﾠ/．．/x",  # noqa: RUF001
+        "…/x",
+        "src/%2e%2e/x",
+        "new\nline",
+        "loop/x",
+    ],
+)
+def test_d6_a_path_inside_passes(root: Path, path: str) -> None:
+    if path == "a:b":
+        path = "./a:b"
+    assert asked(Workspace(root=str(root)), {"path": path}).ok
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "..",
+        "../secret",
+        "src/../../secret",
+        "/etc/passwd",
+        "//etc/passwd",
+        "out/secret",
+        "out/../secret",
+        "out/new/file",
+        "file_out",
+        "dangling",
+        "in/../../secret",
+        "src/../out",
+        "../workbench/x",
+        "nowhere/../../secret",
+        "..\\secret",
+        "src\\..\\..\\secret",
+        "\\\\server\\share",
+        "file:///etc/passwd",
+        "file://localhost/etc/passwd",
+        "file:///%65tc/passwd",
+    ],
+)
+def test_d6_a_path_that_leads_out_is_denied(root: Path, path: str) -> None:
+    envelope = asked(Workspace(root=str(root)), {"path": path})
+    assert envelope.code == "workspace.root"
+    assert envelope.error_type == "invalid_path"
+    assert envelope.retryable_after_correction
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("", "empty"),
+        ("  ", "empty"),
+        ("src\0/x", "NUL"),
+        ("~/x", "`~`"),
+        ("~root", "`~`"),
+        ("C:\\x", "another system"),
+        ("c:/x", "another system"),
+        ("http://example.com/x", "URL"),
+        ("file://host/x", "another machine"),
+        ("file:x", "absolute"),
+        ("file:///a%00b", "NUL"),
+        ("file:///%ff", "Unicode"),
+        ("\ud800", "Unicode"),
+        ("a" * 5_000, "4,096"),
+        (3, "not text"),
+        ({"a": "b"}, "not text"),
+    ],
+)
+def test_what_is_no_path_is_denied_with_the_reason(root: Path, path: object, reason: str) -> None:
+    envelope = asked(Workspace(root=str(root)), {"path": path})
+    assert envelope.code == "workspace.path"
+    assert reason in str(envelope.message)
+
+
+def test_an_absolute_path_and_a_file_url_inside_pass(root: Path) -> None:
+    guard = Workspace(root=str(root))
+    assert asked(guard, {"path": str(root / "src/app.py")}).ok
+    assert asked(guard, {"path": (root / "src/new.py").as_uri()}).ok
+    assert not asked(guard, {"path": str(root) + "bench/x"}).ok
+
+
+def test_lists_and_nested_arguments_are_looked_into(root: Path) -> None:
+    guard = Workspace(root=str(root))
+    assert asked(guard, {"paths": ["src", "in"], "target_dir": None, "other": "/etc"}).ok
+    assert asked(guard, {"paths": ["src", "/etc"]}).code == "workspace.root"
+    assert asked(guard, {"edits": [{"path": "src"}, {"path": "../x"}]}).code == "workspace.root"
+    assert asked(guard, {"target_dir": "/"}).code == "workspace.root"
+    assert asked(guard, {"paths": ["src", ["in"]]}).code == "workspace.path"
+    assert asked(guard, {"edits": [{"path": "src"}] * 1_001}).code == "workspace.path"
+
+
+def test_a_workspace_may_itself_be_a_link(root: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(root)
+    guard = Workspace(root=str(link))
+    assert asked(guard, {"paths": ["src/app.py", str(link / "src"), str(root / "src")]}).ok
+    assert asked(guard, {"path": "../secret"}).code == "workspace.root"
+
+
+def test_a_relative_root_is_where_the_process_works(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(root)
+    assert asked(Workspace(), {"paths": ["src/app.py", str(root / "src")]}).ok
+    assert asked(Workspace(), {"path": "../secret"}).code == "workspace.root"
+    assert asked(Workspace(root="src"), {"path": "../src/app.py"}).ok
+    assert asked(Workspace(root="src"), {"path": "../x"}).code == "workspace.root"
+
+
+def test_further_folders_may_be_named(root: Path, tmp_path: Path) -> None:
+    guard = Workspace(root=str(root), also=(str(tmp_path / "workbench"),))
+    assert asked(guard, {"path": str(tmp_path / "workbench/x")}).ok
+    assert asked(guard, {"path": "../workbench/x"}).ok
+    assert asked(guard, {"path": str(tmp_path / "secret")}).code == "workspace.root"
+
+
+def test_a_link_that_is_swapped_after_the_check_is_not_seen(root: Path, tmp_path: Path) -> None:
+    def swap_then_read(tool: str, arguments: dict[str, str]) -> str:
+        (root / "src").rename(root / "moved")
+        (root / "src").symlink_to(tmp_path)
+        return os.path.realpath(root / arguments["path"])
+
+    # What the documentation says the guard cannot do; the built-in tools can.
+    with Policy([Workspace(root=str(root))], tools=[READ]).session("s") as session:
+        envelope = session.call("read", {"path": "src/secret"}, swap_then_read)
+    assert envelope.value == str(tmp_path / "secret")
+
+
+@pytest.mark.parametrize(
+    ("root", "path", "held"),
+    [
+        ("/w", "a/../b", True),
+        ("/w", "../x", False),
+        ("/w", "/w/x", True),
+        (".", "../x", False),
+        (".", "/any/where", True),
+    ],
+)
+def test_without_a_file_system_paths_are_judged_by_their_text(root: str, path: str, held: bool) -> None:
+    said = Workspace(root=root).check(ToolCall("read", {"path": path}, "1", None, None), SessionState(), Facts(0, READ))
+    assert (said is None) is held
+    assert said is None or isinstance(said, Denial)
+
+
+async def _read(tool: str, arguments: object) -> str:
+    return "read"
+
+
+def test_an_awaited_call_is_judged_the_same(root: Path) -> None:
+    import asyncio
+
+    async def run() -> Envelope:
+        async with Policy([Workspace(root=str(root))], tools=[READ]).session("s") as session:
+            return await session.acall("read", {"path": "out/secret"}, _read)
+
+    assert asyncio.run(run()).code == "workspace.root"
+
+
+def test_tools_without_declared_paths_are_none_of_its_business() -> None:
+    plain = Tool(name="plain")
+    covered = Policy([Workspace()], tools=[READ, plain]).coverage([READ, plain])
+    assert [each.guards for each in covered] == [("workspace",), ()]
+
+
+@pytest.mark.parametrize("arguments", ["full", "hash"])
+def test_a_recorded_session_replays_as_it_was_decided_whatever_became_of_the_links(
+    root: Path, tmp_path: Path, arguments: Any
+) -> None:
+    policy = Policy([Workspace(root=str(root))], tools=[READ])
+    sink = JsonLines(tmp_path / "calls.jsonl", arguments=arguments)
+    with policy.session("s", records=sink) as session:
+        for path in ("src/app.py", "out/secret", "in/app.py"):
+            session.call("read", {"path": path}, lambda *_: "read")
+    sink.close()
+    (root / "out").unlink()
+    (root / "in").unlink()
+    (root / "in").symlink_to("/")
+    [records] = by_session(read(tmp_path / "calls.jsonl")).values()
+    replayed = [each.decision.code for each in replay(policy.chain, records)]
+    assert replayed == [None, "workspace.root", None]
+
+
+def test_a_guard_of_ones_own_may_ask_where_paths_lead(root: Path) -> None:
+    @guard
+    class Drafts(Guard):
+        def paths(self, call: ToolCall, tool: Tool) -> tuple[tuple[str, tuple[str, ...]], ...]:
+            return ((str(root / call.arguments["path"]), (str(root / "src"),)),)
+
+        def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Denial | None:
+            inside = (call.places or {})["drafts"][0]
+            return None if inside else Denial(code="drafts.path", message="no draft")
+
+    with Policy([Drafts()]).session("s") as session:
+        assert session.call("x", {"path": "src/app.py"}, lambda *_: "").ok
+        assert session.call("x", {"path": "file_out"}, lambda *_: "").code == "drafts.path"
+        assert session.call("x", {"other": "in"}, lambda *_: "").code == "drafts.error"

@@ -1,0 +1,155 @@
+"""
+What a guard is.
+"""
+
+import dataclasses
+import inspect
+
+from typing import Annotated, Any, ClassVar
+
+import pytest
+
+from annotated_types import Ge
+
+from guardrails import Budget, Denial, Duplicates, Envelope, Guard, Nudge, Policy, PolicyError, Streak, guard
+from guardrails.core.guards import GUARDS
+from guardrails.core.guards.base import overrides
+
+
+def ok(*_: Any) -> str:
+    return "ok"
+
+
+@guard
+class MyTwoCents(Guard):
+    """
+    Cap what is said of money; also a person's own guard in whole.
+    """
+
+    limit: Annotated[int, Ge(1)] | None = None
+    words: tuple[str, ...] = ("cent",)
+
+    def check(self, call: Any, state: Any, facts: Any) -> Denial | Nudge | None:
+        if self.limit is None or state.meter("cents") < self.limit:
+            return None
+        return Denial(code="my_two_cents.limit", message="Enough.", hint="Say something else.")
+
+    def charge(self, call: Any, state: Any, facts: Any) -> dict[str, int]:
+        return {"cents": state.meter("cents") + 1}
+
+    def shape(self, envelope: Envelope, call: Any, outcome: Any, state: Any, facts: Any) -> Envelope:
+        envelope.nudge("That was one cent.")
+        return envelope
+
+
+def test_a_persons_own_guard_looks_counts_and_shapes(clock: Any) -> None:
+    session = Policy([MyTwoCents(limit=2)]).session("s", clock=clock)
+    seen = [session.call("t", {"n": n}, ok) for n in range(3)]
+    assert [envelope.code for envelope in seen] == [None, None, "my_two_cents.limit"]
+    assert seen[0].next_action_hint == "That was one cent."
+    assert seen[2].next_action_hint == "Say something else."
+
+
+def test_a_guard_is_named_after_its_class_and_prints_what_is_set() -> None:
+    assert MyTwoCents.name == "my_two_cents"
+    assert str(MyTwoCents(limit=3)) == "MyTwoCents(limit=3)"
+    assert (str(MyTwoCents()), MyTwoCents().settings()) == ("MyTwoCents()", {})
+    assert MyTwoCents(mode="observe").settings() == {"mode": "observe"}
+
+
+def test_a_guard_is_frozen_keyword_only_and_holds_no_state() -> None:
+    made: Any = MyTwoCents(limit=3)
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        made.limit = 4
+    with pytest.raises((AttributeError, TypeError)):
+        made.other = 1
+    with pytest.raises(TypeError):
+        MyTwoCents(*[made.limit])
+    assert hash(made) == hash(MyTwoCents(limit=3))
+
+
+@pytest.mark.parametrize(
+    ("cls", "values", "said"),
+    [
+        (Budget, [5], "`Budget` takes keyword arguments only: Budget(max_calls=5)"),
+        (Streak, [2, 3], "`Streak` takes keyword arguments only: Streak(max_same=2, max_failures=3)"),
+        (MyTwoCents, [1], "`MyTwoCents` takes keyword arguments only: MyTwoCents(limit=1)"),
+    ],
+)
+def test_a_setting_without_a_name_is_refused_with_the_way_to_write_it(cls: Any, values: list[Any], said: str) -> None:
+    with pytest.raises(TypeError) as raised:
+        cls(*values)
+    assert str(raised.value) == said
+    assert next(iter(inspect.signature(cls).parameters.values())).kind is inspect.Parameter.KEYWORD_ONLY
+
+
+@pytest.mark.parametrize("cls", [type("Mine", (), {}), ok])
+def test_what_is_no_guard_is_not_made_one(cls: Any) -> None:
+    with pytest.raises(TypeError, match=r"`@guard` is for subclasses of `Guard`: write `class \w+\(Guard\)`"):
+        guard(cls)
+
+
+@pytest.mark.parametrize("cls", GUARDS, ids=lambda cls: cls.name)
+def test_every_guard_has_one_name_that_is_its_file_its_key_and_the_prefix_of_its_codes(cls: type[Guard]) -> None:
+    room, _, file = cls.__module__.rpartition(".")
+    assert (room.startswith("guardrails.core.guards."), file) == (True, cls.name)
+    assert cls().mode == "enforce"
+    assert cls.__doc__
+    assert overrides(cls(), "check") or overrides(cls(), "shape") or overrides(cls(), "turn_spent")
+
+
+@pytest.mark.parametrize("cls", GUARDS, ids=lambda cls: cls.name)
+def test_a_guard_without_settings_that_says_nothing_ever_costs_nothing(cls: type[Guard]) -> None:
+    plan = Policy([cls()]).chain.plan("t")
+    if not cls().active:
+        assert (plan.checks, plan.charges, plan.settles, plan.shapes) == ((), (), (), ())
+
+
+@pytest.mark.parametrize("mode", ["off", "observe"])
+def test_a_guard_that_is_off_is_as_if_it_were_not_there_and_one_that_observes_shapes_nothing(
+    mode: Any, clock: Any
+) -> None:
+    seen: list[Any] = []
+    policy = Policy([MyTwoCents(limit=1, mode=mode)])
+    session = policy.session("s", clock=clock, on_decision=seen.append)
+    texts = [session.call("t", {"n": n}, ok).to_json() for n in range(2)]
+    assert "cent" not in "".join(texts)
+    assert [len(decision.observed) for decision in seen] == ([0, 1] if mode == "observe" else [0, 0])
+
+
+@pytest.mark.parametrize("mode", ["off", "observe"])
+def test_a_whole_policy_can_be_off_or_observe(mode: Any, clock: Any) -> None:
+    seen: list[Any] = []
+    policy = Policy([Budget(max_calls=1), Duplicates(), Streak(max_same=1)], mode=mode)
+    session = policy.session("s", clock=clock, on_decision=seen.append)
+    assert [session.call("t", {}, ok).ok for _ in range(3)] == [True] * 3
+    observed = [[denial.code for denial in decision.observed] for decision in seen]
+    refused = ["budget.max_calls", "streak.max_same", "duplicates.window"]
+    assert observed == ([[], refused, refused] if mode == "observe" else [[], [], []])
+    assert not session.exhausted
+
+
+def test_settings_are_checked_where_the_guard_is_used() -> None:
+    with pytest.raises(PolicyError, match=r"my_two_cents\.limit: .*greater than or equal to 1"):
+        Policy([MyTwoCents(limit=0)])
+
+
+def test_a_guard_may_be_made_from_another_and_keeps_what_it_does_not_replace(clock: Any) -> None:
+    @guard
+    class Patient(Duplicates):
+        name: ClassVar[str] = "patient"
+
+        def check(self, call: Any, state: Any, facts: Any) -> Any:
+            found = Duplicates.check(self, call, state, facts)
+            return found if found is not None and state.calls > 2 else None
+
+    @guard
+    class Grumpy(Duplicates):
+        name: ClassVar[str] = "grumpy"
+
+        def check(self, call: Any, state: Any, facts: Any) -> Any:
+            return Denial(code="grumpy.no", message="No.")
+
+    session = Policy([Patient()]).session("s", clock=clock)
+    assert [session.call("t", {}, ok).ok for _ in range(4)] == [True, True, True, False]
+    assert Policy([Grumpy()]).session("s", clock=clock).call("t", {}, ok).code == "grumpy.no"

@@ -1,0 +1,321 @@
+"""
+A look after work is never refused on old evidence (MISSION A6, A12).
+"""
+
+import json
+
+from typing import Any
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from benchmarks.loops.worlds import World, harm, sessions
+from guardrails import Duplicates, Loops, Policy, Tool
+from guardrails.core.records.replay import replay
+from guardrails.sinks import MemorySink
+
+
+Call = tuple[str, dict[str, Any], Any]
+
+READ: Call = ("read_file", {"path": "x"}, "old")
+EDIT: Call = ("edit_file", {"path": "x"}, "ok")
+SHOW: Call = ("exec_shell", {"command": "pytest"}, "1 failed")
+PATCH: Call = ("exec_shell", {"command": "patch -p1"}, "")
+CART: Call = ("get_cart", {}, {"items": []})
+ADD: Call = ("add_item", {"id": 7}, "ok")
+LIST: Call = ("ls", {"path": "."}, "a.py")
+MAKE: Call = ("create", {"path": "b.py"}, "ok")
+NEUTRAL: Call = ("alpha", {"of": 1}, "v1")
+OTHER: Call = ("beta", {"of": 1}, "page B")
+HALF: Call = ("exec_shell", {"command": "mkdir out && cp gone out"}, FileNotFoundError("no such file: gone"))
+STORIES: dict[str, tuple[Call, Call]] = {
+    "file": (READ, EDIT),
+    "tests": (("pytest", {}, "1 failed"), EDIT),
+    "one shell": (SHOW, PATCH),
+    "cart": (CART, ADD),
+    "folder": (LIST, MAKE),
+    "neutral names": (NEUTRAL, OTHER),
+    "work that failed half-way": (("exec_shell", {"command": "ls"}, "a"), HALF),
+    "work that timed out": (READ, ("edit_file", {"path": "x"}, TimeoutError("timed out"))),
+    "work that was refused its arguments": (READ, ("edit_file", {"path": "x"}, ValueError("old text not found"))),
+}
+
+
+def said(session: Any, *calls: Call) -> list[str | None]:
+    """
+    The code of each refusal, None for a call that ran; each call in a turn of its own.
+    """
+    heard = []
+    for tool, arguments, value in calls:
+        session.begin_turn()
+        decision = session.decide(tool, arguments)
+        heard.append(decision.code)
+        if decision.allowed:
+            session.complete(decision, value)
+    return heard
+
+
+def policies() -> list[Policy]:
+    return [
+        Policy.load("default"),
+        Policy([Duplicates(rule="evidence", window=20)]),
+        Policy([Loops()]),
+        Policy(
+            [Loops(reread_deny=1, unrepaired_deny=1, settled_for=None)], tools=[Tool(name="read_file", read_only=True)]
+        ),
+        Policy([Duplicates(rule="evidence", window=20), Loops()], tools=[Tool(name="read_file", stable=True)]),
+    ]
+
+
+@pytest.mark.parametrize("policy", policies(), ids=str)
+@pytest.mark.parametrize(("look", "work"), STORIES.values(), ids=STORIES)
+def test_work_frees_the_look(policy: Policy, look: Call, work: Call, clock: Any) -> None:
+    one = policy.session("s", clock=clock)
+    for _ in range(2):
+        one.begin_turn()
+        decision = one.decide(look[0], look[1])
+        if decision.allowed:
+            one.complete(decision, look[2])
+        clock.advance(61)
+    assert said(one, work, look)[1] is None
+
+
+@pytest.mark.parametrize("quiet", range(1, 19))
+def test_work_frees_the_look_however_long_ago_it_was_looked(quiet: int, clock: Any) -> None:
+    one = Policy.load("default").session("s", clock=clock)
+    elsewhere = [("read_file", {"path": str(n)}, f"text {n}") for n in range(quiet)]
+    assert said(one, READ, READ, EDIT, *elsewhere, READ)[-1] is None
+
+
+def test_without_work_the_third_look_is_refused(clock: Any) -> None:
+    for look, _ in STORIES.values():
+        assert said(Policy.load("default").session(look[0], clock=clock), look, look, look)[-1] is not None
+
+
+def test_a_look_elsewhere_is_no_work(clock: Any) -> None:
+    one = Policy.load("default").session("s", clock=clock)
+    assert said(one, READ, READ, ("list_files", {}, "x"), READ)[-1] == "duplicates.evidence"
+
+
+def test_a_tool_that_is_not_there_does_no_work(clock: Any) -> None:
+    one = Policy.load("default").session("s", clock=clock)
+    assert said(one, READ, READ, ("edit", {}, RuntimeError("Unknown tool: edit")), READ)[-1] == "duplicates.evidence"
+
+
+def test_work_that_still_runs_frees_the_look(clock: Any) -> None:
+    one = Policy.load("default").session("s", clock=clock)
+    running = one.decide("edit_file", {"path": "x"})
+    assert said(one, READ, READ, READ) == [None] * 3
+    one.complete(running, "ok")
+    assert said(one, READ, READ, READ)[0] is None
+
+
+@pytest.mark.parametrize("stable", [True, False])
+def test_work_that_ended_after_the_look_began_frees_it(stable: bool, clock: Any) -> None:
+    tool = Tool(name="read_file", stable=stable, read_only=True)
+    one = Policy([Duplicates(rule="evidence", window=20)], tools=[tool]).session("s", clock=clock)
+    running = one.decide("edit_file", {"path": "x"})
+    assert said(one, READ, READ) == [None, None]
+    one.complete(running, "ok")
+    assert said(one, READ)[0] is None
+
+
+@pytest.mark.parametrize("ends", ["in time", "late"])
+def test_work_that_the_window_has_forgotten_frees_the_look_when_it_ends(ends: str, clock: Any) -> None:
+    one = Policy([Duplicates(rule="evidence", window=20)]).session("s", clock=clock)
+    running = one.decide("edit_file", {"path": "x"})
+    for n in range(60):
+        assert one.call("read", {"n": n}, lambda *_: "text").ok
+    if ends == "late":
+        clock.advance(3_600)
+        assert said(one, ("read", {"n": -1}, "text")) == [None]
+    look: Call = ("read", {"n": 0}, "same")
+    assert said(one, look, look)[0] is None
+    one.complete(running, "ok")
+    assert said(one, look) == [None]
+    assert said(one, look, look)[-1] == "duplicates.evidence"
+
+
+def test_the_record_says_why_the_look_ran(clock: Any) -> None:
+    sink, policy = MemorySink(), Policy.load("default")
+    with policy.session("s", clock=clock, records=sink) as one:
+        running = one.decide("edit_file", {"path": "x"})
+        said(one, READ, READ, READ)
+        one.complete(running, "ok")
+        said(one, READ, EDIT, READ, READ, READ)
+    assert all(replayed.same for replayed in replay(policy.chain, sink.records))
+
+
+# A refusal that stays
+
+
+def test_a6_a_repeat_that_is_refused_all_the_same_says_that_its_result_is_old(clock: Any) -> None:
+    one = Policy([Duplicates(window=5)]).session("s", clock=clock)
+    assert one.call("read", {}, lambda *_: "old").ok
+    plain = json.loads(one.call("read", {}, lambda *_: "new").to_json())
+    assert one.call("edit", {}, lambda *_: "ok").ok
+    read = json.loads(one.call("read", {}, lambda *_: "new").to_json())
+    assert "previous_result_outdated" not in plain
+    assert (read["status"], read["previous_result"]) == ("duplicate_call_blocked", "old")
+    assert read["previous_result_outdated"] is True
+    assert read["message"] == f"{plain['message']} A call made since may have changed it."
+
+
+@given(st.integers(0, 2**32))
+def test_each_refused_look_whose_object_changed_says_so(seed: int) -> None:
+    world = World.of(seed)
+    for kind, of, decision in sessions(world, Policy([Duplicates(window=5)])):
+        changed = kind == "look" and world.shown.get(of, world.versions[of]) != world.versions[of]
+        if changed and decision.code == "duplicates.window":
+            assert decision.envelope is not None
+            assert decision.envelope.previous_result_outdated is True
+
+
+# Cycles
+
+
+def cycle(clock: Any, *calls: Call, **settings: Any) -> list[str | None]:
+    return said(Policy([Loops()], **settings).session("s", clock=clock), *calls * 9)
+
+
+def test_of_a_cycle_the_work_that_did_not_take_is_refused_and_never_the_look(clock: Any) -> None:
+    for look, work in (READ, EDIT), (SHOW, PATCH), (LIST, MAKE):
+        heard = cycle(clock, look, work)
+        assert heard[:7] == [None] * 7
+        assert heard[7] == "loops.cycle"
+        assert heard[6] is None
+
+
+def test_of_a_cycle_with_a_declared_look_the_work_is_refused_first(clock: Any) -> None:
+    one = Policy([Loops()], tools=[Tool(name="alpha", read_only=True)]).session("s", clock=clock)
+    assert said(one, *[NEUTRAL, OTHER] * 3) == [None] * 5 + ["loops.identical"]
+
+
+def test_a_cycle_in_which_nobody_can_tell_the_look_is_not_refused(clock: Any) -> None:
+    assert set(cycle(clock, NEUTRAL, OTHER)) == {None}
+
+
+def test_a_look_is_let_through_however_often_the_work_before_it_did_nothing(clock: Any) -> None:
+    pressed = Policy([Loops()]).session("s", clock=clock)
+    wait: list[Call] = [("panel", {"of": "lift"}, "closed"), ("press", {"key": 1}, {"pressed": True})]
+    assert set(said(pressed, *wait * 12, ("panel", {"of": "lift"}, "open"))) == {None}
+
+
+@pytest.mark.parametrize(
+    "name", ["edit_file", "fs__write_file", "srv/create", "updateRow", "Edit", "store_note", "patch"]
+)
+def test_work_that_is_named_for_writing_is_refused_whatever_it_says_of_what_it_did(name: str, clock: Any) -> None:
+    heard = cycle(clock, SHOW, (name, {"path": "x"}, "The file x has been changed. It now has 3 lines."))
+    assert heard[:8] == [None] * 7 + ["loops.cycle"]
+    assert heard[8] != "loops.cycle"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("add_and_get", "update_and_show", "str_replace_based_edit_tool", "get_or_create", "exec_shell", "press"),
+        *("setAndRead", "srv__put_and_list", "created_items", "editor", "additions", "send_keys", "move_and_look"),
+    ],
+)
+def test_what_may_look_too_is_not_refused_for_its_name(name: str, clock: Any) -> None:
+    assert set(cycle(clock, SHOW, (name, {"path": "x"}, "line 1"))) == {None}
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_cycle_with_one_new_answer_in_three_laps_is_none(place: int, clock: Any) -> None:
+    one = Policy([Loops()]).session("s", clock=clock)
+    laps = [[SHOW, PATCH] for _ in range(8)]
+    for n in range(0, 8, 2):
+        tool, arguments, value = laps[n][place]
+        laps[n][place] = (tool, arguments, f"{value} {n}")
+    assert set(said(one, *(call for lap in laps for call in lap))) == {None}
+
+
+# Names
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("get_or_create_user", "find_or_insert", "search_replace", "search_and_delete", "find_and_update_order"),
+        *("list_then_clear", "get_next_page", "fetch_next", "lookup_upsert", "read_write_lock", "get_user_input"),
+        *("srv__get_or_create", "srv__list_and_remove", "x/search_and_replace", "get_set_flag", "fetch_add"),
+        *("list_append", "get_and_lock", "find_create", "fetch_update", "read_modify_write", "search_send"),
+        *(
+            "get_reserve",
+            "list_reorder",
+            "search_reindex",
+            "get_dequeue",
+            "read_ack",
+            "list_purge",
+            "list_flush_all",
+            "get_new_id",
+        ),
+        *("srv__search_subscribe", "get_random", "fetch_sync", "find_fix", "get_token_refresh", "srv/list_archive"),
+        *("getOrCreate", "fetchAndStore", "lookupOrInsert", "searchReplace", "frobnicate", "look"),
+    ],
+)
+def test_a_name_in_which_something_writes_makes_no_look(name: str, clock: Any) -> None:
+    assert Policy.load("default").chain.plan(name).changes
+    one = Policy.load("default").session("s", clock=clock)
+    assert said(one, READ, READ, (name, {}, "ok"), READ)[-1] is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("get_user", "list_files", "find_order", "search", "search_hotels", "read_file", "lookup_city", "fetch_page"),
+        *("srv__get_user", "srv__list_files", "srv__search_docs", "x/get_user", "x/search", "Read", "get_settings"),
+        *(
+            "get_news",
+            "list_bookings",
+            "find_randomness_notes",
+            "get_payments",
+            "list_patches",
+            "get_synopsis",
+            "read_drawing",
+        ),
+        *("list_candidates", "get_address", "find_orders", "get_dataset", "list_assets"),
+    ],
+)
+def test_a_name_in_which_nothing_writes_makes_a_look(name: str) -> None:
+    assert not Policy.load("default").chain.plan(name).changes
+
+
+def test_a_name_does_not_outweigh_what_the_tool_declares(clock: Any) -> None:
+    policy = Policy.load("default", tools=[Tool(name="get_lease", read_only=False)])
+    assert policy.chain.plan("get_lease").changes
+
+
+# Random worlds
+
+
+@given(st.integers(0, 2**32))
+def test_in_no_world_a_look_is_refused_after_its_object_has_changed(seed: int) -> None:
+    assert harm(range(seed, seed + 1)).codes.total() == 0
+
+
+@pytest.mark.slow
+def test_in_3000_worlds_no_look_is_refused_after_its_object_has_changed() -> None:
+    found = harm(range(3_000))
+    assert found.codes.total() == 0, found
+    # A rule that never refuses would pass as well.
+    assert found.refused > found.looks / 10
+
+
+@given(st.sampled_from([call for pair in STORIES.values() for call in pair]), st.booleans())
+def test_a_call_that_is_stuck_is_refused_by_its_fifth_time(call: Call, turns: bool) -> None:
+    now = 1_800_000_000.0
+    one = Policy.load("default").session("s", clock=lambda: now)
+    heard = []
+    for _ in range(5):
+        now += 100
+        if turns:
+            one.begin_turn()
+        decision = one.decide(call[0], call[1])
+        heard.append(decision.allowed)
+        if decision.allowed:
+            one.complete(decision, call[2])
+    assert not heard[4]

@@ -1,0 +1,241 @@
+"""
+What a learned model makes of a failure.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails import Budget, Duplicates, Envelope, MemorySink, Policy, Retryable, Tool
+from guardrails.core.engine.chain import Chain, Rule
+from guardrails.core.guards.results.retryable import NEVER
+from guardrails.core.records.replay import replay
+from guardrails.core.retries.model import Golden
+from guardrails.core.retries.scoring import Term, probability
+from guardrails.core.state.state import SessionState
+from guardrails.core.values.types import ERROR_TYPES
+from guardrails.policy.feature_file import shipped_spec
+from tests.conftest import FakeClock
+from tests.core.retries.conftest import text
+
+
+NO_MODEL = str(Path(__file__).with_name("there-is-none.json"))
+"""Not there, so the shipped beliefs are asked."""
+
+
+class Busy(Exception):  # noqa: N818
+    status_code = 429
+
+    def __init__(self, after: int | None = None) -> None:
+        super().__init__("too many requests")
+        self.headers = {} if after is None else {"retry-after": str(after)}
+
+
+def fails(error: Any) -> Any:
+    def execute(tool: str, arguments: Any) -> Any:
+        if isinstance(error, Envelope):
+            return error
+        raise error
+
+    return execute
+
+
+def session(clock: Any, *guards: Any, tool: Tool | None = None, records: Any = None, **settings: Any) -> Any:
+    settings.setdefault("model", NO_MODEL)
+    policy = Policy([Retryable(**settings), *guards], tools=[tool] if tool else ())
+    return policy.session("s", clock=clock, records=records)
+
+
+def always(tmp_path: Path, logit: float, **changes: Any) -> str:
+    """
+    A model that says the same of everything.
+    """
+    path = tmp_path / "model.json"
+    golden = [Golden("", "auth", 0, 0, probability(logit))]
+    path.write_bytes(text(intercept=logit, terms=[], golden=golden, **{"evidence": {}, **changes}))
+    return str(path)
+
+
+def test_a10_the_envelope_says_what_the_model_expects(clock: Any) -> None:
+    envelope = session(clock).call("search", {}, fails(TimeoutError("slow")))
+    shown = envelope.to_dict()
+    assert shown["retryable"] is True
+    assert shown["retry_after_ms"] == 2_000
+    assert shown["max_retries_remaining"] == 3
+    assert 0.3 < shown["retry_success_probability"] < 0.5
+    assert shown["next_action"] == "retry"
+
+
+def test_a9_after_three_rate_limits_in_a_row_the_fourth_says_false_whatever_is_learned(
+    tmp_path: Path, clock: Any
+) -> None:
+    busy = session(clock, model=always(tmp_path, 3.0))
+    seen = []
+    for number in range(4):
+        envelope = busy.call("search", {"q": number}, fails(Busy()))
+        seen.append((envelope.retryable, envelope.max_retries_remaining))
+        clock.advance(100)
+    assert seen == [(True, 3), (True, 2), (True, 1), (False, 0)]
+
+
+def test_a_wait_is_never_below_what_a_server_names_and_never_above_the_policys(clock: Any) -> None:
+    for after in (3, 40):
+        envelope = session(clock).call("search", {}, fails(Busy(after)))
+        assert (envelope.retryable, envelope.retry_after_ms) == (True, after * 1_000)
+    envelope = session(clock, max_wait=30).call("search", {}, fails(Busy(40)))
+    assert (envelope.retryable, envelope.retry_after_ms, envelope.next_action) == (False, 40_000, "give_up")
+
+
+@pytest.mark.parametrize("error", [TimeoutError("slow"), ConnectionResetError("gone")])
+def test_a_call_that_may_have_taken_effect_is_not_repeated_however_likely_it_works(
+    error: Exception, tmp_path: Path, clock: Any
+) -> None:
+    model = always(tmp_path, 6.0)
+    for tool, retryable in ((Tool(name="pay", idempotent=False), False), (Tool(name="pay", idempotent=True), True)):
+        envelope = session(clock, tool=tool, model=model).call("pay", {}, fails(error))
+        assert envelope.retryable is retryable
+    envelope = session(clock, tool=Tool(name="pay", idempotent=False), model=model).call("pay", {}, fails(Busy()))
+    assert envelope.retryable is True
+
+
+@pytest.mark.parametrize("kind", ERROR_TYPES)
+@pytest.mark.parametrize("logit", [-6.0, 6.0])
+def test_what_is_learned_outweighs_what_the_kind_suggests(kind: Any, logit: float, tmp_path: Path, clock: Any) -> None:
+    envelope = session(clock, model=always(tmp_path, logit)).call("t", {}, lambda *_: Envelope.error(kind, "no"))
+    assert envelope.retryable is (logit > 0)
+    assert (envelope.next_action == "retry") is (logit > 0)
+
+
+def test_a_tools_own_declaration_counts_until_evidence_says_otherwise(tmp_path: Path, clock: Any) -> None:
+    def said(evidence: float) -> Any:
+        model = always(tmp_path, 0.0, evidence={("pay", "rate_limit"): evidence})
+        tool = Tool(name="pay", retryable=False)
+        return session(clock, tool=tool, model=model).call("pay", {}, fails(Busy())).retryable
+
+    assert said(0) is False
+    assert said(500) is True
+
+
+def test_an_expensive_tool_is_retried_less(tmp_path: Path, clock: Any) -> None:
+    model = always(tmp_path, 0.0)
+    for cost, retryable in ((0.1, True), (0.6, False)):
+        tool = Tool(name="pay", cost_usd=cost)
+        assert session(clock, tool=tool, model=model).call("pay", {}, fails(Busy())).retryable is retryable
+
+
+def test_a_wait_that_was_advised_is_held_to_and_the_retry_is_no_duplicate(clock: Any) -> None:
+    flaky = session(clock, Duplicates(window=5))
+    first = flaky.call("get", {}, fails(TimeoutError("slow")))
+    assert flaky.call("get", {}, lambda *_: 1).code == "retryable.wait"
+    clock.advance(first.retry_after_ms / 1_000)
+    assert flaky.call("get", {}, lambda *_: 1).ok
+
+
+def test_records_say_who_caused_a_retry_and_what_the_model_saw(clock: Any) -> None:
+    sink = MemorySink()
+    flaky = session(clock, records=sink, max_retries=1)
+    for wait in (0, 10, 10):
+        clock.advance(wait)
+        flaky.call("get", {}, fails(TimeoutError("slow")))
+    clock.advance(10)
+    flaky.call("get", {}, lambda *_: 1)
+    flaky.close()
+    calls = [record for record in sink.records if record["event"] == "call"]
+    settled = [record for record in sink.records if record["event"] == "settle"]
+    assert [record["retry_source"] for record in calls] == [None, "policy", "agent", "agent"]
+    assert [record["propensity"] for record in calls] == [None, 1.0, None, None]
+    assert [record["retry_source"] for record in settled] == [None, "policy", "agent", "agent"]
+    assert all(
+        type(record["ctx_logged"]) is int and record["spec_version"] == shipped_spec().version for record in settled[:3]
+    )
+    assert len({record["ctx_logged"] for record in settled[:3]}) == 3
+    assert all(0 < record["p_logged"] < 1 and len(record["model_version"]) == 12 for record in settled[:3])
+    assert settled[3]["ctx_logged"] is None
+
+
+def test_without_records_nothing_is_explored(clock: Any) -> None:
+    tool = Tool(name="get", read_only=True)
+    for number in range(60):
+        one = session(clock, tool=tool, explore=0.1, retry_cost=0.99)
+        assert one.call("get", {"n": number}, fails(TimeoutError("slow"))).retryable is False
+
+
+def test_exploring_tells_some_failures_of_safe_tools_to_be_tried_again(clock: Any) -> None:
+    def explored(tool: Tool, error: Any) -> list[Any]:
+        sink = MemorySink()
+        policy = Policy([Retryable(model=NO_MODEL, explore=0.1, retry_cost=0.99)], tools=[tool])
+        found = []
+        for number in range(200):
+            one = policy.session(f"s{number}", clock=clock, records=sink)
+            envelope = one.call("get", {}, fails(error))
+            if envelope.retryable:
+                clock.advance(100)
+                one.call("get", {}, lambda *_: 1)
+            found.append((envelope.retryable, envelope.max_retries_remaining))
+        sources = [
+            (r["retry_source"], r["propensity"]) for r in sink.records if r["event"] == "call" and r["retry_source"]
+        ]
+        assert sources == [("explore", 0.1)] * len(sources)
+        assert len(sources) == sum(retryable is True for retryable, _ in found)
+        return [left for retryable, left in found if retryable]
+
+    safe = explored(Tool(name="get", read_only=True), TimeoutError("slow"))
+    assert 5 < len(safe) < 45
+    assert set(safe) == {1}
+    assert explored(Tool(name="get"), TimeoutError("slow")) == []
+    for kind in NEVER:
+        assert explored(Tool(name="get", read_only=True), Envelope.error(kind, "no")) == []
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("ab"), st.sampled_from([None, "timeout", "rate_limit", "auth"]), st.integers(0, 90)),
+        max_size=25,
+    )
+)
+def test_a_replay_goes_by_what_was_advised_then(steps: list[tuple[str, Any, int]]) -> None:
+    clock = FakeClock()
+    sink = MemorySink()
+    policy = Policy([Retryable(model=NO_MODEL), Duplicates(), Budget(max_calls=20)])
+    one = policy.session("s", clock=clock, records=sink)
+    for argument, kind, wait in steps:
+        one.call("t", {"q": argument}, lambda *_, kind=kind: 1 if kind is None else Envelope.error(kind, "no"))
+        clock.advance(wait)
+    one.close()
+    # Without any model loaded: the present one may say something else.
+    chain = Chain(policy.chain.guards)
+    state = SessionState()
+    assert all(made.same for made in replay(chain, sink.records, state))
+    assert [(e.retry_at_ms, e.retries_left) for e in state.window] == [
+        (e.retry_at_ms, e.retries_left) for e in one._read(lambda kept, now: list(kept.window))
+    ]
+
+
+def test_what_a_tool_says_of_its_own_failure_is_a_prior_too(tmp_path: Path, clock: Any) -> None:
+    own = Envelope.error("other", "busy", retryable=True, max_retries_remaining=1)
+    envelope = session(clock, model=always(tmp_path, -1.0)).call("t", {}, lambda *_: own)
+    assert (envelope.retryable, envelope.max_retries_remaining) == (True, 1)
+    assert not session(clock, model=always(tmp_path, -5.0)).call("t", {}, lambda *_: own).retryable
+
+
+def test_each_tool_may_have_a_model_of_its_own(tmp_path: Path, clock: Any) -> None:
+    hopeless = always(tmp_path, -6.0)
+    rules = [Rule(match="pay", guards={"retryable": {"model": hopeless}})]
+    one = Policy([Retryable(model=NO_MODEL)], rules=rules).session("s", clock=clock)
+    assert one.call("get", {}, fails(Busy())).retryable is True
+    assert one.call("pay", {}, fails(Busy())).retryable is False
+
+
+def test_a_models_terms_are_those_of_its_session(tmp_path: Path, clock: Any) -> None:
+    path = tmp_path / "m.json"
+    golden = [Golden("", "auth", 0, 0, probability(2.0))]
+    path.write_bytes(text(intercept=2.0, terms=[Term(("attempt",), {"1": -6.0})], golden=golden))
+    one = session(clock, model=str(path))
+    assert one.call("get", {"q": 1}, fails(Busy())).max_retries_remaining == 1
+    clock.advance(100)
+    assert one.call("get", {"q": 1}, fails(Busy())).retryable is False
+    assert one.call("get", {"q": 2}, fails(Busy())).retryable is True

@@ -1,0 +1,143 @@
+"""
+Failures that hide in results.
+"""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from guardrails.core.outcome.hidden_failures import Failure, failure_in
+from guardrails.core.outcome.result_classifier import FailureRule, ResultClassifier
+
+
+def mcp(text: str, *, is_error: bool, **more: Any) -> dict[str, Any]:
+    return {"content": [{"type": "text", "text": text}], "isError": is_error, **more}
+
+
+STATUS = ResultClassifier(status_field="status")
+ERROR = ResultClassifier(error_when=(FailureRule(field="error", present=True),))
+WORDS = ResultClassifier(text_matches=(r"^Error\b", r"(?i)^failed to"))
+
+
+@pytest.mark.parametrize(
+    ("value", "classifier", "failure"),
+    [
+        # The protocol's own flag needs no declaration.
+        (mcp("Tool call timed out.", is_error=True), None, Failure("timeout", "Tool call timed out.", True)),
+        (mcp("HTTP 429", is_error=True), None, Failure("rate_limit", "HTTP 429", True, 429)),
+        (mcp("hm", is_error=True), None, Failure("other", "hm", True)),
+        (
+            {"isError": True, "content": []},
+            None,
+            Failure("other", "the tool reported an error and said nothing of it", False),
+        ),
+        (
+            SimpleNamespace(is_error=True, content=[SimpleNamespace(type="text", text="Unknown tool: x")]),
+            None,
+            Failure("tool_missing", "Unknown tool: x", True),
+        ),
+        # A status in the data.
+        ({"status": 400, "message": "bad date"}, STATUS, Failure("validation", "bad date", False, 400)),
+        ({"status": "503"}, STATUS, Failure("unavailable", "status: '503'", False, 503)),
+        ({"status": "error", "detail": "no such city"}, STATUS, Failure("not_found", "no such city", False)),
+        ({"status": False}, STATUS, Failure("other", "status: False", False)),
+        ('{"status": 404, "error": {"message": "gone"}}', STATUS, Failure("not_found", "gone", False, 404)),
+        (mcp('{"status": 429}', is_error=False), STATUS, Failure("rate_limit", '{"status": 429}', True, 429)),
+        (
+            mcp("see there", is_error=False, structuredContent={"status": 500}),
+            STATUS,
+            Failure("server_error", "see there", True, 500),
+        ),
+        (
+            {"code": 7, "msg": "later"},
+            ResultClassifier(status_field="code", ok_values=(0, 1)),
+            Failure("other", "later", False),
+        ),
+        # Rules on fields.
+        ({"error": "quota exceeded"}, ERROR, Failure("rate_limit", "quota exceeded", False)),
+        ({"error": {"message": "denied: forbidden"}}, ERROR, Failure("permission", "denied: forbidden", False)),
+        ({"error": ["a", "b"]}, ERROR, Failure("other", "['a', 'b']", False)),
+        ({"error": 17}, ERROR, Failure("other", "error: 17", False)),
+        (
+            {"ok": False, "why": "closed"},
+            ResultClassifier(
+                error_when=(FailureRule(field="ok", equals=False, error_type="conflict"),), message_field="why"
+            ),
+            Failure("conflict", "closed", False),
+        ),
+        (
+            {"error": "slow down", "wait": 1.5},
+            ResultClassifier(error_when=(FailureRule(field="error", present=True),), retry_after_field="wait"),
+            Failure("rate_limit", "slow down", False, None, 1.5),
+        ),
+        (
+            "Nothing here",
+            ResultClassifier(error_when=(FailureRule(matches="^Nothing", error_type="not_found"),)),
+            Failure("not_found", "Nothing here", True),
+        ),
+        # Words of a text.
+        ("Error: User not found", WORDS, Failure("not_found", "Error: User not found", True)),
+        (mcp("Failed to fetch", is_error=False), WORDS, Failure("other", "Failed to fetch", True)),
+    ],
+)
+def test_a_declared_failure_is_found(value: Any, classifier: ResultClassifier | None, failure: Failure) -> None:
+    assert failure_in(value, classifier) == failure
+
+
+@pytest.mark.parametrize("classifier", [None, STATUS, ERROR, WORDS], ids=["none", "status", "error", "words"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"status": "success", "results": []},
+        {"status": 200},
+        {"error": ""},
+        "No Error here",
+        mcp("all is well", is_error=False),
+        [],
+        None,
+        0,
+        {"isError": True},
+        object(),
+    ],
+)
+def test_a_result_is_no_failure(value: Any, classifier: ResultClassifier | None) -> None:
+    assert failure_in(value, classifier) is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"error": "it broke"},
+        {"status": "error", "retryable": True},
+        {"status": 500},
+        {"isError": True, "error": "x"},
+        "Error: it broke",
+        '{"isError": true, "content": []}',
+    ],
+)
+def test_without_a_declaration_data_sets_no_status(value: Any) -> None:
+    assert failure_in(value, None) is None
+
+
+def test_the_first_rule_that_applies_decides() -> None:
+    classifier = ResultClassifier(
+        error_when=(
+            FailureRule(field="code", at_least=500, error_type="unavailable"),
+            FailureRule(field="code", at_least=400, error_type="validation"),
+        )
+    )
+
+    assert [failure_in({"code": code}, classifier) for code in (399, 400, 500)] == [
+        None,
+        Failure("validation", "code: 400", False),
+        Failure("unavailable", "code: 500", False),
+    ]
+
+
+def test_a_declared_kind_stands_above_the_flag() -> None:
+    classifier = ResultClassifier(error_when=(FailureRule(matches="busy", error_type="unavailable"),))
+
+    assert failure_in(mcp("conflict: busy", is_error=True), classifier) == Failure(
+        "unavailable", "conflict: busy", True
+    )

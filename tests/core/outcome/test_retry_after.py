@@ -1,0 +1,132 @@
+"""
+How long the other side asked to wait.
+"""
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+from types import SimpleNamespace
+from typing import Any
+
+import httpx2
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails.core.outcome.retry_after import MAX_WAIT_MS, retry_after_ms_of, wait_ms
+
+
+NOW = 1_700_000_000_000
+"""Tue, 14 Nov 2023 22:13:20 GMT, in milliseconds."""
+
+
+def refused(**headers: str) -> Exception:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    request = httpx2.Request("GET", "https://example.com")
+    return httpx2.HTTPStatusError("no", request=request, response=httpx2.Response(429, headers=named, request=request))
+
+
+@pytest.mark.parametrize(
+    ("value", "wait"),
+    [
+        ("7", 7000),
+        ("0", 0),
+        ("2.5", 2500),
+        (" 3 ", 3000),
+        (3, 3000),
+        (0.25, 250),
+        ("Tue, 14 Nov 2023 22:13:30 GMT", 10_000),
+        ("Tuesday, 14-Nov-23 22:13:30 GMT", 10_000),
+        ("Tue Nov 14 22:13:30 2023", 10_000),
+        ("Tue, 14 Nov 2023 22:13:10 GMT", 0),
+        ("Sun, 06 Nov 1994 08:49:37 GMT", 0),
+        ("Fri, 14 Nov 2053 22:13:30 GMT", MAX_WAIT_MS),
+        ("999999999", MAX_WAIT_MS),
+        (1e300, MAX_WAIT_MS),
+        ("-1", None),
+        (-1, None),
+        ("nan", None),
+        (float("inf"), None),
+        ("inf", None),
+        ("1_000", None),
+        ("soon", None),
+        ("", None),
+        ("9" * 5000, None),
+        ("Tue, 99 Nov 2023 22:13:30 GMT", None),
+        ("Tue, 14 Foo 2023 22:13:30 GMT", None),
+        ("Tue, 14 Nov 2023 22:13:30 PST", None),
+        (True, None),
+        (None, None),
+        ([], None),
+    ],
+)
+def test_seconds_and_dates_become_milliseconds_and_nonsense_is_ignored(value: Any, wait: int | None) -> None:
+    assert wait_ms(value, NOW) == wait
+
+
+@given(st.datetimes(datetime(1970, 1, 2), datetime(2099, 1, 1)))  # noqa: DTZ001
+def test_every_http_date_is_read(moment: datetime) -> None:
+    at = moment.replace(microsecond=0, tzinfo=UTC)
+    wait = wait_ms(format_datetime(at, usegmt=True), int(at.timestamp() * 1000) - 5000)
+
+    assert wait == 5000
+
+
+@given(st.text(max_size=80))
+def test_no_text_is_too_strange(text: str) -> None:
+    wait = wait_ms(text, NOW)
+
+    assert wait is None or 0 <= wait <= MAX_WAIT_MS
+
+
+def test_a_date_without_a_clock_says_nothing() -> None:
+    assert retry_after_ms_of(refused(Retry_After="Tue, 14 Nov 2023 22:13:30 GMT")) is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait"),
+    [
+        ({"RETRY_AFTER": "4"}, 4000),
+        ({"retry_after_ms": "1500", "retry_after": "9"}, 1500),
+        ({"retry_after_ms": "x", "retry_after": "9"}, 9000),
+        ({"x_ratelimit_remaining": "0", "x_ratelimit_reset": "1700000060"}, 60_000),
+        ({"x_ratelimit_remaining": "5", "x_ratelimit_reset": "1700000060"}, None),
+        ({"x_ratelimit_remaining": "0", "x_ratelimit_reset": "60"}, None),
+        ({"x_ratelimit_remaining_requests": "0", "x_ratelimit_reset_requests": "1m30s"}, 90_000),
+        ({"x_ratelimit_remaining_tokens": "0", "x_ratelimit_reset_tokens": "120ms"}, 120),
+        ({"x_ratelimit_remaining_tokens": "9", "x_ratelimit_reset_tokens": "6m0s"}, None),
+        ({"x_ratelimit_remaining_tokens": "0", "x_ratelimit_reset_tokens": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_headers_say_it_in_any_case(headers: dict[str, str], wait: int | None) -> None:
+    assert retry_after_ms_of(refused(**headers), NOW) == wait
+
+
+@pytest.mark.parametrize(
+    ("attributes", "wait"),
+    [
+        ({"retry_after": 2}, 2000),
+        ({"retry_after": timedelta(minutes=1)}, 60_000),
+        ({"retry_after_ms": 1200}, 1200),
+        ({"retry_after": None}, None),
+        ({"headers": {"Retry-After": "3"}}, 3000),
+        ({"response": {"ResponseMetadata": {"HTTPHeaders": {"retry-after": "4"}}}}, 4000),
+        ({"response": {"ResponseMetadata": None}}, None),
+        ({"response": SimpleNamespace(headers=None)}, None),
+        ({"resp": {"retry-after": "5"}}, 5000),
+        ({"headers": [("Retry-After", "3")]}, None),
+    ],
+)
+def test_clients_carry_it_in_different_places(attributes: dict[str, Any], wait: int | None) -> None:
+    exc = Exception("no")
+    vars(exc).update(attributes)
+
+    assert retry_after_ms_of(exc, NOW) == wait
+
+
+def test_a_wrapper_is_looked_through() -> None:
+    wrapper = RuntimeError("tool failed")
+    wrapper.__cause__ = refused(retry_after="6")
+
+    assert retry_after_ms_of(wrapper) == 6000

@@ -1,0 +1,177 @@
+"""
+What follows from a failure, by expected value.
+"""
+
+import math
+import timeit
+
+from typing import Any
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails.core.guards.results.retryable import NEXT
+from guardrails.core.retries.context import Context, Settled, candidates, context_of
+from guardrails.core.retries.decision import CACHED, INSTEAD, TRANSIENT, Decider, Stakes, decider_of
+from guardrails.core.retries.model import Golden, RetryModel
+from guardrails.core.retries.model_format import parse
+from guardrails.core.retries.scoring import Term, probability
+from guardrails.core.values.types import ERROR_TYPES
+from tests.core.retries.conftest import text
+from tests.core.retries.pinned import SPEC
+
+
+def after(failures: int = 0, *, error: Any = "timeout", header: int | None = None, since: int = 0) -> Context:
+    trail = [Settled("search", 1, error, 1_000)] * failures
+    return context_of(SPEC, trail, Settled("search", 1, error, 1_000 + since), 1_000, header)
+
+
+def decider(model: RetryModel, **stakes: Any) -> Decider:
+    return Decider(model, Stakes(**stakes))
+
+
+def test_the_wait_is_the_smallest_within_a_tenth_of_the_best(model: RetryModel) -> None:
+    made = decider(model).advise("search", "timeout", after(), left=9)
+    # At once: 1.75 - 2; after two seconds 1.75 - 1; after five and more 1.75 - .5 (first try).
+    assert (made.retryable, made.wait_ms, made.next_action) == (True, 5_000, "retry")
+    assert made.p == pytest.approx(probability(0.25 + 1.0 + 0.5 - 0.0))
+
+
+def test_a_wait_that_costs_more_than_it_brings_is_not_advised(model: RetryModel) -> None:
+    assert decider(model, wait_cost_per_s=0.2).advise("search", "timeout", after()).wait_ms == 2_000
+    assert decider(model, wait_cost_per_s=0.4).advise("search", "timeout", after()).wait_ms == 0
+    assert not decider(model, retry_cost=0.9).advise("search", "timeout", after()).retryable
+
+
+def test_no_wait_is_longer_than_the_policy_lets_it_be(model: RetryModel) -> None:
+    assert decider(model, max_wait_ms=2_000).advise("search", "timeout", after()).wait_ms == 2_000
+    assert decider(model, max_wait_ms=1).advise("search", "timeout", after()).wait_ms == 0
+
+
+def test_a_wait_is_never_below_a_retry_after_header(model: RetryModel) -> None:
+    for header in (1, 4_321, 7_000, 59_999):
+        made = decider(model).advise("search", "timeout", after(header=header))
+        assert made.wait_ms >= header
+    assert decider(model).advise("search", "timeout", after(header=7_000)).wait_ms == 7_000
+
+
+def test_an_expensive_tool_is_not_called_again_for_the_same_chance(model: RetryModel) -> None:
+    assert decider(model).advise("search", "timeout", after(), cost=500_000).retryable
+    assert not decider(model).advise("search", "timeout", after(), cost=800_000).retryable
+    assert decider(model, success_usd=2.0).advise("search", "timeout", after(), cost=800_000).retryable
+
+
+def test_as_many_retries_remain_as_would_pay_if_each_failed_like_this_one(model: RetryModel) -> None:
+    advise = decider(model).advise
+    assert [advise("search", "timeout", after(), left=left).retries for left in (1, 2, 3, 9)] == [1, 2, 3, 3]
+    assert advise("search", "timeout", after(2), left=9).retries == 1
+    assert not advise("search", "timeout", after(3), left=9).retryable
+    assert not advise("search", "timeout", after(), left=0).retryable
+
+
+@pytest.mark.parametrize("left", [7, 8, 9, 1_000_000])
+def test_a_retry_that_always_pays_may_be_made_as_often_as_the_policy_lets_it(left: int) -> None:
+    always = parse(text(intercept=3.0, terms=[], golden=[Golden("", "auth", 0, 0, probability(3.0))]))
+    assert decider(always).advise("search", "timeout", after(), left=left).retries == left
+
+
+def test_a11_a_declared_flag_is_a_prior_that_evidence_outweighs(model: RetryModel) -> None:
+    def p(tool: str, declared: bool | None) -> float:
+        return decider(model, max_wait_ms=0).advise(tool, "timeout", after(), declared=declared).p
+
+    def odds(tool: str, declared: bool) -> float:
+        free, said = p(tool, None), p(tool, declared)
+        return math.log(said / (1 - said)) - math.log(free / (1 - free))
+
+    # 20 of 20 + 60 retries that were seen: a quarter of what it says is left.
+    assert odds("search", declared=True) == pytest.approx(0.5)
+    assert odds("search", declared=False) == pytest.approx(-1.0, abs=0.01)
+    assert odds("new", declared=True) == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(
+    ("tool", "error", "action"),
+    [
+        ("search", "auth", "ask_user"),
+        ("search", "validation", "fix_arguments"),
+        ("lost", "validation", "ask_user"),
+        ("search", "precondition", "fix_precondition"),
+        ("search", "exec_nonzero", "give_up"),
+        ("search", "tool_missing", "give_up"),
+    ],
+)
+def test_what_to_do_instead_is_what_pays(tool: str, error: Any, action: str) -> None:
+    terms = [
+        Term(
+            ("error",),
+            {"auth": -5.0, "validation": -6.0, "precondition": -4.0, "exec_nonzero": -4.0, "tool_missing": -5.0},
+        ),
+        Term(("error", "between"), {"precondition|1": 7.0}),
+    ]
+    model = parse(text(terms=terms, golden=[Golden("", "auth", 0, 0, probability(-4.75))]))
+    made = decider(model).advise(tool, error, after(error=error))
+    assert (made.retryable, made.retries, made.next_action) == (False, 0, action)
+
+
+def test_a_transient_failure_that_does_not_pay_leaves_nothing_to_be_repaired(model: RetryModel) -> None:
+    assert decider(model, retry_cost=0.99).advise("search", "timeout", after()).next_action == "give_up"
+
+
+def test_every_kind_has_something_to_do_instead() -> None:
+    assert set(INSTEAD) | TRANSIENT == set(ERROR_TYPES)
+    assert {kind: action for kind, (action, _) in NEXT.items()} == INSTEAD
+
+
+contexts = st.builds(
+    lambda failures, header, since: after(failures, header=header, since=since),
+    st.integers(0, 5),
+    st.none() | st.integers(0, 200_000),
+    st.integers(0, 400_000),
+)
+
+
+@given(context=contexts, cost=st.integers(0, 1_000_000), left=st.integers(0, 12), declared=st.none() | st.booleans())
+def test_what_is_kept_is_what_would_be_decided_again(
+    model: RetryModel, context: Context, cost: int, left: int, declared: bool | None
+) -> None:
+    kept = decider_of(model, Stakes())
+    fresh = decider(model).advise("search", "timeout", context, declared=declared, cost=cost, left=left)
+    assert kept.advise("search", "timeout", context, declared=declared, cost=cost, left=left) == fresh
+
+
+@given(context=contexts, left=st.integers(0, 12), cost=st.integers(0, 1_000_000))
+def test_advice_keeps_its_promises(model: RetryModel, context: Context, left: int, cost: int) -> None:
+    stakes = Stakes()
+    made = Decider(model, stakes).advise("search", "timeout", context, cost=cost, left=left)
+    waits = {wait.wait_ms for wait in candidates(SPEC, context.since_ms, context.retry_after_ms)}
+    assert made.wait_ms in waits
+    assert 0 < made.p < 1
+    assert made.retryable is (made.retries > 0)
+    assert made.retries <= left
+    if made.retryable:
+        price = stakes.retry_cost + cost / 1_000_000 + stakes.wait_cost_per_s * made.wait_ms / 1_000
+        assert made.p > price
+        assert made.next_action == "retry"
+
+
+def test_made_up_tools_do_not_fill_the_memory(model: RetryModel) -> None:
+    made = decider(model)
+    for number in range(CACHED + 500):
+        made.advise(f"tool {number}", "timeout", after())
+    assert len(made._kept) <= CACHED
+
+
+def test_a_decision_that_was_made_before_is_a_look_up(model: RetryModel) -> None:
+    made = decider(model)
+    context = after(1)
+    reference = {(str(i), i): i for i in range(100)}
+
+    def best(work: Any) -> float:
+        return min(timeit.repeat(work, number=5_000, repeat=7))
+
+    looked_up = best(lambda: reference.get(("7", 7)))
+    again = best(lambda: made.advise("search", "timeout", context, left=3))
+    # About six look-ups; one is some 0.08 us.
+    assert again < 25 * looked_up

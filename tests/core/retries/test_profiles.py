@@ -1,0 +1,110 @@
+"""
+What is told of a tool's failures (A11).
+"""
+
+import pytest
+
+from guardrails.core.retries.profiles import NAMES, Profile, Tally, profile_of, profiles
+from guardrails.core.retries.shrinkage import Count
+from guardrails.core.values.types import ERROR_TYPES
+
+
+def one(**values: object) -> Profile:
+    tally = {"waits": {0: Count(20, 1), 5_000: Count(40, 24), 60_000: Count(10, 6)}, **values}
+    (made,) = profiles({("search_hotels", "timeout"): Tally(**tally)})  # type: ignore[arg-type]
+    return made
+
+
+def test_a11_a_profile_says_when_a_failure_resolves_and_how_often() -> None:
+    made = one()
+    assert (made.retries, made.successes, made.wait_ms) == (70, 31, 5_000)
+    assert made.wait_rate == pytest.approx(0.6, abs=0.02)
+    assert made.sentence() == (
+        "timeouts of `search_hotels` resolve on retry 59 % of the time after 5 s (24 of 40 retries then; 31 of 70 after "
+        "any wait, 95 % interval 33 to 56 %)"
+    )
+
+
+def test_a11_corrections_and_repairs_are_told_apart_from_plain_repeats() -> None:
+    made = one(repaired=Count(10, 9), corrected=Count(20, 15))
+    assert made.retries == 70
+    assert made.correction_rate == 0.75
+    assert made.sentence().endswith(
+        "; 90 % worked after something was changed in between; 75 % of the corrected calls worked"
+    )
+
+
+@pytest.mark.parametrize(
+    ("waits", "said"),
+    [
+        ({}, "were never retried: too few to say"),
+        ({0: Count(1, 1)}, "were retried once: too few to say"),
+        ({5_000: Count(21, 0.4)}, "have not resolved on retry so far (0 of 21 retries worked, 95 % interval 0 to"),
+        ({0: Count(200, 0)}, "do not resolve on retry (0 of 200 retries worked, 95 % interval 0 to 2 %)"),
+        (
+            {0: Count(50, 45)},
+            "resolve on retry 90 % of the time at once (45 of 50 retries then; 45 of 50 after any wait",
+        ),
+    ],
+)
+def test_a_sentence_claims_no_more_than_was_seen(waits: dict[int, Count], said: str) -> None:
+    assert f"timeouts of `search_hotels` {said}" in one(waits=waits).sentence()
+
+
+def test_a11_how_often_refused_arguments_are_corrected_is_told_without_retries() -> None:
+    (made,) = profiles({("book", "validation_error"): Tally({}, corrected=Count(20, 16))})
+    assert made.sentence() == "after refused arguments of `book`, 80 % of the corrected calls worked"
+
+
+def test_where_nothing_helps_no_wait_is_the_best() -> None:
+    assert one(waits={0: Count(100, 0), 5_000: Count(100, 1)}).wait_ms is None
+    # Not sure to be hopeless, but no wait that was tried has helped much.
+    made = one(waits={0: Count(40, 1), 5_000: Count(20, 1)})
+    assert made.high > 0.05
+    assert made.wait_ms is None
+    # Many retries of waits that were tried once or twice each worked more often.
+    few = {wait: Count(4, 4) for wait in (0, 2_000, 15_000, 30_000, 60_000)}
+    assert one(waits={**few, 5_000: Count(10, 1)}).wait_ms is None
+
+
+def test_records_without_times_still_tell_a_rate() -> None:
+    made = one(waits={}, untimed=Count(30, 15))
+    assert made.wait_ms is None
+    assert "resolve on retry 50 % of the time (15 of 30 retries worked" in made.sentence()
+
+
+def test_few_retries_are_drawn_to_the_rate_of_their_error_type() -> None:
+    many = {(f"tool{i}", "timeout"): Tally({0: Count(100, 50 + i)}) for i in range(5)}
+    made = {p.tool: p for p in profiles({**many, ("new", "timeout"): Tally({0: Count(2, 2)})})}
+    assert made["new"].rate < 0.6
+    assert made["new"].high == 1
+
+
+def test_a_profile_is_read_back_as_it_was_written() -> None:
+    made = one(corrected=Count(20, 15))
+    again = profile_of(made.document())
+    assert again.sentence() == made.sentence()
+    assert again.document() == made.document()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"retries": -1},
+        {"wait_ms": "5"},
+        {"wait_rate": -1},
+        {"repaired": [1]},
+        {"corrected": [1, "x"]},
+        {"rate": "x"},
+        {"tool": 3},
+        {"error": "nope"},
+        {"more": 1},
+    ],
+)
+def test_a_profile_that_is_none_is_refused(broken: dict[str, object]) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        profile_of({**one().document(), **broken})
+
+
+def test_every_error_type_can_be_told_of() -> None:
+    assert set(ERROR_TYPES) <= set(NAMES)

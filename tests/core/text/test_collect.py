@@ -1,0 +1,231 @@
+"""
+Iterators and bytes made into bounded values.
+"""
+
+import asyncio
+import base64
+import itertools
+import tracemalloc
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import orjson
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails import Policy, Truncate
+from guardrails.core.text.collect import MAX_ITEMS, collect, collect_async, decoded, weight
+
+
+class Source:
+    """
+    Counts what is taken from it and remembers that it was closed.
+    """
+
+    def __init__(self, item: Any = 1, length: int | None = None) -> None:
+        self.item, self.length, self.taken, self.closed = item, length, 0, False
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __next__(self) -> Any:
+        if self.length is not None and self.taken >= self.length:
+            raise StopIteration
+        self.taken += 1
+        return self.item
+
+    def close(self) -> None:
+        self.closed = True
+
+    def __aiter__(self) -> AsyncIterator[Any]:
+        return self
+
+    async def __anext__(self) -> Any:
+        try:
+            return next(self)
+        except StopIteration:
+            raise StopAsyncIteration from None
+
+    async def aclose(self) -> None:
+        self.close()
+
+
+def collected(source: Source, limit: int, *, is_async: bool) -> tuple[list[Any], bool]:
+    return asyncio.run(collect_async(source, limit)) if is_async else collect(source, limit)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+@pytest.mark.parametrize("item", ["", "x" * 100, 1, None, {}, {"a": "b" * 50}, [[]], b"", b"\xff" * 30, object()])
+def test_an_endless_iterator_ends_and_is_closed(item: Any, is_async: bool) -> None:
+    source = Source(item)
+    items, complete = collected(source, 65_536, is_async=is_async)
+
+    assert not complete
+    assert source.closed
+    assert 1 <= len(items) <= MAX_ITEMS
+    assert source.taken == len(items) + 1
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_iterator_that_ends_in_time_is_whole(is_async: bool) -> None:
+    source = Source({"id": 1}, length=3)
+
+    assert collected(source, 1000, is_async=is_async) == ([{"id": 1}] * 3, True)
+    assert source.closed
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_iterator_whose_last_item_crosses_the_limit_is_whole(is_async: bool) -> None:
+    assert collected(Source("x" * 500, length=1), 100, is_async=is_async) == (["x" * 500], True)
+    assert collected(Source("x" * 500, length=2), 100, is_async=is_async) == (["x" * 500], False)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_collection_is_about_as_large_as_its_limit(is_async: bool) -> None:
+    items, _ = collected(Source("x" * 97), 10_000, is_async=is_async)
+
+    assert len(items) == 100
+
+
+def test_a2_what_an_iterator_raises_is_not_swallowed() -> None:
+    def failing() -> Iterator[int]:
+        yield 1
+        raise ConnectionError("gone")
+
+    with pytest.raises(ConnectionError, match="gone"):
+        collect(failing())
+
+
+def test_a2_what_an_asynchronous_iterator_raises_is_not_swallowed() -> None:
+    async def failing() -> AsyncIterator[int]:
+        yield 1
+        raise ConnectionError("gone")
+
+    with pytest.raises(ConnectionError, match="gone"):
+        asyncio.run(collect_async(failing()))
+
+
+def test_a_generator_runs_its_finally_block_when_it_is_cut() -> None:
+    told = []
+
+    def endless() -> Iterator[int]:
+        try:
+            yield from itertools.count()
+        finally:
+            told.append("closed")
+
+    collect(endless(), 100)
+
+    assert told == ["closed"]
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_an_iterator_that_fails_to_close_has_still_given_its_items(is_async: bool) -> None:
+    class Stubborn(Source):
+        def close(self) -> None:
+            raise RuntimeError("no")
+
+    assert collected(Stubborn(1, length=2), 100, is_async=is_async) == ([1, 1], True)
+
+
+def test_bytes_inside_an_iterator_become_text() -> None:
+    assert collect(iter([b"a", bytearray(b"b"), memoryview(b"c"), b"\xff"])) == (
+        ["a", "b", "c", {"base64": "/w==", "bytes": 1}],
+        True,
+    )
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+@pytest.mark.parametrize(
+    ("data", "value"),
+    [
+        (b"", ""),
+        ("h\u00e9llo \U0001f600".encode(), "h\u00e9llo \U0001f600"),
+        (b"\xff\xfe", {"base64": "//4=", "bytes": 2}),
+        (b"text\x00text", {"base64": "dGV4dAB0ZXh0", "bytes": 9}),
+        (b"ascii" * 4000 + b"\xff", None),
+    ],
+)
+def test_bytes_become_text_or_base64(kind: Any, data: bytes, value: Any) -> None:
+    expected = value if value is not None else {"base64": base64.b64encode(data).decode(), "bytes": len(data)}
+
+    assert decoded(kind(data)) == (expected, True)
+
+
+def test_a_view_with_gaps_is_decoded_as_it_reads() -> None:
+    assert decoded(memoryview(b"a.b.c.")[::2]) == ("abc", True)
+
+
+@given(st.binary(max_size=200), st.integers(4, 100))
+def test_base64_of_binary_data_fits_the_limit_and_tells_the_whole_size(data: bytes, limit: int) -> None:
+    value, complete = decoded(b"\x00" + data, limit)
+
+    assert isinstance(value, dict)
+    assert value["bytes"] == len(data) + 1
+    assert len(value["base64"]) <= limit + 3
+    assert complete is (len(base64.b64decode(value["base64"])) == len(data) + 1)
+
+
+def test_of_ten_megabytes_of_binary_data_only_the_head_is_encoded() -> None:
+    value, complete = decoded(b"\x00" * 10_000_000, 65_536)
+
+    assert isinstance(value, dict)
+    assert (len(value["base64"]), value["bytes"], complete) == (65_536, 10_000_000, False)
+
+
+@pytest.mark.parametrize("before", range(4))
+def test_long_text_is_cut_between_characters_and_says_its_length(before: int) -> None:
+    text = "x" * before + "\U0001f600" * 1_000
+    value, complete = decoded(text.encode(), 1_000)
+
+    assert isinstance(value, str)
+    assert not complete
+    head, _, said = value.partition("... ")
+    assert text.startswith(head)
+    assert said == f"[truncated: {len(head.encode())} of {4_000 + before:,} bytes shown]"
+    assert 900 < len(orjson.dumps(value)) <= 1_000
+
+
+@given(st.text(max_size=400), st.integers(60, 200))
+def test_text_fits_the_limit_as_json_or_is_whole(text: str, limit: int) -> None:
+    data = text.replace("\x00", "").encode()
+    value, complete = decoded(data, limit)
+
+    assert (value == data.decode()) is complete
+    assert complete or len(orjson.dumps(value)) <= limit
+
+
+def test_d3_of_ten_megabytes_of_text_only_the_head_is_decoded() -> None:
+    data = b"x" * 10_000_000
+    tracemalloc.start()
+    value, complete = decoded(data)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert isinstance(value, str)
+    assert not complete
+    assert value.endswith("x... [truncated: 65,485 of 10,000,000 bytes shown]")
+    assert peak < 3_000_000
+
+
+def test_d3_the_model_reads_how_long_cut_bytes_really_are() -> None:
+    session = Policy([Truncate(max_bytes=1_000)]).session("s")
+    envelope = session.call("read", {}, lambda *_: b"x" * 10_000_000)
+
+    assert envelope.is_complete is False
+    assert envelope.value.endswith("of 10,000,000 bytes shown]")
+    assert "truncated" in envelope.to_json()
+    assert envelope.to_json().count("truncated:") == 1
+
+
+def test_weighing_stops_where_it_has_seen_enough() -> None:
+    loop: list[Any] = []
+    loop.append(loop)
+
+    assert weight(loop, 10**9) < 10_000
+    assert weight("x" * 1000, 100) >= 100
+    assert weight([["x" * 10]] * 10**6, 10**9) < 100_000
+    assert weight(None, 0) == 2

@@ -1,0 +1,245 @@
+"""
+The leading bytes of a value's JSON.
+"""
+
+import datetime as dt
+import json
+import sys
+
+from collections import OrderedDict
+from collections.abc import Iterator
+from enum import Enum
+from typing import Any, NamedTuple
+
+import orjson
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails.core.text.leading_json import estimate, leading_escaped, leading_items, leading_json
+from guardrails.core.text.room import MAX_DEPTH, room_left
+
+
+UNBOUNDED = 1 << 62
+
+NUMBERS = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
+VALUES = st.recursive(
+    st.none() | st.booleans() | NUMBERS | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner) | st.tuples(inner, inner),
+    max_leaves=40,
+)
+
+
+class Text(str):
+    __slots__ = ()
+
+
+class Degrees(float):
+    pass
+
+
+class Count(int):
+    pass
+
+
+class Point(NamedTuple):
+    x: int
+    y: int
+
+
+class Colour(Enum):
+    RED = 'r"d'
+
+
+class Rows(list[Any]):
+    def __iter__(self) -> Iterator[Any]:
+        raise RuntimeError("not that way")
+
+
+def nested(levels: int, inner: object = 1) -> Any:
+    for _ in range(levels):
+        inner = [inner]
+    return inner
+
+
+@given(VALUES)
+def test_what_orjson_writes_is_written_the_same(value: object) -> None:
+    assert leading_json(value, UNBOUNDED) == (orjson.dumps(value), True)
+
+
+@given(VALUES, st.integers(0, 300))
+def test_what_is_too_long_is_a_prefix_of_the_whole(value: object, limit: int) -> None:
+    whole = orjson.dumps(value)
+    lead, fits = leading_json(value, limit)
+
+    assert lead == whole[:limit]
+    assert fits is (len(whole) <= limit)
+
+
+@given(VALUES)
+def test_element_by_element_says_the_same_as_at_once(value: object) -> None:
+    # A member that orjson refuses makes all containers around it go the slow way.
+    odd, whole = {1: value, "l": [value, 2**64]}, orjson.dumps(value)
+
+    assert leading_json(odd, UNBOUNDED)[0] == b'{"1":%b,"l":[%b,18446744073709551616]}' % (whole, whole)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (2**64, "18446744073709551616"),
+        (-(2**200), str(-(2**200))),
+        (Count(2**70), str(2**70)),
+        (Count(7), "7"),
+        (Degrees(1.5), "1.5"),
+        (Degrees("nan"), "null"),
+        ([float("nan"), float("inf")], "[null,null]"),
+        (Text('a"b'), '"a\\"b"'),
+        (Point(1, 2), "[1,2]"),
+        (Rows([1, Text("a")]), '[1,"a"]'),
+        (OrderedDict(b=1, a=2**64), '{"b":1,"a":18446744073709551616}'),
+        ({"when": dt.date(2026, 1, 2), "s": {2, 1}}, '{"when":"2026-01-02","s":[1,2]}'),
+        ({"a": []}, '{"a":[]}'),
+        ([OrderedDict(), Rows()], "[{},[]]"),
+        ({"\ud800": "\udc00"}, '{"\ufffd":"\ufffd"}'),
+        ({1: "a", 1.5: "b", None: "c", False: "d"}, '{"1":"a","1.5":"b","null":"c","false":"d"}'),
+        ({(1, 2): 1, b"raw": 2, Colour.RED: 3, Text("t"): 4}, '{"[1,2]":1,"raw":2,"r\\"d":3,"t":4}'),
+        ({1: "a", "1": "b", "1_": "c"}, '{"1":"a","1_":"b","1__":"c"}'),
+        ({chr(0xD800): 1, chr(0xFFFD): 2}, '{"\ufffd":1,"\ufffd_":2}'),
+    ],
+    ids=ascii,
+)
+def test_what_orjson_does_not_write_has_its_form(value: object, expected: str) -> None:
+    assert leading_json(value, UNBOUNDED) == (expected.encode(), True)
+
+
+def test_keys_stay_apart_over_long_objects() -> None:
+    value: dict[Any, int] = {1: 0, **{str(n): n for n in range(1, 300)}}
+
+    written = json.loads(leading_json(value, UNBOUNDED)[0])
+
+    assert list(written.values()) == list(value.values())
+
+
+def test_an_integer_that_python_would_not_read_is_hexadecimal_text() -> None:
+    longest, longer = 10**4_200, 10**4_300
+
+    assert leading_json([longest], UNBOUNDED)[0] == b"[%d]" % longest
+    assert json.loads(leading_json([longer, -longer], UNBOUNDED)[0]) == [hex(longer), hex(-longer)]
+
+
+def test_an_integer_is_text_where_the_interpreter_writes_fewer_digits() -> None:
+    before = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(640)
+    try:
+        assert leading_json(2**3_000, UNBOUNDED)[0] == b'"%b"' % hex(2**3_000).encode()
+    finally:
+        sys.set_int_max_str_digits(before)
+
+
+def test_an_object_inside_itself_is_said_to_be() -> None:
+    looped: dict[str, Any] = {"a": 1}
+    looped["self"] = [looped]
+
+    assert leading_json(looped, UNBOUNDED) == (b'{"a":1,"self":["[circular reference]"]}', True)
+
+
+def test_an_object_held_twice_is_written_twice() -> None:
+    shared = {1: 2}
+
+    assert leading_json([shared, shared], UNBOUNDED) == (b'[{"1":2},{"1":2}]', True)
+
+
+@pytest.mark.parametrize("odd", [False, True])
+def test_depth_is_told_to_the_level(odd: bool) -> None:
+    inner = {1: 2} if odd else {"1": 2}
+    written = b"[" * (MAX_DEPTH - 1) + b'{"1":2}' + b"]" * (MAX_DEPTH - 1)
+
+    assert leading_json(nested(MAX_DEPTH - 1, inner), UNBOUNDED) == (written, True)
+    assert leading_json(nested(MAX_DEPTH, inner), UNBOUNDED) == (b"[" + written + b"]", False)
+
+
+def test_depth_costs_no_recursion() -> None:
+    lead, fits = leading_json(nested(1_000_000), 65_536)
+
+    assert lead == b"[" * 65_536
+    assert not fits
+
+
+def test_shared_references_without_end_end_at_the_limit() -> None:
+    value: Any = []
+    for _ in range(200):
+        value = [value] * 10
+
+    assert leading_json(value, 65_536)[1] is False
+    assert room_left(value, 65_536) < 0
+
+
+@given(st.lists(VALUES, max_size=20), st.sampled_from([1, 4, 20]), st.sampled_from([0, 1, 5, 6, 7, 50, 300, 10_000]))
+def test_leading_elements_are_all_that_fit(few: list[object], times: int, room: int) -> None:
+    items = few * times
+    parts, kept = leading_items(iter(items), room)
+    sizes = [len(orjson.dumps(item)) + 1 for item in items]
+
+    assert b"[%b]" % b",".join(parts) == orjson.dumps(items[:kept])
+    assert sum(sizes[:kept]) <= room
+    assert kept == len(items) or sum(sizes[: kept + 1]) > room
+
+
+def test_leading_elements_end_at_what_nests_too_deep() -> None:
+    assert leading_items(iter([1, nested(MAX_DEPTH - 1), nested(MAX_DEPTH), 2]), 65_536)[1] == 2
+
+
+@given(st.text(st.sampled_from('a"\\\n\x00\x1f\x7fé€😀')), st.integers(-1, 120))
+def test_escaped_text_is_cut_between_characters_and_as_late_as_possible(text: str, room: int) -> None:
+    body = leading_escaped(text, room)
+    shown = orjson.loads(b'"%b"' % body)
+
+    assert text.startswith(shown)
+    assert len(body) <= max(room, 0)
+    assert shown == text or len(orjson.dumps(text[: len(shown) + 1])) - 2 > room
+
+
+@given(VALUES.filter(lambda value: isinstance(value, dict | list | tuple)))
+def test_the_room_left_is_never_less_than_it_is(value: Any) -> None:
+    size = len(orjson.dumps(value))
+
+    assert room_left(value, size) >= 0
+    assert room_left(value, 1_000_000) >= 1_000_000 - size
+
+
+def test_what_another_thread_changes_counts_as_too_much() -> None:
+    value = {"a": "x", "b": "y"}
+
+    def between_two_steps(*_: object) -> None:
+        value[f"new {len(value)}"] = "z"
+
+    sys.setprofile(between_two_steps)
+    try:
+        left = room_left(value, 10_000)
+    finally:
+        sys.setprofile(None)
+
+    assert left < 0
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"data": "x" * 1_000_000},
+        {"content": [{"type": "text", "text": "x" * 1_000_000}]},
+        {"rows": [{"id": n, "name": f"row {n}"} for n in range(20_000)]},
+        [["é" * 100] * 100] * 100,
+        {f"key {n}": {"a": [n]} for n in range(10_000)},
+        {"a": OrderedDict(b=["x" * 100_000])},
+    ],
+    ids=["text", "mcp", "rows", "lists", "keys", "subclass"],
+)
+def test_an_estimate_is_of_the_right_size(value: object) -> None:
+    assert estimate(value) == pytest.approx(len(orjson.dumps(value)), rel=0.2)
+
+
+@pytest.mark.parametrize(("value", "size"), [("", 2), ([], 2), ({}, 2), ([[[1]]], 7), (1, 1), (object(), 4)])
+def test_an_estimate_of_little_is_little(value: object, size: int) -> None:
+    assert estimate(value) == size

@@ -1,0 +1,54 @@
+"""
+What a path says, before any file system is asked.
+"""
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails.core.text.path_text import BadPathError, joined, path_of, readings, within
+
+
+@pytest.mark.parametrize(
+    ("path", "root", "inside"),
+    [
+        ("/w/a", "/w", True),
+        ("/w", "/w", True),
+        ("/w/../x", "/w", False),
+        ("/w/a/..", "/w", True),
+        ("/wx", "/w", False),
+        ("/a", "/", True),
+        ("a", ".", True),
+        ("a/../..", ".", False),
+        ("..a", ".", True),
+        ("/a", ".", False),
+        ("s/a", "s", True),
+        ("s/../a", "s", False),
+    ],
+)
+def test_a_path_is_inside_by_its_text(path: str, root: str, inside: bool) -> None:
+    assert within(path, root) is inside
+
+
+@given(st.lists(st.sampled_from(["a", "b", ".", "..", ""]), max_size=8))
+def test_a_path_that_never_goes_up_further_than_down_is_inside(parts: list[str]) -> None:
+    depth, lowest = 0, 0
+    for part in parts:
+        depth += (part in ("a", "b")) - (part == "..")
+        lowest = min(lowest, depth)
+    path = "/".join(["w", *parts])
+    assert within(joined("/", path), "/w") or lowest < 0
+
+
+def test_a_backslash_is_read_both_ways() -> None:
+    assert readings("a\\b") == ("a\\b", "a/b")
+    assert readings("a") == ("a",)
+
+
+@given(st.text())
+def test_any_text_is_a_path_or_told_why_not(text: str) -> None:
+    try:
+        assert "\0" not in path_of(text)
+    except BadPathError as error:
+        assert str(error)  # noqa: PT017

@@ -1,0 +1,462 @@
+"""
+Which calls and results are the same: laws, golden vectors, and arguments that are hostile.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import tracemalloc
+import unicodedata
+
+from collections import OrderedDict
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+import pytest
+import xxhash
+
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from guardrails.core.text.signature import (
+    RESULT_HEAD,
+    canonical,
+    low64,
+    masked_result_hash,
+    near,
+    parse_arguments,
+    result_hash,
+    result_hashes,
+    sign,
+)
+
+
+GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "signature.json").read_text(encoding="utf-8"))
+
+BUILDERS: dict[str, Any] = {
+    "float": float,
+    "int": int,
+    "tuple": lambda items: tuple(map(built, items)),
+    "set": lambda items: set(map(built, items)),
+    "frozenset": lambda items: frozenset(map(built, items)),
+    "dict": lambda pairs: {built(key): built(item) for key, item in pairs},
+    "bytes": bytes.fromhex,
+    "decimal": Decimal,
+    "datetime": datetime.fromisoformat,
+    "object": lambda _: object(),
+}
+
+
+def built(value: Any) -> Any:
+    """
+    A golden argument as Python's: `{"$": type, "of": content}` stands for what JSON cannot say.
+    """
+    if isinstance(value, list):
+        return [built(item) for item in value]
+    if isinstance(value, dict):
+        return BUILDERS[value["$"]](value.get("of")) if "$" in value else {k: built(v) for k, v in value.items()}
+    return value
+
+
+text = st.text(st.sampled_from('aB1 \n"\\é\u0301e都😀\x00\x7f\u1100\u1161\u11a8'), max_size=6) | st.text(max_size=6)
+numbers = st.integers(-(2**63), 2**64 - 1) | st.integers(-2, 2) | st.floats(allow_nan=False, allow_infinity=False)
+scalars = st.none() | st.booleans() | numbers | text
+plain = st.recursive(
+    scalars,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(text, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def mapped(value: Any, change: Any) -> Any:
+    """
+    *value* with *change* made to each dict, list and scalar in it, inside out; keys are changed too.
+    """
+    if isinstance(value, dict):
+        return change({change(key): mapped(item, change) for key, item in value.items()})
+    if isinstance(value, list):
+        return change([mapped(item, change) for item in value])
+    return change(value)
+
+
+def model(value: Any) -> Any:
+    """
+    What the signature is to tell apart, written in another way: hashable, and equal where the values are to be equal.
+    """
+    if isinstance(value, dict):
+        return "dict", frozenset((unicodedata.normalize("NFC", key), model(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return "list", tuple(model(item) for item in value)
+    if isinstance(value, str):
+        return "str", unicodedata.normalize("NFC", value)
+    return ("bool" if isinstance(value, bool) else "number"), value
+
+
+def keys_stay_apart(value: Any) -> bool:
+    if isinstance(value, dict):
+        names = {unicodedata.normalize("NFC", key) for key in value}
+        return len(names) == len(value) and all(map(keys_stay_apart, value.values()))
+    return not isinstance(value, list) or all(map(keys_stay_apart, value))
+
+
+@pytest.mark.parametrize("vector", GOLDEN["calls"], ids=lambda vector: vector["name"])
+def test_a_signature_is_what_it_always_was(vector: dict[str, Any]) -> None:
+    digest, encoded = sign(vector["tool"], built(vector["arguments"]))
+    if vector["signature"] is None:
+        assert (digest, encoded) == (None, None)
+        return
+    assert digest is not None
+    assert encoded is not None
+    assert encoded.decode() == vector["canonical"]
+    assert digest.hex() == vector["signature"]
+    assert low64(digest) == vector["sig"]
+    assert near(vector["tool"], encoded) == vector["near"]
+
+
+@pytest.mark.parametrize("vector", GOLDEN["results"], ids=lambda vector: vector["name"])
+def test_a_result_hash_is_what_it_always_was(vector: dict[str, Any]) -> None:
+    payload = vector["text"] * vector["times"]
+    assert result_hashes(payload.encode(), vector["length"]) == (vector["hash"], vector["masked"])
+    assert result_hashes(payload, vector["length"]) == (vector["hash"], vector["masked"])
+    assert result_hash(payload, vector["length"]) == vector["hash"]
+    assert masked_result_hash(payload) == vector["masked"]
+
+
+def test_a_signature_is_xxh3_128_of_the_canonical_form_seeded_with_the_tool() -> None:
+    digest, encoded = sign("search", {"b": 1.0, "a": [True]})
+    assert encoded == b'{"a":[true],"b":1}'
+    assert digest == xxhash.xxh3_128_digest(encoded, xxhash.xxh3_64_intdigest(b"search"))
+    unsigned = xxhash.xxh3_128_intdigest(encoded, xxhash.xxh3_64_intdigest(b"search")) & (2**64 - 1)
+    assert low64(digest) % 2**64 == unsigned
+    assert -(2**63) <= low64(digest) < 2**63
+
+
+def test_many_tools_keep_their_signatures_apart_and_stable() -> None:
+    first = [sign(f"tool{i}", {}) for i in range(5_000)]
+    assert len(set(first)) == 5_000
+    assert [sign(f"tool{i}", {}) for i in range(5_000)] == first
+
+
+@pytest.mark.parametrize(
+    ("tool", "other"), [(("ab", "c"), ("a", "bc")), (("a", "{}"), ("a{}", "")), (("a", "b"), ("b", "a"))]
+)
+def test_tool_and_arguments_cannot_run_into_each_other(tool: tuple[str, str], other: tuple[str, str]) -> None:
+    assert sign(*tool)[0] != sign(*other)[0]
+
+
+@given(plain, st.randoms(use_true_random=False))
+def test_a6_the_signature_is_blind_to_key_order(value: Any, dice: random.Random) -> None:
+    def shuffled(part: Any) -> Any:
+        if not isinstance(part, dict):
+            return part
+        pairs = list(part.items())
+        dice.shuffle(pairs)
+        return dict(pairs)
+
+    assert canonical(mapped(value, shuffled)) == canonical(value)
+
+
+@given(plain)
+def test_an_integer_and_the_float_it_equals_are_one(value: Any) -> None:
+    def as_float(part: Any) -> Any:
+        if type(part) is not int or float(part) != part:
+            return part
+        return float(part)
+
+    def as_int(part: Any) -> Any:
+        return int(part) if isinstance(part, float) and part.is_integer() else part
+
+    assert canonical(mapped(value, as_float)) == canonical(value)
+    assert canonical(mapped(value, as_int)) == canonical(value)
+
+
+@given(plain, st.sampled_from(["NFC", "NFD"]))
+def test_composed_and_decomposed_text_are_one_in_keys_too(value: Any, form: Literal["NFC", "NFD"]) -> None:
+    assume(keys_stay_apart(value))
+    other = mapped(value, lambda part: unicodedata.normalize(form, part) if isinstance(part, str) else part)
+    assert canonical(other) == canonical(value)
+
+
+@given(plain)
+def test_json_text_and_the_value_it_was_made_of_are_one(value: Any) -> None:
+    read, problem = parse_arguments(json.dumps(value))
+    assert problem is None
+    assert sign("t", read) == sign("t", value)
+
+
+@given(plain)
+def test_the_canonical_form_is_json_of_which_it_is_the_canonical_form(value: Any) -> None:
+    assume(keys_stay_apart(value))
+    encoded = canonical(value)
+    assert encoded is not None
+    assert canonical(json.loads(encoded)) == encoded
+
+
+@given(plain, plain)
+def test_two_plain_values_are_one_exactly_where_they_should_be(value: Any, other: Any) -> None:
+    assume(keys_stay_apart(value) and keys_stay_apart(other))
+    assert (canonical(value) == canonical(other)) == (model(value) == model(other))
+
+
+@given(st.lists(scalars | st.lists(scalars, max_size=1), min_size=2, max_size=8))
+def test_scalars_side_by_side_are_one_exactly_where_they_should_be(values: list[Any]) -> None:
+    assert len({canonical(value) for value in values}) == len({model(value) for value in values})
+
+
+class Slow(OrderedDict[str, Any]):
+    """
+    A dict that only the slow path takes.
+    """
+
+
+@given(plain)
+def test_the_fast_the_medium_and_the_slow_path_write_the_same_bytes(value: Any) -> None:
+    fast = canonical(value)
+    medium = canonical(mapped(value, lambda part: tuple(part) if isinstance(part, list) else part))
+    slow = canonical(mapped(value, lambda part: Slow(part) if isinstance(part, dict) else part))
+    wrapped = canonical([value, 1.0, Slow()])
+    assert fast is not None
+    assert medium == fast
+    assert slow == fast
+    assert wrapped == b"[%b,1,{}]" % fast
+
+
+@pytest.mark.parametrize("count", [1, 100, 1_023, 1_024, 1_025, 5_000])
+def test_the_number_of_containers_makes_no_difference(count: int) -> None:
+    value = [{"n": 1} for _ in range(count)]
+    assert canonical(value) == canonical(tuple({"n": 1.0} for _ in range(count))) == orjson.dumps(value)
+
+
+@pytest.mark.parametrize("size", [1_000, 20_000])
+@pytest.mark.parametrize("place", ["key", "value", "item"])
+def test_size_makes_no_difference_to_normal_forms(size: int, place: str) -> None:
+    def value(odd: str) -> Any:
+        return [{"key": {odd: 1}, "value": {"a": odd}, "item": [1, [odd]]}[place], "x" * size]
+
+    assert canonical(value("e\u0301")) == canonical(value("é")) != canonical(value("e"))
+
+
+def nested(depth: int, leaf: Any, wrap: Any) -> Any:
+    for _ in range(depth):
+        leaf = wrap(leaf)
+    return leaf
+
+
+@pytest.mark.parametrize("leaf", [1, 1.0, 2**70, "e\u0301"])
+@pytest.mark.parametrize("wrap", [lambda x: [x], lambda x: (x,), lambda x: {"a": x}], ids=["list", "tuple", "dict"])
+def test_254_levels_are_signed_and_no_more(wrap: Any, leaf: Any) -> None:
+    assert canonical(nested(254, leaf, wrap)) is not None
+    for depth in (255, 300, 2_000, 50_000):
+        assert canonical(nested(depth, leaf, wrap)) is None
+
+
+def cyclic_list() -> Any:
+    cycle: list[Any] = [1]
+    cycle += [cycle, cycle]
+    return cycle
+
+
+def cyclic_dict() -> Any:
+    cycle: dict[str, Any] = {"a": b""}
+    cycle["b"] = cycle
+    return cycle
+
+
+def cyclic_tuple() -> Any:
+    inside: list[Any] = []
+    inside.append((inside, 1.0))
+    return inside
+
+
+def exploding(leaf: Any) -> Any:
+    for _ in range(100):
+        leaf = [leaf, leaf]
+    return leaf
+
+
+def wide(leaf: Any) -> Any:
+    for _ in range(5):
+        leaf = [leaf] * 1_000
+    return leaf
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        cyclic_list(),
+        cyclic_dict(),
+        cyclic_tuple(),
+        {"a": [cyclic_list()]},
+        exploding(1),
+        exploding(1.0),
+        wide(1),
+        wide(1.0),
+    ],
+    ids=["list", "dict", "tuple", "inside", "exploding", "exploding floats", "wide", "wide floats"],
+)
+def test_what_has_no_end_is_unsignable(value: Any) -> None:
+    assert sign("t", value) == (None, None)
+
+
+def test_many_combining_marks_in_a_row_are_unsignable_and_take_no_time() -> None:
+    marks = "\u0301\u0323" * 100_000
+    for value in ("e" + marks, {"e" + marks: 1}, ["e" + marks, 1.0], {"e" + marks, 1}):
+        assert canonical(value) is None
+    assert canonical("e\u0301" * 100_000) == canonical("é" * 100_000)
+
+
+def test_signing_leaves_the_arguments_as_they_are() -> None:
+    value = {"e\u0301": [1.0, (2.0, float("nan")), {"n": -0.0}], "s": {1, 2}}
+    before = repr(value)
+    canonical(value)
+    canonical(value["e\u0301"])
+    assert repr(value) == before
+
+
+def test_signatures_are_the_same_in_every_process() -> None:
+    script = (
+        "from guardrails.core.text.signature import sign, near\n"
+        "value = {'s': {'a', 'b', 'c', 1, 2.5, None, (1, 'x'), frozenset({'y', 'z'})}, 'k': {1: 'a', 'b': {'q', 'r'}}}\n"
+        "digest, encoded = sign('tool', value)\n"
+        "print(digest.hex(), near('tool', encoded), encoded.decode())"
+    )
+    seen = {
+        subprocess.run(  # noqa: S603 - our own words
+            [sys.executable, "-c", script],
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(Path(__file__).parents[3])},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("0", "1", "4242")
+    }
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "other"),
+    [
+        ({"q": "Tokyo  hotels"}, {"q": "tokyo hotels"}),
+        ({"page": 9}, {"page": 10}),
+        ({"q": "a\n\tb"}, {"q": "a b"}),
+        ({"q": "ÉCOLE 都市"}, {"q": "école 都市"}),
+        ({"q": "都市\u3000案内"}, {"q": "都市 案内"}),
+        ({"date": "2026-11-21"}, {"date": "2026-12-01"}),
+    ],
+)
+def test_case_digits_and_white_space_do_not_keep_calls_from_being_near(value: Any, other: Any) -> None:
+    assert near_sig("t", value) == near_sig("t", other)
+    assert near_sig("t", value) != near_sig("u", value)
+
+
+@pytest.mark.parametrize(
+    ("value", "other"),
+    [({"q": "tokyo"}, {"q": "kyoto"}), ({"q": "a b"}, {"q": "ab"}), ({"n": 1}, {"n": None}), ({"a": 1}, {"b": 1})],
+)
+def test_other_words_are_not_near(value: Any, other: Any) -> None:
+    assert near_sig("t", value) != near_sig("t", other)
+
+
+def near_sig(tool: str, value: Any) -> int:
+    encoded = canonical(value)
+    assert encoded is not None
+    return near(tool, encoded)
+
+
+@given(text)
+def test_near_is_a_signed_64_bit_number(words: str) -> None:
+    assert -(2**63) <= near_sig("t", f"{words} " * 2_000) < 2**63
+
+
+def test_a_digit_is_news_in_a_success_and_none_in_an_error() -> None:
+    assert result_hash("3 failed") != result_hash("2 failed")
+    assert (
+        masked_result_hash("line 9: boom") == masked_result_hash("line 10: boom") != masked_result_hash("line 9: bang")
+    )
+
+
+def test_a_result_is_told_apart_by_its_head_and_its_length() -> None:
+    head = "x" * RESULT_HEAD
+    assert result_hash(head + "a") == result_hash(head + "b") != result_hash(head + "ab")
+    assert result_hash(head, RESULT_HEAD + 1) == result_hash(head + "a")
+    assert masked_result_hash(head + "a") == masked_result_hash(head + "bc")
+
+
+@given(st.text(st.characters(), max_size=8), st.sampled_from([1, 100, 8_000]))
+def test_text_and_its_utf8_have_one_result_hash(word: str, times: int) -> None:
+    words = word * times
+    encoded = words.encode("utf-8", "surrogatepass")
+    assert result_hashes(words) == result_hashes(encoded) == (result_hash(encoded), masked_result_hash(words))
+    assert all(-(2**63) <= number < 2**63 for number in result_hashes(words))
+
+
+@pytest.mark.parametrize(
+    "payload", ["a" * 10_000_000, "漢" * 10_000_000, b"a" * 10_000_000], ids=["ascii", "cjk", "bytes"]
+)
+def test_hashing_10_mb_of_result_touches_its_head_only(payload: str | bytes) -> None:
+    tracemalloc.start()
+    try:
+        result_hashes(payload)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 10 * RESULT_HEAD
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("", {}),
+        (" \n", {}),
+        ("{}", {}),
+        ("null", None),
+        ('{"a": 1, "a": 2}', {"a": 2}),
+        ('{"n": 18446744073709551617}', {"n": 2**64 + 1}),
+        ('{"n": -Infinity}', {"n": float("-inf")}),
+        (r'{"q": "\ud83d\ude00 \ud800"}', {"q": "😀 \ud800"}),
+        ('"free text"', "free text"),
+    ],
+)
+def test_argument_text_is_read_as_json(written: str, value: Any) -> None:
+    assert parse_arguments(written) == (value, None)
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [
+        ('{"a": }', "arguments are not JSON: expecting value (line 1 column 7)"),
+        ('{"a": 1}\n}', "arguments are not JSON: extra data (line 2 column 1)"),
+        ("{'a': 1}", "arguments are not JSON: expecting property name enclosed in double quotes (line 1 column 2)"),
+        ("*** Begin Patch", "arguments are not JSON: expecting value (line 1 column 1)"),
+        ("[" * 100_000, "arguments are nested too deeply"),
+        ('{"a":' * 100_000, "arguments are nested too deeply"),
+        ("1" * 5_000, "arguments have an integer of more than 4300 digits"),
+    ],
+)
+def test_argument_text_that_cannot_be_read_comes_back_with_its_problem(written: str, problem: str) -> None:
+    assert parse_arguments(written) == (written, problem)
+
+
+@given(st.text() | st.text('{}[]",:0123456789.eE-+ntf'))
+def test_no_argument_text_raises(written: str) -> None:
+    value, problem = parse_arguments(written)
+    assert problem is None or value == written
+    digest, encoded = sign("t", value)
+    assert (digest is None) == (encoded is None)
+
+
+def test_not_a_number_is_null_and_an_infinity_is_itself() -> None:
+    assert sign("t", parse_arguments('{"n": NaN}')[0]) == sign("t", {"n": None})
+    assert len({canonical(value) for value in (None, float("inf"), float("-inf"), 1e308, "inf", "Infinity")}) == 6
+
+
+def test_numbers_are_one_exactly_where_python_says_so() -> None:
+    assert canonical(1e300) == canonical(int(1e300)) != canonical(10**300)
+    assert canonical(2.0**53) == canonical(2**53) != canonical(2**53 + 1)
+    assert canonical(2.0**64) == canonical(2**64) != canonical(2**64 + 1)
+    assert canonical(-(2.0**63)) == canonical(-(2**63)) != canonical(-(2**63) - 1)

@@ -1,0 +1,509 @@
+"""
+The canonical form of what JSON cannot say: told apart from everything plain, total, and JSON all the same.
+"""
+
+import array
+import ctypes
+import enum
+import ipaddress
+import json
+import re
+
+from collections import ChainMap, OrderedDict, UserDict, defaultdict, deque
+from collections.abc import Iterator, Mapping
+from dataclasses import InitVar, dataclass, field
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import PurePosixPath
+from types import MappingProxyType, SimpleNamespace
+from typing import Any, NamedTuple, NoReturn
+from unittest.mock import MagicMock
+from uuid import UUID
+
+import orjson
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, ConfigDict, RootModel, SecretStr
+from pydantic.dataclasses import dataclass as pydantic_dataclass
+
+from guardrails.core.text.signature import canonical, sign
+from guardrails.core.text.tagged import MAX_VALUES, Unsignable, tagged
+
+
+class Color(enum.Enum):
+    RED = "red"
+    ONE = 1
+
+
+class Size(enum.Enum):
+    RED = "red"
+
+
+class Word(enum.StrEnum):
+    RED = "red"
+
+
+class Level(enum.IntEnum):
+    ONE = 1
+
+
+class Bits(enum.Flag):
+    A = 1
+    B = 2
+
+
+class Str(str):
+    __slots__ = ()
+
+
+class Int(int):
+    pass
+
+
+class Float(float):
+    pass
+
+
+class Pair(NamedTuple):
+    a: Any
+    b: Any
+
+
+class Other(NamedTuple):
+    c: Any
+    d: Any
+
+
+@dataclass
+class Point:
+    x: Any
+    y: Any = 0
+    seen: InitVar[int] = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Slotted:
+    x: Any
+    late: Any = field(init=False)
+
+
+@pydantic_dataclass
+class Checked:
+    x: float
+
+
+class Query(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+    text: str
+    limit: float = 10
+    inner: "Query | None" = None
+
+
+class Numbers(RootModel[list[float]]):
+    pass
+
+
+class Odd:
+    """
+    An object with a repr that says all of it.
+    """
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+JST = timezone(timedelta(hours=9))
+
+DISTINCT: list[Any] = [
+    None,
+    True,
+    1,
+    "1",
+    "red",
+    b"red",
+    [1],
+    {1},
+    {"1": 1},
+    {1: 1},
+    {(1,): 1},
+    {None: 1},
+    {True: 1},
+    {Str("1"): 1},
+    {"!set": [1]},
+    {"!object": ["Color", "red"]},
+    [["1", 1]],
+    2**64,
+    -(2**64),
+    10**700,
+    10**5_000,
+    str(2**64),
+    hex(10**700),
+    float("inf"),
+    "inf",
+    "\ud800",
+    "\\ud800",
+    "\\\ud800",
+    "\ud83d\ude00",
+    "😀",
+    Color.RED,
+    Color.ONE,
+    Size.RED,
+    Word.RED,
+    Level.ONE,
+    Bits.A,
+    Bits.A | Bits.B,
+    Str("red"),
+    Int(1),
+    Float(1.5),
+    1.5,
+    Point(1),
+    Point(2),
+    Slotted(1),
+    Checked(1),
+    {"x": 1, "y": 0},
+    Query(text="a"),
+    {"text": "a", "limit": 10, "inner": None},
+    Query(text="a", limit=11),
+    Query(text="a", more=1),  # type: ignore[call-arg]
+    Query(text="a", inner=Query(text="b")),
+    Numbers([1]),
+    Decimal("1.5"),
+    Decimal(1),
+    Decimal("NaN"),
+    Decimal("1E+1000000"),
+    Fraction(1, 3),
+    1j,
+    range(3),
+    ...,
+    date(2026, 11, 21),
+    datetime(2026, 11, 21),  # noqa: DTZ001 - without a zone is another time
+    datetime(2026, 11, 21, tzinfo=UTC),
+    datetime(2026, 11, 21, tzinfo=JST),
+    "2026-11-21",
+    time(9, 30),
+    timedelta(days=1),
+    UUID(int=1),
+    str(UUID(int=1)),
+    PurePosixPath("src/**/*.py"),
+    "src/**/*.py",
+    re.compile("a"),
+    re.compile("a", re.IGNORECASE),
+    ipaddress.ip_address("10.0.0.1"),
+    array.array("i", [1]),
+    array.array("q", [1]),
+    deque([1]),
+    SimpleNamespace(a=1),
+    Odd("Odd(1)"),
+    Odd("Odd(2)"),
+    orjson.Fragment(b"1"),
+]
+
+
+def test_different_things_have_different_forms() -> None:
+    forms: dict[bytes, Any] = {}
+    for value in DISTINCT:
+        encoded = canonical(value)
+        if encoded is None:
+            assert type(value) is orjson.Fragment
+            continue
+        assert encoded not in forms, (value, forms[encoded])
+        forms[encoded] = value
+
+
+@pytest.mark.parametrize("value", DISTINCT, ids=lambda value: type(value).__name__)
+def test_every_form_is_json_in_utf8(value: Any) -> None:
+    encoded = canonical([value])
+    if encoded is not None:
+        assert json.loads(encoded.decode()) is not None
+        assert orjson.loads(encoded) is not None
+
+
+@pytest.mark.parametrize("value", DISTINCT, ids=lambda value: type(value).__name__)
+def test_a_form_read_as_json_is_never_taken_for_the_value(value: Any) -> None:
+    encoded = canonical(value)
+    if encoded is not None and b'{ "!' in encoded:
+        assert canonical(json.loads(encoded)) != encoded
+
+
+@pytest.mark.parametrize(
+    ("value", "other"),
+    [
+        ((1, (2,)), [1, [2]]),
+        (Pair(1, 2.0), [1, 2]),
+        (Other(1, 2), Pair(1, 2)),
+        (OrderedDict(b=1, a=2), {"a": 2, "b": 1}),
+        (defaultdict(int, a=1), {"a": 1}),
+        (MappingProxyType({"a": 1}), {"a": 1}),
+        (UserDict(a=1), {"a": 1}),
+        (ChainMap({"a": 1}, {"a": 2, "b": 3}), {"a": 1, "b": 3}),
+        ({1, 2.0}, frozenset({2, 1.0})),
+        ({1.0: "a", None: 2}, {None: 2.0, 1: "a"}),
+        ({"e\u0301"}, {"é"}),
+        ({("e\u0301", 1): 1}, {("é", 1.0): 1.0}),
+        (b"ab", bytearray(b"ab")),
+        (2**64, float(2**64)),
+        ([2**64, "e\u0301", -0.0, float("nan")], (2.0**64, "é", 0, None)),
+        ({"\ud800": 1, "a": 1.0}, {"a": 1, "\ud800": 1.0}),
+        (Point(1, 2), Point(1.0, 2.0)),
+        (Point(x=Color.RED, y={1}), Point(x=Color.RED, y={1.0})),
+        (Query(text="é", limit=1), Query(text="e\u0301", limit=1.0)),
+        (Decimal("1.50"), Decimal("1.5")),
+        (Decimal("-0"), Decimal("0.00")),
+        (Decimal(10), Decimal("1E+1")),
+        (Float(1.0), Float(1)),
+    ],
+)
+def test_equal_things_have_one_form(value: Any, other: Any) -> None:
+    assert canonical(value) is not None
+    assert canonical(value) == canonical(other)
+    assert canonical({"in": [value]}) == canonical({"in": (other,)})
+
+
+@pytest.mark.parametrize(
+    ("value", "form"),
+    [
+        ({1: "a", "b": 2}, '{ "!dict":[["b",2],[1,"a"]]}'),
+        ({3, "a"}, '{ "!set":["a",3]}'),
+        (b"\x00a", '{ "!bytes":"0061"}'),
+        (2**64, "18446744073709551616"),
+        (float("-inf"), '{ "!float":"-inf"}'),
+        ("a\ud800", r'{ "!str":"a\\ud800"}'),
+        (Color.RED, '{ "!object":["Color","red"]}'),
+        (Point(1.0), '{ "!object":["Point",{"x":1,"y":0}]}'),
+        (Query(text="a"), '{ "!object":["Query",{"inner":null,"limit":10,"text":"a"}]}'),
+        (date(2026, 11, 21), '{ "!object":["date","2026-11-21"]}'),
+        (timedelta(1), '{ "!object":["timedelta","datetime.timedelta(days=1)"]}'),
+    ],
+)
+def test_a_form_can_be_read(value: Any, form: str) -> None:
+    encoded = canonical(value)
+    assert encoded is not None
+    assert encoded.decode() == form
+
+
+def fail(*_: object) -> NoReturn:
+    raise ValueError("hostile")
+
+
+def endless(*_: object) -> Iterator[int]:
+    while True:
+        yield 1
+
+
+class HostileMeta(type):
+    __hash__ = fail
+    __eq__ = fail
+
+
+class OfHostileMeta(metaclass=HostileMeta):
+    pass
+
+
+class HostileRepr:
+    __repr__ = fail
+
+
+class HostileHash:
+    __eq__ = fail
+    __hash__ = fail
+
+
+class HostileClass:
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:
+        raise ValueError("hostile")
+
+
+class HostileIsoformat:
+    isoformat = fail
+
+
+class EndlessRepr:
+    def __repr__(self) -> str:
+        return repr(self)
+
+
+class ReprOfAnotherType:
+    def __repr__(self) -> Any:
+        return 1
+
+
+class HostileMapping(Mapping[str, int]):
+    __getitem__ = fail
+    __iter__ = fail
+    __len__ = fail
+
+
+class EndlessMapping(Mapping[str, int]):
+    __iter__ = endless  # type: ignore[assignment]
+
+    def __getitem__(self, key: object) -> int:
+        return 1
+
+    def __len__(self) -> int:
+        return 1
+
+
+@dataclass
+class HostileField:
+    x: int = 1
+
+    def __getattribute__(self, name: str) -> Any:
+        if name == "x":
+            raise ValueError("hostile")
+        return super().__getattribute__(name)
+
+
+class Pretender:
+    __pydantic_fields__ = 7
+
+
+# Factories, since pytest itself trips over some of these.
+UNSIGNABLE: dict[str, Any] = {
+    "a metaclass": OfHostileMeta,
+    "repr": HostileRepr,
+    "hash": HostileHash,
+    "class": HostileClass,
+    "isoformat": HostileIsoformat,
+    "endless repr": EndlessRepr,
+    "repr of another type": ReprOfAnotherType,
+    "mapping": HostileMapping,
+    "endless mapping": EndlessMapping,
+    "fields that are none": Pretender,
+    "a mock": MagicMock,
+    "a mock of a dict": lambda: MagicMock(spec=dict),
+    "object": object,
+    "a description": lambda: Odd("<Odd>"),
+    "an address": lambda: Odd("Odd(at 0x7f0011223344)"),
+    "a shortened repr": lambda: Odd("Odd([1, 2, ...])"),
+    "a secret": lambda: SecretStr("a"),
+    "a secret in a model": lambda: Query(text="a", secret=SecretStr("a")),  # type: ignore[call-arg]
+    "a function": lambda: fail,
+    "a builtin": lambda: print,
+    "a class": lambda: int,
+    "an enum": lambda: Color,
+    "a module": lambda: json,
+    "an iterator": lambda: iter([1]),
+    "a generator": endless,
+    "JSON that is not looked at": lambda: orjson.Fragment(b"1"),
+    "a buffer of pointers": lambda: (ctypes.c_void_p * 1)(1),
+}
+
+
+@pytest.mark.parametrize("name", UNSIGNABLE)
+def test_what_cannot_be_known_is_unsignable_and_never_raises(name: str) -> None:
+    value = UNSIGNABLE[name]()
+    for arguments in (value, {"a": value}, [1, (value,)], {"a": {1: value}}):
+        assert sign("t", arguments) == (None, None)
+
+
+def test_a_member_that_cannot_be_read_makes_the_call_unsignable() -> None:
+    assert sign("t", HostileField()) == (None, None)
+    assert sign("t", {HostileField: 1}) == (None, None)
+
+
+class HostileDict(dict[Any, Any]):
+    __iter__ = keys = values = items = __getitem__ = __len__ = fail
+
+
+class HostileList(list[Any]):
+    __iter__ = endless
+    __len__ = __getitem__ = fail
+
+
+class HostileTuple(tuple[Any, ...]):
+    __slots__ = ()
+
+    __iter__ = endless
+
+
+class HostileSet(set[Any]):
+    __iter__ = endless
+
+
+class HostileStr(str):
+    __slots__ = ()
+
+    __str__ = encode = isascii = __repr__ = __eq__ = fail  # type: ignore[assignment]
+    __hash__ = str.__hash__
+
+
+class HostileInt(int):
+    __int__ = __index__ = bit_length = __repr__ = __lt__ = fail
+
+
+class HostileFloat(float):
+    __float__ = is_integer = __mod__ = __repr__ = fail
+
+
+def test_what_a_subclass_overrides_is_not_asked() -> None:
+    assert canonical(HostileDict(a=1)) == b'{"a":1}'
+    assert canonical(HostileList([1])) == b"[1]"
+    assert canonical(HostileTuple([1])) == b"[1]"
+    assert canonical(HostileSet([1])) == b'{ "!set":[1]}'
+    assert canonical(HostileStr("a")) == b'{ "!object":["HostileStr","a"]}'
+    assert canonical(HostileInt(1)) == b'{ "!object":["HostileInt",1]}'
+    assert canonical(HostileFloat(1.5)) == b'{ "!object":["HostileFloat",1.5]}'
+    assert canonical({HostileStr("a"): 1}) == b'{ "!dict":[[{ "!object":["HostileStr","a"]},1]]}'
+
+
+def test_an_iterator_is_not_consumed() -> None:
+    items = iter([1, 2])
+    assert canonical({"a": items}) is None
+    assert list(items) == [1, 2]
+
+
+def test_more_values_than_can_be_written_are_unsignable() -> None:
+    with pytest.raises(Unsignable):
+        tagged([b"", *range(MAX_VALUES)])
+
+
+odd = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(st.characters(), max_size=5)
+    | st.binary(max_size=5)
+    | st.decimals()
+    | st.fractions()
+    | st.complex_numbers()
+    | st.datetimes(timezones=st.none() | st.just(UTC))
+    | st.timedeltas()
+    | st.uuids()
+    | st.ip_addresses()
+    | st.sampled_from([Color.RED, Word.RED, Level.ONE, Str("a"), Int(1), object(), print, SecretStr("a")]),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.lists(inner, max_size=4).map(tuple)
+        | st.builds(Point, inner, inner)
+        | st.dictionaries(
+            st.text(st.characters(), max_size=3) | st.integers() | st.binary(max_size=2), inner, max_size=4
+        )
+        | st.frozensets(st.integers() | st.text(max_size=2) | st.binary(max_size=2), max_size=4)
+    ),
+    max_leaves=10,
+)
+
+
+@given(odd)
+def test_any_value_is_signed_or_unsignable_but_never_raises(value: Any) -> None:
+    digest, encoded = sign("t", value)
+    assert (digest is None) == (encoded is None)
+    if encoded is not None:
+        json.loads(encoded.decode())
+        assert canonical(value) == encoded
+
+
+@given(odd)
+def test_a_tagged_member_leaves_the_other_members_as_they_are(value: Any) -> None:
+    encoded = canonical(value)
+    expected = None if encoded is None else b'[%b,{ "!set":[]}]' % encoded
+    assert canonical([value, set()]) == expected

@@ -1,0 +1,149 @@
+"""
+What is known about a tool before it is called.
+"""
+
+import functools
+
+from typing import Any
+
+import pytest
+
+from pydantic import BaseModel
+
+from guardrails import Budget, Duplicates, Policy, PolicyError, Rule, Tool, Validation
+from guardrails.core.tools.tool import from_annotations
+
+
+def ok(*_: Any) -> str:
+    return "ok"
+
+
+def book(city: str, nights: int = 1) -> str:
+    """
+    Book a room.
+
+    Longer text that the model is not told.
+    """
+    return f"{city} {nights}"
+
+
+class Stay(BaseModel):
+    city: str
+    nights: int = 1
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"city": {"type": "string"}, "nights": {"type": "integer"}},
+    "required": ["city"],
+}
+
+
+def test_a_tool_of_a_function_has_its_name_first_paragraph_and_parameters() -> None:
+    tool = Tool.of(book, cost_usd=0.2)
+    assert (tool.name, tool.description, tool.cost) == ("book", "Book a room.", 200_000)
+    assert Tool.of(book, name="reserve", description="d").name == "reserve"
+
+
+class Finder:
+    """
+    Cities.
+    """
+
+    def __call__(self, city: str) -> str:
+        return city
+
+
+def test_partials_and_callable_objects_have_names_too() -> None:
+    partial, finder = Tool.of(functools.partial(book, nights=2)), Tool.of(Finder())
+    assert [(tool.name, tool.description) for tool in (partial, finder)] == [
+        ("book", "Book a room."),
+        ("Finder", "Cities."),
+    ]
+    assert set(partial.openai()["function"]["parameters"]["properties"]) == {"city"}
+
+
+def test_a_tool_of_a_function_leaves_out_what_the_host_passes(clock: Any) -> None:
+    def rent(city: str, database: Finder) -> str:
+        return city
+
+    with pytest.raises(PolicyError, match="goes into `hidden`"):
+        Tool.of(rent).openai()
+    tool = Tool.of(rent, hidden=["database"])
+    assert set(tool.openai()["function"]["parameters"]["properties"]) == {"city"}
+    session = Policy([Validation()], tools=[tool]).session("s", clock=clock)
+    assert session.call("rent", {"city": "Kyoto"}, ok).ok
+    assert session.call("rent", {"city": "Kyoto", "database": "x"}, ok).status == "validation_error"
+
+
+@pytest.mark.parametrize("parameters", [book, Stay, SCHEMA])
+def test_a7_one_definition_gives_the_schema_the_model_sees_and_the_check(parameters: Any, clock: Any) -> None:
+    tool = Tool(name="book", description="d", parameters=parameters)
+    shown = tool.openai()
+    assert (shown["type"], shown["function"]["name"], shown["function"]["description"]) == ("function", "book", "d")
+    assert set(shown["function"]["parameters"]["properties"]) == {"city", "nights"}
+    assert shown["function"]["parameters"]["required"] == ["city"]
+    session = Policy([Validation()], tools=[tool]).session("s", clock=clock)
+    assert session.call("book", {"city": "Kyoto"}, ok).ok
+    wrong = session.call("book", {"nights": 2}, ok)
+    assert (wrong.status, [error["field"] for error in wrong.errors or []]) == ("validation_error", ["city"])
+
+
+def test_a_tool_without_parameters_takes_any_and_says_so() -> None:
+    assert Tool(name="t").openai()["function"]["parameters"] == {"type": "object", "properties": {}}
+    assert Tool(name="t").arguments() is None
+
+
+def test_parameters_that_are_no_definition_are_a_policy_error(clock: Any) -> None:
+    with pytest.raises(PolicyError):
+        Tool(name="t", parameters=7).arguments()
+
+
+@pytest.mark.parametrize(
+    ("annotations", "hints"),
+    [
+        ({"readOnlyHint": True, "idempotentHint": False}, {"read_only": True, "idempotent": False}),
+        ({"destructiveHint": False, "openWorldHint": True, "title": "x"}, {}),
+        ({"readOnlyHint": "yes", "idempotentHint": None}, {}),
+        ({}, {}),
+    ],
+)
+def test_mcp_annotations_mean_what_they_say_and_no_more(annotations: Any, hints: Any) -> None:
+    assert from_annotations(annotations) == hints
+
+
+def test_an_annotation_never_stands_above_a_declaration() -> None:
+    declared = Tool(name="t", read_only=False)
+    hint = {"annotations": {"readOnlyHint": True, "idempotentHint": True}}
+    assert declared.override(hint) == Tool(name="t", read_only=False, idempotent=True)
+    assert Tool(name="t").override({**hint, "read_only": False}).read_only is False
+
+
+def test_read_only_never_makes_a_tool_stable() -> None:
+    assert Tool(name="status").override({"annotations": {"readOnlyHint": True}}).stable is False
+
+
+def rules(*entries: tuple[str, dict[str, Any], dict[str, Any]]) -> list[Rule]:
+    return [Rule(match=(match,), declared=declared, guards=guards) for match, declared, guards in entries]
+
+
+def test_of_rules_by_glob_the_first_match_wins_key_by_key() -> None:
+    policy = Policy(
+        [Budget(max_calls=100), Duplicates(window=5)],
+        tools=[Tool(name="search_web", cost_usd=1.0, polling=True)],
+        rules=rules(
+            ("search_*", {"cost_usd": 0.5}, {"duplicates": {"window": 9}}),
+            ("*", {"cost_usd": 0.1, "read_only": True}, {"duplicates": {"window": 2, "rule": "evidence"}}),
+        ),
+    )
+    plan = policy.chain.plan("search_web")
+    assert (plan.tool.cost_usd, plan.tool.read_only, plan.tool.polling) == (0.5, True, True)
+    assert next(g for g in plan.guards if isinstance(g, Duplicates)) == Duplicates(window=9, rule="evidence")
+    assert policy.chain.plan("other").tool.cost_usd == 0.1
+
+
+def test_a_tool_may_be_observed_while_the_rest_is_enforced(clock: Any) -> None:
+    policy = Policy([Duplicates()], rules=[Rule(match=("poll_*",), declared={}, guards={}, mode="observe")])
+    session = policy.session("s", clock=clock)
+    assert [session.call("poll_x", {}, ok).ok for _ in range(3)] == [True] * 3
+    assert [session.call("other", {}, ok).ok for _ in range(2)] == [True, False]

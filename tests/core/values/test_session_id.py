@@ -1,0 +1,67 @@
+"""
+Names of sessions.
+"""
+
+from typing import Any
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails import Budget, Policy, SessionError
+from guardrails.core.values.session_id import checked_id
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("", "empty"),
+        ("  ", "empty"),
+        ("..", "`..`"),
+        ("a..b", "`..`"),
+        ("../../etc/passwd", "`..`"),
+        ("a/b", "`/`"),
+        ("/", "`/`"),
+        ("a\\b", "hold"),
+        ("a\x00b", "control"),
+        ("a\nb", "control"),
+        ("a\x7fb", "control"),
+        ("a\x9bb", "control"),
+        ("x" * 257, "at most 256 bytes, not 257"),
+        ("é" * 129, "not 258"),
+        ("\ud800", "Unicode"),
+        (None, "NoneType"),
+        (b"a", "bytes"),
+        (7, "int"),
+    ],
+)
+def test_d8_a_name_that_could_reach_outside_is_refused(name: Any, said: str) -> None:
+    with pytest.raises(SessionError, match=said):
+        checked_id(name)
+
+
+@pytest.mark.parametrize("name", ["trip-42", "x" * 256, "é" * 128, "user@example.org:7", "a b", ".", "日本", "C:x"])
+def test_d8_other_names_are_kept_as_they_are(name: str) -> None:
+    assert checked_id(name) is name
+
+
+@given(st.text())
+def test_d8_whatever_passes_is_one_harmless_path_part(name: str) -> None:
+    try:
+        kept = checked_id(name)
+    except SessionError:
+        return
+    assert kept == name
+    assert not set(kept) & {"/", "\\", "\x00", "\n"}
+    assert ".." not in kept
+    assert 0 < len(kept.encode()) <= 256
+
+
+def test_d8_the_name_of_a_child_is_held_to_the_same(clock: Any) -> None:
+    session = Policy([Budget(max_calls=3)]).session("s", clock=clock)
+    for name in ("", "..", "a/b"):
+        with pytest.raises(SessionError):
+            session.child(name)
+    assert session.child("sub").id == "s/sub"
+    assert session.progress["calls_left"] == 0

@@ -1,0 +1,180 @@
+"""
+Clocks that are wrong once, or were set.
+"""
+
+from typing import Any
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails import Budget, Growth, Policy, Rate, Retryable
+from guardrails.core.records.replay import replay
+from guardrails.core.values.session_time import LEAP_MS, STEP_BACK_MS, read
+from guardrails.core.values.types import NO_TIME
+from guardrails.sinks import MemorySink
+
+
+DAY = 86_400
+YEAR = 365.25 * DAY
+NOW = 1_800_000_000.0
+ABSURD = {
+    "1e18": 1e18,
+    "far beyond": 1e300,
+    "negative": -5.0,
+    "far below": -1e18,
+    "not a number": float("nan"),
+    "infinite": float("inf"),
+    "minus infinite": float("-inf"),
+    "no number": None,
+    "text": "now",
+    "milliseconds": NOW * 1_000,
+    "1970": 0.0,
+    "1980": 10 * YEAR,
+    "2126": NOW + 99 * YEAR,
+    "the year 9999": 253_402_300_000.0,
+    "two years ahead": NOW + 2 * YEAR,
+    "two years behind": NOW - 2 * YEAR,
+    "a month behind": NOW - 30 * DAY,
+    "two hours behind": NOW - 7_200,
+}
+GUARDS = (
+    Budget(max_elapsed=3_600, max_calls=50, max_cost_usd=1),
+    Rate(max_calls_per_minute=30),
+    Growth(max_calls_per_second=20, max_requests_per_second=10, max_tokens_per_minute=1_000_000),
+    Retryable(),
+)
+
+
+class Clock:
+    """
+    Seconds that go on by one from reading to reading, and say something else where told.
+    """
+
+    def __init__(self) -> None:
+        self.now = NOW
+        self.wrong: Any = ()
+
+    def __call__(self) -> Any:
+        self.now += 1
+        return self.wrong[0] if self.wrong else self.now
+
+
+def ok(*_: Any) -> str:
+    return "ok"
+
+
+def fails(*_: Any) -> str:
+    raise TimeoutError("no answer")
+
+
+EVENTS: dict[str, Any] = {
+    "request": lambda session: session.request(),
+    "begin_turn": lambda session: session.begin_turn(),
+    "charge": lambda session: session.charge(model="m", usage={"prompt_tokens": 5}, cost_usd=0),
+    "priced": lambda session: session.charge(model="gpt-5-mini", usage={"prompt_tokens": 5}),
+    "call": lambda session: session.call("t", {"n": "wrong"}, ok),
+    "failure": lambda session: session.call("t", {"n": "fails"}, fails),
+    "decide": lambda session: session.decide("t", {"n": "open"}),
+    "look": lambda session: (session.exhausted, session.progress, session.digest(), session.tool_choice("auto")),
+}
+
+
+@pytest.mark.parametrize("on_error", ["deny", "allow"])
+@pytest.mark.parametrize("event", EVENTS)
+@pytest.mark.parametrize("name", ABSURD)
+def test_one_absurd_reading_ends_no_session(name: str, event: str, on_error: Any) -> None:
+    clock, sink = Clock(), MemorySink()
+    policy = Policy(GUARDS, on_error=on_error)
+    session = policy.session("s", clock=clock, records=sink)
+    session.request()
+    assert session.call("t", {"n": 0}, ok).ok
+    clock.wrong = (ABSURD[name],)
+    EVENTS[event](session)
+    clock.wrong = ()
+    for n in range(20):
+        clock.now += 9
+        session.request()
+        session.charge(model="m", usage={"prompt_tokens": 5}, cost_usd=0)
+        assert session.call("t", {"n": n + 1}, ok).ok
+    assert session.call("t", {"n": "fails"}, fails).error_type == "timeout"
+    clock.now += 60
+    assert session.call("t", {"n": "fails"}, ok).ok
+    assert not session.exhausted
+    session.close()
+    assert all(call.same for call in replay(policy.chain, sink.records))
+
+
+PAUSES = ("a month behind", "two hours behind")
+"""As a first reading these cannot be told from a pause."""
+
+
+@pytest.mark.parametrize("name", [name for name in ABSURD if name not in PAUSES])
+def test_a_first_reading_that_is_absurd_ends_no_session_either(name: str) -> None:
+    clock = Clock()
+    session = Policy(GUARDS).session("s", clock=clock)
+    clock.wrong = (ABSURD[name],)
+    session.request()
+    session.call("t", {"n": "first"}, ok)
+    clock.wrong = ()
+    for n in range(20):
+        clock.now += 9
+        assert session.call("t", {"n": n}, ok).ok
+    assert not session.exhausted
+
+
+@pytest.mark.parametrize("name", ABSURD)
+def test_limits_of_time_hold_after_an_absurd_reading(name: str) -> None:
+    clock = Clock()
+    session = Policy([Budget(max_elapsed=3_600)]).session("s", clock=clock)
+    assert session.call("t", {"n": 0}, ok).ok
+    clock.wrong = (ABSURD[name],)
+    session.request()
+    clock.wrong = ()
+    session.request()
+    clock.now += 3_601
+    assert session.call("t", {"n": 1}, ok).code == "budget.max_elapsed"
+
+
+@pytest.mark.parametrize("said", [float("nan"), 1e18, -1.0, None], ids=str)
+def test_a_clock_that_says_no_time_refuses_the_call_and_no_other(said: Any) -> None:
+    clock = Clock()
+    session = Policy(GUARDS).session("s", clock=clock)
+    clock.wrong = (said,)
+    refused = session.call("t", {"n": 0}, ok)
+    assert (refused.code, refused.status) == ("clock.error", "denied")
+    clock.wrong = ()
+    assert session.call("t", {"n": 0}, ok).ok
+
+
+def test_where_a_policy_allows_failures_limits_hold_without_a_clock(caplog: pytest.LogCaptureFixture) -> None:
+    session = Policy([Budget(max_calls=3)], on_error="allow").session("s", clock=lambda: float("nan"))
+    assert [session.call("t", {"n": n}, ok).code for n in range(5)] == [None] * 3 + ["budget.max_calls"] * 2
+    assert session.exhausted
+    assert "clock failed: the clock says `nan`" in caplog.text
+
+
+@pytest.mark.parametrize("seconds", [8 * DAY, 90 * DAY, 360 * DAY], ids=str)
+def test_a_session_that_is_taken_up_again_is_as_old_as_the_clock_says(seconds: float) -> None:
+    clock = Clock()
+    session = Policy([Budget(max_elapsed=7 * DAY)]).session("s", clock=clock)
+    session.call("t", {}, ok)
+    clock.now += seconds
+    assert session.call("t", {}, ok).code == "budget.max_elapsed"
+
+
+@given(
+    st.lists(
+        st.one_of(st.integers(0, 1 << 53), st.just(NO_TIME), st.integers(1_800_000_000_000, 1_800_000_100_000)),
+        max_size=30,
+    )
+)
+def test_time_never_goes_back_nor_leaps_and_reading_twice_is_reading_once(readings: list[int]) -> None:
+    latest, behind = 1_800_000_000_000, 0
+    for said in readings:
+        now, corrected = read(latest, behind, said)
+        assert latest <= now <= latest + LEAP_MS
+        again = read(now, corrected, said)
+        assert again[0] - now <= STEP_BACK_MS
+        latest, behind = now, corrected

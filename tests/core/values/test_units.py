@@ -1,0 +1,220 @@
+"""
+Durations and sizes as people write them.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import jsonschema_rs
+import pytest
+
+from annotated_types import Ge
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BeforeValidator, ConfigDict, TypeAdapter, ValidationError
+
+from guardrails.core.values.units import (
+    BYTES,
+    MAX_DURATION_MS,
+    MILLISECONDS,
+    ByteSize,
+    Duration,
+    byte_size,
+    duration_ms,
+    duration_s,
+    glob,
+    matcher,
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Settings:
+    __pydantic_config__ = ConfigDict(extra="forbid", strict=True, revalidate_instances="always")
+
+    timeout: Annotated[Duration, Ge(1)] | None = None
+    max_bytes: ByteSize = 65_536
+
+
+SETTINGS = TypeAdapter(Settings)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        ("500ms", 500),
+        ("30s", 30_000),
+        ("10m", 600_000),
+        ("24h", 86_400_000),
+        ("7d", 604_800_000),
+        ("1.5h", 5_400_000),
+        ("0s", 0),
+        ("36500d", MAX_DURATION_MS),
+        (30, 30_000),
+        (0.1, 100),
+        (2.5, 2_500),
+        (0, 0),
+    ],
+)
+def test_a_duration_is_read_to_the_millisecond(written: object, expected: int) -> None:
+    assert duration_ms(written) == expected
+    assert duration_s(written) == expected / 1_000
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["24 hours", "30", "", "s", "-5s", "+5s", "1:30", "30S", "10M", " 30s", "30s\n", "1e3s", "٣s", "infs", "1m30s"],
+)
+def test_any_other_text_is_refused_with_the_forms_that_work(written: str) -> None:
+    with pytest.raises(ValueError, match="not a duration") as caught:
+        duration_ms(written)
+
+    assert str(caught.value) == f"not a duration: write 500ms, 30s, 10m, 24h or 7d, got `{written}`"
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("0.5ms", "not a duration: must be whole milliseconds, got `0.5ms`"),
+        (0.0005, "not a duration: must be whole milliseconds, got `0.0005`"),
+        ("36501d", "not a duration: must be between 0s and 36500d, got `36501d`"),
+        (-1, "not a duration: must be between 0s and 36500d, got `-1`"),
+        (1e300, "not a duration: must be between 0s and 36500d, got `1e+300`"),
+        (float("inf"), "not a duration: write 500ms, 30s, 10m, 24h or 7d, got `inf`"),
+        (float("nan"), "not a duration: write 500ms, 30s, 10m, 24h or 7d, got `nan`"),
+        (True, "not a duration: write 500ms, 30s, 10m, 24h or 7d, got `true`"),
+        (None, "not a duration: write 500ms, 30s, 10m, 24h or 7d, got nothing"),
+        ([30], "not a duration: write 500ms, 30s, 10m, 24h or 7d, got `[30]`"),
+    ],
+)
+def test_a_duration_out_of_bounds_says_its_bounds(written: object, message: str) -> None:
+    with pytest.raises(ValueError, match="not a duration") as caught:
+        duration_ms(written)
+
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("written", [10**400, -(10**400)])
+def test_a_huge_integer_is_refused_not_a_crash(written: int) -> None:
+    with pytest.raises(ValueError, match="must be between"):
+        duration_ms(written)
+
+    with pytest.raises(ValueError, match="must be between"):
+        byte_size(written)
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [("512B", 512), ("64KiB", 65_536), ("4MiB", 4_194_304), ("1GiB", 1 << 30), ("1.5KiB", 1_536), (65_536, 65_536)],
+)
+def test_a_size_is_read_in_bytes(written: object, expected: int) -> None:
+    assert byte_size(written) == expected
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("64KB", "not a size: write 64KiB or 64000 (bytes), got `64KB`"),
+        ("64kb", "not a size: write 64KiB or 64000 (bytes), got `64kb`"),
+        ("2M", "not a size: write 2MiB or 2000000 (bytes), got `2M`"),
+        ("1.5GB", "not a size: write 1.5GiB or 1500000000 (bytes), got `1.5GB`"),
+        ("1000", "not a size: write 65536, 512B, 64KiB, 4MiB or 1GiB, got `1000`"),
+        ("big", "not a size: write 65536, 512B, 64KiB, 4MiB or 1GiB, got `big`"),
+        (1.5, "not a size: write 65536, 512B, 64KiB, 4MiB or 1GiB, got `1.5`"),
+        (True, "not a size: write 65536, 512B, 64KiB, 4MiB or 1GiB, got `true`"),
+        ("0.3B", "not a size: must be whole bytes, got `0.3B`"),
+        ("9999999GiB", "not a size: must be between 0 and 1125899906842624 bytes, got `9999999GiB`"),
+        (-1, "not a size: must be between 0 and 1125899906842624 bytes, got `-1`"),
+    ],
+)
+def test_a_size_that_is_ambiguous_or_wrong_is_refused_with_a_fix(written: object, message: str) -> None:
+    with pytest.raises(ValueError, match="not a size") as caught:
+        byte_size(written)
+
+    assert str(caught.value) == message
+
+
+@given(st.integers(0, 10**6), st.sampled_from(sorted(MILLISECONDS)))
+def test_every_whole_duration_is_its_number_times_its_unit(number: int, unit: str) -> None:
+    expected = number * MILLISECONDS[unit]
+
+    if expected <= MAX_DURATION_MS:
+        assert duration_ms(f"{number}{unit}") == expected
+
+
+@given(st.integers(0, MAX_DURATION_MS))
+def test_a_duration_that_was_read_reads_the_same_again(milliseconds: int) -> None:
+    once = duration_s(f"{milliseconds}ms")
+
+    assert duration_s(once) == once
+    assert duration_ms(once) == milliseconds
+
+
+@given(st.integers(0, 10**5), st.sampled_from(sorted(BYTES)))
+def test_a_size_that_was_read_reads_the_same_again(number: int, unit: str) -> None:
+    once = byte_size(f"{number}{unit}")
+
+    assert byte_size(once) == once == number * BYTES[unit]
+
+
+@given(st.one_of(st.text(), st.floats(), st.integers(), st.none(), st.booleans(), st.binary()))
+def test_reading_is_total_a_value_or_a_value_error(value: object) -> None:
+    for parse in (duration_ms, duration_s, byte_size):
+        try:
+            read = parse(value)
+        except ValueError:
+            continue
+
+        assert read >= 0
+
+
+def test_a_setting_takes_text_and_survives_a_second_validation() -> None:
+    settings = SETTINGS.validate_json('{"timeout": "10m", "max_bytes": "64KiB"}')
+
+    assert settings == Settings(timeout=600.0, max_bytes=65_536)
+    assert SETTINGS.validate_python(settings) == settings
+
+
+@pytest.mark.parametrize("data", [{"timeout": "500ms"}, {"timeout": 0.5}, {"timeout": "soon"}, {"max_bytes": "64KB"}])
+def test_a_setting_keeps_its_constraints(data: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        SETTINGS.validate_python(data)
+
+
+def test_the_schema_of_a_setting_allows_what_may_be_written() -> None:
+    schema = jsonschema_rs.validator_for(SETTINGS.json_schema())
+
+    assert schema.is_valid({"timeout": "10m", "max_bytes": "64KiB"})
+    assert schema.is_valid({"timeout": 0.5, "max_bytes": 65_536})
+    assert schema.is_valid({"timeout": None})
+    assert not schema.is_valid({"timeout": "24 hours"})
+    assert not schema.is_valid({"max_bytes": "64KB"})
+
+
+def test_the_parsers_work_as_before_validators() -> None:
+    adapter = TypeAdapter(Annotated[int, BeforeValidator(duration_ms)])
+
+    assert adapter.validate_json('"30s"') == 30_000
+
+
+@pytest.mark.parametrize("pattern", ["x", "*", "pay_?", "[ab]_*", "[!a]*", "[]]", "[[]", "a[-]b", "a]b", 7, None])
+def test_a_glob_that_some_name_matches_is_kept(pattern: object) -> None:
+    assert glob(pattern) == pattern
+
+
+@pytest.mark.parametrize(
+    ("pattern", "said"),
+    [("", "an empty glob"), ("b[", "never closed"), ("[]", "never closed"), ("[z-a]", "empty range")],
+)
+def test_a_glob_that_no_name_can_match_is_refused(pattern: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        glob(pattern)
+
+
+def test_a_name_is_matched_by_any_of_several_globs() -> None:
+    found = matcher(("get_*", "Read", "[ab]?"))
+    assert [name for name in ("get_x", "Read", "ReadAll", "a1", "c1", "xget_") if found(name)] == [
+        "get_x",
+        "Read",
+        "a1",
+    ]
+    assert matcher(())("") is None

@@ -1,0 +1,66 @@
+"""
+Tools and tool choices in the two forms of the API.
+"""
+
+import inspect
+
+from typing import Any
+
+import pytest
+
+from guardrails.integrations.openai import arun, run
+from guardrails.integrations.openai.forms import flat, flat_choice, named, nested, nested_choice
+
+
+SCHEMA = {"type": "object", "properties": {}}
+
+
+@pytest.mark.parametrize(
+    ("chat", "responses"),
+    [
+        (
+            {"type": "function", "function": {"name": "x", "parameters": SCHEMA, "strict": True}},
+            {"type": "function", "name": "x", "parameters": SCHEMA, "strict": True},
+        ),
+        ({"type": "custom", "custom": {"name": "sql"}}, {"type": "custom", "name": "sql"}),
+        ({"type": "web_search"}, {"type": "web_search"}),
+        ({"type": "mcp", "server_label": "docs"}, {"type": "mcp", "server_label": "docs"}),
+    ],
+)
+def test_a_tool_goes_from_each_form_to_the_other_and_stays_in_its_own(chat: Any, responses: Any) -> None:
+    assert (flat(chat), nested(responses)) == (responses, chat)
+    assert (nested(chat), flat(responses)) == (chat, responses)
+    assert named(chat)[0] == named(responses)[0]
+
+
+def test_a_tool_that_was_not_strict_is_not_made_strict() -> None:
+    chat = {"type": "function", "function": {"name": "x", "parameters": SCHEMA}}
+    assert flat(chat) == {"type": "function", "name": "x", "parameters": SCHEMA, "strict": False}
+
+
+@pytest.mark.parametrize(
+    ("chat", "responses"),
+    [
+        ("auto", "auto"),
+        (None, None),
+        ({"type": "function", "function": {"name": "x"}}, {"type": "function", "name": "x"}),
+        (
+            {
+                "type": "allowed_tools",
+                "allowed_tools": {"mode": "auto", "tools": [{"type": "function", "function": {"name": "x"}}]},
+            },
+            {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "x"}]},
+        ),
+        ({"type": "web_search"}, {"type": "web_search"}),
+    ],
+)
+def test_a_choice_goes_from_each_form_to_the_other_and_stays_in_its_own(chat: Any, responses: Any) -> None:
+    assert (flat_choice(chat), nested_choice(responses)) == (responses, chat)
+    assert (nested_choice(chat), flat_choice(responses)) == (chat, responses)
+
+
+def test_both_drivers_show_the_same_settings() -> None:
+    one, two = inspect.signature(run), inspect.signature(arun)
+    assert list(one.parameters) == list(two.parameters)
+    assert {"client", "session", "model", "messages", "tools", "wire", "compact"} <= one.parameters.keys()
+    assert one.parameters["model"].kind is inspect.Parameter.KEYWORD_ONLY

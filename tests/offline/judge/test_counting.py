@@ -1,0 +1,78 @@
+"""
+How one decision adds to the figures.
+"""
+
+import pytest
+
+from guardrails.core.engine.decide import Decision
+from guardrails.core.values.types import Nudge, ToolCall
+from guardrails.offline.judge.counting import ALLOWED, count_denied, count_denied_without_cap, count_observed, said_of
+from guardrails.offline.judge.evidence import Worth
+from guardrails.offline.judge.result import Tally
+
+
+@pytest.mark.parametrize(
+    ("code", "worth", "row"),
+    [
+        ("duplicates.window", "new", "wrong"),
+        ("loops.cycle", "new", "wrong"),
+        ("duplicates.window", "unknown", "unknown"),
+        ("duplicates.window", "later", None),
+        ("budget.max_calls", "new", "limit_stops"),
+        ("rate.max_calls_per_second", "later", "limit_stops"),
+        ("growth.max_tokens_per_minute", "new", "limit_stops"),
+        ("streak.max_same", "unknown", "limit_stops"),
+        ("tools.budget.max_calls", "new", "limit_stops"),
+        ("tool_filter.deny", "new", None),
+        ("denials.max_turns_in_a_row", "new", None),
+    ],
+)
+def test_a_denial_is_wrong_unknown_a_limit_or_none_of_them(code: str, worth: Worth, row: str | None) -> None:
+    tally = Tally("data")
+    count_denied(tally, code, worth, further=False)
+    assert tally.denied == {code: 1}
+    rows = {name: getattr(tally, name) for name in ("wrong", "unknown", "limit_stops") if getattr(tally, name)}
+    assert rows == ({} if row is None else {row: {code: 1}})
+
+
+def test_a_further_call_of_an_exhausted_session_is_no_denial_of_its_own_but_may_be_a_pointless_one() -> None:
+    tally = Tally("data")
+    count_denied(tally, "budget.max_calls", "second", further=True)
+    count_denied_without_cap(tally, "budget.max_calls", "later", further=True)
+    assert (tally.denied, tally.after_exhaustion) == ({}, {"budget.max_calls": 1})
+    assert (tally.stopped_second, tally.stopped_later_without_cap) == (1, 1)
+    assert (tally.limit_stops, tally.wrong) == ({}, {})
+
+
+def test_with_the_cap_off_wrong_denials_are_counted_apart() -> None:
+    tally = Tally("data")
+    count_denied_without_cap(tally, "duplicates.window", "new", further=False)
+    assert (tally.denied_without_cap, tally.wrong_without_cap, tally.denied, tally.wrong) == (
+        {"duplicates.window": 1},
+        {"duplicates.window": 1},
+        {},
+        {},
+    )
+
+
+def test_a_call_that_two_guards_only_observe_is_one_call_of_each() -> None:
+    tally = Tally("data")
+    count_observed(tally, ["budget.max_calls", "duplicates.window"], "new")
+    count_observed(tally, ["duplicates.window"], "later")
+    assert tally.observed == {"budget.max_calls": 1, "duplicates.window": 2}
+    assert (tally.wrong_observed, tally.observed_later) == ({"duplicates.window": 1}, 1)
+
+
+def test_what_a_guard_in_observe_mode_would_only_have_hinted_is_no_denial() -> None:
+    tally = Tally("s")
+    hint = Nudge(code="loops.empty", hint="look elsewhere")
+    decision = Decision(ToolCall("t", {}, "1", None, 1), 1, 0, 0, observed=(hint,))
+    assert said_of(decision, tally, "new") is ALLOWED
+    assert not tally.observed
+
+
+def test_a_call_that_two_guards_take_for_a_repeat_is_wrong_once() -> None:
+    tally = Tally("data")
+    count_observed(tally, ["duplicates.evidence", "loops.identical"], "new")
+    assert tally.observed == {"duplicates.evidence": 1, "loops.identical": 1}
+    assert tally.wrong_observed == {"duplicates.evidence": 1}

@@ -1,0 +1,236 @@
+"""
+Sessions that were recorded live: decided again exactly, and judged as they were decided.
+"""
+
+import asyncio
+import json
+import multiprocessing
+import random
+import threading
+import time
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails import Budget, Denials, Duplicates, Policy, Rate, Retryable, Streak, Tool
+from guardrails.offline.judge.exact import replayed
+from guardrails.offline.judge.inputs import inputs
+from guardrails.offline.judge.judgement import Judge
+from guardrails.offline.judge.session_case import session_case
+from guardrails.offline.policy_cases import read_cases, run_case
+from guardrails.offline.readers import RecordedCall, Report
+from guardrails.offline.readers.transcripts.own_records import OwnRecords
+from guardrails.session.session import Session
+from guardrails.sinks import JsonLines, MemorySink
+
+
+def policy() -> Policy:
+    return Policy(
+        [
+            Budget(max_calls=60, max_cost_usd=5.0),
+            Rate(max_calls_per_second=40),
+            Streak(max_failures=4),
+            Denials(),
+            Duplicates(rule="evidence", window=20),
+            Retryable(backoff=0.01, max_wait=0.05),
+        ]
+    )
+
+
+def execute(tool: str, arguments: Any) -> Any:
+    time.sleep(0)
+    if tool == "flaky" and arguments["n"] % 3 == 0:
+        raise TimeoutError(f"no answer within {arguments['n']} s")
+    return {"rows": [arguments["n"] % 2]}
+
+
+def work(session: Session, seed: int, calls: int = 40) -> None:
+    chance = random.Random(seed)
+    for _ in range(calls):
+        if chance.random() < 0.2:
+            session.charge(model="m", usage={"prompt_tokens": 10}, cost_usd=0.01, calls=chance.choice([None, 2]))
+        tool, arguments = chance.choice(["look", "flaky", "write"]), {"n": chance.randrange(4)}
+        if chance.random() < 0.2:
+            decision = session.decide(tool, arguments, id=f"call_{chance.randrange(3)}")
+            session.complete(decision, "late")
+        else:
+            session.call(tool, arguments, execute)
+
+
+def in_process(path: str, number: int) -> None:
+    own = policy()
+    with JsonLines(path) as sink:
+        for part in range(2):
+            work(own.session(f"process-{number}.{part}", records=sink), 10 * number + part)
+
+
+def decided(path: Path) -> tuple[int, set[str | None]]:
+    calls = [record for record in map(json.loads, path.read_text().splitlines()) if record["event"] == "call"]
+    return len(calls), {record["code"] for record in calls}
+
+
+@pytest.mark.usefixtures("quick_switches")
+def test_sessions_shared_by_threads_are_decided_again_exactly(tmp_path: Path) -> None:
+    path, own = tmp_path / "records.jsonl", policy()
+    with JsonLines(path) as sink:
+        sessions = [own.session(f"s{n}", records=sink) for n in range(2)]
+        threads = [threading.Thread(target=work, args=(sessions[n % 2], n, 25)) for n in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    calls, codes = decided(path)
+    found = replayed(own, inputs([str(path)]))
+    assert (found.same, found.first, found.calls, found.sessions) == (True, [], calls, 2)
+    # Which guard refuses first is a matter of how the threads took turns.
+    assert None in codes
+    assert len(codes) > 1
+
+
+def test_sessions_shared_by_tasks_are_decided_again_exactly(tmp_path: Path) -> None:
+    path, own = tmp_path / "records.jsonl", policy()
+
+    async def slow(tool: str, arguments: Any) -> Any:
+        await asyncio.sleep(0)
+        return execute(tool, arguments)
+
+    async def one(session: Session, seed: int) -> None:
+        chance = random.Random(seed)
+        for _ in range(20):
+            await session.acall(chance.choice(["look", "flaky"]), {"n": chance.randrange(4)}, slow)
+
+    async def main() -> None:
+        with JsonLines(path) as sink:
+            session = own.session("s", records=sink)
+            await asyncio.gather(*(one(session, seed) for seed in range(5)))
+
+    asyncio.run(main())
+    calls, codes = decided(path)
+    found = replayed(own, inputs([str(path)]))
+    assert (found.same, found.calls, calls) == (True, calls, 100)
+    assert "duplicates.in_flight" in codes
+
+
+def test_sessions_of_several_processes_in_one_file_are_decided_again_exactly(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=in_process, args=(str(path), number)) for number in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0]
+    calls, codes = decided(path)
+    found = replayed(policy(), inputs([str(path)]))
+    assert (found.same, found.first, found.calls, found.sessions) == (True, [], calls, 4)
+    assert None in codes
+    assert len(codes) > 1
+
+
+Act = tuple[str, int, float, float]
+
+acts = st.lists(
+    st.tuples(
+        st.sampled_from(["look", "flaky", "charge"]),
+        st.integers(0, 3),
+        st.sampled_from([0.0, 0.2, 3.0]),
+        st.sampled_from([0.0, 0.5, 700.0]),
+    ),
+    max_size=25,
+)
+
+
+@given(story=acts)
+def test_a_session_that_was_recorded_is_judged_as_it_was_decided(story: list[Act]) -> None:
+    own, sink = policy(), MemorySink()
+    now = [1_800_000_000.0]
+    session = own.session("s", records=sink, clock=lambda: now[0])
+
+    def run(seconds: float) -> Callable[[str, Any], Any]:
+        def tool(name: str, arguments: Any) -> Any:
+            now[0] += seconds
+            return execute(name, arguments)
+
+        return tool
+
+    for tool, n, wait, seconds in story:
+        now[0] += wait
+        if tool == "charge":
+            session.charge(model="m", usage={"prompt_tokens": n}, cost_usd=n / 10)
+        else:
+            session.call(tool, {"n": n}, run(seconds))
+    judge = Judge(own)
+    judged = [(call.tool, judge.judge(call).code) for call in read(sink)]
+    calls = [record for record in sink.records if record["event"] == "call"]
+    assert judged == [(record["tool"], record["code"]) for record in calls]
+
+
+def read(sink: MemorySink) -> list[RecordedCall]:
+    lines = [json.dumps(record, default=str).encode() for record in map(_plain, sink.records)]
+    return list(OwnRecords().calls(lines, "own", Report(), "own"))
+
+
+def _plain(record: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in record.items() if key not in ("arguments", "result")}
+
+
+def test_what_the_records_say_of_tools_that_code_declared_is_believed(tmp_path: Path, clock: Any) -> None:
+    path, own = tmp_path / "records.jsonl", Policy([Budget(max_cost_usd=0.5), Duplicates()])
+    tools = [Tool(name="pay[1]", cost_usd=0.2), Tool(name="wait", polling=True, timeout=5.0)]
+    with JsonLines(path) as sink:
+        session = own.session("s", tools=tools, records=sink, clock=clock)
+        for n in range(3):
+            session.call("pay[1]", {"n": n}, lambda *_: "ok")
+            session.call("wait", {}, lambda *_: "ok")
+    assert decided(path)[1] == {None, "budget.max_cost_usd"}
+    assert replayed(own, inputs([str(path)])).same
+
+
+@pytest.mark.parametrize(
+    ("charge", "closes"),
+    [
+        ({"model": "no-such-model", "usage": {"prompt_tokens": 100}}, True),
+        ({"model": "gpt-5-mini"}, True),
+        ({"model": "gpt-5-mini", "whole": False}, False),
+        ({"model": "no-such-model", "usage": {"prompt_tokens": 0}}, False),
+    ],
+)
+@pytest.mark.parametrize("on_unpriced", ["deny", "warn"])
+def test_a_response_of_unknown_price_ends_a_session_for_the_judge_as_it_did(
+    on_unpriced: Any, charge: dict[str, Any], closes: bool, tmp_path: Path, clock: Any
+) -> None:
+    path, own = tmp_path / "records.jsonl", Policy([Budget(max_cost_usd=0.5, on_unpriced=on_unpriced)])
+    codes: list[str | None] = []
+    with JsonLines(path) as sink:
+        session = own.session("s", records=sink, clock=clock, on_decision=lambda decision: codes.append(decision.code))
+        priced: dict[str, Any] = {"model": "gpt-5-mini", "usage": {"prompt_tokens": 100}}
+        for n, said in enumerate([priced, charge, priced]):
+            session.charge(**said, calls=1)
+            session.call("look", {"n": n}, lambda *_: "ok")
+    ended = "budget.unpriced" if closes and on_unpriced == "deny" else None
+    assert codes == [None, ended, ended]
+    judge = Judge(own)
+    with path.open("rb") as lines:
+        assert [judge.judge(call).code for call in OwnRecords().calls(lines, "own", Report(), "own")] == codes
+    assert replayed(own, inputs([str(path)])).same
+    (case,) = read_cases(session_case(own, "own", inputs([str(path)]), "s")).cases
+    assert run_case(own.chain, case).passed
+
+
+def test_a_transcript_that_tells_no_costs_ends_nothing_and_neither_does_its_case(tmp_path: Path) -> None:
+    path, own = tmp_path / "calls.jsonl", Policy([Budget(max_cost_usd=0.5)])
+    told = {"session_id": "s", "tool": "look", "is_error": False, "result": "ok", "model": "m", "tokens_in": 10**8}
+    path.write_text(
+        "".join(json.dumps({**told, "arguments": {"n": n}, "turn": n, "ts": 1.8e9 + n}) + "\n" for n in (1, 2, 3))
+    )
+    text = session_case(own, "own", inputs([str(path)]), "s")
+    assert "tokens: 100000000, cost_usd: 0.000000" in text
+    (case,) = read_cases(text).cases
+    assert run_case(own.chain, case).passed
+    assert "cost_usd" not in session_case(Policy([Budget(max_calls=9)]), "own", inputs([str(path)]), "s")

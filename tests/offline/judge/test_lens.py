@@ -1,0 +1,103 @@
+"""
+What of a chain a transcript can judge.
+"""
+
+import pytest
+
+from guardrails import Budget, Denials, Duplicates, Growth, Loops, Policy, Rate, Retryable, Summary, Truncate
+from guardrails.core.engine.chain import Chain, Rule
+from guardrails.offline.judge.lens import MAX_PLANS, lens
+
+
+FULL = Policy(
+    [
+        Budget(max_calls=5, max_turns=2, max_elapsed=60.0),
+        Growth(max_calls_per_second=5, max_requests_per_second=2),
+        Rate(max_calls_per_second=2),
+        Denials(),
+        Duplicates(),
+        Retryable(),
+        Summary(),
+        Truncate(),
+    ],
+    rules=[
+        Rule(
+            match=("a",),
+            declared={"polling": True},
+            guards={
+                "budget": {"max_calls": 2, "max_elapsed": 5.0},
+                "rate": {"max_calls_per_second": 1},
+                "truncate": {"max_bytes": 300},
+            },
+        )
+    ],
+    messages={"duplicates.window": {"message": "again"}},
+).chain
+
+
+def names(chain: Chain) -> list[str]:
+    return [guard.name for guard in chain]
+
+
+@pytest.mark.parametrize(
+    ("timed", "turned", "left"),
+    [
+        (True, True, ["budget", "growth", "rate", "denials", "duplicates", "retryable"]),
+        (True, False, ["budget", "growth", "rate", "duplicates", "retryable"]),
+        (False, True, ["budget", "denials", "duplicates", "retryable"]),
+        (False, False, ["budget", "duplicates", "retryable"]),
+    ],
+)
+def test_what_a_transcript_lacks_is_taken_out(timed: bool, turned: bool, left: list[str]) -> None:
+    seen = lens(FULL, timed=timed, turned=turned)
+    assert names(seen.chain) == left
+    budget = seen.chain.budget
+    assert budget is not None
+    assert (budget.max_elapsed is None, budget.max_turns is None) == (not timed, not turned)
+    assert names(seen.uncapped) == [name for name in left if name != "denials"]
+    assert (seen.cap is not None) is turned
+
+
+def test_what_rules_say_of_it_is_taken_out_too() -> None:
+    plan = lens(FULL, timed=False, turned=False).chain.plan("a")
+    assert [str(guard) for guard in plan.guards] == [
+        "Budget(max_calls=5)",
+        "ToolBudget(amount=2)",
+        "Duplicates()",
+        "Retryable()",
+    ]
+    assert plan.tool.polling
+    timed = lens(FULL, timed=True, turned=True).chain.plan("a")
+    assert {guard.name for guard in timed.guards} >= {"rate", "tools.budget"}
+    assert not {guard.name for guard in timed.guards} & {"truncate", "summary"}
+
+
+def test_a_cap_that_only_observes_strikes_nobody() -> None:
+    watching = Policy([Denials()], mode="observe").chain
+    assert lens(watching, timed=True, turned=True).cap is None
+
+
+def test_what_the_policy_declares_stands_above_what_was_declared_where_the_tool_ran() -> None:
+    policy = Policy(rules=[Rule(match=("a",), declared={"read_only": False}, guards={})])
+    seen = lens(policy.chain, timed=True, turned=True)
+    assert seen.way("a", True, False).plan.changes
+    assert not seen.way("b", True, False).plan.changes
+    assert seen.way("b", None, True).plan.tool.polling
+    assert seen.way("b", None, False).plan is seen.chain.plan("b")
+
+
+def test_made_up_tools_do_not_fill_the_memory() -> None:
+    seen = lens(Policy().chain, timed=True, turned=True)
+    for n in range(MAX_PLANS + 10):
+        seen.way(f"t{n}", True if n % 2 else None, False)
+    assert len(seen.declared) <= MAX_PLANS
+    assert len(seen.ways) <= MAX_PLANS
+
+
+def test_without_times_every_repeat_counts_as_soon() -> None:
+    rule = Rule(match=("a",), guards={"loops": {"settled_for": 5.0, "empty_deny": 7}})
+    chain = Policy([Loops()], rules=[rule]).chain
+    for timed, seconds in ((True, (60.0, 5.0)), (False, (None, None))):
+        seen = lens(chain, timed=timed, turned=True).chain
+        limits = [next(g for g in seen.plan(tool).guards if isinstance(g, Loops)).settled_for for tool in "ba"]
+        assert tuple(limits) == seconds

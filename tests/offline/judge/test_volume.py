@@ -1,0 +1,68 @@
+"""
+A judgement of more than memory holds: one file of a gigabyte, and more open sessions than are kept.
+"""
+
+import json
+import subprocess
+import sys
+
+from pathlib import Path
+
+import pytest
+
+
+pytestmark = pytest.mark.slow
+
+SCRIPT = """
+import json, resource, sys
+from guardrails import Policy
+from guardrails.offline.judge.inputs import inputs
+from guardrails.offline.judge.run import Work, judge_files
+policy = Policy.load("default")
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+(judgement,) = judge_files(Work([policy], inputs([sys.argv[1]])))
+grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+total = judgement.total
+print(json.dumps([total.calls, total.sessions, sum(total.denied.values()), grown >> 10, judgement.notices]))
+"""
+
+
+def judged(path: Path) -> tuple[int, int, int, int, list[str]]:
+    """
+    Calls, sessions, denials, MB that the process grew by, notices.
+    """
+    command = [sys.executable, "-c", SCRIPT, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+    calls, sessions, denied, grown, notices = json.loads(done.stdout)
+    return calls, sessions, denied, grown, notices
+
+
+def line(session: int, n: int, result: str) -> bytes:
+    call = {"session_id": f"s{session}", "tool": "Read", "arguments": {"n": n % 3}, "result": result, "ts": 1.8e9 + n}
+    return json.dumps({**call, "is_error": False}).encode() + b"\n"
+
+
+def test_one_file_of_a_gigabyte_is_judged_in_bounded_memory(tmp_path: Path) -> None:
+    path, calls = tmp_path / "large.jsonl", 0
+    with path.open("wb") as file:
+        while file.tell() < 1 << 30:
+            file.write(b"".join(line(session, calls, "x" * 4_000) for session in range(250)))
+            calls += 250
+    found = judged(path)
+    assert found[:2] == (calls, 250)
+    assert found[2] > 0.9 * calls, "all but the first two of each three equal calls"
+    assert found[3] < 100
+    path.unlink()
+
+
+def test_more_sessions_than_are_kept_are_put_out_of_memory_and_that_is_said(tmp_path: Path) -> None:
+    path, sessions, rounds = tmp_path / "many.jsonl", 130_000, 3
+    with path.open("wb") as file:
+        for n in range(rounds):
+            file.writelines(line(session, 3 * n, "same") for session in range(sessions))
+    calls, found, denied, grown, notices = judged(path)
+    assert (calls, found) == (rounds * sessions, sessions)
+    assert denied == sessions, "the third equal call of each, whether it was kept or not"
+    assert grown < 1_000
+    assert any("sessions were put out of memory while others went on" in notice for notice in notices)
+    path.unlink()

@@ -1,0 +1,203 @@
+"""
+From records of the library to envelopes that say something else.
+"""
+
+import signal
+import subprocess
+import sys
+import time
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrails import Policy
+from guardrails.core.values.errors import TrainingError
+from guardrails.offline.learning.rows.cell_folder import CellFolder
+from guardrails.offline.learning.rows.locks import alone
+from guardrails.offline.learning.train import cells_beside, train
+from guardrails.policy.model_files import read_model
+from tests.conftest import FakeClock
+from tests.offline.learning.faulty_tools import Broken, play
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("records") / "log.jsonl"
+    play(path, days=3, sessions=30)
+    return path
+
+
+@pytest.fixture(scope="module")
+def model(log: Path) -> Path:
+    path = log.with_name("retry.json")
+    made = train([log], path)
+    assert made.written
+    return path
+
+
+def said(policy: Policy, tool: str, error: BaseException, clock: Any) -> Any:
+    def fail(name: str, arguments: Any) -> None:
+        raise error
+
+    return policy.session(f"s{clock.now}", clock=clock).call(tool, {"q": 1}, fail)
+
+
+def test_a10_records_train_a_model_that_changes_what_the_envelope_says(model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text("version: 1\nretryable: {model: retry.json, max_wait: 60s}\n")
+    clock = FakeClock()
+    policy = Policy.load(file)
+    tools = {"search_hotels": TimeoutError("no answer"), "legacy": Broken()}
+    before = {tool: said(policy, tool, error, clock) for tool, error in tools.items()}
+    assert {tool: envelope.retryable for tool, envelope in before.items()} == {"search_hotels": True, "legacy": True}
+    # The policy goes on: no restart.
+    (tmp_path / "retry.json").write_bytes(model.read_bytes())
+    clock.advance(60)
+    after = {tool: said(policy, tool, error, clock) for tool, error in tools.items()}
+    assert {tool: envelope.retryable for tool, envelope in after.items()} == {"search_hotels": True, "legacy": False}
+    assert after["search_hotels"].retry_after_ms in (5_000, 10_000, 15_000, 30_000)
+    assert after["search_hotels"].retry_success_probability > before["search_hotels"].retry_success_probability
+    assert after["legacy"].next_action == "give_up"
+    # What was never seen is judged by its kind.
+    assert said(policy, "new_tool", TimeoutError("no answer"), clock).retryable is True
+
+
+SERVES = """
+import sys
+from guardrails import Policy
+def fail(tool, arguments):
+    raise TimeoutError("no answer")
+with Policy.load(sys.argv[1]).session("s") as session:
+    print(session.call("search_hotels", {"q": 1}, fail).retry_success_probability > 0.5)
+print([name for name in ("sklearn", "scipy", "numpy", "duckdb", "pyarrow", "guardrails.offline.learning") if name in sys.modules])
+"""
+
+
+def test_serving_a_model_brings_nothing_that_training_needs(model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(f"version: 1\nretryable: {{model: {model}}}\n")
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", SERVES, str(file)], capture_output=True, text=True, check=False
+    )
+    assert done.stdout.split("\n") == ["True", "[]", ""], done.stderr
+
+
+def test_a11_profiles_are_those_of_the_tools(model: Path) -> None:
+    profiles = {profile["tool"]: profile for profile in read_model(model).body["profiles"]}
+    assert profiles["legacy"]["successes"] == 0
+    assert profiles["search_hotels"]["wait_ms"] in (5_000, 10_000, 15_000, 30_000)
+    assert 0.5 < profiles["search_hotels"]["wait_rate"] < 0.95
+
+
+def test_the_same_records_again_are_not_read_and_change_nothing(log: Path, model: Path, tmp_path: Path) -> None:
+    path = tmp_path / "retry.json"
+    first = train([log], path)
+    again = train([log], path)
+    assert (first.files, again.files) == (1, 0)
+    assert again.learned.unchanged
+    assert not again.written
+    assert path.read_bytes() == model.read_bytes()
+
+
+def test_new_days_are_added_to_those_counted_before(log: Path, tmp_path: Path) -> None:
+    path, growing = tmp_path / "retry.json", tmp_path / "log.jsonl"
+    growing.write_bytes(log.read_bytes())
+    first = train([growing], path)
+    play(growing, days=1, sessions=30, first_day=3, seed=2)
+    second = train([growing], path)
+    whole = train([growing], tmp_path / "other.json")
+    assert second.learned.labelled == whole.learned.labelled > first.learned.labelled
+    assert second.learned.days == 4
+
+
+def test_a_dry_run_compares_and_writes_nothing(log: Path, tmp_path: Path) -> None:
+    path = tmp_path / "retry.json"
+    made = train([log], path, dry_run=True)
+    assert made.learned.better
+    assert not made.written
+    assert not path.exists()
+
+
+def test_force_writes_a_model_that_nothing_could_judge(log: Path, tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    path, undated = tmp_path / "retry.json", tmp_path / "rows.parquet"
+    rows = []
+    for session in range(40):
+        for n in range(6):
+            failed = n % 2 == 0 or session % 3 == 0
+            kind = {"status": "error", "error_type": "timeout"} if failed else {"status": "ok", "error_type": None}
+            rows.append({"schema_version": 1, "session_id": f"s{session}", "n": n, "tool": "t", "sig": n // 2, **kind})
+    pq.write_table(pa.Table.from_pylist(rows), undated)
+    made = train([undated], path)
+    assert not made.written
+    assert any("nothing to judge" in note for note in made.notes)
+    assert train([undated], path, force=True).written
+    assert read_model(path).evidence
+
+
+def test_a_corrupt_model_is_told_of_and_replaced(log: Path, tmp_path: Path) -> None:
+    path = tmp_path / "retry.json"
+    path.write_bytes(b"{}")
+    made = train([log], path)
+    assert made.written
+    assert any("cannot be used: no retry model" in note for note in made.notes)
+
+
+def test_serving_and_training_saw_the_same_features(log: Path, model: Path, tmp_path: Path) -> None:
+    served = tmp_path / "served.jsonl"
+    play(served, days=2, sessions=20, model=str(model))
+    made = train([served], tmp_path / "retry.json")
+    assert made.learned.logged > 200
+    assert made.learned.skewed == 0
+
+
+def test_two_trainings_of_one_model_do_not_meet(log: Path, tmp_path: Path) -> None:
+    path = tmp_path / "retry.json"
+    with CellFolder(cells_beside(path)).locked(), pytest.raises(TrainingError, match="another training"):
+        train([log], path)
+    assert not path.exists()
+
+
+def test_trainers_that_count_apart_do_not_write_one_model_at_once(log: Path, tmp_path: Path) -> None:
+    path = tmp_path / "retry.json"
+    # Cells are of the one that counts them: what both would replace is the model.
+    with alone(tmp_path / ".retry.json.lock", path):
+        with pytest.raises(TrainingError, match=r"another training works in `.*retry.json` \(process \d+\)"):
+            train([log], path, folder=tmp_path / "other")
+        assert not path.exists()
+        assert train([log], path, folder=tmp_path / "other", dry_run=True).learned.verdict
+    assert train([log], path, folder=tmp_path / "other").written
+    assert train([log], path, folder=tmp_path / "more").learned.unchanged
+
+
+@pytest.mark.parametrize("lines", ["", "\n", '{"a": 1}\n'])
+def test_an_empty_log_leaves_the_old_model(lines: str, model: Path, tmp_path: Path) -> None:
+    path, empty = tmp_path / "retry.json", tmp_path / "empty.jsonl"
+    path.write_bytes(model.read_bytes())
+    empty.write_text(lines)
+    with pytest.raises(TrainingError, match=r"nothing to learn|no records"):
+        train([empty], path)
+    assert path.read_bytes() == model.read_bytes()
+
+
+@pytest.mark.slow
+def test_a_training_that_is_killed_leaves_the_old_model_and_another_goes_on(
+    log: Path, model: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "retry.json"
+    path.write_bytes(b"the old model")
+    code = "import sys; from pathlib import Path; from guardrails.offline.learning.train import train; train([sys.argv[1]], Path(sys.argv[2]))"
+    for wait in (0.3, 0.6, 0.9, 1.2):
+        process = subprocess.Popen([sys.executable, "-c", code, str(log), str(path)])  # noqa: S603
+        time.sleep(wait)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        content = path.read_bytes()
+        assert content in (b"the old model", model.read_bytes())
+    made = train([log], path)
+    assert made.learned.labelled > 0
+    assert path.read_bytes() == model.read_bytes()

@@ -1,0 +1,409 @@
+"""
+Living through a case.
+"""
+
+import json
+
+from typing import Any
+
+import pytest
+
+from guardrails import Budget, Denial, Duplicates, Envelope, Nudge, Policy, Success
+from guardrails.core.engine.chain import Rule
+from guardrails.core.engine.decide import Decision
+from guardrails.core.guards.base import Guard, guard
+from guardrails.core.repetition.together import part_turn
+from guardrails.offline.policy_cases import Case, Result, find_cases, load_cases, read_cases, run_case
+from guardrails.offline.policy_cases.case import (
+    Call,
+    Charge,
+    Exhausted,
+    Extend,
+    Ran,
+    Repeat,
+    Request,
+    Settle,
+    Step,
+    Turn,
+    Wait,
+)
+from guardrails.offline.policy_cases.run import START_MS, filled
+from guardrails.offline.policy_cases.verdict import decision_differs, differing
+
+
+def case(steps: str, tools: str = "[]") -> Case:
+    return read_cases(f"version: 1\ncases:\n- name: a case\n  tools: {tools}\n  steps:\n{steps}").cases[0]
+
+
+def run(policy: Policy, steps: str, tools: str = "[]") -> Result:
+    return run_case(policy.chain, case(steps, tools))
+
+
+def told(policy: Policy, steps: str, tools: str = "[]") -> list[str]:
+    return [f"{failure.line}: {failure}" for failure in run(policy, steps, tools).failures]
+
+
+@guard
+class Watch(Guard):
+    """
+    Nudges every call of `search`, fails on `broken`.
+    """
+
+    def check(self, call: Any, state: Any, facts: Any) -> Nudge | None:
+        if call.tool == "broken":
+            raise RuntimeError("no luck")
+        return Nudge(code="watch.search", hint="Be brief.") if call.tool == "search" else None
+
+
+NOTHING = Policy([])
+EVERY = Policy([Budget(max_calls=2), Duplicates(window=5)])
+WATCHED = Policy([Watch()])
+
+
+@pytest.mark.parametrize(
+    ("policy", "step", "expected"),
+    [
+        (NOTHING, "call: a", None),
+        (NOTHING, "call: a, expect: deny, code: x.y", "expected deny x.y; decided allow"),
+        (WATCHED, "call: search, expect: nudge, code: watch.search, envelope: {next_action_hint: Be brief.}", None),
+        (WATCHED, "call: search", "expected allow; decided nudge watch.search"),
+        (WATCHED, "call: search, expect: nudge, code: x.y", "expected nudge x.y; decided nudge watch.search"),
+        (WATCHED, "call: broken, expect: deny, code: watch.error", None),
+        (
+            WATCHED,
+            "call: broken",
+            "expected allow; decided deny watch.error, guard `watch` failed (RuntimeError: no luck)",
+        ),
+        (Policy([Watch()], on_error="allow"), "call: broken", None),
+        (Policy([Budget(max_calls=0)]), "call: a", "expected allow; decided deny budget.max_calls"),
+        (
+            Policy([Budget(max_calls=0), Duplicates()], mode="observe"),
+            "call: a",
+            "expected observed nothing; decided allow, observed budget.max_calls",
+        ),
+        (Policy([Budget(max_calls=0)], mode="observe"), "call: a, observed: budget.max_calls", None),
+        (Policy([Watch()], mode="observe"), "call: search, observed: watch.search", None),
+        (
+            NOTHING,
+            "call: a, observed: [x.y, a.b]",
+            "expected observed a.b + x.y; decided allow",
+        ),
+        (NOTHING, "call: a, status: error", "expected status error; decided status success"),
+        (NOTHING, "call: a, result: [1], envelope: {results: [1.0]}", None),
+        (
+            NOTHING,
+            "call: a, result: [1], envelope: {results: [true], retryable: null, code: x.y}",
+            'expected envelope.results.0 true, envelope.code "x.y"; decided envelope.results.0 1, envelope.code absent',
+        ),
+        (NOTHING, "call: a, error: timeout, status: error, envelope: {error_type: timeout}", None),
+        (
+            NOTHING,
+            "call: a, error: {type: rate_limit, message: slow, http_status: 429}, envelope: {error_message: slow, http_status: 429}",
+            None,
+        ),
+    ],
+)
+def test_a_step_is_held_to_what_it_expects(policy: Policy, step: str, expected: str | None) -> None:
+    tool = step.split(",", maxsplit=1)[0].removeprefix("call: ")
+    assert told(policy, f"  - {{{step}}}") == ([] if expected is None else [f"6: call `{tool}`: {expected}"])
+
+
+def test_all_denials_are_told_the_one_that_is_read_first() -> None:
+    steps = "  - {call: a}\n  - {call: b}\n  - {call: a, expect: deny, code: duplicates.window}"
+    [failure] = run(EVERY, steps).failures
+    assert failure.decided == "deny budget.max_calls + duplicates.window"
+    assert (failure.said, failure.denials) == ("deny", ("budget.max_calls", "duplicates.window"))
+
+
+def test_a_failure_is_told_once_with_how_many_followed() -> None:
+    result = run(NOTHING, "  - repeat: 30\n    steps:\n    - {call: a, status: error}")
+    assert str(result) == (
+        "<text>:8: a case: call `a` (repetition 1): expected status error; decided status success (and 29 more)"
+    )
+    assert (len(result.failures), result.failed_steps, result.steps) == (20, 30, 30)
+    assert str(run(NOTHING, "  - {call: a}")) == "<text>:3: a case: passed"
+
+
+def test_time_moves_only_when_told() -> None:
+    policy = Policy([Budget(max_elapsed=10)])
+    steps = """\
+  - {call: a, envelope: {progress: {seconds_left: 10}}}
+  - {call: b, at: +2s, envelope: {progress: {seconds_left: 8}}}
+  - {wait: 1s}
+  - {call: c, takes: 2s, envelope: {progress: {seconds_left: 5}}}
+  - {call: d, at: 9.999}
+  - {call: e, at: 10, expect: deny, code: budget.max_elapsed}
+"""
+    assert told(policy, steps) == []
+
+
+def test_a_time_before_the_step_before_is_a_failure_and_does_not_turn_the_clock_back() -> None:
+    policy = Policy([Budget(max_elapsed=10)])
+    steps = "  - {call: a, at: 5s}\n  - {call: b, at: 4s, envelope: {progress: {seconds_left: 10}}}"
+    assert told(policy, steps) == [
+        "7: at: expected a time of 5 s or later, as of the step before; decided 4 s",
+    ]
+
+
+def test_the_first_step_starts_the_clock_whenever_it_comes() -> None:
+    policy = Policy([Budget(max_elapsed=10)])
+    assert told(policy, "  - {call: a, at: 60s}\n  - {call: b, at: 69s}") == []
+
+
+def test_a_call_that_takes_its_tools_timeout_fails_at_that_moment() -> None:
+    tools = "[{name: a, timeout: 5s}]"
+    steps = """\
+  - {call: a, takes: 4999ms}
+  - {call: a, takes: 1h, envelope: {error_type: timeout, error_message: no result within 5 s}}
+  - {call: a, at: 9.999, status: success}
+"""
+    assert told(NOTHING, steps, tools) == []
+
+
+def test_a_pending_call_holds_its_place_until_it_is_settled() -> None:
+    steps = """\
+  - {call: a, id: one, pending: true}
+  - {call: a, expect: deny, code: duplicates.in_flight}
+  - {settle: one, at: +1s, result: [7], status: success, envelope: {results: [7], progress: {calls_used: 1}}}
+  - {call: a, expect: deny, code: duplicates.window, envelope: {previous_result: [7]}}
+"""
+    assert told(EVERY, steps) == []
+
+
+def test_a_settled_call_is_held_to_its_envelope_and_an_unknown_one_is_told() -> None:
+    steps = """\
+  - {call: a, id: one, pending: true, expect: deny, code: x.y}
+  - {settle: one, status: error}
+  - {settle: one}
+"""
+    assert told(EVERY, steps) == [
+        "6: call `a`: expected deny x.y; decided allow",
+        "7: settle `one`: expected status error; decided status success",
+        "8: settle `one`: expected a pending call; decided no call of that id is pending",
+    ]
+
+
+def test_a_pending_call_may_be_asked_for_again_and_taken_up_by_its_id() -> None:
+    steps = """\
+  - {call: a, id: one, pending: true}
+  - {call: a, id: one, at: +1m, pending: true}
+  - {call: a, id: one, at: +1m, result: [7], envelope: {progress: {calls_used: 1, calls_left: 1}}}
+"""
+    assert told(EVERY, steps) == []
+
+
+def test_an_admission_that_nobody_settles_expires() -> None:
+    steps = """\
+  - {call: a, id: one, pending: true}
+  - {call: a, at: 10m, expect: allow}
+  - {settle: one, result: late}
+"""
+    assert told(EVERY, steps) == []
+
+
+def test_a_lost_call_is_over_with_the_next_one_and_no_repeat() -> None:
+    steps = "  - {call: a, lost: true}\n  - {call: a}\n  - {call: b, expect: deny, code: budget.max_calls}"
+    assert told(EVERY, steps) == []
+
+
+def test_turns_charges_and_requests_are_lived_through() -> None:
+    policy = Policy([Budget(max_turns=3, max_cost_usd=1, max_tokens=100)])
+    steps = """\
+  - {turn: 2}
+  - {call: a, envelope: {limit_reached: null, progress: {turns_left: 2}}}
+  - {call: b, cost_usd: 0.25, tokens: 5, envelope: {progress: {turns_left: 2, cost_left_usd: 0.75, tokens_left: 95}}}
+  - {charge: {tokens: 45, cost_usd: 0.5}}
+  - {call: a, envelope: {progress: {turns_left: 1, cost_left_usd: 0.25, tokens_left: 50}}}
+  - {charge: {tokens: 10, cost_usd: 0, begins_turn: false}}
+  - {call: b, envelope: {progress: {turns_left: 1, tokens_left: 40}}}
+  - {exhausted: null}
+  - {charge: {tokens: 40, cost_usd: 0, calls: 1}}
+  - {exhausted: budget.max_tokens}
+  - {extend: {max_tokens: 1}}
+  - {call: c}
+  - {exhausted: budget.max_turns}
+"""
+    assert told(policy, steps) == []
+
+
+def test_a_session_that_is_exhausted_otherwise_or_cannot_be_extended_is_told() -> None:
+    assert told(EVERY, "  - {exhausted: budget.max_calls}\n  - {extend: {max_tokens: 5}}") == [
+        "6: session: expected exhausted by budget.max_calls; decided by nothing",
+        "7: extend: expected limits that can be raised; decided the policy sets no limit `max_tokens` that could be raised",
+    ]
+
+
+def test_declared_failures_are_found_and_rules_of_the_policy_stand_above_declarations() -> None:
+    rules = [Rule(match=("a",), declared={"cost_usd": 0.75}, guards={})]
+    policy = Policy([Budget(max_cost_usd=1)], rules=rules)
+    tools = "[{name: a, cost_usd: 0.1, result: {text_matches: [^ERROR]}}]"
+    steps = """\
+  - {call: a, result: "ERROR: no such file", status: error}
+  - {call: a, expect: deny, code: budget.max_cost_usd}
+"""
+    assert told(policy, steps, tools) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("$n", 7),
+        ("page $n of $n", "page 7 of 7"),
+        ("$$n", "$n"),
+        ("$name $nn", "$name $nn"),
+        ({"a": ["$n", 1, None]}, {"a": [7, 1, None]}),
+        ({"$n": True, "k$n": 2.5}, {"7": True, "k7": 2.5}),
+    ],
+)
+def test_the_number_of_the_repetition_is_filled_in(value: Any, shown: Any) -> None:
+    assert filled(value, 7) == shown
+
+
+def test_outside_of_a_repetition_nothing_is_filled_in_and_inside_the_innermost_counts() -> None:
+    steps = """\
+  - {call: a, arguments: {q: $n}, result: [$n], envelope: {results: [$n]}}
+  - repeat: 2
+    steps:
+    - repeat: 3
+      steps:
+      - {call: a, id: "c$n", arguments: {q: $n}, pending: true}
+    - repeat: 3
+      steps:
+      - {settle: "c$n", result: [$n], envelope: {results: [$n]}}
+    - {call: b, result: [$n], envelope: {results: [$n]}}
+"""
+    with pytest.raises(Exception, match="no call above has `id: c"):
+        case(steps.replace('"c$n", arguments', '"d$n", arguments'))
+    assert told(NOTHING, steps) == []
+
+
+@pytest.mark.parametrize(
+    ("wanted", "got", "paths"),
+    [
+        ({"a": 1}, {"a": 1, "b": 2}, []),
+        ({"a": None}, {}, []),
+        ({"a": None}, {"a": 0}, ["x.a"]),
+        ({"a": {"b": {"c": 1}}}, {"a": {"b": {"c": 2}}}, ["x.a.b.c"]),
+        ({"a": 1}, [1], ["x"]),
+        ([1, 2], [1], ["x"]),
+        ([{"a": 1}], [{"a": 1, "b": 2}], []),
+        (1, True, ["x"]),
+        (True, True, []),
+        (1, 1.0, []),
+        ("1", 1, ["x"]),
+    ],
+)
+def test_an_envelope_is_compared_by_what_is_named(wanted: Any, got: Any, paths: list[str]) -> None:
+    assert [path for path, _, _ in differing(wanted, got, "x")] == paths
+
+
+def test_the_merged_form_of_an_envelope_is_compared_by_the_same_fields() -> None:
+    policy = Policy([Budget(max_calls=1)], envelope="merged")
+    steps = "  - {call: a, result: {output: x}, status: success, envelope: {result: {output: x}, limit_reached: true}}"
+    assert told(policy, steps) == []
+
+
+def test_a_case_is_decided_alike_each_time() -> None:
+    file = load_cases(find_cases("default"))
+    chain = Policy.load("default").chain
+    first = [run_case(chain, case) for case in file.cases]
+    assert first == [run_case(chain, case) for case in file.cases]
+
+
+class Live:
+    """
+    The same case through a session, as a host has it.
+    """
+
+    def __init__(self, policy: Policy, case: Case, clock: Any, name: str) -> None:
+        self.clock = clock
+        clock.now = START_MS / 1000
+        self.start = clock.now
+        self.decided: list[Decision] = []
+        self.session = policy.session(name, tools=case.tools, clock=clock, on_decision=self.decided.append)
+        self.pending: dict[str, Decision] = {}
+        self.differences: list[str] = []
+
+    def steps(self, steps: tuple[Step, ...], n: int | None = None) -> None:
+        for step in steps:
+            if isinstance(step, Repeat):
+                for again in range(1, step.times + 1):
+                    self.steps(step.steps, again)
+                continue
+            if step.at_ms is not None:
+                self.clock.now = (self.clock.now if step.relative else self.start) + step.at_ms / 1000
+            self.step(step, n)
+
+    def fill(self, value: Any, n: int | None) -> Any:
+        return value if n is None else filled(value, n)
+
+    def outcome(self, ran: Ran, n: int | None) -> Any:
+        self.clock.now += ran.takes_ms / 1000
+        failed = ran.failed
+        if failed is not None:
+            message = failed.message or f"the call failed: {failed.type}"
+            fields = {"http_status": failed.http_status, "retry_after_ms": failed.retry_after_ms}
+            return Envelope.error(failed.type, message, **fields)
+        value = self.fill(ran.result, n) if ran.result_bytes is None else "x" * (ran.result_bytes - 2)
+        return Success(value, ran.cost_usd, ran.tokens)
+
+    def step(self, step: Step, n: int | None) -> None:
+        session = self.session
+        match step:
+            case Call():
+                arguments = self.fill(step.arguments, n)
+                if step.at_ms is None:
+                    # Steps come one after another: a host would take longer from one to the next.
+                    session._store.update((session.id,), lambda states: part_turn(states[0]))
+                if step.ran is None:
+                    decision = session.decide(step.tool, arguments, id=step.id)
+                    self.pending[step.id or ""] = decision
+                    envelope = decision.envelope
+                else:
+                    ran = step.ran
+                    envelope = session.call(step.tool, arguments, lambda *_: self.outcome(ran, n), id=step.id)
+                difference = decision_differs(step.expected, self.decided[-1])
+                self.differences += difference.expected
+                self.compare(step, envelope, n)
+            case Settle():
+                self.compare(step, session.complete(self.pending[step.id], self.outcome(step.ran, n)), n)
+            case Charge():
+                usage = {"prompt_tokens": step.tokens, "completion_tokens": 0}
+                session.charge(model="m", usage=usage, cost_usd=step.cost_usd, calls=step.calls)
+            case Turn():
+                session.begin_turn(step.calls)
+            case Request():
+                for _ in range(step.times):
+                    session.request()
+            case Wait():
+                self.clock.advance(step.ms / 1000)
+            case Extend():
+                session.extend(**step.amounts)
+            case Exhausted():
+                self.differences += [] if session.exhausted_by == step.code else [f"exhausted by {step.code}"]
+
+    def compare(self, step: Call | Settle, envelope: Envelope | None, n: int | None) -> None:
+        if envelope is None:
+            return
+        read = json.loads(envelope.to_json())
+        wanted = {"status": step.expected.status or read["status"], **(step.expected.envelope or {})}
+        self.differences += [f"{step.line}: {found}" for found in differing(self.fill(wanted, n), read, "envelope")]
+
+
+@pytest.mark.parametrize("name", ["default", "strict", "observe"])
+def test_a_session_lives_through_the_shipped_cases_alike(name: str, clock: Any) -> None:
+    policy = Policy.load(name)
+    for n, case in enumerate(load_cases(find_cases(name)).cases):
+        live = Live(policy, case, clock, f"case-{n}")
+        live.steps(case.steps)
+        assert live.differences == [], case.name
+
+
+def test_a_step_is_decided_by_the_guards_of_a_person_too() -> None:
+    @guard
+    class Never(Guard):
+        def check(self, call: Any, state: Any, facts: Any) -> Denial:
+            return Denial(code="never.ever", message="no", details={"error_type": "permission"})
+
+    policy = Policy.load("default", guards=[Never()])
+    assert told(policy, "  - {call: a, expect: deny, code: never.ever, envelope: {error_type: permission}}") == []

@@ -1,0 +1,163 @@
+"""
+The shipped policies hold their cases, and the cases hold the policies: what is taken away or loosened is found out.
+"""
+
+import dataclasses
+import typing
+
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+
+from guardrails import Policy
+from guardrails.core.engine.chain import Chain
+from guardrails.core.guards.base import Guard
+from guardrails.offline.policy_cases import CaseFile, Result, find_cases, load_cases, run_case, shipped_with_cases
+from guardrails.offline.policy_cases.case import Call, Repeat, Settle, Step
+
+
+NAMES = ("agent", "default", "observe", "shell", "strict")
+SHAPES = {"retryable": "retryable", "summary": "query_summary", "truncate": "is_complete"}
+"""Guards that say something in the envelope only, and the field they say it in."""
+SILENT = ("denials", *SHAPES)
+"""Guards that have nothing to record in `observe`: they end sessions or shape envelopes."""
+STAKES = ("retry_cost", "wait_cost_per_s", "fix_cost", "success_usd", "model_nudge")
+"""Settings that only a policy with a model uses."""
+SHADOWED = ("final_after",)
+"""Of `loops`: `denials` ends a session first; tests of the guard hold it."""
+POLICIES = Path(__file__).parents[3] / "policies"
+
+
+@lru_cache
+def policy(name: str) -> Policy:
+    return Policy.load(name)
+
+
+@lru_cache
+def cases(name: str) -> CaseFile:
+    return load_cases(find_cases(name))
+
+
+def run(name: str, chain: Chain) -> list[Result]:
+    return [run_case(chain, case) for case in cases(name).cases]
+
+
+def again(chain: Chain, guards: list[Guard], mode: Literal["enforce", "observe"] | None = None) -> Chain:
+    return Chain(guards, rules=chain.rules, mode=mode or chain.mode, on_error=chain.on_error, merged=chain.merged)
+
+
+def own_guards(name: str) -> list[Guard]:
+    """
+    The guards of a policy but those that it takes over from `default` as they are, of `agent` all and else `loops`: the
+    cases of `default` hold them.
+    """
+    taken = [guard for guard in policy("default").chain.guards if name == "agent" or guard.name == "loops"]
+    return [guard for guard in policy(name).chain.guards if name == "default" or guard not in taken]
+
+
+def guards(*, silent: bool) -> Iterator[Any]:
+    for name in NAMES:
+        for guard in own_guards(name):
+            if (name == "observe" and guard.name in SILENT) is silent:
+                yield pytest.param(name, guard, id=f"{name}-{guard.name}")
+
+
+def loosened() -> Iterator[Any]:
+    """
+    Each number of each guard by one more, each switch and choice the other way.
+    """
+    for name, guard in ((n, g) for n in NAMES for g in own_guards(n)):
+        if name == "observe" and guard.name in SILENT:
+            continue
+        hints = typing.get_type_hints(type(guard))
+        for field in dataclasses.fields(guard):
+            value: Any = getattr(guard, field.name)
+            others: list[Any] = []
+            if field.name in STAKES and getattr(guard, "model", None) is None:
+                continue
+            if guard.name == "loops" and field.name in SHADOWED:
+                continue
+            if field.name == "on_unpriced" and getattr(guard, "max_cost_usd", None) is None:
+                continue
+            if isinstance(value, bool):
+                others = [not value] if field.name != "per_tool" else []
+            elif isinstance(value, (int, float)):
+                others = [value + 1] if value else []
+            elif isinstance(value, str) and field.name != "mode":
+                others = [choice for choice in typing.get_args(hints[field.name]) if choice != value]
+            for other in others:
+                changed = dataclasses.replace(guard, **{field.name: other})
+                yield pytest.param(name, guard, changed, id=f"{name}-{guard.name}.{field.name}")
+
+
+def steps_of(steps: tuple[Step, ...]) -> Iterator[Call | Settle]:
+    for step in steps:
+        if isinstance(step, Repeat):
+            yield from steps_of(step.steps)
+        elif isinstance(step, (Call, Settle)):
+            yield step
+
+
+def names_what(name: str, guard: str) -> bool:
+    """
+    Whether a case of the policy *name* expects a code of *guard*, or the field it fills.
+    """
+    for case in cases(name).cases:
+        for step in steps_of(case.steps):
+            codes = {step.expected.code, *step.expected.observed}
+            if any(code is not None and code.startswith(f"{guard}.") for code in codes):
+                return True
+            if SHAPES.get(guard) in (step.expected.envelope or {}):
+                return True
+    return False
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_shipped_policy_decides_as_its_cases_say(name: str) -> None:
+    assert [str(result) for result in run(name, policy(name).chain) if not result.passed] == []
+
+
+def test_every_shipped_policy_has_cases() -> None:
+    assert shipped_with_cases() == sorted(path.stem for path in POLICIES.glob("*.yaml"))
+
+
+@pytest.mark.parametrize(("name", "guard"), list(guards(silent=False)))
+def test_every_guard_of_a_shipped_policy_is_named_by_a_case(name: str, guard: Guard) -> None:
+    assert names_what(name, guard.name)
+
+
+@pytest.mark.parametrize(("name", "guard"), list(guards(silent=False)))
+def test_a_guard_that_is_taken_out_is_missed(name: str, guard: Guard) -> None:
+    chain = policy(name).chain
+    left = again(chain, [other for other in chain.guards if other is not guard])
+    assert not all(result.passed for result in run(name, left))
+
+
+@pytest.mark.parametrize(("name", "guard", "changed"), list(loosened()))
+def test_a_setting_that_is_off_by_one_is_found_out(name: str, guard: Guard, changed: Guard) -> None:
+    chain = policy(name).chain
+    loose = again(chain, [changed if other is guard else other for other in chain.guards])
+    assert not all(result.passed for result in run(name, loose))
+
+
+@pytest.mark.parametrize("name", ["default", "observe"])
+def test_what_a_policy_says_of_single_tools_is_missed_where_it_is_taken_out(name: str) -> None:
+    chain = policy(name).chain
+    bare = Chain(chain.guards, mode=chain.mode, on_error=chain.on_error)
+    assert not all(result.passed for result in run(name, bare))
+
+
+@pytest.mark.parametrize(("name", "guard"), list(guards(silent=True)))
+def test_a_guard_that_only_observes_is_seen_to_do_nothing(name: str, guard: Guard) -> None:
+    # Enforced, with what it acts upon, it would be found out by the same cases.
+    chain = policy(name).chain
+    enforced = again(chain, list(chain.guards), "enforce")
+    told = [failure for result in run(name, enforced) for failure in result.failures]
+    if guard.name in SHAPES:
+        assert names_what(name, guard.name)
+        assert any(f"envelope.{SHAPES[guard.name]} " in failure.decided for failure in told)
+    else:
+        assert any(failure.decided.endswith(f"by {guard.name}.max_turns_in_a_row") for failure in told)

@@ -1,0 +1,84 @@
+"""
+What the keys of a step mean together.
+"""
+
+import pytest
+
+from guardrails import PolicyError
+from guardrails.offline.policy_cases import read_cases
+
+
+HEAD = "version: 1\ncases:\n- name: a case\n  steps:\n"
+
+
+def mistakes(steps: str) -> list[str]:
+    try:
+        read_cases(HEAD + steps, "f")
+    except PolicyError as error:
+        return [mistake.partition("\n")[0] for mistake in error.mistakes]
+    return []
+
+
+@pytest.mark.parametrize(
+    ("step", "mistake"),
+    [
+        (
+            "at: 5s",
+            "f:5:5: a step needs one of `call`, `settle`, `turn`, `charge`, `request`, `wait`, `extend`, `exhausted`, `repeat`",
+        ),
+        ("cal: a", "f:5:6: unknown key `cal`, did you mean `call`?"),
+        ("call: a, turn: 1", "f:5:15: a step is one thing: `call` or `turn`, write two steps"),
+        ("wait: 5s, result: 1", "f:5:16: `result` does not go with `wait`, which takes no other key"),
+        ("turn: 1, id: x", "f:5:15: `id` does not go with `turn`, which takes `at`"),
+        ("repeat: 2", "f:5:6: missing key `steps`: what is to be repeated"),
+        ("call: a, result: 1, error: timeout", "f:5:26: a call ends in one way: `result` or `error`"),
+        ("call: a, pending: true, lost: true", "f:5:30: a call ends in one way: `pending` or `lost`"),
+        ("call: a, expect: deny", "f:5:15: missing key `code`: which guard is to deny, and why"),
+        ("call: a, expect: nudge", "f:5:15: missing key `code`: which guard is to nudge, and why"),
+        (
+            "call: a, code: x.y",
+            "f:5:15: `code` needs `expect: deny` or `expect: nudge`; of an observed one, write `observed`",
+        ),
+        (
+            "call: a, pending: true, takes: 5s",
+            "f:5:30: `takes` of a pending call is not known: write it at its `settle`",
+        ),
+        ("call: a, lost: true, status: error", "f:5:27: `status` of a lost call is not known: it has no end"),
+        ("call: a, envelope: {statos: error}", "f:5:26: unknown key `statos`, did you mean `status`?"),
+        ("settle: b", "f:5:14: settle: no call above has `id: b` and `pending: true`"),
+        ("call: a, at: +5", "f:5:19: at: `+5` is read as a number: write `+5s`"),
+    ],
+)
+def test_keys_that_do_not_belong_together_are_told(step: str, mistake: str) -> None:
+    assert mistakes(f"  - {{{step}}}\n") == [mistake]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "call: a, pending: true, expect: deny, code: x.y, status: denied, envelope: {code: x.y}",
+        "call: a, result: null, expect: deny, code: x.y, observed: a.b",
+        "call: a, at: 5, error: {type: timeout}, takes: 5s",
+        "exhausted: null, at: +5s",
+    ],
+)
+def test_keys_that_belong_together_are_no_mistake(step: str) -> None:
+    assert mistakes(f"  - {{{step}}}\n") == []
+
+
+def test_an_unknown_field_of_an_envelope_that_is_near_none_is_told_all_there_are() -> None:
+    [mistake] = mistakes("  - {call: a, envelope: {zzz: 1}}\n")
+    assert mistake.startswith("f:5:26: unknown key `zzz`, known here: `status`, `code`, `query_summary`, ")
+
+
+def test_the_call_that_was_probably_meant_is_named() -> None:
+    [mistake] = mistakes("  - {call: a, id: first, pending: true}\n  - {settle: frist}\n")
+    assert mistake.endswith("and `pending: true`, did you mean `first`?")
+
+
+@pytest.mark.parametrize("inner", ["{repeat: %d, steps: [{call: a}]}", "{request: %d}"])
+@pytest.mark.parametrize(("times", "fits"), [(1_000, True), (1_001, False)])
+def test_a_case_has_a_bounded_number_of_steps_with_its_repetitions(inner: str, times: int, fits: bool) -> None:
+    steps = f"  - repeat: 100\n    steps:\n    - {inner % times}\n"
+    told = [] if fits else ["f:4:3: steps: more than 100000 steps, repetitions counted"]
+    assert mistakes(steps) == told

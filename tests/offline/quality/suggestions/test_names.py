@@ -1,0 +1,45 @@
+"""
+What a tool's name says of it.
+"""
+
+import pytest
+
+from guardrails.offline.quality.suggestions.names import named_to_read, waits_for_a_person, words
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("fs__readFile", ["read", "file"]),
+        ("github/list_open-issues", ["list", "open", "issues"]),
+        ("AskUserQuestion", ["ask", "user", "question"]),
+        ("LSP", ["lsp"]),
+        ("", []),
+        ("___", []),
+    ],
+)
+def test_a_name_has_words(name: str, expected: list[str]) -> None:
+    assert words(name) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "reads"),
+    [
+        ("get_order", True),
+        ("orders__list", True),
+        ("getOrder", True),
+        ("budget_set", False),
+        ("forget", False),
+        ("", False),
+    ],
+)
+def test_only_the_first_word_says_that_a_tool_reads(name: str, reads: bool) -> None:
+    assert named_to_read(name) is reads
+
+
+@pytest.mark.parametrize(
+    ("name", "waits"),
+    [("AskUserQuestion", True), ("request_approval", True), ("mcp/elicit", True), ("task", False), ("mask", False)],
+)
+def test_any_word_says_that_a_person_answers(name: str, waits: bool) -> None:
+    assert waits_for_a_person(name) is waits

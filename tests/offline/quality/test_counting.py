@@ -1,0 +1,242 @@
+"""
+What is counted of the calls of a tool.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from itertools import chain, zip_longest
+from typing import Any
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails import Policy, Tool
+from guardrails.offline.judge.judgement import MAX_TOOLS, OTHER_TOOLS
+from guardrails.offline.quality import counting
+from guardrails.offline.quality.counting import (
+    MAX_CODES,
+    MAX_COST_USD,
+    MAX_DURATION_MS,
+    MAX_NAMES,
+    OTHER_CODES,
+    Quality,
+)
+from guardrails.offline.quality.tally import Odds
+from guardrails.offline.readers import RecordedCall
+
+
+Calls = Callable[..., list[RecordedCall]]
+Counted = Callable[..., Quality]
+
+
+@pytest.mark.parametrize(
+    ("told", "figures"),
+    [
+        (["a=1"], {"calls": 1, "repeats": 0, "wasted": 0}),
+        (["a=1", "a=1"], {"repeats": 1, "pointless_second": 1, "pointless_later": 0, "wasted": 1}),
+        (["a=1", "a=1", "a=1"], {"repeats": 2, "pointless_second": 1, "pointless_later": 1, "wasted": 2}),
+        (["a=1", "a=2"], {"repeats": 1, "pointless_second": 0, "wasted": 0}),
+        (["a=1", "a x=1"], {"repeats": 0, "wasted": 0}),
+        (["a=1", *["b=1"] * 19, "a=1"], {"repeats": 1, "pointless_second": 1}),
+        (["a=1", *["b=1"] * 20, "a=1"], {"repeats": 0, "pointless_second": 0}),
+        (["a=1", "a?"], {"repeats": 1, "pointless_second": 0, "results": 1, "wasted": 0}),
+        (["a!other line 1", "a!other line 2"], {"pointless_second": 1, "idle_failures": 1, "wasted": 2, "failed": 2}),
+        (["a!timeout", "a=1"], {"repeats": 1, "retries": Odds(1, 1), "wasted": 1}),
+        (["a!timeout", "a!timeout"], {"retries": Odds(1, 0), "wasted": 2}),
+        (["a!exec_nonzero"], {"failed": 1, "wasted": 0}),
+        (["a!exec_nonzero", "a!exec_nonzero"], {"failed": 2, "wasted": 1}),
+        (["a!other"], {"errors": Counter(other=1), "failed": 1}),
+        (["a!validation", "a!invalid_path"], {"unchecked": 2, "corrections": Odds(2, 0)}),
+        (["a!validation", "a x=1"], {"corrections": Odds(1, 1)}),
+        (["a!validation", "a=1"], {"corrections": Odds(1, 0)}),
+        (["a!validation", *["b=1"] * 4, "a x=1"], {"corrections": Odds(1, 1)}),
+        (["a!validation", *["b=1"] * 5, "a x=1"], {"corrections": Odds(1, 0)}),
+        (["a!validation", "a y!validation", "a x=1"], {"corrections": Odds(2, 1)}),
+        (
+            ["a=1", 'a x={"is_complete": true}', 'a y={"is_complete": false}'],
+            {"unsignalled": 1, "dead_ends": 1, "unsaid": 2},
+        ),
+    ],
+)
+def test_a13_a_tool_has_these_figures(calls: Calls, counted: Counted, told: list[str], figures: dict[str, Any]) -> None:
+    tally = counted(calls(*told)).tallies["a"]
+    assert {name: getattr(tally, name) for name in figures} == figures
+
+
+def denied(code: str) -> dict[str, Any]:
+    return {"call": "a?", "decision": "deny", "code": code}
+
+
+@pytest.mark.parametrize(
+    ("code", "figures"),
+    [
+        ("duplicates.window", {"refused_repeats": 1, "wasted": 1, "failed": 0}),
+        ("loops.cycle", {"refused_repeats": 1, "wasted": 1, "failed": 0}),
+        ("validation.arguments", {"refused_repeats": 0, "wasted": 1, "failed": 1, "unchecked": 0}),
+        ("budget.max_calls", {"refused_repeats": 0, "wasted": 0, "failed": 0}),
+    ],
+)
+def test_what_was_refused_did_not_run_and_is_told_apart(
+    calls: Calls, counted: Counted, code: str, figures: dict[str, int]
+) -> None:
+    tally = counted(calls(denied(code))).tallies["a"]
+    assert tally.denied == {code: 1}
+    assert tally.results == 0
+    assert {name: getattr(tally, name) for name in figures} == figures
+
+
+def test_a_call_that_was_refused_is_no_evidence_for_the_next(calls: Calls, counted: Counted) -> None:
+    tally = counted(calls(denied("budget.max_calls"), "a=1", denied("duplicates.window"), "a=1")).tallies["a"]
+    assert (tally.repeats, tally.pointless_second) == (1, 1)
+
+
+def test_repeats_of_a_tool_that_polls_are_not_wasted(calls: Calls, counted: Counted) -> None:
+    polls = Policy([], tools=[Tool(name="a", polling=True)])
+    told = counted(calls("a=1", "a=1", "a=1"), polls).tallies["a"]
+    said = counted(calls("a=1", "a=1", "a=1", polling=True)).tallies["a"]
+    assert (told.pointless, told.waits, told.wasted, told.idle) == (2, 2, 0, 0)
+    assert (said.pointless, said.waits, said.wasted, said.idle) == (2, 2, 0, 0)
+
+
+def test_sessions_and_lives_of_one_name_are_kept_apart(calls: Calls, counted: Counted) -> None:
+    made = [*calls("a=1"), *calls("a=1", session="other"), *calls("a=1", run="r2"), *calls("a=1", source="elsewhere")]
+    quality = counted(made)
+    assert quality.sessions == 4
+    assert quality.tallies["a"].sessions == 4
+    assert quality.tallies["a"].repeats == 0
+
+
+@given(st.lists(st.sampled_from(["a=1", "a=2", "b=1", "a!timeout", "b x!validation", "b y=1", "a?"]), max_size=40))
+def test_no_call_is_wasted_twice_and_interleaved_sessions_count_alike(told: list[str]) -> None:
+    def count(made: Iterable[RecordedCall]) -> Quality:
+        quality = Quality(lambda name: Tool(name=name))
+        for call in made:
+            quality.count(call)
+        return quality
+
+    one, two = ([_call(text, session) for text in told] for session in ("s", "t"))
+    apart = count([*one, *two])
+    mixed = count(call for call in chain.from_iterable(zip_longest(one, two)) if call is not None)
+    assert [tally.to_dict() for tally in apart.tallies.values()] == [
+        tally.to_dict() for tally in mixed.tallies.values()
+    ]
+    for tally in apart.tallies.values():
+        assert tally.wasted <= tally.calls
+        assert tally.idle_failures <= tally.idle
+
+
+def _call(text: str, session: str) -> RecordedCall:
+    asked, sign, result = next(text.partition(sign) for sign in "=!?" if sign in text)
+    tool, _, argument = asked.partition(" ")
+    call = RecordedCall("data", session, 0, tool, {"of": argument}, result=result or None, has_result=sign != "?")
+    call.is_error, call.error_type = sign == "!", result if sign == "!" else None  # type: ignore[assignment]
+    return call
+
+
+def test_open_sessions_are_bounded_and_those_put_out_are_counted(
+    calls: Calls, counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "MAX_SESSIONS", 10)
+    made = [call for n in range(30) for call in calls("a=1", session=f"s{n}")]
+    quality = counted([*made, *calls("a=1", session="s29"), *calls("a=1", session="s0")])
+    assert len(quality.trails) == 10
+    assert quality.forgotten == 21
+    assert quality.tallies["a"].repeats == 1, "of the session that was still known"
+
+
+def test_the_session_that_was_idle_for_longest_is_put_out_first(
+    calls: Calls, counted: Counted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "MAX_SESSIONS", 2)
+    order = ["old", "busy", "old", "busy", "new", "busy", "old"]
+    quality = counted([call for session in order for call in calls("a=1", session=session)])
+    assert quality.tallies["a"].repeats == 3
+    assert quality.forgotten == 2
+
+
+def test_tools_are_bounded_whatever_names_a_model_makes_up(calls: Calls, counted: Counted) -> None:
+    quality = counted(call for n in range(MAX_TOOLS + 50) for call in calls(f"t{n}=1", session=f"s{n % 7}"))
+    assert len(quality.tallies) == MAX_TOOLS + 1
+    assert quality.tallies[OTHER_TOOLS].calls == 50
+
+
+def test_codes_are_bounded_whatever_a_record_holds(calls: Calls, counted: Counted) -> None:
+    made = calls(*({**denied(f"made.up_{n}")} for n in range(500)), denied("made.up_3"))
+    tally = counted(made).tallies["a"]
+    assert len(tally.denied) == MAX_CODES + 1
+    assert (tally.denied[OTHER_CODES], tally.denied["made.up_3"]) == (400, 2)
+
+
+def test_what_one_session_is_remembered_by_is_bounded(calls: Calls, counted: Counted) -> None:
+    quality = counted(calls(*(f"t{n % 1_500} {n}!validation" for n in range(3_000))))
+    (trail,) = quality.trails.values()
+    assert (len(trail.done), len(trail.kept), len(trail.past.sigs), len(trail.wrong)) == (20, 20, 20, 20)
+    assert len(trail.tools) == MAX_NAMES
+
+
+@pytest.mark.parametrize("duration", [-1, MAX_DURATION_MS, None])
+def test_durations_that_no_clock_gives_are_left_out(calls: Calls, counted: Counted, duration: int | None) -> None:
+    assert counted(calls("a=1", duration_ms=duration)).tallies["a"].durations.n == 0
+
+
+@pytest.mark.parametrize("cost", [-1.0, float("nan"), float("inf"), MAX_COST_USD])
+def test_costs_that_cannot_be_are_left_out(calls: Calls, counted: Counted, cost: float) -> None:
+    quality = counted(calls("a=1", tool_cost_usd=cost, cost_usd=cost))
+    assert (quality.model_cost, quality.tallies["a"].cost) == (0, 0)
+
+
+def test_costs_add_up_in_micro_dollars(calls: Calls, counted: Counted) -> None:
+    quality = counted(calls("a=1", "a=1", "b=1", tool_cost_usd=0.1, cost_usd=0.25))
+    assert (quality.model_cost, quality.tallies["a"].cost) == (750_000, 200_000)
+
+
+def test_only_own_records_say_how_long_a_tool_took_itself(calls: Calls, counted: Counted) -> None:
+    others = counted(calls("a=1", "a!timeout", duration_ms=5)).tallies["a"]
+    own = counted(calls("a=1", "a!timeout", duration_ms=5, decision="allow")).tallies["a"]
+    assert (others.durations.n, others.worked_ms.n, others.failed_ms.n) == (2, 0, 0)
+    assert (own.durations.n, own.worked_ms.n, own.failed_ms.n) == (2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("told", "runs", "sessions"),
+    [
+        (["a=wait", "a=wait", "a=done"], Odds(1, 1), 1),
+        (["a=wait"] * 9 + ["a=done"], Odds(1, 1), 1),
+        (["a=wait", "a=wait"], Odds(1, 0), 0),
+        (["a=wait", "a=done", "a=gone"], Odds(0, 0), 0),
+        (["a=1", "a=1", "a=2", "a=2", "a=3"], Odds(2, 2), 1),
+        (["a=1", "a=1", "edit=ok", "a=2"], Odds(1, 0), 0),
+        (["a!timeout", "a!timeout", "a=1"], Odds(0, 0), 0),
+        (["a=1", "a=1", "a!timeout", "a=2"], Odds(0, 0), 0),
+        (["a=1", "edit=ok", "a=1", "a=1", "a=2"], Odds(1, 1), 1),
+        (["a=1", "a=1", denied("duplicates.evidence"), "a=2"], Odds(0, 0), 0),
+    ],
+)
+def test_a_run_of_equal_results_that_ends_in_another_is_polling(
+    calls: Calls, counted: Counted, told: list[Any], runs: Odds, sessions: int
+) -> None:
+    tally = counted(calls(*told)).tallies["a"]
+    assert (tally.polls, tally.poll_sessions) == (runs, sessions)
+
+
+READS = Policy([], tools=[Tool(name="look", read_only=True)])
+
+
+@pytest.mark.parametrize(
+    ("told", "odds"),
+    [
+        (["a=1", "b=1", "a=1"], Odds(1, 1)),
+        (["a=1", "b=1", "a=2"], Odds(1, 0)),
+        (["a=1", "b=1", "look=1", "a=1"], Odds(1, 1)),
+        (["a=1", "b=1", "c=1", "a=1"], Odds()),
+        (["b=1", "b=1"], Odds()),
+        (["a!timeout", "b=1", "a=1"], Odds()),
+        (["a=1", {"call": "b=1", "read_only": True}, "a=1"], Odds(1, 1)),
+    ],
+)
+def test_a_tool_is_harmless_where_others_give_the_same_after_it_alone(
+    calls: Calls, counted: Counted, told: list[Any], odds: Odds
+) -> None:
+    assert counted(calls(*told), READS).tallies["b"].harmless == odds

@@ -1,0 +1,124 @@
+"""
+Counting files: what is broken, missing or interrupted is told.
+"""
+
+import json
+import os
+import signal
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrails import Policy
+from guardrails.offline.judge.inputs import inputs
+from guardrails.offline.judge.progress import Progress
+from guardrails.offline.quality import counting, run
+from guardrails.offline.quality.run import count_files
+
+
+@pytest.fixture
+def policy() -> Policy:
+    return Policy([])
+
+
+def written(path: Path, calls: int, session: str = "s") -> Path:
+    """
+    Calls of anybody, one JSON line each.
+    """
+    lines = [
+        {
+            "session_id": session,
+            "call_index": n,
+            "tool": "look",
+            "arguments": {"n": n % 7},
+            "result": "same",
+            "is_error": False,
+        }
+        for n in range(calls)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
+def test_files_are_counted_one_after_the_other(tmp_path: Path, policy: Policy) -> None:
+    for name in ("a", "b"):
+        written(tmp_path / f"{name}.jsonl", 20, session=name)
+    found = count_files(policy, inputs([str(tmp_path)]))
+    assert (found.quality.calls, found.quality.sessions, found.finished) == (40, 2, True)
+    assert found.notices == []
+
+
+def test_a_broken_line_is_counted_and_named_and_the_rest_read(tmp_path: Path, policy: Policy) -> None:
+    path = written(tmp_path / "calls.jsonl", 20)
+    path.write_text(path.read_text() + '{"session_id": "s", "tool": \n' + "\x00\xff\n")
+    found = count_files(policy, inputs([str(path)]))
+    assert found.quality.calls == 20
+    assert found.broken_lines == 2
+    assert any("calls.jsonl" in notice for notice in found.notices)
+
+
+def test_progress_is_told(tmp_path: Path, policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "AT_ONCE", 8)
+    told: list[Progress] = []
+    count_files(policy, inputs([str(written(tmp_path / "calls.jsonl", 20))]), told.append)
+    assert [progress.calls for progress in told] == [8, 16, 20]
+
+
+def test_ctrl_c_ends_the_work_with_the_figures_so_far(
+    tmp_path: Path, policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "AT_ONCE", 8)
+    files = inputs([str(written(tmp_path / f"{name}.jsonl", 40, session=name)) for name in "ab"])
+
+    def interrupt(progress: Progress) -> None:
+        if progress.calls == 16:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    found = count_files(policy, files, interrupt)
+    assert not found.finished
+    assert found.quality.calls == 16
+    assert found.quality.tallies["look"].calls == 16
+
+
+def test_sessions_that_were_put_out_of_memory_are_told(
+    tmp_path: Path, policy: Policy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(counting, "MAX_SESSIONS", 3)
+    for n in range(5):
+        written(tmp_path / f"{n}.jsonl", 2, session=str(n))
+    found = count_files(policy, inputs([str(tmp_path)]))
+    assert any("2 sessions were put out of memory" in notice for notice in found.notices)
+
+
+def test_a_file_that_vanished_from_a_folder_is_told_and_one_that_was_named_is_an_error(
+    tmp_path: Path, policy: Policy
+) -> None:
+    folder = tmp_path / "records"
+    folder.mkdir()
+    path = written(folder / "calls.jsonl", 2)
+    of_folder, named = inputs([str(folder)]), inputs([str(path)])
+    path.unlink()
+    found = count_files(policy, of_folder)
+    assert "cannot be read" in found.notices[0]
+    with pytest.raises(OSError, match="No such file"):
+        count_files(policy, named)
+
+
+def test_the_memory_does_not_grow_with_the_calls(policy: Policy, calls: Any) -> None:
+    import tracemalloc
+
+    def peak(times: int) -> int:
+        quality = counting.Quality(lambda name: policy.chain.plan(name).tool)
+        made = calls(*(f"t{n % 5} {n % 40}={n % 3}" for n in range(200)))
+        tracemalloc.start()
+        for _ in range(times):
+            for call in made:
+                quality.count(call)
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        return most
+
+    peak(1)
+    assert peak(20) < 1.2 * peak(4)

@@ -1,0 +1,228 @@
+"""
+Calls that stand in more than one file.
+"""
+
+import json
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from guardrails.offline.readers import Copies, RecordedCall
+from guardrails.offline.readers.same_call import MAX_OPEN, key_of
+
+
+def made(index: int, *, session: str = "s", source: str = "one", **other: Any) -> RecordedCall:
+    call = RecordedCall(source, session, index, "Read", {"path": f"{index}.py"}, id=f"toolu_{index}")
+    call.turn, call.ts_ms, call.result = index + 1, 1_800_000_000_000 + 1000 * index, f"content {index}"
+    for name, value in other.items():
+        setattr(call, name, value)
+    return call
+
+
+def session_of(*numbers: int, **other: Any) -> list[RecordedCall]:
+    return [made(number, **other) for number in numbers]
+
+
+def told(calls: Iterable[RecordedCall]) -> list[tuple[str, str, int]]:
+    return [(call.source, call.session_id, call.call_index) for call in calls]
+
+
+def read(*files: list[RecordedCall], copies: Copies | None = None) -> list[tuple[str, str, int]]:
+    copies = Copies() if copies is None else copies
+    given = [call for file in files for call in copies.once(file)]
+    return told([*given, *copies.rest()])
+
+
+def test_a_checkpoint_goes_on_in_the_session_of_the_one_before() -> None:
+    copies = Copies()
+    files = [session_of(*range(n), source=f"checkpoint {n}") for n in (2, 4, 3)]
+    assert read(*files, copies=copies) == [("checkpoint 2", "s", n) for n in range(4)]
+    assert copies.left_out == 5
+    assert copies.notices() == [
+        "5 copies of calls are left out: a call that stands in more than one file or session counts once"
+    ]
+
+
+def test_a_fork_begins_with_its_first_own_call() -> None:
+    fork = [*session_of(0, 1, session="fork", source="two"), made(7, session="fork", source="two")]
+    assert read(session_of(0, 1, 2), fork) == [("one", "s", 0), ("one", "s", 1), ("one", "s", 2), ("two", "fork", 7)]
+
+
+def test_a_fork_in_the_same_file_is_one_too() -> None:
+    assert read([*session_of(0, 1), *session_of(0, 1, session="fork")]) == [("one", "s", 0), ("one", "s", 1)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"ts_ms": None},
+        {"ts_ms": 1_800_000_000_001},
+        {"id": "toolu_x"},
+        {"tool": "Write"},
+        {"arguments": {"path": "other.py"}},
+    ],
+    ids=str,
+)
+def test_a_call_that_differs_in_one_of_the_four_is_another(other: dict[str, Any]) -> None:
+    first = made(0, ts_ms=None) if other == {"ts_ms": None} else made(0)
+    assert len(read([first], [made(0, session="t", source="two", **other)])) == 2
+
+
+@pytest.mark.parametrize("other", [{"result": "other"}, {"model": "m"}, {"duration_ms": 7}, {"turn": 9}], ids=str)
+def test_what_else_a_file_says_of_a_call_makes_no_other_call_of_it(other: dict[str, Any]) -> None:
+    assert read([made(0)], [made(0, source="two", **other)]) == [("one", "s", 0)]
+
+
+def test_the_order_of_keys_makes_no_other_call() -> None:
+    one, two = made(0, arguments={"a": 1, "b": 2}), made(0, arguments={"b": 2, "a": 1}, source="two")
+    assert len(read([one], [two])) == 1
+
+
+def test_ids_that_each_session_counts_anew_are_no_copies() -> None:
+    def file(source: str) -> list[RecordedCall]:
+        return [made(n, id=f"call_{n}", ts_ms=None, source=source) for n in range(3)]
+
+    copies = Copies()
+    assert len(read(file("one"), file("two"), copies=copies)) == 6
+    assert copies.notices() == []
+
+
+def test_without_an_id_the_place_in_the_session_of_one_source_tells() -> None:
+    assert len(read([made(0, id=None)], [made(0, id=None)])) == 1
+    assert len(read([made(0, id=None)], [made(0, id=None, source="two")])) == 2
+    assert len(read([made(0, id=None)], [made(0, id=None, session="t")])) == 2
+    assert len(read([made(0, id=None)], [made(0, id=None, call_index=1)])) == 2
+
+
+def test_records_are_known_by_the_numbers_of_their_events() -> None:
+    one, twin, life = (made(0, number=3, run="a"), made(0, number=4, run="a"), made(0, number=3, run="b"))
+    assert len(read([one, twin, life], [made(0, number=3, run="a", source="two")])) == 3
+
+
+def test_sources_that_use_one_name_for_their_sessions_stay_apart() -> None:
+    other = session_of(10, 11, source="two")
+    other[0].call_index, other[1].call_index = 0, 1
+    assert read(session_of(0, 1), other) == [("one", "s", 0), ("one", "s", 1), ("two", "s", 0), ("two", "s", 1)]
+
+
+def test_a_call_that_ends_a_checkpoint_gets_its_result_from_the_next() -> None:
+    cut = [made(0), made(1, has_result=False, result=None, source="one")]
+    calls = [call for file in (cut, session_of(0, 1, 2, source="two")) for call in Copies().once(file)]
+    assert len(calls) == 4, "each `Copies` knows what it read"
+    copies = Copies()
+    calls = [call for file in (cut, session_of(0, 1, 2, source="two")) for call in copies.once(file)]
+    assert told([*calls, *copies.rest()]) == [("one", "s", 0), ("one", "s", 1), ("one", "s", 2)]
+    assert [call.result for call in calls] == ["content 0", "content 1", "content 2"]
+
+
+def test_parallel_calls_of_which_one_has_a_result_keep_their_order() -> None:
+    def cut(source: str, *without: int) -> list[RecordedCall]:
+        return [made(n, source=source, has_result=n not in without) for n in range(3)]
+
+    copies = Copies()
+    first, second = cut("one", 1, 2), [*cut("two", 2), made(3, source="two")]
+    calls = [call for file in (first, second) for call in copies.once(file)]
+    assert told(calls) == [("one", "s", n) for n in range(4)]
+    assert [call.has_result for call in calls] == [True, True, False, True]
+
+
+def test_a_call_that_never_gets_a_result_is_given_after_all_files() -> None:
+    copies = Copies()
+    calls = list(copies.once([made(0), made(1, has_result=False)]))
+    assert told(calls) == [("one", "s", 0)]
+    assert told(copies.rest()) == [("one", "s", 1)]
+    assert list(copies.rest()) == []
+
+
+def test_a_call_without_a_result_comes_before_the_next_of_its_session() -> None:
+    calls = [made(0, has_result=False), made(5, session="t"), made(1)]
+    assert read(calls) == [("one", "t", 5), ("one", "s", 0), ("one", "s", 1)]
+
+
+def test_a_refused_call_waits_for_no_result() -> None:
+    assert told(Copies().once([made(0, has_result=False, decision="deny")])) == [("one", "s", 0)]
+
+
+def test_so_many_calls_without_results_are_held_and_no_more() -> None:
+    copies = Copies()
+    calls = [made(n, session=f"s{n}", has_result=False) for n in range(MAX_OPEN + 5)]
+    assert len(list(copies.once(calls))) == 5
+    assert len(list(copies.rest())) == MAX_OPEN
+
+
+@pytest.mark.parametrize("stop", range(9))
+def test_what_was_saved_goes_on_where_it_stood(stop: int) -> None:
+    cut = [made(0), made(1, has_result=False), made(2, session="\ud800", arguments={"n": 2**70})]
+    again = [made(0, source="two"), made(1, source="two", has_result=False), made(3, source="two"), made(4)]
+    whole = read(cut, again)
+    one, given, place = Copies(), list[RecordedCall](), (2, 0)
+    for at, file in enumerate((cut, again)):
+        calls = one.once(file)
+        while len(given) < stop and (call := next(calls, None)) is not None:
+            given.append(call)
+        if len(given) == stop:
+            place = at, one.read
+            break
+        one.read = 0
+    other = Copies()
+    other.take_over(json.loads(json.dumps(one.to_dict())), one.packed_keys())
+    at, taken = place
+    for number, file in list(enumerate((cut, again)))[at:]:
+        skip = taken if number == at else 0
+        given += other.once(file[skip:], skip)
+    assert told([*given, *other.rest()]) == whole
+    assert other.left_out == 2
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"n": float("nan")}, {"n": 2**80}, {"s": "\ud800"}, "text", None, {}, [1], {"a": {"b": [None]}}]
+)
+def test_any_arguments_have_a_key_or_none(arguments: Any) -> None:
+    key = key_of(made(0, arguments=arguments))
+    assert key is None or 0 < key < 2**64
+    assert key == key_of(made(0, arguments=arguments))
+
+
+AT_MS = 1_800_000_000_000
+POLLS: list[dict[str, Any]] = [{"id": "call_0", "ts_ms": AT_MS, "arguments": {}} for _ in range(3)]
+
+
+def polls(**other: Any) -> list[RecordedCall]:
+    return [made(index, **same, **other) for index, same in enumerate(POLLS)]
+
+
+def test_equal_calls_of_one_second_under_one_id_are_as_many_as_their_session_has() -> None:
+    assert read(polls()) == [("one", "s", 0), ("one", "s", 1), ("one", "s", 2)]
+
+
+def test_copies_of_equal_calls_of_one_second_are_copies_all_of_them() -> None:
+    copies = Copies()
+    assert len(read(polls()[:2], polls(source="two"), polls(session="fork", source="three"), copies=copies)) == 3
+    assert copies.left_out == 5
+
+
+def test_a_session_that_begins_again_in_its_file_has_no_new_calls() -> None:
+    first = made(0)
+    assert read([first, made(0), made(1), made(0), made(1), made(2)]) == [("one", "s", n) for n in range(3)]
+
+
+@pytest.mark.parametrize("stop", range(1, 6))
+def test_equal_calls_of_one_second_go_on_where_they_stood(stop: int) -> None:
+    before, given = Copies(), polls() + polls(session="fork")
+    told_before = told(before.once(given[:stop]))
+    after = Copies()
+    after.take_over(json.loads(json.dumps(before.to_dict())), before.packed_keys())
+    assert told_before + told(after.once(given[stop:], stop)) == [("one", "s", n) for n in range(3)]
+
+
+def test_a_time_since_the_beginning_of_a_session_makes_no_copies_of_other_sessions() -> None:
+    sessions = [[made(0, id="call_0", ts_ms=0, session=name, source=name) for _ in range(1)] for name in "ab"]
+    assert read(*sessions) == [("a", "a", 0), ("b", "b", 0)]
+    assert len(read(sessions[0], [made(0, id="call_0", ts_ms=0, session="a", source="checkpoint")])) == 1
+
+
+def test_a_session_that_goes_another_way_in_another_file_is_a_fork() -> None:
+    other = [*session_of(0, 1, source="two"), made(2, source="two", arguments={}), made(3, source="two", arguments={})]
+    assert read(session_of(0, 1, 2, 3), other)[4:] == [("two", "s", 2), ("two", "s", 3)]

@@ -1,0 +1,274 @@
+"""
+Opening transcripts.
+"""
+
+import ast
+import gzip
+import importlib.util
+import io
+import json
+import random
+import subprocess
+import sys
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrails.offline.readers import ReaderError, Report, files, open_calls, unpacked
+from guardrails.offline.readers.text import leading
+
+
+ROOT = Path(__file__).parents[3]
+LINE = json.dumps({"session_id": "s", "tool": "t", "arguments": {"n": 1}, "result": "ok"})
+
+
+def calls_of(path: Any, **more: Any) -> tuple[list[Any], Report]:
+    report = Report()
+    return list(open_calls(path, report, **more)), report
+
+
+def write(folder: Path, data: bytes | str, name: str = "f.jsonl") -> Path:
+    path = folder / name
+    path.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return path
+
+
+def test_a_file_gives_the_calls_of_its_format(files: Path) -> None:
+    found = {path.name: len(calls_of(path)[0]) for path in files.iterdir()}
+    assert found == {
+        "calls.jsonl": 6,
+        "claude_code.jsonl": 6,
+        "claude_stream.jsonl": 2,
+        "codex_2025.jsonl": 1,
+        "codex_rollout.jsonl": 8,
+        "copilot_cli.jsonl": 4,
+        "gemini_cli.json": 4,
+        "gemini_cli.jsonl": 4,
+        "openai_chat.json": 4,
+        "openai_chat.jsonl": 3,
+        "openai_responses.json": 3,
+        "otlp.jsonl": 5,
+        "own_records.jsonl": 5,
+        "tau2.json": 3,
+        "tau2_results.json": 5,
+    }
+
+
+def test_a_source_is_the_name_of_the_file_unless_it_is_said(files: Path, tmp_path: Path) -> None:
+    assert calls_of(files / "tau2.json")[0][0].source == "tau2"
+    assert calls_of(files / "tau2.json", source="team-a")[0][0].source == "team-a"
+    assert calls_of(write(tmp_path, gzip.compress(LINE.encode()), "my.log.jsonl.gz"))[0][0].source == "my.log"
+    assert calls_of(write(tmp_path, LINE, ".jsonl"))[0][0].source == ".jsonl"
+
+
+def test_gzip_is_told_by_its_content(tmp_path: Path) -> None:
+    packed = gzip.compress(f"{LINE}\n".encode()) + gzip.compress(f"{LINE}\n".encode())
+    calls, report = calls_of(write(tmp_path, packed, "plain.txt"))
+    assert len(calls) == 2, "files that were packed one by one and joined are one"
+    assert report.notices == []
+
+
+@pytest.mark.parametrize("damage", ["cut", "spoilt", "garbage behind"])
+def test_damaged_gzip_gives_what_stands_before_the_damage(tmp_path: Path, damage: str) -> None:
+    lines = "".join(json.dumps({"session_id": "s", "tool": "t", "arguments": {"n": n}}) + "\n" for n in range(40_000))
+    packed = bytearray(gzip.compress(lines.encode()))
+    if damage == "cut":
+        del packed[len(packed) // 2 :]
+    elif damage == "spoilt":
+        packed[len(packed) * 3 // 4 :] = random.Random(0).randbytes(len(packed) // 4)
+    else:
+        packed += b"garbage"
+    calls, report = calls_of(write(tmp_path, bytes(packed)))
+    assert [call.arguments["n"] for call in calls] == list(range(len(calls)))
+    assert len(calls) > 5_000
+    assert any("cut off or damaged" in notice for notice in report.notices)
+
+
+@pytest.mark.parametrize("package", ["compression.zstd", "backports.zstd", "zstandard"])
+def test_zstd_is_read_by_whichever_package_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
+) -> None:
+    try:
+        module = importlib.import_module(package)
+    except ImportError:
+        pytest.skip(f"`{package}` is not installed")
+    packed = module.compress(f"{LINE}\n".encode())
+    real = importlib.import_module
+
+    def only(name: str) -> Any:
+        if name != package:
+            raise ImportError(name)
+        return real(name)
+
+    monkeypatch.setattr(importlib, "import_module", only)
+    calls, report = calls_of(write(tmp_path, packed + packed, "x.zst"))
+    assert (len(calls), report.notices) == (2, [])
+    calls, report = calls_of(write(tmp_path, packed + packed[:-3], "cut.zst"))
+    assert len(calls) == 1
+    (notice,) = report.notices
+    assert "the packed data is cut off or damaged" in notice
+    assert "in line 2; what stands before is read" in notice
+    calls, report = calls_of(write(tmp_path, packed[:6]))
+    assert calls == []
+    assert "nothing of it can be unpacked" in report.notices[1]
+
+
+def test_zstd_of_many_blocks_is_read_up_to_the_cut(tmp_path: Path) -> None:
+    zstandard = pytest.importorskip("zstandard")
+    lines = [LINE.replace('"ok"', f'"{random.Random(n).randbytes(400).hex()}"') for n in range(2_000)]
+    packed = zstandard.ZstdCompressor().compress("\n".join(lines).encode())
+    whole, report = calls_of(write(tmp_path, packed, "whole.zst"))
+    assert (len(whole), report.notices) == (2_000, [])
+    calls, report = calls_of(write(tmp_path, packed[: len(packed) // 2], "cut.zst"))
+    assert 700 < len(calls) < 1_000
+    assert calls == [replace(call, source="cut") for call in whole[: len(calls)]]
+    assert f"in line {len(calls) + 1:,};" in report.notices[0]
+    assert report.broken_count == 1
+
+
+def test_a_small_gzip_that_was_cut_off_is_read_up_to_the_cut(tmp_path: Path) -> None:
+    lines = [LINE.replace('"ok"', f'"{random.Random(n).randbytes(50).hex()}"') for n in range(100)]
+    packed = gzip.compress("\n".join(lines).encode())
+    assert len(packed) < leading.HEAD_BYTES
+    calls, report = calls_of(write(tmp_path, packed[: len(packed) // 2]))
+    assert 40 < len(calls) < 60
+    assert f"in line {len(calls) + 1:,}; what stands before is read" in report.notices[0]
+    assert [line for _, line in report.broken] == [len(calls) + 1]
+
+
+def test_a_gzip_of_which_nothing_is_left_is_not_called_empty(tmp_path: Path) -> None:
+    calls, report = calls_of(write(tmp_path, gzip.compress(LINE.encode())[:10]))
+    assert calls == []
+    assert "cut off or damaged" in report.notices[0]
+    assert "skipped: nothing of it can be unpacked" in report.notices[1]
+
+
+def test_zstd_without_a_package_is_one_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nothing(name: str) -> Any:
+        raise ImportError(name)
+
+    monkeypatch.setattr(importlib, "import_module", nothing)
+    with pytest.raises(ReaderError, match=r"pip install 'toolcall-guardrails\[zstd\]'"):
+        calls_of(write(tmp_path, b"\x28\xb5\x2f\xfd" + b"x" * 20))
+
+
+def test_standard_input_is_a_dash(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Piped:
+        buffer = io.BytesIO(f"{LINE}\n".encode())
+
+    monkeypatch.setattr(sys, "stdin", Piped)
+    calls, _ = calls_of("-")
+    assert [(call.source, call.session_id) for call in calls] == [("stdin", "s")]
+
+
+def test_a_file_that_cannot_be_opened_is_an_os_error(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "none"):
+        with pytest.raises(OSError):  # noqa: PT011  the kind is the whole contract
+            calls_of(path)
+
+
+@pytest.mark.parametrize(
+    ("data", "notice"),
+    [
+        (b"", "skipped: empty"),
+        (b"\xef\xbb\xbf", "skipped: empty"),
+        (b"\n\n", "skipped: it holds no calls"),
+        (b"\x00" * 1000, "skipped: it holds no calls"),
+        (b"\x89PNG\r\n", "skipped: it holds no calls"),
+        ('{"a": 1}'.encode("utf-16"), "UTF-16"),
+        (gzip.compress(b"", mtime=0), "skipped: empty"),
+        (b'{"session_id": "s", "call_index": 1, "tool": "t", "retry": "none"}', "skipped: it holds no calls"),
+    ],
+)
+def test_a_file_without_calls_is_skipped_with_a_notice(tmp_path: Path, data: bytes, notice: str) -> None:
+    calls, report = calls_of(write(tmp_path, data))
+    assert calls == []
+    assert len(report.notices) == 1
+    assert notice in report.notices[0]
+
+
+def test_broken_lines_are_counted_and_named_by_their_number(tmp_path: Path) -> None:
+    lines = [LINE, "{", LINE, "\x00\x00", LINE.replace("t", "\\ud800"), LINE[:40]]
+    data = "\n".join(lines).encode().replace(b"\x00\x00", b"\xff\xfe\x00")
+    path = write(tmp_path, data)
+    calls, report = calls_of(path)
+    assert len(calls) == 2
+    assert report.broken == [(str(path), 2), (str(path), 4), (str(path), 5), (str(path), 6)]
+    assert report.broken_count == 4
+
+
+def test_a_text_with_a_lone_surrogate_is_kept(tmp_path: Path) -> None:
+    calls, report = calls_of(write(tmp_path, LINE.replace('"ok"', '"\\ud83d"')))
+    assert calls[0].result == "\ud83d"
+    assert report.broken == []
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_line_ends_of_any_system_are_read(tmp_path: Path, end: str) -> None:
+    calls, report = calls_of(write(tmp_path, end.join([LINE, LINE, ""])))
+    assert (len(calls), report.broken) == (2, [])
+
+
+def test_a_line_that_is_too_long_is_skipped_as_broken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "MAX_LINE", 300_000)
+    monkeypatch.setattr(unpacked, "CHUNK", 50_000)
+    for at in range(3):
+        lines = [LINE, LINE]
+        lines.insert(at, LINE.replace("ok", "x" * 1_000_000))
+        path = write(tmp_path, "\n".join(lines))
+        if at == 0:
+            # The head is of a known form all the same.
+            assert calls_of(path)[0] != []
+        calls, report = calls_of(path)
+        assert len(calls) == 2
+        assert report.broken == [(str(path), at + 1)]
+        assert sum("more than 0 MB is skipped" in notice for notice in report.notices) == 1
+
+
+@pytest.mark.slow
+def test_a_large_file_is_read_in_little_memory(tmp_path: Path) -> None:
+    line = json.dumps({"session_id": "s", "tool": "t", "arguments": {}, "result": "x" * 2000, "is_error": False})
+    path = write(tmp_path, (line + "\n") * 100_000)
+    script = (
+        "import resource, sys\n"
+        "from guardrails.offline.readers import Report, open_calls\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "print(sum(1 for _ in open_calls(sys.argv[1], Report())))\n"
+        "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
+    )
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=True, cwd=ROOT
+    )
+    read, grown_kb = map(int, done.stdout.split())
+    assert read == 100_000
+    assert path.stat().st_size > 200_000_000
+    assert grown_kb < 30_000
+
+
+def test_only_one_module_of_the_readers_touches_files() -> None:
+    shell = {"pathlib", "gzip", "io", "sys", "importlib", "os", "time"}
+    for path in (ROOT / "guardrails" / "readers").glob("*.py"):
+        names = {
+            name.split(".")[0]
+            for node in ast.walk(ast.parse(path.read_text()))
+            for name in (
+                [alias.name for alias in node.names]
+                if isinstance(node, ast.Import)
+                else [node.module or ""]
+                if isinstance(node, ast.ImportFrom) and not node.level
+                else []
+            )
+        }
+        streams = {"gzip", "importlib", "io"} if path.name == "unpacked.py" else set()
+        assert path.name == "files.py" or not names & shell - streams, path.name
+
+
+def test_the_optional_packages_are_not_needed_to_import_the_readers() -> None:
+    script = (
+        "import sys, guardrails.offline.readers; print({'zstandard', 'pydantic', 'openai', 'yaml'} & set(sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=ROOT)  # noqa: S603
+    assert done.stdout.strip() == "set()"

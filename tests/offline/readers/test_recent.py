@@ -1,0 +1,16 @@
+"""
+A dict that forgets its oldest entries.
+"""
+
+import pytest
+
+from guardrails.offline.readers import recent
+from guardrails.offline.readers.recent import Recent
+
+
+def test_a_new_key_takes_the_place_of_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recent, "MAX_KEPT", 3)
+    kept: Recent[str, int] = Recent()
+    for at, key in enumerate("abacd"):
+        kept[key] = at
+    assert kept == {"b": 1, "c": 3, "d": 4}

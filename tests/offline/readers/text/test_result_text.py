@@ -1,0 +1,131 @@
+"""
+The text of a recorded result, and what it says of its own failure.
+"""
+
+from typing import Any
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails.offline.readers.base import RecordedCall
+from guardrails.offline.readers.text.result_text import says_failure, settle, text_of
+
+
+FAILURES = [
+    "Error: no such file",
+    "error",
+    "ERROR executing tool: x",
+    "Input validation error: 'path' is a required property",
+    "Unknown tool: excel_read",
+    "Failed to fetch https://example.com",
+    "Could not find [x]",
+    "ValueError: bad",
+    "httpx.ReadTimeout: timed out",
+    "Tool call timed out.",
+    "Exit code: 2\nno",
+    "exitcode: 1 (execution failed)",
+    "Process exited with code 127",
+    "HTTP 503 Service Unavailable",
+    "404 Not Found",
+    "-----------------------------------\nKeyError                 Traceback (most recent call last)",
+    "Traceback (most recent call last):\n  File",
+    "Cell In[3], line 6\n    a = = 1\n        ^\nSyntaxError: invalid syntax",
+    '{"error": "not found"}',
+    '{"error": {"message": "x"}}',
+    '{"data": null, "error": "x"}',
+    '{"status": "error", "message": "x"}',
+    '{"success": false}',
+    '{"status": 503}',
+    '{"status": "validation_error", "errors": []}',
+    '{"status": "denied"}',
+]
+RESULTS = [
+    "",
+    "ok",
+    "0 errors, 3 warnings",
+    "errors.py\nerror_text.py",
+    "Exit code: 0\nfine",
+    "terror in the night",
+    "No errors found",
+    '{"error": null, "data": 1}',
+    '{"error":  ""}',
+    '{"error": [], "n": 1}',
+    '{"status": "success"}',
+    '{"status": 200}',
+    '{"success": true}',
+    "404",
+    "500 results found for x",
+    "The function raises ValueError: see below",
+]
+
+
+@pytest.mark.parametrize("told", FAILURES)
+def test_a_failure_is_seen_in_its_text(told: str) -> None:
+    assert says_failure(told)
+
+
+@pytest.mark.parametrize("told", RESULTS)
+def test_a_result_that_speaks_of_errors_is_none(told: str) -> None:
+    assert not says_failure(told)
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("x", "x"),
+        (None, ""),
+        ([], ""),
+        ([{"type": "text", "text": "a"}, "b", {"type": "input_text", "text": "c"}], "a\nb\nc"),
+        ({"a": 1}, '{"a":1}'),
+        (7, "7"),
+        ([{"type": "refusal", "text": "no"}], '{"type":"refusal","text":"no"}'),
+        ([{"type": ["text"], "text": "x"}], '{"type":["text"],"text":"x"}'),
+        ({"a": 2**70}, "{'a': 1180591620717411303424}"),
+        ({"a": "\ud800"}, "{'a': '\\ud800'}"),
+    ],
+)
+def test_any_content_has_a_text(content: Any, text: str) -> None:
+    assert text_of(content) == text
+
+
+def test_a_long_block_without_text_is_a_hash_of_itself() -> None:
+    one, two = ({"type": "image", "data": letter * 2000} for letter in "ab")
+    assert text_of([one]) != text_of([two])
+    assert text_of([one]).startswith("[image, 20")
+
+
+def call() -> RecordedCall:
+    return RecordedCall("source", "s", 0, "t", {}, has_result=False)
+
+
+@pytest.mark.parametrize(
+    ("content", "failed", "is_error", "error_type", "status"),
+    [
+        ("fine", None, False, None, None),
+        ("Error: HTTP 429 Too Many Requests", None, True, "rate_limit", 429),
+        ("Error: HTTP 429 Too Many Requests", False, False, None, None),
+        ("fine", True, True, "other", None),
+        ('{"status": "error", "error_type": "conflict"}', None, True, "conflict", None),
+        ('{"status": "error", "error_type": ["conflict"]}', None, True, "other", None),
+        ('{"content": [{"type": "text", "text": "no such file"}], "isError": true}', None, True, "not_found", None),
+        ('{"content": [{"type": "text", "text": "Error: no such file"}]}', None, True, "not_found", None),
+    ],
+)
+def test_a_result_settles_its_call(
+    content: str, failed: bool | None, is_error: bool, error_type: str | None, status: int | None
+) -> None:
+    one = call()
+    settle(one, content, failed=failed)
+    assert (one.has_result, one.is_error, one.error_type, one.http_status) == (True, is_error, error_type, status)
+
+
+@given(st.text(alphabet="{}[]\"':,\\eror: statufildE4- \n", max_size=2000))
+def test_no_text_takes_long_or_raises(told: str) -> None:
+    settle(call(), told)
+
+
+def test_patterns_do_not_run_away() -> None:
+    for told in ("{" + " " * 100_000, "a " * 50_000, "{" + ',"a":1' * 20_000, "." * 100_000, "-" * 100_000):
+        says_failure(told)

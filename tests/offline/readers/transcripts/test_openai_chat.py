@@ -1,0 +1,142 @@
+"""
+OpenAI chat messages.
+"""
+
+import json
+
+from typing import Any
+
+import pytest
+
+from guardrails.offline.readers.transcripts.openai_chat import MAX_RESULTS
+
+
+def made(*calls: tuple[str, str, str]) -> dict[str, Any]:
+    wires = [
+        {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
+        for call_id, name, text in calls
+    ]
+    return {"role": "assistant", "content": None, "tool_calls": wires}
+
+
+def answer(id: str, content: Any) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": id, "content": content}
+
+
+def test_a_chat_gives_its_calls_with_their_results(read: Any) -> None:
+    calls, report = read("openai_chat.json")
+    assert [(c.session_id, c.call_index, c.tool, c.turn, c.is_error) for c in calls] == [
+        ("trip-42", 0, "search_hotels", 1, False),
+        ("trip-42", 1, "weather", 1, True),
+        ("trip-42", 2, "book", 2, True),
+        ("trip-42", 3, "book", 3, None),
+    ]
+    assert calls[0].arguments == {"city": "Shibuya", "max_price": 150}
+    assert calls[0].result == "h_1234\nh_5678"
+    assert (calls[0].tokens_in, calls[0].tokens_out, calls[1].tokens_in) == (120, 30, None)
+    assert {c.model for c in calls} == {"gpt-5-mini"}
+    assert calls[1].arguments == '{"city": "Tokyo"', "what is no JSON stays text"
+    assert calls[2].error_type == "timeout", "an envelope of this library names its error"
+    assert not calls[3].has_result
+    assert report.notices == ["`openai_chat.json`: 1 of 4 calls have no result"]
+
+
+def test_lines_of_chats_are_sessions_of_their_own(read: Any) -> None:
+    calls, report = read("openai_chat.jsonl")
+    assert [(c.session_id, c.tool, c.arguments, c.is_error, c.error_type) for c in calls] == [
+        ("openai_chat.jsonl", "grep", {"pattern": "x"}, False, None),
+        ("openai_chat.jsonl:2", "patch", "*** Begin", False, None),
+        ("named", "old", {}, True, "code_error"),
+    ]
+    assert report.broken == []
+
+
+def test_an_id_that_is_used_again_means_the_latest_call(read: Any) -> None:
+    messages = [made(("call_0", "a", "{}")), made(("call_0", "b", "{}")), answer("call_0", "of b")]
+    calls, _ = read(json.dumps(messages))
+    assert [(c.tool, c.result) for c in calls] == [("a", None), ("b", "of b")]
+
+
+def test_two_calls_of_one_message_with_one_id_take_their_results_in_order(read: Any) -> None:
+    messages = [made(("x", "a", "{}"), ("x", "b", "{}")), answer("x", "1"), answer("x", "2")]
+    calls, _ = read(json.dumps(messages))
+    assert [(c.tool, c.result) for c in calls] == [("a", "1"), ("b", "2")]
+
+
+def test_times_and_cost_are_taken_where_they_are_written(read: Any) -> None:
+    first = made(("x", "a", "{}")) | {"timestamp": "2026-01-01T00:00:00Z", "cost": 0.25}
+    calls, _ = read(json.dumps([first, answer("x", "1") | {"timestamp": 1767225600.5}]))
+    assert (calls[0].ts_ms, calls[0].duration_ms, calls[0].cost_usd) == (1_767_225_600_000, 500, 0.25)
+
+
+def test_an_integer_beyond_64_bits_stays_exact(read: Any) -> None:
+    calls, _ = read(json.dumps([made(("x", "a", '{"n": 123456789012345678901234567890}'))]))
+    assert calls[0].arguments == {"n": 123456789012345678901234567890}
+
+
+def test_items_of_the_responses_api_among_messages_are_read_as_such(read: Any) -> None:
+    said = [{"role": "user", "content": "go"}] * 20
+    items = [{"type": "function_call", "call_id": "c", "name": "t", "arguments": "{}"}]
+    calls, _ = read(json.dumps({"messages": [*said, *items]}))
+    assert [c.tool for c in calls] == ["t"]
+
+
+@pytest.mark.parametrize(
+    ("line", "broken"), [("17", 1), ('{"a": 1}', 1), ("[[]]", 1), ('{"messages": []}', 0), ("", 0), ("{", 1)]
+)
+def test_a_line_that_is_no_chat_is_counted_as_broken(read: Any, line: str, broken: int) -> None:
+    chat = json.dumps([made(("x", "a", "{}"))])
+    calls, report = read(f"{chat}\n{line}\n{chat}\n")
+    assert len(calls) == 2
+    assert report.broken == [("given", 2)] * broken
+
+
+def test_a_chat_without_calls_is_told_of(read: Any) -> None:
+    calls, report = read('{"messages": [{"role": "user", "content": "hi"}]}')
+    assert calls == []
+    assert report.notices == ["`given`: no tool calls in this openai chat"]
+
+
+def test_a_document_that_is_cut_off_gives_what_stands_before_the_cut(read: Any, files: Any) -> None:
+    text = (files / "openai_chat.json").read_text()
+    for size in range(700, len(text) - 2, 61):
+        calls, report = read(text[:size])
+        assert report.broken_count == 1
+        assert any("cut off" in notice for notice in report.notices)
+        assert [c.tool for c in calls] == ["search_hotels", "weather", "book", "book"][: len(calls)]
+    assert len(calls) == 4
+
+
+def test_messages_that_are_lines_are_a_chat(read: Any) -> None:
+    said = [
+        {"role": "user", "content": "hi"},
+        made(("a", "look", "{}"), ("b", "book", "{}")),
+        answer("b", "Error: full"),
+    ]
+    said += [answer("a", "1"), {"role": "assistant", "content": "so"}, made(("a", "look", "{}")), answer("a", "2")]
+    calls, report = read("\n".join(map(json.dumps, said)))
+    assert [(c.session_id, c.call_index, c.tool, c.turn, c.result) for c in calls] == [
+        ("given", 0, "look", 1, "1"),
+        ("given", 1, "book", 1, "Error: full"),
+        ("given", 2, "look", 2, "2"),
+    ]
+    assert (report.broken, report.notices) == ([], [])
+    whole, _ = read(json.dumps(said))
+    assert calls == whole, "as they are in one list"
+
+
+def test_messages_that_are_lines_may_be_of_several_sessions_at_once(read: Any) -> None:
+    lines: list[dict[str, Any]] = []
+    for n in range(3):
+        lines += [{**made(("c", session, "{}")), "session_id": session, "id": f"{session}{n}"} for session in "st"]
+        lines += [{**answer("c", f"{session} {n}"), "session_id": session} for session in "ts"]
+    calls, report = read("\n".join([*map(json.dumps, lines), '{"role": "tool", "tool_call_id": "c", "conte']))
+    told = {key: [(c.call_index, c.turn, c.result) for c in calls if c.session_id == key] for key in ("s", "t")}
+    assert told == {key: [(n, n + 1, f"{key} {n}") for n in range(3)] for key in ("s", "t")}
+    assert report.broken == [("given", 13)]
+
+
+def test_a_flood_of_results_is_not_kept(read: Any) -> None:
+    lines = [json.dumps(made(("a", "look", "{}"))), *[json.dumps(answer("b", "x"))] * (MAX_RESULTS + 5)]
+    calls, _ = read("\n".join([*lines, json.dumps(answer("a", "late"))]))
+    assert [(c.tool, c.has_result) for c in calls] == [("look", False)]

@@ -1,0 +1,195 @@
+"""
+Policy files put together with what they extend.
+"""
+
+import os
+
+from pathlib import Path
+
+import pytest
+
+from guardrails.core.values.errors import PolicyError
+from guardrails.policy.file.extends import Document, read, read_text
+
+
+FILES = Path(__file__).parent / "files"
+SHIPPED = FILES / "shipped"
+
+
+def mistakes_of(document: Document, folder: Path) -> list[str]:
+    lines = [str(mistake).split("\n", 1)[0] for mistake in document.mistakes]
+
+    return [line.replace(f"{folder}{os.sep}", "") for line in lines]
+
+
+def test_later_files_win_maps_merge_and_lists_replace() -> None:
+    document = read(FILES / "team.yaml", folder=SHIPPED)
+
+    assert document.data == {
+        "budget": {"max_calls": 20, "max_cost_usd": 0.5, "max_elapsed": "10m"},
+        "duplicates": {"rule": "always", "window": 5},
+        "tools": [{"match": "search", "timeout": "30s"}],
+    }
+    assert [Path(source.name).name for source in document.sources] == [
+        "team.yaml",
+        "strict.yaml",
+        "default.yaml",
+        "money.yaml",
+    ]
+    assert document.mistakes == []
+
+
+@pytest.mark.parametrize(
+    ("base", "own", "said"),
+    [
+        ("{max_cost_usd: 1, on_unpriced: warn}", "{max_calls: 5}", "warn"),
+        ("{max_cost_usd: 1, on_unpriced: warn}", "{max_cost_usd: 2}", None),
+        ("{max_cost_usd: 1, on_unpriced: warn}", "{max_total_cost_usd: 2}", None),
+        ("{max_cost_usd: 1, on_unpriced: warn}", "{max_cost_usd: 2, on_unpriced: warn}", "warn"),
+        ("{max_cost_usd: 1, on_unpriced: deny}", "{on_unpriced: warn}", "warn"),
+        ("{on_unpriced: warn}", "{max_cost_usd: 2}", "warn"),
+    ],
+)
+@pytest.mark.parametrize("place", ["budget: SETTINGS", "scopes: {user: {budget: SETTINGS}}"])
+def test_a_cap_that_a_file_writes_is_not_softened_by_what_was_said_of_another(
+    base: str, own: str, said: str | None, place: str, tmp_path: Path
+) -> None:
+    (tmp_path / "base.yaml").write_text(f"version: 1\n{place.replace('SETTINGS', base)}\n")
+    (tmp_path / "own.yaml").write_text(f"version: 1\nextends: ./base.yaml\n{place.replace('SETTINGS', own)}\n")
+    document = read(tmp_path / "own.yaml", other_names={"budget": {"max_total_cost_usd": "max_cost_usd"}})
+    data = document.data if "budget" in document.data else document.data["scopes"]["user"]
+
+    assert document.mistakes == []
+    assert data["budget"].get("on_unpriced") == said
+
+
+def test_a_circle_of_extends_shows_its_chain() -> None:
+    assert mistakes_of(read(FILES / "circle" / "a.yaml"), FILES) == [
+        (
+            "circle/c.yaml:2:10: extends: goes in a circle, "
+            "`circle/a.yaml` -> `circle/b.yaml` -> `circle/c.yaml` -> `circle/a.yaml`"
+        )
+    ]
+
+
+def test_a_file_that_extends_itself_is_a_circle(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("version: 1\nextends: ./a.yaml\n")
+    (tmp_path / "link.yaml").symlink_to(tmp_path / "a.yaml")
+
+    assert mistakes_of(read(tmp_path / "a.yaml"), tmp_path) == [
+        "a.yaml:2:10: extends: goes in a circle, `a.yaml` -> `a.yaml`"
+    ]
+    assert mistakes_of(read(tmp_path / "link.yaml"), tmp_path) == [
+        "link.yaml:2:10: extends: goes in a circle, `link.yaml` -> `a.yaml`"
+    ]
+
+
+def test_a_file_that_two_files_extend_is_read_once(tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text("version: 1\nmode: wrong\n")
+
+    for i in range(12):
+        below = "base" if i == 0 else f"l{i - 1}"
+        (tmp_path / f"l{i}.yaml").write_text(f"version: 1\nextends: [./{below}.yaml, ./{below}.yaml]\n")
+
+    document = read(tmp_path / "l11.yaml")
+
+    assert len(document.sources) == 13
+    assert document.data == {"mode": "wrong"}
+
+
+def test_a_long_chain_of_files_ends(tmp_path: Path) -> None:
+    for i in range(40):
+        (tmp_path / f"f{i}.yaml").write_text(f"version: 1\nextends: ./f{i + 1}.yaml\n")
+
+    document = read(tmp_path / "f0.yaml")
+
+    assert mistakes_of(document, tmp_path) == ["f31.yaml:2:10: extends: more than 32 files"]
+    assert document.root is None
+    assert document.data == {}
+
+
+@pytest.mark.parametrize(
+    ("extends", "expected"),
+    [
+        ("strikt", "2:10: extends: no policy named `strikt`, did you mean `strict`?"),
+        ("[strict, ./nowhere.yaml]", "2:19: extends: no policy file `"),
+        ("./", "2:10: extends: no policy file `"),
+        ('"a\\0b"', "2:10: extends: no policy file `"),
+        ('""', '2:10: extends: not a name or a path: got `""`'),
+        ("5", "2:10: extends: not a name or a path: got `5`"),
+        ("", "2:9: extends: not a name or a path: got nothing"),
+        ("{a: b}", "2:10: extends: not a name or a path: got a map"),
+        ("[strict, [strict]]", "2:19: extends: not a name or a path: got a list"),
+    ],
+)
+def test_a_missing_parent_is_a_mistake_at_its_line(tmp_path: Path, extends: str, expected: str) -> None:
+    file = tmp_path / "top.yaml"
+    file.write_text(f"version: 1\nextends: {extends}\nmode: wrong\n")
+    document = read(file, folder=SHIPPED)
+    (mistake,) = mistakes_of(document, tmp_path)
+
+    assert mistake.startswith(f"top.yaml:{expected}")
+    assert document.root is None
+    assert len(document.parts) == len(document.sources)
+
+
+def test_text_extends_names_and_absolute_paths_only(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").write_text("version: 1\nmode: observe\n")
+
+    assert read_text(f"version: 1\nextends: {tmp_path / 'a.yaml'}\n").data == {"mode": "observe"}
+    assert read_text("version: 1\nextends: strict\n", folder=SHIPPED).data["budget"]["max_calls"] == 20
+    assert mistakes_of(read_text("version: 1\nextends: ./a.yaml\n", name="t"), tmp_path) == [
+        "t:2:10: extends: `./a.yaml` is relative to a file, and this text is none"
+    ]
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").is_file(), reason="needs a file that opens but does not read")
+def test_a_file_that_cannot_be_read_is_named_where_it_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "top.yaml").write_text("version: 1\nextends: /proc/self/mem\n")
+
+    with pytest.raises(PolicyError, match=r"^cannot read `/proc/self/mem`: input/output error$"):
+        read("/proc/self/mem")
+
+    assert mistakes_of(read(tmp_path / "top.yaml"), tmp_path) == [
+        "top.yaml:2:10: extends: cannot read `/proc/self/mem`: input/output error"
+    ]
+
+
+def test_reading_a_text_raises_nothing_until_it_is_validated() -> None:
+    document = read_text("version: 1\nbudget: [\n")
+
+    assert document.data == {}
+    assert [str(mistake).split(":")[0] for mistake in document.mistakes] == ["<text>"]
+
+
+def test_relative_paths_are_relative_to_the_file_that_names_them(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "b.yaml").write_text("version: 1\nextends: ./c.yaml\nmode: off\n")
+    (tmp_path / "a" / "c.yaml").write_text("version: 1\nextends: ../d.yaml\nenvelope: merged\n")
+    (tmp_path / "d.yaml").write_text("version: 1\nmode: observe\nfields: [status]\n")
+    (tmp_path / "top.yaml").write_text("version: 1\nextends: a/b.yaml\n")
+    document = read(tmp_path / "top.yaml")
+
+    assert document.mistakes == []
+    assert document.data == {"mode": "off", "envelope": "merged", "fields": ["status"]}
+
+
+def test_merged_values_keep_their_places() -> None:
+    document = read(FILES / "team.yaml", folder=SHIPPED)
+
+    assert document.root is not None
+    assert isinstance(document.root.value, dict)
+    budget = document.root.value["budget"].node.value
+    assert isinstance(budget, dict)
+    assert [(Path(e.key.source.name).name, *e.key[1:]) for e in budget.values()] == [
+        ("strict.yaml", 3, 10),
+        ("money.yaml", 2, 10),
+        ("team.yaml", 4, 3),
+    ]
+
+
+def test_a_broken_extends_is_one_mistake() -> None:
+    assert [m.message for m in read_text("version: 1\nextends: [010, *x]\n").mistakes] == [
+        'a number with a leading zero: write 10 or "010", got `010`',
+        "alias `*x` has no anchor above it",
+    ]

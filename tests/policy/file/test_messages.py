@@ -1,0 +1,119 @@
+"""
+The codes and numbers of a policy's own wording.
+"""
+
+import ast
+
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import pytest
+
+import guardrails.core.guards
+
+from guardrails import Denial, Guard, Policy, PolicyError, guard
+from guardrails.core.guards import GUARDS
+from guardrails.core.guards.limits.tool_budget import ToolBudget
+from guardrails.policy.file.messages import CODES
+
+
+@guard
+class Mine(Guard):
+    def check(self, call: Any, state: Any, facts: Any) -> Denial | None:
+        return Denial(code="mine.limit", message="No.", values={"limit": 3})
+
+
+@guard
+class Told(Mine):
+    codes = {"told.limit": ("limit",)}  # noqa: RUF012
+
+
+def mistakes(messages: Any, *guards: Guard) -> list[str]:
+    try:
+        Policy(guards, messages=messages)
+    except PolicyError as error:
+        return error.mistakes
+    return []
+
+
+@pytest.mark.parametrize("cls", [*GUARDS, ToolBudget], ids=lambda cls: cls.name)
+def test_every_guard_of_the_library_tells_its_codes_and_each_begins_with_its_name(cls: type[Guard]) -> None:
+    assert cls.codes is not None
+    assert all(code.startswith((f"{cls.name}.", f"tools.{cls.name}.")) for code in cls.codes)
+
+
+def test_every_code_that_a_guard_writes_out_is_among_them() -> None:
+    written = set()
+    for path in Path(guardrails.core.guards.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.keyword) and node.arg == "code" and isinstance(node.value, ast.Constant):
+                written.add(node.value.value)
+    assert len(written) > 5
+    assert written <= CODES.keys()
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        {"budget.max_calls": {"message": "$used of $limit, $$5", "hint": "Stop."}},
+        {"tools.rate.max_calls_per_minute": {"hint": "Wait ${wait_ms} ms."}},
+        {"summary.error": {"message": "Broken."}},
+        {"mine.limit": {"message": "$limit"}, "mine.anything": {"hint": "$whatever"}},
+        {"told.limit": {"message": "$limit"}, "told.error": {"hint": "Ask."}},
+    ],
+)
+def test_what_a_guard_says_may_be_worded_anew(messages: Any) -> None:
+    assert mistakes(messages, Mine(), Told()) == []
+
+
+@pytest.mark.parametrize(
+    ("messages", "said"),
+    [
+        ({"budget.max_cals": {"message": "x"}}, "no guard says `budget.max_cals`, did you mean `budget.max_calls`?"),
+        ({"nope.code": {"message": "x"}}, "no guard says `nope.code`"),
+        ({"told.limt": {"message": "x"}}, "no guard says `told.limt`, did you mean `told.limit`?"),
+        ({"mine": {"message": "x"}}, "no guard says `mine`"),
+        (
+            {"budget.max_elapsed": {"message": "x $limt"}},
+            "`$limt` stands for nothing here, did you mean `limit`?; there are: `$limit`, `$used`",
+        ),
+        ({"duplicates.window": {"hint": "$n"}}, "`$n` stands for nothing here; there are: none"),
+        ({"told.limit": {"hint": "$used"}}, "`$used` stands for nothing here; there are: `$limit`"),
+        ({"budget.max_calls": "No."}, "`'No.'` is no wording"),
+    ],
+)
+def test_what_no_guard_says_or_knows_is_a_mistake(messages: Any, said: str) -> None:
+    found = mistakes(messages, Mine(), Told())
+    assert len(found) == 1
+    assert said in found[0]
+
+
+def test_every_placeholder_that_is_told_is_really_there(clock: Any) -> None:
+    from guardrails import Budget, Denials, Growth, Rate, Rule, Streak, ToolFilter
+
+    every = {code: Template(" ".join(f"${name}" for name in names or ())) for code, names in CODES.items()}
+    messages = {code: {"hint": text.template} for code, text in every.items()}
+    cases: list[tuple[str, list[Guard], list[Rule]]] = [
+        ("budget.max_elapsed", [Budget(max_elapsed=1)], []),
+        ("denials.max_turns_in_a_row", [Denials(max_turns_in_a_row=1), ToolFilter(deny=("t",))], []),
+        ("growth.max_calls_per_second", [Growth(max_calls_per_second=1)], []),
+        ("rate.max_calls_per_minute", [Rate(max_calls_per_minute=1)], []),
+        ("streak.max_same", [Streak(max_same=1)], []),
+        ("tools.budget.max_calls", [], [Rule(match="t", guards={"budget": {"max_calls": 1}})]),
+        ("tools.rate.max_calls_per_second", [], [Rule(match="t", guards={"rate": {"max_calls_per_second": 1}})]),
+    ]
+    for code, guards, rules in cases:
+        session = Policy(guards, rules=rules, messages=messages).session("s", clock=clock)
+        session.begin_turn()
+        session.call("t", {"n": 1}, lambda *_: 1)
+        if code == "denials.max_turns_in_a_row":
+            session.begin_turn()
+            session.call("t", {"n": 1}, lambda *_: 1)
+        if code == "budget.max_elapsed":
+            clock.advance(2)
+        session.begin_turn()
+        last = session.call("t", {"n": 2}, lambda *_: 1)
+        assert last.code == code
+        assert last.next_action_hint
+        assert "$" not in last.next_action_hint

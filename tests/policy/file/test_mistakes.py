@@ -1,0 +1,171 @@
+"""
+pydantic's errors at the places of a YAML tree.
+"""
+
+from enum import Enum
+from typing import Annotated, Any, Literal
+
+import pytest
+
+from annotated_types import Ge, Gt, Le, Len, Lt, MultipleOf
+from pydantic import AfterValidator, ConfigDict, Field, Tag, TypeAdapter, ValidationError
+from pydantic import Discriminator as By
+from typing_extensions import TypedDict
+
+from guardrails.policy.file.mistakes import find_mistakes
+from guardrails.policy.file.yaml_position import plain
+from guardrails.policy.file.yaml_reader import parse
+
+
+STRICT = ConfigDict(extra="forbid", strict=True)
+
+
+class Colour(Enum):
+    RED = "red"
+    GREEN = "green"
+
+
+class Circle(TypedDict):
+    __pydantic_config__ = STRICT  # type: ignore[misc]
+
+    kind: Literal["circle"]
+    radius: Annotated[int, Gt(0)]
+
+
+class Square(TypedDict):
+    __pydantic_config__ = STRICT  # type: ignore[misc]
+
+    kind: Literal["square"]
+    side: int
+
+
+def odd(value: int) -> int:
+    if value % 2 == 0:
+        raise ValueError(f"must be odd,\n  got `{value}`")
+
+    return value
+
+
+def asserted(value: int) -> int:
+    if value == 4:
+        raise AssertionError("four is unlucky")
+
+    return value
+
+
+def mistakes(kind: Any, value: str, *, partial: bool = False) -> list[str]:
+    adapter = TypeAdapter(dict[str, kind], config=STRICT)
+    parsed = parse(f"a: {value}\n", "t")
+    assert parsed.root is not None
+
+    with pytest.raises(ValidationError) as caught:
+        adapter.validate_python(plain(parsed.root))
+
+    found = find_mistakes(caught.value.errors(), parsed.root, adapter.json_schema(), partial=partial)
+
+    return [f"{m.position.line}:{m.position.column}: {m.message}" for m in found]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "expected"),
+    [
+        (Annotated[int, Gt(3)], "3", "1:4: a: must be above 3, got `3`"),
+        (Annotated[int, Ge(3)], "2", "1:4: a: must be at least 3, got `2`"),
+        (Annotated[int, Lt(3)], "3", "1:4: a: must be below 3, got `3`"),
+        (Annotated[float, Le(0.5)], "0.75", "1:4: a: must be at most 0.5, got `0.75`"),
+        (Annotated[int, MultipleOf(5)], "7", "1:4: a: must be a multiple of 5, got `7`"),
+        (Annotated[str, Len(3)], "ab", "1:4: a: must have a length of at least 3, got 2"),
+        (Annotated[str, Len(0, 3)], "abcd", "1:4: a: must have a length of at most 3, got 4"),
+        (Annotated[list[int], Len(1)], "[]", "1:4: a: must have a length of at least 1, got 0"),
+        (Annotated[list[int], Len(0, 1)], "[1, 2]", "1:4: a: must have a length of at most 1, got 2"),
+        (Annotated[str, Field(pattern="^x")], "y", "1:4: a: must match `^x`, got `y`"),
+        (Annotated[int, AfterValidator(odd)], "4", "1:4: a: must be odd, got `4`"),
+        (Annotated[int, AfterValidator(asserted)], "4", "1:4: a: four is unlucky"),
+        (None, "5", "1:4: a: not null: got `5`"),
+        (float, "x", "1:4: a: not a number: got `x`"),
+        (str, "0x1F", '1:4: a: not text: write "0x1F", got `0x1F`'),
+        (str, "true", '1:4: a: not text: write "true", got `true`'),
+        (str, "[a]", "1:4: a: not text: got a list"),
+        (dict[str, int], "[a]", "1:4: a: not a map of keys: got a list"),
+        (list[int], "3", "1:4: a: not a list: write [3], got `3`"),
+        (list[int], "", "1:3: a: not a list: got nothing"),
+        (bool, "maybe", "1:4: a: not true or false: got `maybe`"),
+        (Literal["only"], "onyl", "1:4: a: not `only`: got `onyl`, did you mean `only`?"),
+        (Literal[1, 2], "3", "1:4: a: not one of `1`, `2`: got `3`"),
+        (Literal["x", False], "y", "1:4: a: not one of `x`, `false`: got `y`"),
+        (bytes, "3", "1:4: a: must be a valid bytes, got `3`"),
+    ],
+)
+def test_each_kind_of_error_is_said_in_our_words(kind: Any, value: str, expected: str) -> None:
+    assert mistakes(kind, value) == [expected]
+
+
+def test_a_wrong_key_of_a_free_map_is_pointed_to_itself() -> None:
+    assert mistakes(dict[Annotated[str, Len(3)], int], "{ab: 1}") == [
+        "1:5: a.ab: must have a length of at least 3, got 2"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("x", "1:4: a: not a whole number or `auto` or a map of keys: got `x`"),
+        ("atuo", "1:4: a: not a whole number or `auto` or a map of keys: got `atuo`, did you mean `auto`?"),
+        ("0", "1:4: a: must be at least 1, got `0`"),
+        ("{kind: square, side: x}", "1:25: a.side: not a whole number: got `x`"),
+        ("{kind: square, size: 1, side: 1}", "1:19: unknown key `size`, did you mean `side`?"),
+    ],
+)
+def test_of_a_union_the_alternative_that_was_meant_is_reported(value: str, expected: str) -> None:
+    assert mistakes(Annotated[int, Ge(1)] | Literal["auto"] | Square, value) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("{kind: circel}", "1:11: a.kind: not one of `circle`, `square`: got `circel`, did you mean `circle`?"),
+        ("{radius: 3}", "1:1: missing key `kind`"),
+        ("{kind: circle, radius: 0}", "1:27: a.radius: must be above 0, got `0`"),
+        ("{kind: circle}", "1:1: missing key `radius`"),
+        ("3", "1:4: a: not a map of keys: got `3`"),
+    ],
+)
+def test_a_discriminated_union_adds_nothing_of_its_own(value: str, expected: str) -> None:
+    tagged = Annotated[Circle | Square, Field(discriminator="kind")]
+
+    assert mistakes(tagged, value) == [expected]
+
+
+def test_the_name_of_an_alternative_may_be_the_name_of_a_key() -> None:
+    kind = Annotated[
+        Annotated[dict[str, int], Tag("b")] | Annotated[list[int], Tag("c")],
+        By(lambda value: "b" if isinstance(value, dict) else "c"),
+    ]
+
+    assert mistakes(kind, "{b: 1, c: x}") == ["1:14: a.c: not a whole number: got `x`"]
+    assert mistakes(kind, "{b: x, c: 1}") == ["1:8: a.b: not a whole number: got `x`"]
+
+
+def test_lists_of_unions_are_told_apart_item_by_item() -> None:
+    assert mistakes(list[int | Circle], "[1, x, {kind: circle, radius: y}]") == [
+        "1:8: a.1: not a whole number or a map of keys: got `x`",
+        "1:34: a.2.radius: not a whole number: got `y`",
+    ]
+
+
+def test_enums_are_literals() -> None:
+    assert mistakes(Annotated[Colour, Field(strict=False)], "gren") == [
+        "1:4: a: not one of `red`, `green`: got `gren`, did you mean `green`?"
+    ]
+
+
+def test_what_is_already_a_mistake_is_not_reported_twice() -> None:
+    assert mistakes(list[int], "[010, x]") == ["1:10: a.1: not a whole number: got `x`"]
+
+
+def test_a_part_of_a_policy_may_lack_what_another_part_has() -> None:
+    assert mistakes(Circle, "{kind: circle}", partial=True) == []
+    assert mistakes(Circle, "{kind: circle, x: 1}", partial=True) == [
+        "1:19: unknown key `x`, known here: `kind`, `radius`"
+    ]
+    assert mistakes(list[Circle], "[{kind: circle}]", partial=True) == ["1:5: missing key `radius`"]

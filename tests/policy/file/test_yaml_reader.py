@@ -1,0 +1,305 @@
+"""
+YAML read strictly, by the 1.2 core schema, within bounds.
+"""
+
+import json
+
+from typing import Any
+
+import pytest
+import yaml
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails.policy.file.yaml_position import Node, plain
+from guardrails.policy.file.yaml_reader import MAX_DEPTH, parse, resolve
+
+
+# YAML has no escapes in pairs of surrogates, the one thing JSON has beside it.
+TEXT = st.text(st.characters(max_codepoint=0xFFFF, exclude_categories=["Cs"]), max_size=20)
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(1 << 63) + 1, (1 << 63) - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def value_of(text: str | bytes) -> Any:
+    parsed = parse(text, "t")
+
+    assert parsed.root is not None
+    assert parsed.mistakes == []
+
+    return plain(parsed.root)
+
+
+def mistakes_of(text: str | bytes) -> list[str]:
+    return [f"{m.position.line}:{m.position.column}: {m.message}" for m in parse(text, "t").mistakes]
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("true", True),
+        ("False", False),
+        ("null", None),
+        ("~", None),
+        ("", None),
+        ("0", 0),
+        ("-17", -17),
+        ("+3", 3),
+        ("0x1F", 31),
+        ("0o17", 15),
+        ("0.50", 0.5),
+        (".5", 0.5),
+        ("1e3", 1000.0),
+        ("-1.5E-2", -0.015),
+        ("9223372036854775807", 9223372036854775807),
+        ("yes", "yes"),
+        ("No", "No"),
+        ("on", "on"),
+        ("OFF", "OFF"),
+        ("y", "y"),
+        ("1:30", "1:30"),
+        ("190:20:30", "190:20:30"),
+        ("1_000", "1_000"),
+        ("2024-01-01", "2024-01-01"),
+        ("2024-01-01T00:00:00Z", "2024-01-01T00:00:00Z"),
+        ("0b11", "0b11"),
+        ("0o8", "0o8"),
+        ("=", "="),
+        ("tRue", "tRue"),
+        ("1.2.3", "1.2.3"),
+        ("e3", "e3"),
+        (".", "."),
+        ("٣", "٣"),
+        ("+", "+"),
+    ],
+)
+def test_a_plain_scalar_is_what_yaml_1_2_says(written: str, value: object) -> None:
+    read, problem = resolve(written)
+
+    assert problem == ""
+    assert read == value
+    assert type(read) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("written", "message"),
+    [
+        ("010", 'a number with a leading zero: write 10 or "010", got `010`'),
+        ("-007", 'a number with a leading zero: write -7 or "-007", got `-007`'),
+        ("00", 'a number with a leading zero: write 0 or "00", got `00`'),
+        (".inf", "not a finite number: got `.inf`"),
+        ("-.INF", "not a finite number: got `-.INF`"),
+        (".nan", "not a finite number: got `.nan`"),
+        ("1e999", "not a finite number: got `1e999`"),
+        ("9223372036854775808", "a number above 2^63 - 1: got `9223372036854775808`"),
+        ("9" * 5_000, f"a number above 2^63 - 1: got `{'9' * 60}...`"),
+        ("0x" + "f" * 16, "a number above 2^63 - 1: got `0xffffffffffffffff`"),
+    ],
+)
+def test_a_number_that_readers_disagree_on_is_a_mistake(written: str, message: str) -> None:
+    assert resolve(written) == (None, message)
+    assert mistakes_of(f"a: {written}") == [f"1:4: {message}"]
+
+
+@pytest.mark.parametrize("written", ['"010"', "'true'", '"~"', "'2024-01-01'", '"1e999"', '""'])
+def test_what_is_quoted_is_text(written: str) -> None:
+    assert value_of(f"a: {written}") == {"a": written[1:-1]}
+
+
+def test_keys_are_text_as_written() -> None:
+    assert value_of("on: 1\n010: 2\n~: 3\ntrue: 4\n1.0: 5\n'<<': 6\n") == {
+        "on": 1,
+        "010": 2,
+        "~": 3,
+        "true": 4,
+        "1.0": 5,
+        "<<": 6,
+    }
+
+
+def test_block_and_folded_text_keep_their_lines() -> None:
+    assert value_of("a: |\n  x\n  y\nb: >-\n  x\n  y\n") == {"a": "x\ny\n", "b": "x y"}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a: 1\nb: {c: 1, c: 2}", ["2:11: key `c` is given twice (first on line 2)"]),
+        ("a: 1\n'a': 2", ["2:1: key `a` is given twice (first on line 1)"]),
+        ("<<: {a: 1}", ["1:1: merge keys `<<` are not allowed, write the keys out or use `extends`"]),
+        ("a: !!str 5", ["1:4: tags such as `!!str` are not allowed, write a plain value"]),
+        (
+            "a: !!python/name:os.system x",
+            ["1:4: tags such as `!!python/name:os.system` are not allowed, write a plain value"],
+        ),
+        ("!policy {a: 1}", ["1:1: tags such as `!policy` are not allowed, write a plain value"]),
+        ("a: ! x", ["1:4: tags such as `!` are not allowed, write a plain value"]),
+        ("? [a, b]\n: 1", ["1:3: a key must be text"]),
+        ("{[a]: 1, {b: c}: 2}", ["1:2: a key must be text", "1:10: a key must be text"]),
+        ("a: &x b\n*x : c", ["2:1: a key must be text"]),
+        ("!!str a: 1", ["1:1: tags such as `!!str` are not allowed, write a plain value"]),
+        ("a: *x", ["1:4: alias `*x` has no anchor above it"]),
+        ("a: &x [*x]", ["1:8: alias `*x` contains itself"]),
+        ("a: 1\n---\nb: [", ["2:1: a second document starts here, a policy is one"]),
+        ("%YAML 1.1\n---\na: 1", ["1:1: only the directive `%YAML 1.2` is allowed, leave it out"]),
+        ("%TAG !e! tag:e,2000:\n---\na: 1", ["1:1: only the directive `%YAML 1.2` is allowed, leave it out"]),
+    ],
+)
+def test_what_a_policy_has_no_use_for_is_a_mistake(text: str, expected: list[str]) -> None:
+    assert mistakes_of(text) == expected
+
+
+def test_reading_goes_on_after_a_mistake_that_allows_it() -> None:
+    parsed = parse("a: 010\nb: 1\n? [x]\n: y\nb: 2\nc: 3\n", "t")
+
+    assert parsed.root is not None
+    assert plain(parsed.root) == {"a": None, "b": 1, "c": 3}
+    assert [mistake.position.line for mistake in parsed.mistakes] == [1, 3, 5]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (b"", "1:1: the file is empty"),
+        (b"# only a comment\n", "1:1: the file is empty"),
+        (b"null\n", "1:1: the file is empty"),
+        (b"---\n...\n", "1:1: the file is empty"),
+        (b"a: \xe9", "1:4: not UTF-8: byte 0xe9, save the file as UTF-8"),
+        ("é: x\nb: \ud7ff".encode() + b"\xc3", "2:5: not UTF-8: byte 0xc3, save the file as UTF-8"),
+        (b"\xef\xbb\xbfa: 1", "1:1: the file starts with a byte order mark: save it as UTF-8 without one"),
+        ("a: 1".encode("utf-16"), "1:1: the file is UTF-16: save it as UTF-8"),
+        ("a: \x00", "1:4: the character U+0000 is not allowed"),
+        ("a: 1\r\nb: \x1b[31m", "2:4: the character U+001B is not allowed"),
+        ("a: 1 # x\u2028b: 2", "1:9: the character U+2028 is not allowed"),
+        ("a: 1 # x\x85b: 2", "1:9: the character U+0085 is not allowed"),
+        ("a: \ud800", "1:4: the character U+D800 is not allowed"),
+        ("a:\n\tb: 1", "2:1: a tab in the indentation: use spaces"),
+        ("a:\n  b: 1\n \tc: 2", "3:2: a tab in the indentation: use spaces"),
+        (
+            "a: b: c",
+            "1:5: not YAML: mapping values are not allowed in this context (a value with `: ` in it needs quotes)",
+        ),
+        ("a: [1, 2", "1:9: not YAML: while parsing a flow sequence, did not find expected ',' or ']'"),
+        ('a: "x', "1:6: not YAML: while scanning a quoted scalar, found unexpected end of stream"),
+        ("a: @x", "1:4: not YAML: while scanning for the next token, found character that cannot start any token"),
+        (
+            "a: 1\n b: 2",
+            "2:3: not YAML: mapping values are not allowed in this context (a value with `: ` in it needs quotes)",
+        ),
+    ],
+)
+def test_what_cannot_be_read_is_one_clear_mistake(text: str | bytes, expected: str) -> None:
+    parsed = parse(text, "t")
+
+    assert parsed.root is None
+    assert mistakes_of(text) == [expected]
+
+
+def test_tabs_elsewhere_and_windows_lines_are_fine() -> None:
+    assert value_of("a:\t1\r\nb: [1,\t2]\t# x\r\nc: 'x\ty'\r\n") == {"a": 1, "b": [1, 2], "c": "x\ty"}
+
+
+def test_anchors_and_aliases_write_a_value_once() -> None:
+    parsed = parse("a: &limits {x: 1}\nb: *limits\nc: &n 5\nd: [*n, *n]\n", "t")
+
+    assert parsed.root is not None
+    assert plain(parsed.root) == {"a": {"x": 1}, "b": {"x": 1}, "c": 5, "d": [5, 5]}
+    assert isinstance(parsed.root.value, dict)
+    assert parsed.root.value["b"].node.position[1:] == (2, 4)
+
+
+def test_a_key_may_have_an_anchor_too() -> None:
+    assert value_of("&k name: *k\n&j 5: *j\n") == {"name": "name", "5": "5"}
+
+
+def test_every_key_and_value_knows_its_line_and_column() -> None:
+    parsed = parse("a: 1\nb:\n  - x\n  - {c: 'd'}\n", "t")
+
+    def places(node: Node) -> Any:
+        if isinstance(node.value, dict):
+            return {key: (entry.key[1:], places(entry.node)) for key, entry in node.value.items()}
+
+        return [places(item) for item in node.value] if isinstance(node.value, list) else node.position[1:]
+
+    assert parsed.root is not None
+    assert places(parsed.root) == {"a": ((1, 1), (1, 4)), "b": ((2, 1), [(3, 5), {"c": ((4, 6), (4, 9))}])}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[" * 500_000, "nested deeper than 32"),
+        ("{a: " * 200_000, "nested deeper than 32"),
+        ("- " * 500_000, "nested deeper than 32"),
+        ("? " * 500_000, "nested deeper than 32"),
+        ("a: [" + "x, " * 300_000 + "]", "more than 100000 values, aliases written out"),
+        (f"a: &a {{{'k' * 900}: 1}}\nb: [{'*a, ' * 90_000}]", "more than 100000 values, aliases written out"),
+        (f"a: &a '{'x' * 400_000}'\nb: [{'*a, ' * 1_000}]", "more than 100000 values, aliases written out"),
+        (f"? &a {'x' * 400_000}\n: [{'*a, ' * 1_000}]", "more than 100000 values, aliases written out"),
+        ("a: x" * 300_000, "the file is larger than 1048576 bytes"),
+    ],
+)
+def test_a_bomb_is_refused_before_it_goes_off(text: str, message: str) -> None:
+    assert [mistake.message for mistake in parse(text, "t").mistakes] == [message]
+
+
+def test_depth_counts_aliases_written_out() -> None:
+    half = MAX_DEPTH // 2
+    nested = "[" * half + "]" * half
+    fits = f"a: &a {nested}\nb: {'[' * (half - 1)}*a{']' * (half - 1)}\n"
+    deeper = f"a: &a {nested}\nb: {'[' * half}*a{']' * half}\n"
+
+    assert mistakes_of(fits) == []
+    assert mistakes_of(deeper) == ["2:20: nested deeper than 32, aliases written out"]
+
+
+def test_laughs_by_the_billion_end_at_once() -> None:
+    text = "a0: &a0 [x, x]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 30))
+
+    assert [mistake.split(": ")[1] for mistake in mistakes_of(text)] == ["more than 100000 values, aliases written out"]
+
+
+@given(st.text() | st.text(alphabet="ab:-[]{}&*!|>'\"%@`#,? \n\t010.~<"))
+def test_reading_never_raises_and_points_into_the_text(text: str) -> None:
+    parsed = parse(text, "t")
+
+    assert parsed.root is not None or parsed.mistakes
+
+    for mistake in parsed.mistakes:
+        assert 1 <= mistake.position.line <= len(parsed.source.lines)
+        assert 1 <= mistake.position.column <= len(parsed.source.lines[mistake.position.line - 1]) + 1
+        assert str(mistake).count("\n") == 2
+
+
+@given(st.binary())
+def test_any_bytes_are_read_or_refused(text: bytes) -> None:
+    parsed = parse(text, "t")
+
+    assert parsed.root is not None or parsed.mistakes
+
+
+@given(st.dictionaries(TEXT, JSON, max_size=5))
+def test_json_is_read_as_json(data: dict[str, Any]) -> None:
+    assert value_of(json.dumps(data)) == data
+
+
+@pytest.mark.parametrize("indent", [None, 2])
+def test_the_pure_python_parser_reads_the_same(indent: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = json.dumps({"a": [1, "x", {"b": None}], "c": 0.5}, indent=indent) + "\n# é\n"
+    quick = parse(text, "t")
+    monkeypatch.delattr(yaml, "CSafeLoader", raising=False)
+    slow = parse(text, "t")
+
+    assert quick.root is not None
+    assert slow.root is not None
+    assert plain(quick.root) == plain(slow.root)
+    assert mistakes_of("a:\n\tb: 1") == ["2:1: a tab in the indentation: use spaces"]
+    assert mistakes_of("[" * 100_000) == ["1:33: nested deeper than 32"]

@@ -1,0 +1,178 @@
+"""
+The tools of an agent by name.
+"""
+
+import asyncio
+import re
+import threading
+
+from typing import Annotated, Any, Literal
+
+import pytest
+
+from pydantic import BaseModel, Field
+
+from guardrails import Budget, Envelope, Policy, PolicyError, Tool, Validation
+from guardrails.policy.registry import Registry
+
+
+class Booking(BaseModel):
+    hotel: str
+    nights: Annotated[int, Field(ge=1)] = 1
+
+
+SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+
+
+def search_hotels(city: str, stars: Literal[3, 4, 5] = 3) -> list[str]:
+    """
+    Find hotels.
+
+    Not said to the model.
+
+    Args:
+        city: where to look
+        stars: at least
+    """
+    return [city, str(stars)]
+
+
+async def asearch(city: str) -> str:
+    """
+    Find hotels, later.
+    """
+    await asyncio.sleep(0)
+    return city
+
+
+def test_d2_name_description_and_parameters_come_from_signature_and_docstring() -> None:
+    [listed] = Registry([search_hotels]).schemas()
+    function = listed["function"]
+    assert (listed["type"], function["name"], function["description"]) == ("function", "search_hotels", "Find hotels.")
+    assert function["parameters"]["required"] == ["city"]
+    assert {n: p["description"] for n, p in function["parameters"]["properties"].items()} == {
+        "city": "where to look",
+        "stars": "at least",
+    }
+
+
+def test_d2_schemas_are_sorted_by_name_in_the_form_of_each_wire() -> None:
+    registry = Registry()
+    for name in ("walk", "arrive", "depart"):
+        registry.register(search_hotels, name=name, description=f"to {name}")
+    chat, flat = registry.schemas(), registry.schemas("responses")
+    assert [tool["function"]["name"] for tool in chat] == ["arrive", "depart", "walk"] == list(registry)
+    assert flat == [{"type": "function", **tool["function"], "strict": False} for tool in chat]
+
+
+def test_d2_a_later_registration_replaces_an_earlier_one() -> None:
+    registry = Registry([search_hotels])
+    registry.register(lambda path: f"read {path}", name="search_hotels", parameters=SCHEMA)
+    assert len(registry) == 1
+    assert registry.schemas()[0]["function"]["parameters"]["required"] == ["path"]
+    assert registry.execute("search_hotels", {"path": "a"}) == "read a"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "result"),
+    [
+        ("search_hotels", {"city": "Kyoto"}, ["Kyoto", "3"]),
+        ("search_hotels", '{"city": "Kyoto", "stars": 4}', ["Kyoto", "4"]),
+        ("book", {"hotel": "h_1", "nights": "2"}, ("h_1", 2)),
+        ("book_instance", {"hotel": "h_1"}, Booking(hotel="h_1")),
+        ("read", {"path": "a"}, "read a"),
+        ("raw", {"anything": 1}, ("raw", {"anything": 1})),
+        ("late", {"city": "Nara"}, "Nara"),
+    ],
+)
+def test_d2_a_function_a_model_a_schema_and_an_executor_are_all_tools(tool: str, arguments: Any, result: Any) -> None:
+    registry = Registry([search_hotels])
+
+    @registry.register(parameters=Booking)
+    def book(hotel: str, nights: int) -> Any:
+        return hotel, nights
+
+    @registry.register(parameters=Booking)
+    def book_instance(booking: Booking) -> Any:
+        return booking
+
+    registry.register(lambda path: f"read {path}", name="read", parameters=SCHEMA)
+    registry.register(asearch, name="late")
+    registry.add(Tool(name="raw"), lambda tool, arguments: (tool, arguments))
+    assert asyncio.run(registry.aexecute(tool, arguments)) == result
+    if tool != "late":
+        assert registry.execute(tool, arguments) == result
+
+
+def test_d4_an_unknown_tool_is_an_envelope_and_no_exception() -> None:
+    registry = Registry([search_hotels])
+    for said in (registry.execute("search_hotel", {}), asyncio.run(registry.aexecute("search_hotel", {}))):
+        assert isinstance(said, Envelope)
+        assert (said.ok, said.error_type, said.retryable) == (False, "tool_missing", False)
+        assert said.next_action_hint == "Did you mean `search_hotels`?"
+
+
+@pytest.mark.parametrize("arguments", [{}, {"city": 3.5}, '{"city": "Ky', "[1]", None])
+def test_d4_arguments_that_do_not_fit_are_an_envelope(arguments: Any) -> None:
+    said = Registry([search_hotels]).execute("search_hotels", arguments)
+    assert isinstance(said, Envelope)
+    assert said.status == "validation_error"
+    assert said.errors
+
+
+def test_an_asynchronous_tool_needs_to_be_awaited() -> None:
+    with pytest.raises(TypeError, match="`asearch` is asynchronous: use `aexecute`"):
+        Registry([asearch]).execute("asearch", {"city": "Nara"})
+
+
+def test_a_registry_is_an_executor_of_a_session() -> None:
+    registry = Registry([search_hotels])
+    policy = Policy([Validation(), Budget(max_calls=3)], tools=registry.tools)
+    with policy.session("trip") as session:
+        assert session.call("search_hotels", '{"city": "Kyoto"}', registry.execute).value == ["Kyoto", "3"]
+        assert session.call("search_hotels", "{}", registry.execute).status == "validation_error"
+        assert session.call("fly", {}, registry.execute).error_type == "tool_missing"
+
+
+def test_a_removed_tool_is_gone() -> None:
+    registry = Registry([search_hotels])
+    assert registry.remove("search_hotels")
+    assert not registry.remove("search_hotels")
+    assert "search_hotels" not in registry
+    assert (registry.schemas(), registry.tools) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("register", "error", "said"),
+    [
+        (lambda r: r.register(lambda x: x), TypeError, "`<lambda>` is no name of a tool"),
+        (lambda r: r.register(search_hotels, name="a b"), TypeError, "`a b` is no name of a tool"),
+        (lambda r: r.register(search_hotels, timeout=-1), PolicyError, "timeout"),
+        (lambda r: r.register(search_hotels, parameters={"type": "array"}), PolicyError, "object"),
+        (lambda r: r.register("search"), TypeError, "use `add`"),
+        (lambda r: r.add(Tool(name="x"), "run"), TypeError, "function of (tool, arguments)"),
+    ],
+)
+def test_what_cannot_be_offered_is_said_at_once_and_changes_nothing(
+    register: Any, error: type[Exception], said: str
+) -> None:
+    registry = Registry([search_hotels])
+    before = registry.entries
+    with pytest.raises(error, match=re.escape(said)):
+        register(registry)
+    assert registry.entries is before
+
+
+def test_threads_lose_no_registration(quick_switches: None) -> None:
+    registry = Registry()
+
+    def register(k: int) -> None:
+        for n in range(20):
+            registry.add(Tool(name=f"t{k}_{n}"), lambda tool, arguments: tool)
+
+    threads = [threading.Thread(target=register, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(registry) == 80

@@ -1,0 +1,150 @@
+"""
+Sessions that reserve from another.
+"""
+
+from typing import Any
+
+import pytest
+
+from guardrails import Budget, Envelope, MemorySink, MemoryStore, Policy, SessionError, SessionState, Success
+from guardrails.core.records.replay import replay
+
+
+def ok(*_: Any) -> str:
+    return "ok"
+
+
+def held(limit: str, amount: int) -> Any:
+    return {limit: amount}
+
+
+def make(clock: Any, *guards: Any) -> Any:
+    return Policy(guards).session("s", clock=clock)
+
+
+def calls(session: Any, count: int, execute: Any = ok) -> list[Envelope]:
+    return [session.call("t", {"n": number}, execute) for number in range(count)]
+
+
+def test_a_child_reserves_from_its_parent_and_gives_back_what_it_did_not_use(clock: Any) -> None:
+    parent = make(clock, Budget(max_calls=10, max_cost_usd=1))
+    with parent.child("c", max_calls=4, max_cost_usd=0.4) as child:
+        assert parent.progress == {"calls_used": 0, "calls_left": 6, "cost_left_usd": 0.6}
+        calls(child, 3, lambda *_: Success("ok", cost_usd=0.1))
+        assert child.progress == {"calls_used": 3, "calls_left": 1, "cost_left_usd": 0.1}
+    assert parent.progress == {"calls_used": 3, "calls_left": 7, "cost_left_usd": 0.7}
+
+
+def test_a_child_gets_all_that_is_left_of_what_is_not_named(clock: Any) -> None:
+    parent = make(clock, Budget(max_calls=10, max_tokens=1_000))
+    calls(parent, 2, lambda *_: Success("ok", tokens=100))
+    child = parent.child("c", max_calls=1)
+    assert child.progress == {"calls_used": 0, "calls_left": 1, "tokens_left": 800}
+    assert parent.call("t", {"n": "x"}, ok).code == "budget.max_tokens"
+
+
+@pytest.mark.parametrize(("limit", "code"), [("max_calls", "budget.max_calls"), ("max_turns", "budget.max_turns")])
+def test_nothing_is_spent_twice_by_a_parent_and_its_children(limit: str, code: str, clock: Any) -> None:
+    parent = make(clock, Budget(**held(limit, 5)))
+    children = [parent.child("a", **held(limit, 2)), parent.child("b", **held(limit, 2))]
+    refused = set()
+
+    def use(session: Any) -> int:
+        admitted = 0
+        for number in range(4):
+            session.begin_turn()
+            envelope = session.call("t", {"n": number}, ok)
+            admitted += envelope.ok
+            refused.add(envelope.code)
+        return admitted
+
+    assert [use(session) for session in (children[0], parent, children[1])] == [2, 1, 2]
+    assert refused == {None, code}
+    for child in children:
+        child.close()
+    assert parent.exhausted_by == code
+
+
+def test_a_parent_whose_children_hold_all_waits_for_them(clock: Any) -> None:
+    parent = make(clock, Budget(max_calls=3))
+    child = parent.child("c")
+    envelope = parent.call("t", {}, ok)
+    assert (envelope.code, parent.exhausted) == ("budget.max_calls", False)
+    assert "reserved for sub-agents" in (envelope.limit_message or "")
+    child.close()
+    assert parent.call("t", {}, ok).ok
+
+
+def test_a_child_cannot_ask_for_more_than_is_left_nor_of_an_exhausted_parent(clock: Any) -> None:
+    parent = make(clock, Budget(max_calls=3, max_cost_usd=0.5))
+    with pytest.raises(SessionError, match="asks for max_calls 4, 3 is left"):
+        parent.child("c", max_calls=4)
+    with pytest.raises(SessionError, match=r"asks for max_cost_usd \$0.60, \$0.50 is left"):
+        parent.child("c", max_cost_usd=0.6)
+    assert parent.progress["calls_left"] == 3
+    calls(parent, 3)
+    with pytest.raises(SessionError, match="exhausted"):
+        parent.child("c")
+
+
+def test_a_closed_child_runs_nothing_more_however_it_is_asked(clock: Any) -> None:
+    parent = make(clock, Budget(max_calls=5))
+    child = parent.child("c", max_calls=3)
+    calls(child, 1)
+    child.close()
+    child.close()
+    assert child.call("t", {"n": 9}, ok).code == "session.closed"
+    with pytest.raises(SessionError, match="closed"):
+        child.extend(max_calls=5)
+    with pytest.raises(SessionError, match="another name"):
+        parent.child("c")
+    assert parent.progress == {"calls_used": 1, "calls_left": 4}
+
+
+def test_what_a_grandchild_still_holds_when_its_parent_closes_counts_as_used(clock: Any) -> None:
+    parent = make(clock, Budget(max_calls=10))
+    child = parent.child("c", max_calls=5)
+    grandchild = child.child("g", max_calls=3)
+    calls(child, 1)
+    child.close()
+    assert parent.progress == {"calls_used": 4, "calls_left": 6}
+    assert all(envelope.ok for envelope in calls(grandchild, 3))
+    grandchild.close()
+    assert parent.progress == {"calls_used": 4, "calls_left": 6}
+
+
+def test_a_childs_time_runs_from_when_it_was_made(clock: Any) -> None:
+    parent = make(clock, Budget(max_elapsed=10))
+    calls(parent, 1)
+    child = parent.child("c")
+    clock.advance(9)
+    assert child.call("t", {}, ok).ok
+    clock.advance(1.1)
+    assert child.call("t", {"n": 2}, ok).code == "budget.max_elapsed"
+
+
+def test_a_child_and_its_parent_replay_from_their_records(clock: Any) -> None:
+    sink, store = MemorySink(), MemoryStore()
+    policy = Policy([Budget(max_calls=5, max_elapsed=60)])
+    parent = policy.session("s", store=store, records=sink, clock=clock)
+    child = parent.child("c", max_calls=2)
+    clock.advance(7)
+    calls(child, 3)
+    child.close()
+    for session in (parent, child):
+        again = SessionState()
+        records = [record for record in sink.records if record["session_id"] == session.id]
+        assert all(replayed.same for replayed in replay(session._chain, records, again))
+        assert again == store.update([session.id], lambda states: states[0])
+
+
+def test_what_is_refused_leaves_no_trace_in_the_state(clock: Any) -> None:
+    """
+    It is no event, so a replay would miss it.
+    """
+    parent = make(clock, Budget(max_calls=3, max_elapsed=60))
+    with pytest.raises(SessionError):
+        parent.child("c", max_calls=4)
+    with pytest.raises(SessionError):
+        parent.extend(max_turns=1)
+    assert parent._read(lambda state, _: state) == SessionState()

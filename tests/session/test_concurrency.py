@@ -1,0 +1,208 @@
+"""
+One session in many threads, tasks and pools at once.
+"""
+
+import asyncio
+import threading
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from guardrails import Budget, Duplicates, Envelope, Policy, Rate, Success
+from guardrails.core.records.replay import replay
+from guardrails.sinks import MemorySink
+
+
+class Counter:
+    """
+    An executor that counts how often it ran.
+    """
+
+    def __init__(self) -> None:
+        self.ran = 0
+        self._lock = threading.Lock()
+
+    def __call__(self, tool: str, arguments: Any) -> str:
+        with self._lock:
+            self.ran += 1
+        return "done"
+
+
+def in_threads(number: int, work: Callable[[int], object]) -> None:
+    barrier = threading.Barrier(number)
+    failures: list[BaseException] = []
+
+    def run(index: int) -> None:
+        barrier.wait()
+        try:
+            work(index)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(index,)) for index in range(number)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+
+
+@pytest.mark.usefixtures("quick_switches")
+def test_16_threads_of_300_calls_against_a_cap_of_1000_admit_exactly_1000(clock: Any) -> None:
+    session = Policy([Budget(max_calls=1000)]).session("s", clock=clock)
+    counter = Counter()
+
+    def work(index: int) -> None:
+        for n in range(300):
+            session.call("t", {"thread": index, "n": n}, counter)
+
+    in_threads(16, work)
+    assert counter.ran == 1000
+    assert session.exhausted_by == "budget.max_calls"
+
+
+@pytest.mark.usefixtures("quick_switches")
+def test_a4_50_threads_at_50_cents_spend_a_dollar_and_no_more(clock: Any) -> None:
+    from guardrails import Tool
+
+    session = Policy([Budget(max_cost_usd=1.0)], tools=[Tool(name="t", cost_usd=0.5)]).session("s", clock=clock)
+    counter = Counter()
+    in_threads(50, lambda index: session.call("t", {"n": index}, counter))
+    assert counter.ran == 2
+    assert session.cost_usd == 1.0
+
+
+def test_50_tasks_admit_exactly_the_cap(clock: Any) -> None:
+    session = Policy([Budget(max_calls=10)]).session("s", clock=clock)
+    ran = 0
+
+    async def execute(tool: str, arguments: Any) -> str:
+        nonlocal ran
+        ran += 1
+        await asyncio.sleep(0)
+        return "done"
+
+    async def main() -> list[Envelope]:
+        return await asyncio.gather(*(session.acall("t", {"n": n}, execute) for n in range(50)))
+
+    envelopes = asyncio.run(main())
+    assert ran == 10
+    assert [e.status for e in envelopes].count("limit_reached") == 40
+    assert sum(e.limit_message is not None for e in envelopes if e.ok) == 1
+
+
+def test_pool_threads_and_executors_are_guarded_without_any_context(clock: Any) -> None:
+    session = Policy([Budget(max_calls=3)]).session("s", clock=clock)
+    ran: list[int] = []
+    guarded = session.wrap(_recorder(ran))
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(guarded, range(20)))
+
+    async def main() -> None:
+        await asyncio.gather(*(asyncio.to_thread(guarded, n) for n in range(20, 30)))
+
+    asyncio.run(main())
+    assert len(ran) == 3
+
+
+def _recorder(ran: list[int]) -> Callable[[int], str]:
+    def search(n: int) -> str:
+        ran.append(n)
+        return "ok"
+
+    return search
+
+
+@pytest.mark.usefixtures("quick_switches")
+def test_two_concurrent_calls_of_one_id_execute_once(clock: Any) -> None:
+    for _ in range(50):
+        session = Policy([Budget(max_calls=100)]).session("s", clock=clock)
+        session.forget()
+        counter, inside, codes = Counter(), threading.Barrier(2), list[str]()
+
+        def execute(tool: str, arguments: Any, counter: Counter = counter, inside: Any = inside) -> str:
+            counter(tool, arguments)
+            inside.wait()
+            return "done"
+
+        def work(index: int, session: Any = session, inside: Any = inside, codes: Any = codes) -> None:
+            envelope = session.call("pay", {"n": 1}, execute, id="call_0")
+            if not envelope.ok:
+                codes.append(envelope.code)
+                inside.wait()
+
+        in_threads(2, work)
+        assert counter.ran == 1
+        assert codes == ["duplicates.in_flight"]
+
+
+def test_an_identical_call_that_is_running_is_denied_at_once_and_its_result_comes_with_the_first(clock: Any) -> None:
+    session = Policy([Duplicates()]).session("s", clock=clock)
+
+    async def main() -> list[Envelope]:
+        started, go_on = asyncio.Event(), asyncio.Event()
+
+        async def slow(tool: str, arguments: Any) -> str:
+            started.set()
+            await go_on.wait()
+            return "the result"
+
+        first = asyncio.create_task(session.acall("read", {"path": "a"}, slow))
+        await started.wait()
+        second = await session.acall("read", {"path": "a"}, slow)
+        go_on.set()
+        return [await first, second]
+
+    first, second = asyncio.run(main())
+    assert first.value == "the result"
+    assert second.code == "duplicates.in_flight"
+
+
+@pytest.mark.usefixtures("quick_switches")
+def test_a_rate_is_exact_under_threads(clock: Any) -> None:
+    session = Policy([Rate(max_calls_per_second=7)]).session("s", clock=clock)
+    counter = Counter()
+    in_threads(12, lambda index: [session.call("t", {"i": index, "n": n}, counter) for n in range(5)])
+    assert counter.ran == 7
+
+
+@pytest.mark.usefixtures("quick_switches")
+def test_children_in_threads_never_use_more_than_their_parent_has(clock: Any) -> None:
+    from guardrails import SessionError
+
+    parent = Policy([Budget(max_calls=20)]).session("p", clock=clock)
+    counter, refused = Counter(), []
+
+    def work(index: int) -> None:
+        try:
+            with parent.child(f"c{index}", max_calls=3) as child:
+                for n in range(5):
+                    child.call("t", {"n": n}, counter)
+        except SessionError as error:
+            refused.append(error)
+        parent.call("t", {"own": index}, counter)
+
+    in_threads(12, work)
+    assert counter.ran <= 20
+    assert parent.progress["calls_used"] == counter.ran
+
+
+@pytest.mark.usefixtures("quick_switches")
+def test_what_threads_did_replays_exactly_from_the_records(clock: Any) -> None:
+    policy, sink = Policy([Budget(max_calls=150, max_cost_usd=2), Duplicates(rule="evidence", window=20)]), MemorySink()
+    session = policy.session("s", records=sink, clock=clock)
+
+    def work(index: int) -> None:
+        for n in range(30):
+            session.call("t", {"n": n % 7}, lambda *_: Success("same", cost_usd=0.01))
+            if n % 10 == 0:
+                session.charge(model="m", usage={"prompt_tokens": 3}, cost_usd=0.01)
+
+    in_threads(8, work)
+    assert sorted(r["n"] for r in sink.records) == list(range(1, len(sink.records) + 1))
+    replayed = list(replay(policy.chain, sink.records))
+    assert len(replayed) == 240
+    assert all(again.same for again in replayed)

@@ -1,0 +1,316 @@
+"""
+What model responses cost.
+"""
+
+import logging
+import subprocess
+import sys
+
+from datetime import UTC, datetime
+from decimal import ROUND_HALF_EVEN, Decimal
+from functools import cache
+from typing import Any
+
+import genai_prices
+import pytest
+
+from genai_prices import data_snapshot
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails import Budget, MemorySink, Policy, Price, SessionError
+from guardrails.core.values.usage import Usage
+from guardrails.session.prices import Priced, Prices, _cost, _Listed, price_of
+
+
+NOW = 1_790_000_000_000
+LISTED = f"genai-prices {genai_prices.__version__}"
+TEXT = Usage(1_000_000, 100_000)
+
+
+@cache
+def models() -> list[tuple[Any, Any]]:
+    """
+    Every model that is priced by its tokens and not by the request.
+    """
+    listed = [(provider, model) for provider in data_snapshot.get_snapshot().providers for model in provider.models]
+    at = datetime.fromtimestamp(NOW / 1000, UTC)
+    prices = [(provider, model, model.get_prices(at)) for provider, model in listed]
+    return [(p, m) for p, m, price in prices if price.input_mtok is not None and price.output_mtok is not None]
+
+
+@pytest.mark.parametrize("provider", [None, "openai", "https://api.openai.com/v1/", "http://127.0.0.1:8000/v1"])
+def test_a_model_is_priced_as_it_is_listed_whoever_serves_it(provider: str | None) -> None:
+    priced = price_of(TEXT, "gpt-5-mini", {}, provider, NOW)
+    assert priced == Priced(250_000 + 200_000, LISTED, "openai/gpt-5-mini")
+    assert priced.cost_usd == 0.45
+
+
+def test_the_policys_own_price_comes_first() -> None:
+    own = {"gpt-5-*": Price(input_mtok=1.0)}
+    assert price_of(TEXT, "gpt-5-mini", own, None, NOW) == Priced(1_000_000, "policy")
+
+
+def test_a_provider_may_stand_before_the_name() -> None:
+    assert price_of(TEXT, "openai/gpt-5-mini", {}, None, NOW).cost == 450_000
+    assert price_of(TEXT, "gpt-5-mini", {}, "azure", NOW).model == "azure/gpt-5-mini"
+
+
+@pytest.mark.parametrize(
+    ("usage", "micro"),
+    [
+        # gpt-5-mini: 0.25 a million in, 2 out, 0.025 in from the cache.
+        (Usage(1_000, 100, cached=800), 50 + 20 + 200),
+        (Usage(1_000, 100, cached=5_000), 25 + 200),
+        (Usage(1_000, 100, reasoning=90), 250 + 200),
+        (Usage(1_000, 100, cache_write=500), 250 + 200),
+        (Usage(0, 0), 0),
+    ],
+)
+def test_what_is_among_the_tokens_is_priced_as_it_is_listed(usage: Usage, micro: int) -> None:
+    assert price_of(usage, "gpt-5-mini", {}, None, NOW).cost == micro
+
+
+def test_audio_costs_what_audio_costs() -> None:
+    # gpt-realtime: text 4 and 16, audio 32 and 64 a million.
+    assert price_of(Usage(1_000, 100), "gpt-realtime", {}, None, NOW).cost == 5_600
+    assert (
+        price_of(Usage(1_000, 100, input_audio=1_000, output_audio=100), "gpt-realtime", {}, None, NOW).cost == 38_400
+    )
+
+
+@pytest.mark.parametrize("at_ms", [-1, NOW * 1_000, 2**62])
+def test_a_time_that_is_no_date_leaves_no_price_unknown(at_ms: int) -> None:
+    assert price_of(TEXT, "gpt-5-mini", {}, None, at_ms) == price_of(TEXT, "gpt-5-mini", {}, None, NOW)
+
+
+def test_what_the_list_cannot_tell_apart_is_never_priced_too_low() -> None:
+    # Nobody says how many of the cached tokens are audio: none of them counts as cached.
+    both = Usage(1_000, 100, cached=600, input_audio=500)
+    without = Usage(1_000, 100, input_audio=500)
+    assert price_of(both, "gpt-realtime", {}, None, NOW) == price_of(without, "gpt-realtime", {}, None, NOW)
+
+
+def test_a_price_is_that_of_its_day() -> None:
+    # A replay prices a response as of the time when it came.
+    dated = [
+        (provider, model, entry.constraint.start_date)
+        for provider, model in models()
+        for entry in (model.prices if isinstance(model.prices, list) else ())
+        if hasattr(entry.constraint, "start_date")
+    ]
+    changed = 0
+    for provider, model, day in dated:
+        noon = int(datetime(day.year, day.month, day.day, 12, tzinfo=UTC).timestamp() * 1000)
+        prices = Prices()
+        costs = [prices.price(TEXT, model.id, provider.id, at).cost for at in (noon - 2 * 86_400_000, noon)]
+        changed += costs[0] != costs[1]
+    assert changed > 10
+
+
+@given(
+    index=st.integers(0, 10**6),
+    read=st.integers(0, 10**6),
+    written=st.integers(0, 10**5),
+    cached=st.integers(0, 10**6),
+    reasoning=st.integers(0, 10**5),
+)
+def test_the_short_way_costs_what_the_list_itself_says(
+    index: int, read: int, written: int, cached: int, reasoning: int
+) -> None:
+    provider, model = models()[index % len(models())]
+    usage = Usage(read, written, min(cached, read), reasoning=min(reasoning, written))
+    at = datetime.fromtimestamp(NOW / 1000, UTC)
+    priced = _cost(usage, _Listed(provider, model, LISTED), at)
+    counts = genai_prices.Usage(
+        input_tokens=read,
+        output_tokens=written,
+        cache_read_tokens=usage.cached,
+        output_reasoning_tokens=usage.reasoning,
+    )
+    exact = model.calc_price(counts, provider, genai_request_timestamp=at).total_price * 1_000_000
+    assert priced.cost == int(Decimal(exact).to_integral_value(ROUND_HALF_EVEN))
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "why"),
+    [
+        ("no-such-model", None, "does not list it"),
+        ("no-such-model", "openai", "does not list it for `openai`"),
+        ("gpt-5-mini", "no-such-provider", "does not list it for `no-such-provider`"),
+        ("no/such/model", "https://models.example", "does not list it"),
+        ("", None, "does not list it"),
+        ("whisper-1", "openai", "by the token"),
+    ],
+)
+def test_an_unknown_model_is_unknown_and_never_free(model: str, provider: str | None, why: str) -> None:
+    priced = price_of(TEXT, model, {}, provider, NOW)
+    assert (priced.cost, priced.by, priced.cost_usd) == (None, None, None)
+    assert why in priced.unknown
+
+
+def test_a_model_is_looked_up_once() -> None:
+    prices = Prices()
+    for model in ("gpt-5-mini", "no-such-model"):
+        prices.price(TEXT, model, None, NOW)
+    known = dict(prices._known)
+    for model in ("gpt-5-mini", "no-such-model"):
+        prices.price(TEXT, model, None, NOW)
+    assert all(prices._known[key] is value for key, value in known.items())
+
+
+def test_many_models_take_no_more_than_a_bounded_place() -> None:
+    prices = Prices()
+    for n in range(3_000):
+        prices.price(TEXT, f"provider-{n}/model", "no-such-provider", NOW)
+    assert len(prices._known) <= 1_024
+
+
+def test_a_list_that_was_replaced_is_looked_up_afresh_and_named() -> None:
+    prices, bundled = Prices(), data_snapshot.get_snapshot()
+    assert prices.price(TEXT, "gpt-5-mini", None, NOW).by == LISTED
+    newer = data_snapshot.DataSnapshot(bundled.providers, from_auto_update=True)
+    data_snapshot.set_custom_snapshot(newer)
+    try:
+        assert prices.price(TEXT, "gpt-5-mini", None, NOW).by == f"{LISTED} updated {newer.timestamp:%Y-%m-%dT%H:%M}"
+    finally:
+        data_snapshot.set_custom_snapshot(None)
+
+
+def test_a_list_that_cannot_be_read_leaves_the_price_unknown() -> None:
+    class Broken:
+        from_auto_update = False
+
+        def find_provider_model(self, *_: object) -> None:
+            raise RuntimeError("torn")
+
+    data_snapshot.set_custom_snapshot(Broken())  # type: ignore[arg-type]
+    try:
+        assert Prices().price(TEXT, "gpt-5-mini", None, NOW).unknown == "genai-prices failed: RuntimeError: torn"
+    finally:
+        data_snapshot.set_custom_snapshot(None)
+
+
+# As a session tells it
+
+
+def test_charge_says_what_a_response_cost_and_the_record_says_by_which_list(clock: Any) -> None:
+    records = MemorySink()
+    session = Policy([Budget(max_cost_usd=1.0)]).session("s", records=records, clock=clock)
+    usage = {
+        "prompt_tokens": 1_000,
+        "completion_tokens": 100,
+        "prompt_tokens_details": {"cached_tokens": 800},
+        "completion_tokens_details": {"reasoning_tokens": 60},
+    }
+    assert session.charge(model="gpt-5-mini", usage=usage, provider="openai").cost == 270
+    assert session.charge(model="gpt-5-mini", cost_usd=0.5).by == "caller"
+    assert session.charge(model="no-such", usage=usage).cost_usd is None
+    assert session.charge(model="gpt-5-mini").unknown == "the response did not say what it used"
+    assert (session.cost_usd, session.unpriced) == (0.50027, 2)
+    session.close()
+    first, _, third, _ = [line for line in records.records if line["event"] == "charge"]
+    assert (first["priced_by"], first["priced_as"], first["provider"]) == (LISTED, "openai/gpt-5-mini", "openai")
+    # All that the price was made of, so that the same version of the list gives it again.
+    counted = Usage(
+        first["input_tokens"],
+        first["output_tokens"],
+        first["cached_tokens"],
+        first["cache_write_tokens"],
+        first["reasoning_tokens"],
+        first["input_audio_tokens"],
+        first["output_audio_tokens"],
+    )
+    assert price_of(counted, first["model"], {}, first["provider"], first["ts_ms"]).cost == first["cost"] == 270
+    assert (third["cost"], third["priced_by"], third["priced_as"]) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("given", "recorded"),
+    [
+        (None, None),
+        ("azure", "azure"),
+        ("https://api.openai.com/v1/", "https://api.openai.com/v1/"),
+        ("https://me:key@models.example:8443/v1?api-key=s#x", "https://models.example:8443/v1"),
+        ("https://a@b@host", "https://host"),
+        ("http://host?key=a/b", "http://host"),
+    ],
+)
+def test_no_key_of_an_endpoint_is_recorded(given: str | None, recorded: str | None, clock: Any) -> None:
+    records = MemorySink()
+    session = Policy().session("s", records=records, clock=clock)
+    session.charge(model="m", usage={"prompt_tokens": 1}, provider=given)
+    session.close()
+    assert [line["provider"] for line in records.records if line["event"] == "charge"] == [recorded]
+
+
+def test_a_cost_limit_holds_for_listed_prices(clock: Any) -> None:
+    session = Policy([Budget(max_cost_usd=0.001)]).session("s", clock=clock)
+    session.charge(model="gpt-5-mini", usage={"prompt_tokens": 4_000})
+    assert session.exhausted_by == "budget.max_cost_usd"
+
+
+def test_what_is_no_usage_is_refused_before_it_is_priced(clock: Any) -> None:
+    session = Policy().session("s", clock=clock)
+    with pytest.raises(SessionError):
+        session.charge(model="gpt-5-mini", usage="12 tokens")
+    assert session.unpriced == 0
+
+
+def test_the_log_says_once_for_a_model_that_its_price_is_unknown(caplog: pytest.LogCaptureFixture, clock: Any) -> None:
+    session = Policy().session("s", clock=clock)
+    with caplog.at_level(logging.WARNING, "guardrails"):
+        for _ in range(3):
+            session.charge(model="told-once", usage={"prompt_tokens": 1})
+    said = [record.getMessage() for record in caplog.records]
+    assert len(said) == 1
+    assert "`told-once`" in said[0]
+    assert "`prices:`" in said[0]
+
+
+def test_coverage_says_which_models_have_a_price() -> None:
+    policy = Policy(prices={"mine-*": {"input_mtok": 1}})
+    covered = policy.coverage(models=["mine-1", "gpt-5-mini", "no-such-model"])
+    assert [(c.model, c.priced, c.by) for c in covered] == [
+        ("mine-1", True, "policy"),
+        ("gpt-5-mini", True, LISTED),
+        ("no-such-model", False, None),
+    ]
+    assert "does not list it" in covered[2].unknown
+
+
+# What is imported, and when
+
+
+def python(code: str) -> str:
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_the_list_is_imported_with_the_first_response_that_nothing_else_prices() -> None:
+    code = (
+        "import sys, guardrails\n"
+        "from guardrails import Policy\n"
+        "s = Policy(prices={'mine': {'input_mtok': 1}}).session('s')\n"
+        "s.charge(model='mine', usage={'prompt_tokens': 5}); s.charge(model='x', cost_usd=1); s.charge(model='x')\n"
+        "before = 'genai_prices' in sys.modules\n"
+        "s.charge(model='gpt-5-mini', usage={'prompt_tokens': 5})\n"
+        "print(before, 'genai_prices' in sys.modules)"
+    )
+    assert python(code) == "False True"
+
+
+def test_without_the_extra_the_price_is_unknown_and_the_log_names_the_extra() -> None:
+    code = (
+        "import sys, logging\n"
+        "logging.basicConfig(stream=sys.stdout, format='%(message)s')\n"
+        "sys.modules['genai_prices'] = None\n"
+        "from guardrails import Policy\n"
+        "s = Policy(prices={'mine': {'input_mtok': 1}}).session('s')\n"
+        "s.charge(model='gpt-5-mini', usage={'prompt_tokens': 5}); s.charge(model='mine', usage={'prompt_tokens': 5})\n"
+        "print(s.unpriced, s.cost_usd)"
+    )
+    said, counted = python(code).splitlines()
+    assert 'pip install "toolcall-guardrails[prices]"' in said
+    assert counted == "1 5e-06"
