@@ -54,7 +54,7 @@ def sendable(said: Any) -> Any:
         case str():
             return said.encode("utf-8", "backslashreplace").decode()
         case list() | tuple():
-            return [sendable(part) for part in said]
+            return type(said)(sendable(part) for part in said)
         case dict():
             return {sendable(name): sendable(part) for name, part in said.items()}
     return said
@@ -69,6 +69,8 @@ def pytest_report_to_serializable() -> Generator[None, Any, Any]:
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile("ci", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("long", deadline=None, max_examples=5_000, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+for profile, examples in (("quick", 25), ("gate", 100), ("long", 5_000)):
+    settings.register_profile(
+        profile, deadline=None, max_examples=examples, suppress_health_check=[HealthCheck.too_slow]
+    )
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
