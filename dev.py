@@ -202,16 +202,17 @@ def fuzz(*arguments):
 def main(target="help", *arguments):
     """Run one target; its exit code."""
     shipped = sorted(f"policies/{file.name}" for file in ROOT.glob("policies/*.yaml"))
+    tests = ("test", "-m", "pytest", "-q")
     steps = {
         "demo": ("openai", "-m", "guardrails", "demo"),
-        "test": ("test", "-m", "pytest", "-q", *on(CORES), "-m", "not slow"),
-        "slow": ("test", "-m", "pytest", "-q", *on(CORES), "-m", "slow"),
+        "test": (*tests, *on(CORES), "-m", "not slow"),
+        "slow": (*tests, *on(CORES), "-m", "slow"),
         "lint": ("dev", "-m", "ruff", "check", "."),
         "format": ("dev", "-m", "ruff", "format", "--check", "."),
         "type": ("dev", "-m", "mypy"),
         "policies": ("openai", "-m", "guardrails", "policy", "check", *shipped),
         "cases": ("openai", "-m", "guardrails", "policy", "test"),
-        "bench": ("test", "-m", "pytest", "-q", "benchmarks", *BENCH),
+        "bench": (*tests, "benchmarks", *BENCH),
         "judged": ("test", "-m", "benchmarks.judge.shipped_policies"),
         "replaying": ("test", "-m", "benchmarks.judge.speed"),
         "suggested": ("test", "-m", "benchmarks.quality.holdout"),
