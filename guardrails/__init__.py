@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from guardrails.core.engine.chain import Rule as Rule
     from guardrails.core.engine.decide import Decision as Decision
     from guardrails.core.envelope.envelope import Envelope as Envelope
+    from guardrails.core.envelope.errors import CallDenied as CallDenied
+    from guardrails.core.envelope.errors import CallFailed as CallFailed
     from guardrails.core.envelope.merged import limit_fields as limit_fields
     from guardrails.core.guards.access.shell import Shell as Shell
     from guardrails.core.guards.access.tool_filter import ToolFilter as ToolFilter
@@ -43,8 +45,6 @@ if TYPE_CHECKING:
     from guardrails.core.outcome import ResultClassifier as ResultClassifier
     from guardrails.core.state.state import SessionState as SessionState
     from guardrails.core.tools.tool import Tool as Tool
-    from guardrails.core.values.errors import CallDenied as CallDenied
-    from guardrails.core.values.errors import CallFailed as CallFailed
     from guardrails.core.values.errors import GuardrailsError as GuardrailsError
     from guardrails.core.values.errors import LoopLimitExceeded as LoopLimitExceeded
     from guardrails.core.values.errors import PolicyError as PolicyError
@@ -74,8 +74,8 @@ __version__ = "0.1.0"
 _HOME = {
     "Arguments": "core.arguments",
     "Budget": "core.guards.limits.budget",
-    "CallDenied": "core.values.errors",
-    "CallFailed": "core.values.errors",
+    "CallDenied": "core.envelope.errors",
+    "CallFailed": "core.envelope.errors",
     "Chain": "core.engine.chain",
     "Conversations": "agent.conversations",
     "Decision": "core.engine.decide",

@@ -10,7 +10,8 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
 
 from guardrails.core.engine.chain import Chain, Rule
-from guardrails.core.envelope.envelope import OPTIONAL, optional_fields
+from guardrails.core.envelope.content import OPTIONAL
+from guardrails.core.envelope.envelope import optional_fields
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard
 from guardrails.core.guards.repeats.loops import Loops

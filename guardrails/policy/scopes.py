@@ -2,47 +2,24 @@
 The scopes of a policy: their names, their guards, and whose they are in a session.
 """
 
-import re
-
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Any
 
 from guardrails.core.engine.chain import Chain, Rule
 from guardrails.core.engine.scopes import GLOBAL
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard, overrides
 from guardrails.core.guards.limits.budget import Budget
-from guardrails.core.guards.limits.growth import Growth
-from guardrails.core.guards.limits.rate import Rate
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.session_id import checked_id
 
 from .check import checked_guards
+from .scope_names import SCOPE_GUARDS, SESSION_ONLY, scope_name
 
-
-SCOPE_GUARDS: Final[tuple[type[Guard], ...]] = (Budget, Growth, Rate)
-"""The library's guards that a scope may have: what the others look at is one session's own."""
-SESSION_ONLY: Final = ("max_turns",)
-"""Settings of theirs that are about one session."""
 
 Messages = Mapping[str, Mapping[str, str]]
-_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
-_TAKEN: Final = frozenset({"session", "scopes", "store", "tools", *(cls.name for cls in GUARDS)})
-
-
-def scope_name(name: str) -> str:
-    """
-    *name*, where it may name a scope; codes begin with it. Raises ValueError.
-    """
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
-        raise ValueError(
-            f"a scope is named like `user`: a letter, then letters, digits and `_`, 32 at most, not `{name}`"
-        )
-    if name in _TAKEN:
-        raise ValueError(f"a scope cannot be called `{name}`: codes begin with it, and `{name}` begins others already")
-    return name
 
 
 def scope_chains(

@@ -32,11 +32,11 @@ from .call_id import new_id
 from .ledger import Ledger, undecided
 from .places import places_of
 from .running import Reading, with_timeout, within
+from .terms import Terms
 
 
 if TYPE_CHECKING:
     from guardrails.core.arguments import Arguments
-    from guardrails.policy.policy import Policy
 
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ class Calls(Ledger):
 
     def __init__(
         self,
-        policy: "Policy",
+        policy: Terms,
         name: str,
         *,
         on_decision: Callable[[Decision], object] | None,

@@ -3,7 +3,6 @@ The front door: one budget for the calls of an agent, its model turns and its su
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from copy import copy
 from decimal import Decimal
 from functools import partial
 from types import TracebackType
@@ -15,7 +14,6 @@ from guardrails.core.engine.scopes import Scope, exhausted_by, progress
 from guardrails.core.engine.turns import Strategy, ToolChoice, next_tool_choice
 from guardrails.core.guards.limits import amounts as units
 from guardrails.core.state.state import SessionState
-from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.usage import read_usage, tells
 from guardrails.stores.family import FamilyStore
@@ -26,6 +24,7 @@ from .prices import Priced, price_of, public
 
 if TYPE_CHECKING:
     from guardrails.core.arguments import Arguments
+    from guardrails.core.tools.tool import Tool
 
 
 class Session(Calls):
@@ -57,19 +56,14 @@ class Session(Calls):
 
         return wrapped(self, function, returns, name, tuple(hidden))
 
-    def scoped(self, specs: "Mapping[str, Arguments]", tools: Iterable[Tool] | None = None) -> "Session":
+    def scoped(self, specs: "Mapping[str, Arguments]", tools: "Iterable[Tool] | None" = None) -> "Session":
         """
         This very session as one function or one loop calls it: *specs* check the arguments of tools whose parameters the
-        policy does not declare, and *tools*, where given, are all there are.
+        policy does not declare, and *tools*, if given, are all there are.
         """
-        scope = copy(self)
-        scope._specs = {**self._specs, **specs}  # noqa: SLF001  a session too
-        if tools is not None:
-            offered = {tool.name: tool for tool in tools}
-            chain = self._chain.with_tools(tool for name, tool in offered.items() if name not in self._chain.tools)
-            chain.known = frozenset(offered)
-            scope._chain = chain  # noqa: SLF001
-        return scope
+        from .wrapping import scoped
+
+        return scoped(self, specs, tools)
 
     # Model turns
 

@@ -5,23 +5,29 @@ Python functions behind a session.
 import functools
 import inspect
 
-from collections.abc import Callable, Collection
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Iterable, Mapping
+from copy import copy
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from guardrails.core.arguments.function import FunctionArguments
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.tools.tool import name_of
-from guardrails.core.values.errors import CallDenied, CallFailed, SessionError
+from guardrails.core.envelope.errors import CallDenied, CallFailed
+from guardrails.core.tools.tool import Tool, name_of
+from guardrails.core.values.errors import SessionError
 
 from .running import is_async
 
 
 if TYPE_CHECKING:
-    from .session import Session
+    from guardrails.core.arguments import Arguments
+
+    from .calls import Calls
+
+Called = TypeVar("Called", bound="Calls")
 
 
 def wrapped(
-    session: "Session", function: Callable[..., Any], returns: str, name: str | None, hidden: Collection[str]
+    session: "Calls", function: Callable[..., Any], returns: str, name: str | None, hidden: Collection[str]
 ) -> Callable[..., Any]:
     """
     *function* as a tool *name* of *session*: same parameters, same kind. Those *hidden* pass by the chain, by keyword.
@@ -32,7 +38,7 @@ def wrapped(
     name = name_of(function) if name is None else name
     ruled = session.defines(name)
     _take(session, name, function, None if ruled else spec)
-    scope = session if ruled else session.scoped({name: spec})
+    scope = session if ruled else scoped(session, {name: spec})
 
     def asked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, "_Run"]:
         own = {key: kwargs.pop(key) for key in hidden if key in kwargs}
@@ -53,6 +59,20 @@ def wrapped(
         return run.given(scope.call(name, arguments, run.plain), returns)
 
     return guarded
+
+
+def scoped(session: Called, specs: "Mapping[str, Arguments]", tools: Iterable[Tool] | None = None) -> Called:
+    """
+    The very *session* with more *specs* of arguments, and with *tools*, if given, as all there are.
+    """
+    scope = copy(session)
+    scope._specs = {**session._specs, **specs}  # noqa: SLF001  one front door in two files
+    if tools is not None:
+        offered = {tool.name: tool for tool in tools}
+        chain = session._chain.with_tools(tool for name, tool in offered.items() if name not in session._chain.tools)  # noqa: SLF001
+        chain.known = frozenset(offered)
+        scope._chain = chain  # noqa: SLF001
+    return scope
 
 
 class _Run:
@@ -121,7 +141,7 @@ class _Run:
         return result
 
 
-def _take(session: "Session", name: str, function: Callable[..., Any], spec: FunctionArguments | None) -> None:
+def _take(session: "Calls", name: str, function: Callable[..., Any], spec: FunctionArguments | None) -> None:
     """
     Let *function* have *name* in *session*, for whoever calls it by name; SessionError where another function has it.
     """

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, CallDenied, Duplicates, Policy, ResultClassifier, Tool, Validation
-from guardrails.core.values.errors import CallFailed, PolicyError, SessionError
+from guardrails.core.envelope.errors import CallFailed
+from guardrails.core.values.errors import PolicyError, SessionError
 
 
 SMALL = {"type": "object", "properties": {"amount": {"type": "integer", "maximum": 10}}, "required": ["amount"]}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from guardrails.core.engine.chain import Rule
-from guardrails.core.envelope.envelope import OPTIONAL
+from guardrails.core.envelope.content import OPTIONAL
 from guardrails.core.guards.base import Guard
 from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.guards.limits.growth import Growth

@@ -2,20 +2,17 @@
 An envelope as the text that the model reads.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
 from guardrails.core.text.truncation import render
 
+from .content import Content
 from .merged import imitates, imitates_text, with_fields
 
 
-if TYPE_CHECKING:
-    from .envelope import Envelope
-
-
-def text_of(envelope: "Envelope") -> str:
+def text_of(envelope: Content) -> str:
     """
     The JSON of *envelope*, nested or merged.
     """
@@ -39,7 +36,7 @@ def text_of(envelope: "Envelope") -> str:
         ).decode()
 
 
-def fields_of(envelope: "Envelope", written: orjson.Fragment | None = None) -> dict[str, Any]:
+def fields_of(envelope: Content, written: orjson.Fragment | None = None) -> dict[str, Any]:
     """
     The fields of *envelope* that are there, in order; its value as it is, or as it is *written*.
     """
@@ -96,7 +93,7 @@ def fields_of(envelope: "Envelope", written: orjson.Fragment | None = None) -> d
     return shown
 
 
-def _merged(envelope: "Envelope") -> str | None:
+def _merged(envelope: Content) -> str | None:
     if envelope.status != "success":
         return None
     value, rendered = envelope.value, envelope.render()
@@ -107,7 +104,7 @@ def _merged(envelope: "Envelope") -> str | None:
     return with_fields(text, added) if added else text
 
 
-def _said(envelope: "Envelope") -> dict[str, Any]:
+def _said(envelope: Content) -> dict[str, Any]:
     """
     The fields that the merged form adds: only those that say something.
     """

@@ -2,8 +2,8 @@
 The exceptions of the library.
 
     GuardrailsError
-    ├── CallDenied           a refused call, only where the caller asked for an exception
-    ├── CallFailed           a call that ran and whose result says it failed, only where the caller asked for an exception
+    ├── CallDenied           a refused call, only if the caller asked for an exception
+    ├── CallFailed           a call that ran and whose result says it failed, only if the caller asked for an exception
     ├── PolicyError          a policy file or object that is not valid; lists every mistake
     ├── SessionError         a session id, budget or use that is not allowed
     ├── StoreError           a store that cannot be reached, read or written now
@@ -12,41 +12,15 @@ The exceptions of the library.
     ├── TrainingError        records or cells that nothing can be learned from
     ├── LoopLimitExceeded    an agent loop that was asked to raise at its iteration limit
     └── ResponseFailed       a model response that its server calls failed, that was cut off, or that is no response at all
+
+The two that carry an envelope are in `core/envelope/errors.py`.
 """
-
-from typing import TYPE_CHECKING
-
-
-if TYPE_CHECKING:
-    from guardrails.core.envelope.envelope import Envelope
 
 
 class GuardrailsError(Exception):
     """
     Root of everything this library raises on purpose.
     """
-
-
-class CallDenied(GuardrailsError):  # noqa: N818  reads as what happened
-    """
-    A call was refused and the caller wanted the tool's own value; *envelope* says why.
-    """
-
-    def __init__(self, envelope: "Envelope") -> None:
-        super().__init__(f"{envelope.code}: {envelope.message or envelope.status}")
-        self.envelope = envelope
-
-
-class CallFailed(GuardrailsError):  # noqa: N818
-    """
-    A tool ran without an exception, but its result is a failure, and the caller wanted the tool's own value; *envelope*
-    says which.
-    """
-
-    def __init__(self, envelope: "Envelope") -> None:
-        said = envelope.error_message or envelope.message or envelope.status
-        super().__init__(f"{envelope.error_type or envelope.code or envelope.status}: {said}")
-        self.envelope = envelope
 
 
 class PolicyError(GuardrailsError):

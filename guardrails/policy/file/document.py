@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal
 
 from guardrails.core.arguments import arguments_of
 from guardrails.core.engine.chain import Rule
-from guardrails.core.envelope.envelope import OPTIONAL
+from guardrails.core.envelope.content import OPTIONAL
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard
 from guardrails.core.guards.limits.budget import Budget, check_reserve
@@ -24,7 +24,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.units import Glob
 from guardrails.core.values.usage import Price
-from guardrails.policy.scopes import SCOPE_GUARDS, SESSION_ONLY, scope_name
+from guardrails.policy.scope_names import SCOPE_GUARDS, SESSION_ONLY, scope_name
 
 from .messages import known_code, known_numbers, with_codes
 from .paths import place_models

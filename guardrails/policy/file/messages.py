@@ -9,7 +9,7 @@ from typing import Any, Final
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard
 from guardrails.core.guards.limits.tool_budget import ToolBudget
-from guardrails.policy.scopes import scope_name
+from guardrails.policy.scope_names import scope_name
 
 from .wording import suggestion
 

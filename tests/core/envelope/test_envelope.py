@@ -11,7 +11,7 @@ import pytest
 from pydantic import BaseModel, model_validator
 
 from guardrails import Budget, Duplicates, Envelope, Policy, Retryable, Success, Summary, Tool, Truncate, Validation
-from guardrails.core.envelope.envelope import FIELDS, OPTIONAL
+from guardrails.core.envelope.content import FIELDS, OPTIONAL
 from guardrails.core.values.types import STATUSES, Denial, Outcome
 
 
