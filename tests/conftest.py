@@ -6,6 +6,7 @@ import os
 import signal
 
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -68,6 +69,11 @@ def pytest_report_to_serializable() -> Generator[None, Any, Any]:
 # A shell that starts the tests in the background has them ignore SIGINT, and with them each process that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# A list of certificates that is set and not there stops each client before its first request, to this machine too.
+for variable in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+    if not Path(os.environ.get(variable, "/")).exists():
+        del os.environ[variable]
 
 for profile, examples in (("quick", 25), ("gate", 100), ("long", 5_000)):
     settings.register_profile(
