@@ -3,7 +3,8 @@
 Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
 
     demo        show a stuck agent without and with guards
-    test        run the tests
+    test        run the tests, as many at once as there are cores
+    slow        run those that `test` leaves out, since they take more than a few seconds each
     lint, type  ruff; mypy
     policies    check the shipped policies
     cases       hold them to their cases
@@ -21,7 +22,7 @@ Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
     skill       hold the retry model to its targets on three simulated worlds (about ten minutes)
     records     extract ten million records, and say what it takes (--help for more)
     others      all tests but the slow ones on every other Python from 3.11 to 3.13 that is here
-    tests-all   test, then others
+    tests-all   test, slow, then others
     ci          all of these
 
 It needs Python 3.11 or newer with `venv`, and uses `uv` where that is on the PATH. A target installs what it needs into
@@ -49,6 +50,7 @@ MCP_PACKAGES = tuple(
     f"@modelcontextprotocol/{name}"
     for name in ("server-everything@2026.8.31", "server-filesystem@2026.8.31", "sdk@1.32.2")
 )
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 
 
@@ -109,19 +111,26 @@ def ready(extra, folder=".venv", version=HERE, base=None):
     return python
 
 
+def on(cores):
+    """The options by which pytest runs as many tests at once; a worker that is done takes over tests of the others."""
+    return ("-n", cores, "--dist", "worksteal") if cores > 1 else ()
+
+
 def others(*arguments):
     """All tests but the slow ones on every other Python that is here, at once; the worst exit code."""
-    worst, running = 0, []
+    worst, found, running = 0, [], []
+    for version in ("3.11", "3.12", "3.13"):
+        base = interpreter(version) if version != HERE else None
+        if base:
+            found.append((version, ready("test", f".venv-{version}", version, base)))
+        elif version != HERE:
+            print(f"--- no Python {version} here", flush=True)
     try:
-        for version in ("3.11", "3.12", "3.13"):
-            base = interpreter(version) if version != HERE else None
-            if base:
-                python, output = ready("test", f".venv-{version}", version, base), tempfile.TemporaryFile()  # noqa: SIM115
-                command = (python, "-m", "pytest", "-q", "-m", "not slow", *arguments)
-                process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
-                running.append((version, process, output))
-            elif version != HERE:
-                print(f"--- no Python {version} here", flush=True)
+        for version, python in found:
+            output = tempfile.TemporaryFile()  # noqa: SIM115
+            command = (python, "-m", "pytest", "-q", *on(CORES // len(found)), "-m", "not slow", *arguments)
+            process = subprocess.Popen([str(c) for c in command], cwd=ROOT, stdout=output, stderr=subprocess.STDOUT)
+            running.append((version, process, output))
         for version, process, output in running:
             worst = max(worst, abs(process.wait()))
             output.seek(0)
@@ -199,9 +208,11 @@ def bench(*arguments):
 def main(target="help", *arguments):
     """Run one target; its exit code."""
     shipped = sorted(f"policies/{file.name}" for file in ROOT.glob("policies/*.yaml"))
+    tests = ("test", "-m", "pytest", "-q")
     steps = {
         "demo": ("openai", "-m", "guardrails", "demo"),
-        "test": ("test", "-m", "pytest", "-q"),
+        "test": (*tests, *on(CORES), "-m", "not slow"),
+        "slow": (*tests, *on(CORES), "-m", "slow"),
         "lint": ("dev", "-m", "ruff", "check", "."),
         "format": ("dev", "-m", "ruff", "format", "--check", "."),
         "type": ("dev", "-m", "mypy"),
@@ -215,8 +226,8 @@ def main(target="help", *arguments):
         "skill": ("test", "-m", "benchmarks.retries.targets"),
         "records": ("test", "-m", "benchmarks.learning.extraction"),
     }
-    groups = {"lint": ("lint", "format"), "tests-all": ("test", "others")}
-    groups["ci"] = ("test", "lint", "format", "type", "policies", "cases", "bench", "others")
+    groups = {"lint": ("lint", "format"), "tests-all": ("test", "slow", "others")}
+    groups["ci"] = ("test", "slow", "lint", "format", "type", "policies", "cases", "bench", "others")
     own = {"bench": bench, "others": others, "model": model, "spark": spark, "mcp": mcp, "hard": hard, "fuzz": fuzz}
     if target not in {*steps, *groups, *own}:
         print(__doc__.strip())

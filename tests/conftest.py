@@ -5,7 +5,9 @@ What the tests share: a clock that only moves when told, and the settings of the
 import os
 import signal
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,10 +47,36 @@ def quick_switches() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
+def sendable(said: Any) -> Any:
+    """
+    What a worker says of a test, with lone surrogates as escapes: it goes to the terminal's process as UTF-8.
+    """
+    match said:
+        case str():
+            return said.encode("utf-8", "backslashreplace").decode()
+        case list() | tuple():
+            return type(said)(sendable(part) for part in said)
+        case dict():
+            return {sendable(name): sendable(part) for name, part in said.items()}
+    return said
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, Any, Any]:
+    return sendable((yield))
+
+
 # A shell that starts the tests in the background has them ignore SIGINT, and with them each process that they start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-settings.register_profile("ci", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("long", deadline=None, max_examples=5_000, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+# A list of certificates that is set and not there stops each client before its first request, to this machine too.
+for variable in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+    if not Path(os.environ.get(variable, "/")).exists():
+        del os.environ[variable]
+
+for profile, examples in (("quick", 25), ("gate", 100), ("long", 5_000)):
+    settings.register_profile(
+        profile, deadline=None, max_examples=examples, suppress_health_check=[HealthCheck.too_slow]
+    )
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))

@@ -20,6 +20,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 HERE = "{}.{}".format(*sys.version_info[:2])
+SHARED = "-n 2 --dist worksteal"
 PYTHON = """\
 #!/bin/sh
 echo "$@" >> {log}
@@ -60,6 +61,7 @@ def dev(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     repository.mkdir()
     (repository / "pyproject.toml").write_text("[project]\n")
     monkeypatch.setattr(module, "ROOT", repository)
+    monkeypatch.setattr(module, "CORES", 2)
     monkeypatch.setenv("PATH", str(tools(tmp_path)))
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
     return module
@@ -260,7 +262,29 @@ def test_the_other_pythons_have_environments_of_their_own(dev: Any, scripted: An
     scripted(f"pyenv/versions/{other}.0/bin/python", version=other)
     assert dev.others("-k", "x") == 0
     assert asked("-m venv") == [f"-m venv {dev.ROOT / f'.venv-{other}'}"]
-    assert asked("-m pytest") == ["-m pytest -q -m not slow -k x"]
+    assert asked("-m pytest") == [f"-m pytest -q {SHARED} -m not slow -k x"]
+
+
+def test_pythons_that_are_tried_at_once_share_the_cores(dev: Any, scripted: Any, asked: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(dev, "HERE", "3.11")
+    monkeypatch.setattr(dev, "CORES", 5)
+    for version in ("3.12", "3.13"):
+        scripted(f"pyenv/versions/{version}.0/bin/python", version=version)
+    dev.others()
+    assert asked("-m pytest") == [f"-m pytest -q {SHARED} -m not slow"] * 2
+
+
+def test_a_single_core_runs_the_tests_one_after_the_other(dev: Any) -> None:
+    assert dev.on(0) == dev.on(1) == ()
+
+
+def test_a_plain_run_takes_all_cores_and_leaves_the_slow_to_the_gate(dev: Any, scripted: Any, asked: Any) -> None:
+    scripted("a repository/.venv/bin/python")
+    dev.main("test", "-k", "x")
+    dev.main("slow")
+    assert asked("-m pytest") == [f"-m pytest -q {SHARED} -m {marked}" for marked in ("not slow -k x", "slow")]
+    gate = (ROOT / ".ci" / "run").read_text().splitlines()
+    assert "python3 dev.py slow" in gate
 
 
 def test_what_other_pythons_print_is_printed_and_their_worst_code_counts(
@@ -284,10 +308,10 @@ def test_all_steps_are_run_and_the_worst_code_counts(dev: Any, scripted: Any, as
     venv.write_text(venv.read_text().replace("esac", '  *"ruff check"*) exit 3 ;;\nesac'))
     assert dev.main("ci") == 3
     done = [line for line in asked("-m") if not line.startswith("-m pip")]
-    modules = ["pytest", "ruff", "ruff", "mypy", "guardrails", "guardrails", "pytest"]
+    modules = ["pytest", "pytest", "ruff", "ruff", "mypy", "guardrails", "guardrails", "pytest"]
     assert [line.split()[1] for line in done] == modules
     headings = [line for line in capsys.readouterr().out.splitlines() if line.startswith("===")]
-    names = ("test", "lint", "format", "type", "policies", "cases", "bench", "others")
+    names = ("test", "slow", "lint", "format", "type", "policies", "cases", "bench", "others")
     assert headings == [f"=== {name}" for name in names]
 
 

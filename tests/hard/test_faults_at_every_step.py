@@ -170,7 +170,7 @@ class Bench:
         return envelope
 
 
-@settings(max_examples=150)
+@settings(max_examples=2 * settings().max_examples)
 @given(st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 5)), max_size=40))
 def test_no_budget_is_overshot_no_result_lost_and_nothing_run_twice(schedule: list[tuple[str, int]]) -> None:
     hold(schedule)

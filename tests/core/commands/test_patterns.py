@@ -81,7 +81,7 @@ def test_a_rule_speaks_of_a_program_as_it_is_written(program: str) -> None:
 PIECES = st.lists(st.sampled_from(["*", "**", "?", "a", "b", "/", "[ab]"]), min_size=1, max_size=7)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=6 * settings().max_examples, deadline=None)
 @given(PIECES, st.text("ab/", max_size=8))
 def test_a_star_takes_whatever_it_may(pieces: list[str], word: str) -> None:
     text = re.sub(r"\*{3,}", "**", "".join(pieces))

@@ -81,7 +81,7 @@ def test_what_only_looks_like_a_here_document_hides_nothing() -> None:
         walk(f"echo '<<EOF'\n{hidden}EOF\nls")
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=2 * settings().max_examples)
 @given(
     st.lists(
         st.sampled_from([*"ab $`'\"(){}|&;<>\n\\#=!", "$(", "<<E\n", "E\n", "${", "if ", "eval ", "f()"]), max_size=40

@@ -28,7 +28,10 @@ SECRET = "sk-" + "proj-" + "k9" * 12
 
 @pytest.mark.parametrize(
     "value",
-    ["text", "", {"a": [1]}, {}, [], [{}], None, 0, 1.5, False, (1, 2), {"error": "x"}, {"isError": False}, object()],
+    [
+        *("text", "", {"a": [1]}, {}, [], [{}], None, 0, 1.5, False, (1, 2), {"error": "x"}, {"isError": False}),
+        pytest.param(object(), id="object"),
+    ],
     ids=repr,
 )
 def test_a_value_is_a_success_and_stays_the_same_object(value: Any) -> None:

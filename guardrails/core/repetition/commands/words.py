@@ -13,9 +13,10 @@ from typing import Final, NamedTuple
 Words = list[str]
 Pipeline = list[Words]
 
+# Blanks without `)++`: before Python 3.11.5 that also takes the start of a turn that fails (python/cpython#106052).
 _PLAIN: Final = re.compile(
     r"""
-    (?P<blank>(?:[ \t\r]|\\\r?\n)++)
+    (?P<blank>(?:[ \t\r]++|\\\r?\n)+)
     |(?P<comment>\#[^\n]*+)
     |(?P<here><<-?[ \t]*+(?:'(?P<single>[^'\n]*+)'|"(?P<double>[^"\n]*+)"|\\?(?P<bare>[\w.-]++)))
     |(?P<redirect>(?:[0-9]++(?=[<>])|&(?=>))?(?:<<<|>>|>\||<>|[<>]&?)(?!\())

@@ -176,7 +176,7 @@ MOSTLY_PLAIN = st.tuples(
 ).map("ls {0[0]}a {0[1]} b {0[2]}".format)
 
 
-@settings(max_examples=1_500, deadline=None)
+@settings(max_examples=15 * settings().max_examples, deadline=None)
 @given(MOSTLY_PLAIN)
 def test_what_is_accepted_can_mean_nothing_else(text: str) -> None:
     with suppress(UnreadableError):
@@ -207,7 +207,7 @@ def test_what_is_accepted_can_mean_nothing_else(text: str) -> None:
             assert command[0] not in ("", "if", "for", "coproc", "!", "{", "[[", "[")
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=3 * settings().max_examples, deadline=None)
 @given(
     st.lists(
         st.sampled_from(

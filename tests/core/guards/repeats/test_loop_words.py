@@ -120,7 +120,7 @@ FAILURES = [None, FileNotFoundError("no such file"), ValueError("url must be abs
 STEPS = st.tuples(st.sampled_from(["s__a", "s__b"]), st.sampled_from([1, 1, 1, 0, 2, 3]), st.booleans())
 
 
-@settings(max_examples=1000)
+@settings(max_examples=10 * settings().max_examples)
 @given(st.lists(STEPS, min_size=4, max_size=30))
 def test_the_calls_that_a_nudge_tells_of_were_what_it_says(steps: list[tuple[str, int, bool]]) -> None:
     one = Policy([Loops(final_after=None)]).session("s", clock=lambda: 1_800_000_000.0)
