@@ -5,6 +5,8 @@ The simulator that the retry model is judged by, and the bound that goes with it
 import itertools
 import math
 
+import pytest
+
 from benchmarks.retries.bayes import Belief, Filter
 from benchmarks.retries.sessions import World
 
