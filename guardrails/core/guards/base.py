@@ -262,7 +262,7 @@ def guard(cls: type[T]) -> type[T]:
     """
     Make a guard of a class: a frozen, slotted, keyword-only dataclass that knows its name.
 
-    Raises TypeError where the class is no `Guard`.
+    Raises TypeError where the class is no `Guard`, or a setting has the name of what every guard has.
     """
     if not (isinstance(cls, type) and issubclass(cls, Guard)):
         shown = getattr(cls, "__name__", None) or repr(cls)
@@ -270,7 +270,7 @@ def guard(cls: type[T]) -> type[T]:
     if "name" not in cls.__dict__:
         cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
     made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
-    named_only(made)
+    named_only(made, vars(Guard).keys())
     return made
 
 

@@ -5,7 +5,7 @@ The settings of a guard as they are given: other spellings of keys, and maps tha
 import dataclasses
 import typing
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -112,12 +112,18 @@ def default_of(field: "dataclasses.Field[Any]") -> Any:
     return field.default
 
 
-def named_only(cls: Any) -> None:
+def named_only(cls: Any, taken: Collection[str]) -> None:
     """
-    Let *cls*, a dataclass with `aliases`, take its settings by name only, by each of their spellings.
+    Let *cls*, a dataclass with `aliases`, take its settings by name only, by each of their spellings. Raises TypeError where
+    one has a name that is *taken*.
     """
     plain: Callable[..., None] = cls.__init__
     own = [field.name for field in dataclasses.fields(cls) if field.name != "mode"] or ["mode"]
+    for name in own:
+        if name in taken and name != "mode":
+            raise TypeError(
+                f"`{cls.__name__}.{name}`: every guard has a `{name}` of another kind; give the setting another name"
+            )
     maps = maps_of(cls)
 
     @wraps(plain)

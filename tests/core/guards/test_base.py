@@ -90,6 +90,14 @@ def test_what_is_no_guard_is_not_made_one(cls: Any) -> None:
         guard(cls)
 
 
+def test_a_setting_cannot_have_the_name_of_what_every_guard_has() -> None:
+    class Greedy(Guard):
+        limits: tuple[int, ...] = ()  # type: ignore[assignment]
+
+    with pytest.raises(TypeError, match=r"`Greedy\.limits`: every guard has a `limits` of another kind"):
+        guard(Greedy)
+
+
 @pytest.mark.parametrize("cls", GUARDS, ids=lambda cls: cls.name)
 def test_every_guard_has_one_name_that_is_its_file_its_key_and_the_prefix_of_its_codes(cls: type[Guard]) -> None:
     room, _, file = cls.__module__.rpartition(".")
