@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def demo(
+    *,
     transcripts: Annotated[
         list[str] | None,
         typer.Option("--transcript", metavar="FILE", help="Play this recorded OpenAI chat instead; may be repeated."),

@@ -22,6 +22,7 @@ INTERRUPTED = 130
 
 
 def replay(
+    *,
     policy: Annotated[str, typer.Argument(metavar="POLICY", help="A policy file, or the name of a shipped one.")],
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="Transcripts and folders of them; - is standard input.")

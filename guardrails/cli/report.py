@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 def report(
+    *,
     records: Annotated[
         list[str],
         typer.Argument(metavar="RECORDS...", help="Records, transcripts, folders of them; - is standard input."),

@@ -26,6 +26,7 @@ INTERRUPTED = 128 + signal.SIGINT
 
 
 def run(
+    *,
     task: Annotated[str | None, typer.Argument(help="What the agent is to do; `-` reads it from stdin.")] = None,
     base_url: Annotated[
         str | None, typer.Option(metavar="URL", help="An OpenAI-compatible endpoint; its key is in OPENAI_API_KEY.")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def train(
+    *,
     records: Annotated[list[str], typer.Argument(metavar="RECORDS...", help="Files and folders of records.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The model file.")],
     engine: Annotated[Literal["duckdb", "spark"], typer.Option(help="What counts the records.")] = "duckdb",

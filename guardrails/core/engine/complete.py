@@ -170,8 +170,9 @@ class Settle:
         if limit is None and (state.exhausted is not None or chain.far is None or not chain.far(state, now, 0)):
             limit = _limit(chain, state, now)
         if scopes:
-            spent = self._shared(engine, scopes, pending, duration, errors)
+            spent, raised = self._shared(engine, scopes, pending, duration)
             limit = limit or spent
+            errors += raised
         if limit is not None:
             envelope.limit(limit[1], FINISH)
         shown = None
@@ -193,11 +194,11 @@ class Settle:
         scopes: Sequence[Scope],
         pending: Pending | None,
         duration: int,
-        errors: list[tuple[str, str]],
-    ) -> Cause | None:
+    ) -> tuple[Cause | None, list[tuple[str, str]]]:
         """
-        Charge *scopes* too; the limit of one that is used up.
+        Charge *scopes* too; the limit of one that is used up, and (guard, what it raised).
         """
+        errors: list[tuple[str, str]] = []
         decision, outcome = self.decision, self.prepared.outcome
         limit: Cause | None = None
         for scope in scopes:
@@ -219,7 +220,8 @@ class Settle:
                     errors += [(f"{scope.name}.{name}", raised) for name, raised in said]
             limit = limit or scope.cause(scope.chain.call_spenders)
         # The call that uses up a number of calls says so itself; it knew at its admission.
-        return None if limit is None or limit[0].endswith(".budget.max_calls") else limit
+        known = limit is None or limit[0].endswith(".budget.max_calls")
+        return None if known else limit, errors
 
     def _retried(self, chain: Chain, state: SessionState) -> Retried:
         call, outcome = self.decision.call, self.prepared.outcome

@@ -92,7 +92,7 @@ def progress(chain: Chain, state: SessionState, now_ms: int, scopes: Iterable[Sc
     What is used by the session at its time *now_ms*, and what is left of whatever limit is the nearest, its own or that of
     a scope.
     """
-    shown = own_progress(chain, state, now_ms)
+    shown: dict[str, Any] = {**own_progress(chain, state, now_ms)}
     for scope in scopes:
         others = own_progress(scope.chain, scope.state, scope.now_ms)
         for key, left in others.items():

@@ -102,6 +102,41 @@ class ToolCall:
     news: bool | None = None
     """Whether it has a value that a result has shown since its tool began to fail, not tried yet; None: nobody looked."""
 
+    @classmethod
+    def signed(
+        cls,
+        tool: str,
+        arguments: Any,
+        call_id: str,
+        signed: tuple[bytes | None, int | None, bytes | None],
+        problems: tuple[Problem, ...],
+        asked: Any,
+    ) -> Self:
+        """
+        A call whose `signature`, `sig` and `canonical` arguments are *signed*.
+        """
+        made = cls.__new__(cls)
+        made.tool, made.arguments, made.id = tool, arguments, call_id
+        made.signature, made.sig, made.canonical = signed
+        made.problems = problems
+        made.asked = asked
+        made.places = made.sketch = made.news = None
+        return made
+
+    def note_sketch(self, sketch: int) -> int:
+        """
+        Keep the *sketch* that was taken of it.
+        """
+        self.sketch = sketch
+        return sketch
+
+    def note_news(self, *, news: bool) -> bool:
+        """
+        Keep whether it brings *news*.
+        """
+        self.news = news
+        return news
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nudge:

@@ -126,7 +126,7 @@ class Loops(Guard):
         if last is None or call.sig is None:
             return None
         if last.sketch != NO_SKETCH:
-            call.sketch = last.sketch
+            call.note_sketch(last.sketch)
         else:
             sketch_of(call)
         if last.advised or last.due(facts.now_ms):
@@ -148,7 +148,7 @@ class Loops(Guard):
     def _identical(self, call: ToolCall, last: Entry, before: list[Entry], state: SessionState) -> Verdict:
         count = patterns.identical(before, call.sig) - (RETRIES if last.error_type in TRANSIENT else 0)
         nudge, deny = self.identical_nudge, self.identical_deny
-        return self._graded("identical", count, nudge, deny, call, state, "duplicate_call_blocked")
+        return self._graded("identical", count, nudge, deny, call, state, status="duplicate_call_blocked")
 
     def _cycle(self, call: ToolCall, before: list[Entry], state: SessionState) -> Verdict:
         length, count = cycles.laps(before, call.sig)
@@ -171,7 +171,7 @@ class Loops(Guard):
         if not settled(state, last, self.settled_for):
             return None
         count = patterns.same_answer(before, call.sig)
-        return self._graded(pattern, count, nudge, deny, call, state, "duplicate_call_blocked")
+        return self._graded(pattern, count, nudge, deny, call, state, status="duplicate_call_blocked")
 
     def _fresh(self, call: ToolCall, before: list[Entry] | None, state: SessionState) -> Verdict:
         tool = call.tool
@@ -187,15 +187,15 @@ class Loops(Guard):
         if last.sketch == sketch and not sleeps(call.arguments, tool):
             nudge, deny = self.volatile_argument_nudge, self.volatile_argument_deny
             count = patterns.unchanged([*patterns.past_of(state, tool)], sketch, call.sig)
-            said = self._run_of("volatile_argument", count, nudge, deny, call, last, state)
+            said = self._run_of("volatile_argument", count, nudge, deny, call, state, last=last)
         if said is not None or last.unfinished or inspects(tool):
             return said
         run = patterns.fruitless(last, earlier)
         nudge, deny = self.reworded_nudge, self.reworded_deny
         if (nudge is not None and len(run) >= nudge) or (deny is not None and len(run) >= deny):
-            said = self._run_of("reworded", patterns.reworded(run, sketch, deny), nudge, deny, call, last, state)
+            said = self._run_of("reworded", patterns.reworded(run, sketch, deny), nudge, deny, call, state, last=last)
         if said is None and last.empty:
-            said = self._run_of("empty", len(run), self.empty_nudge, self.empty_deny, call, last, state)
+            said = self._run_of("empty", len(run), self.empty_nudge, self.empty_deny, call, state, last=last)
         return said
 
     def _run_of(
@@ -205,8 +205,9 @@ class Loops(Guard):
         nudge: int | None,
         deny: int | None,
         call: ToolCall,
-        last: Entry,
         state: SessionState,
+        *,
+        last: Entry,
     ) -> Verdict:
         if deny is not None and count >= deny and last.seq != state.seq:
             # Another call since may have shown why, or done something: only an unbroken run is refused.
@@ -218,17 +219,17 @@ class Loops(Guard):
         tool = call.tool
         if last is not None and last.error_type == "tool_missing":
             count, limits = patterns.unknown(before, tool), (self.unknown_tool_nudge, self.unknown_tool_deny)
-            return self._alike("unknown_tool", count, limits, call, state, last, {tool})
+            return self._alike("unknown_tool", count, limits, call, state, last, tools={tool})
         count, tools = patterns.sibling_errors(before, tool)
         if tools:
             limits = self.sibling_errors_nudge, self.sibling_errors_deny
-            return self._alike("sibling_errors", count, limits, call, state, before[0], tools)
+            return self._alike("sibling_errors", count, limits, call, state, before[0], tools=tools)
         if last is None or last.error_type in TRANSIENT - DOWN:
             # What passes by waiting is for `retryable` to judge.
             return None
         deny = None if before[0].tool != tool or last.error_type in TRANSIENT else self.same_error_deny
         count = patterns.same_error(before, tool, call.sig)
-        return self._alike("same_error", count, (self.same_error_nudge, deny), call, state, last, {tool})
+        return self._alike("same_error", count, (self.same_error_nudge, deny), call, state, last, tools={tool})
 
     def _alike(
         self,
@@ -238,6 +239,7 @@ class Loops(Guard):
         call: ToolCall,
         state: SessionState,
         last: Entry,
+        *,
         tools: set[str],
     ) -> Verdict:
         """
@@ -263,8 +265,8 @@ class Loops(Guard):
         deny: int | None,
         call: ToolCall,
         state: SessionState,
-        status: Status = "denied",
         *,
+        status: Status = "denied",
         length: int = 0,
         error: ErrorType | None = None,
     ) -> Verdict:
