@@ -111,7 +111,7 @@ class Settle:
 
     shared: ClassVar[bool] = True
 
-    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> tuple[Envelope, Completion]:
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> tuple[Envelope, Completion]:  # noqa: PLR0915  one way through, and the hot one
         """
         See `Event.happen`.
         """

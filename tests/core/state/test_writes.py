@@ -39,7 +39,9 @@ def found(path: Path) -> list[tuple[str, int, str]]:
     ]
 
 
-@pytest.mark.parametrize("path", sorted(path for room in ROOMS for path in (PACKAGE / room).rglob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted(path for room in ROOMS for path in (PACKAGE / room).rglob("*.py")), ids=lambda path: path.stem
+)
 def test_only_the_folder_of_the_state_writes_to_what_it_is_given(path: Path) -> None:
     assert found(path) == []
 

@@ -138,7 +138,7 @@ def _row(call: RecordedCall, session: _Session, chain: Chain) -> Row:
         # Nobody knows how it ended: the next call gives it up.
         LOOKING.apply(Lose(now, decision), states)
         return Row(call.source, levels, None, worth, earlier)
-    shown = shown_by(call, evidence, outcome, looks=True)(made, False)
+    shown = shown_by(call, evidence, outcome, looks=True)(made, False)  # noqa: FBT003
     LOOKING.apply(Settle(now, decision, shown, looked), states)
     long = call.result is not None and len(call.result) >= LONG and read_only
     label = _label(entry, before, worth, session.sketches, long=long)
