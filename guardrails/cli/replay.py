@@ -22,6 +22,7 @@ INTERRUPTED = 130
 
 
 def replay(
+    *,
     policy: Annotated[str, typer.Argument(metavar="POLICY", help="A policy file, or the name of a shipped one.")],
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="Transcripts and folders of them; - is standard input.")
@@ -29,7 +30,7 @@ def replay(
     compare: Annotated[
         str | None, typer.Option(metavar="POLICY", help="A second policy, shown beside the first.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002 (a flag)
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     decisions: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write there one JSON line for each recorded call.")
     ] = None,
@@ -40,10 +41,10 @@ def replay(
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FILE", help="After Ctrl-C go on from there; removed when done.")
     ] = None,
-    exact: Annotated[  # noqa: FBT002
+    exact: Annotated[
         bool, typer.Option("--exact", help="Decide our own records again exactly; exit code 1: something differs.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,  # noqa: FBT002
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
 ) -> None:
     """
     Judge a policy on recorded calls: what it would have stopped, and how often it would have been wrong.

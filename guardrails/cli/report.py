@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 def report(
+    *,
     records: Annotated[
         list[str],
         typer.Argument(metavar="RECORDS...", help="Records, transcripts, folders of them; - is standard input."),
@@ -31,8 +32,8 @@ def report(
         str, typer.Option(metavar="POLICY", help="Says which tools poll or change nothing; what `--suggest` extends.")
     ] = "default",
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write there a page to look at.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002
-    suggest: Annotated[  # noqa: FBT002
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    suggest: Annotated[
         bool,
         typer.Option("--suggest", help="Write the policy overrides that the figures support, in place of the table."),
     ] = False,
@@ -40,7 +41,7 @@ def report(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Where `--suggest` writes; printed without it."),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,  # noqa: FBT002
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
 ) -> None:
     """
     Say how good each tool is: errors, retries, self-corrections, pointless repeats, durations, cost; which to redesign first.

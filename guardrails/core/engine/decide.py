@@ -17,7 +17,7 @@ from guardrails.core.state.totals import fork_meters, number, put_back, set_mete
 from guardrails.core.values.types import RetrySource, ToolCall
 
 from .chain import Chain, Plan
-from .decision import Decision
+from .decision import Decision, Where
 from .engine import Engine
 from .exhaustion import tell_turn, turn_cause, used_up
 from .refusals import Found, over
@@ -67,7 +67,7 @@ class Ask:
         else:
             far = chain.far is not None and chain.far(state, now, cost)
             checks = plan.far_checks if far else plan.fresh_checks
-        own: Voice = None, plan, state, Facts(now, plan.tool, cost, turn=state.turn, known=chain.known), checks
+        own: Voice = None, plan, state, Facts(now, plan.tool, cost, 0, state.turn, chain.known), checks
         voices = (*(_voice(scope, plan, call, state.turn) for scope in scopes), own) if scopes else (own,)
         for scope, applied, looked, facts, asked in voices:
             for name, enforced, check in asked:
@@ -107,10 +107,7 @@ class Ask:
             pending,
             found,
             source,
-            expired=expired,
-            session=engine.id,
-            run=state.run,
-            marks=engine.marks(state, scopes),
+            Where(engine.id, state.run, engine.marks(state, scopes), expired),
         )
 
     def _again(
@@ -129,17 +126,9 @@ class Ask:
             at_ms, claim_n = state.now_ms, take_up(state, pending)
             for scope in scopes:
                 claim_held(scope.state, engine.id, pending.seq)
-        return Decision.again(
-            self.call,
-            pending,
-            at_ms,
-            claim_n=claim_n,
-            expired=expired,
-            session=engine.id,
-            run=state.run,
-            # Only an event has a place: the same question again is none in a scope.
-            marks=engine.marks(state, scopes if claim_n else ()),
-        )
+        # Only an event has a place: the same question again is none in a scope.
+        where = Where(engine.id, state.run, engine.marks(state, scopes if claim_n else ()), expired)
+        return Decision.again(self.call, pending, where, at_ms=at_ms, claim_n=claim_n)
 
     def _refused(
         self,
@@ -158,17 +147,9 @@ class Ask:
         last = state.turn_decided == state.turn_expects if state.turn_expects else state.turn_admitted > 0
         cause = turn_cause(chain, state, state.now_ms) if last else None
         envelope = Envelope.refusal(first, None if cause is None else cause.message, left_out=chain.left_out)
-        return Decision.refused(
-            call,
-            (n, state.now_ms, state.turn),
-            found,
-            envelope,
-            claimed=self.claim,
-            expired=expired,
-            session=engine.id,
-            run=state.run,
-            marks=engine.marks(state, scopes),
-        )
+        where = Where(engine.id, state.run, engine.marks(state, scopes), expired)
+        event = n, state.now_ms, state.turn
+        return Decision.refused(call, event, found, envelope, where, claimed=self.claim)
 
 
 def _voice(scope: Scope, plan: Plan, call: ToolCall, turn: int) -> Voice:
@@ -180,7 +161,7 @@ def _voice(scope: Scope, plan: Plan, call: ToolCall, turn: int) -> Voice:
         scope,
         own,
         scope.state,
-        Facts(scope.now_ms, plan.tool, plan.cost, turn=turn, known=scope.chain.known),
+        Facts(scope.now_ms, plan.tool, plan.cost, 0, turn, scope.chain.known),
         own.checks,
     )
 

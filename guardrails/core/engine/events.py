@@ -64,7 +64,7 @@ class Charge:
         See `Event.happen`.
         """
         for scope in scopes:
-            self._charge(scope.chain, scope.state, scope.now_ms)
+            self._charge(scope.chain, scope.state, touch(scope.state, scope.now_ms))
             number(scope.state)
             go_on(scope.state)
         self._charge(engine.chain, state, touch(state, self.now_ms))
@@ -97,7 +97,7 @@ class Request:
         See `Event.happen`.
         """
         for scope in scopes:
-            self._count(scope.chain, scope.state, scope.now_ms)
+            self._count(scope.chain, scope.state, touch(scope.state, scope.now_ms))
             number(scope.state)
             go_on(scope.state)
         self._count(engine.chain, state, touch(state, self.now_ms))

@@ -43,19 +43,15 @@ def hold(state: SessionState, holder: str, call: Pending) -> None:
         charge_held(state, earlier, earlier.cost, earlier.tokens)
     state.held_cost += call.cost
     state.held_tokens += call.tokens
-    state.pending[key] = Pending(
-        seq=call.seq,
+    state.pending[key] = Pending.opened(
+        holder,
+        Entry(call.seq, call.tool, None, state.now_ms),
         n=0,
-        id=holder,
-        tool=call.tool,
-        sig=None,
-        at_ms=state.now_ms,
         expires_ms=state.now_ms + call.expires_ms - call.at_ms,
         cost=call.cost,
         tokens=call.tokens,
         turn=0,
         claimed=call.claimed,
-        entry=Entry(call.seq, call.tool, None, state.now_ms),
     )
 
 

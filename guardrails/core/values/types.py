@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Decimal
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, Self, get_args
 
 
 Status = Literal["success", "error", "validation_error", "duplicate_call_blocked", "limit_reached", "denied"]
@@ -101,6 +101,41 @@ class ToolCall:
     """What `repetition` tells calls that are worded alike by; None: nobody looked."""
     news: bool | None = None
     """Whether it has a value that a result has shown since its tool began to fail, not tried yet; None: nobody looked."""
+
+    @classmethod
+    def signed(
+        cls,
+        tool: str,
+        arguments: Any,
+        call_id: str,
+        signed: tuple[bytes | None, int | None, bytes | None],
+        problems: tuple[Problem, ...],
+        asked: Any,
+    ) -> Self:
+        """
+        A call whose `signature`, `sig` and `canonical` arguments are *signed*.
+        """
+        made = cls.__new__(cls)
+        made.tool, made.arguments, made.id = tool, arguments, call_id
+        made.signature, made.sig, made.canonical = signed
+        made.problems = problems
+        made.asked = asked
+        made.places = made.sketch = made.news = None
+        return made
+
+    def note_sketch(self, sketch: int) -> int:
+        """
+        Keep the *sketch* that was taken of it.
+        """
+        self.sketch = sketch
+        return sketch
+
+    def note_news(self, *, news: bool) -> bool:
+        """
+        Keep whether it brings *news*.
+        """
+        self.news = news
+        return news
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -208,6 +243,20 @@ class Entry:
     empty: bool = False  # it brought nothing
     unfinished: bool = False  # it said that what is waited for is not there yet
 
+    @classmethod
+    def begun(cls, seq: int, tool: str, sig: int | None, at_ms: int, changes: bool, *, turn: int, sketch: int) -> Self:  # noqa: FBT001
+        """
+        Of a call that is just admitted.
+        """
+        made = cls.__new__(cls)
+        made.seq, made.tool, made.sig, made.at_ms, made.changes, made.turn = seq, tool, sig, at_ms, changes, turn
+        made.status = "running"
+        made.error_type = None
+        made.result_hash = made.retry_at_ms = made.retries_left = made.beside = made.steady = 0
+        made.explored = made.empty = made.unfinished = False
+        made.sketch = sketch
+        return made
+
     @property
     def advised(self) -> bool:
         """
@@ -252,6 +301,37 @@ class Pending:
     """(code, hint) of the nudges."""
     limit: tuple[str, str] | None = None
     """(code, message) of the limit that this call used up."""
+
+    @classmethod
+    def opened(
+        cls,
+        call_id: str,
+        entry: Entry,
+        *,
+        n: int,
+        expires_ms: int,
+        cost: int,
+        tokens: int,
+        turn: int,
+        claimed: bool,
+        hints: tuple[tuple[str, str], ...] = (),
+        limit: tuple[str, str] | None = None,
+    ) -> Self:
+        """
+        That of the call *call_id*, as its *entry* in the window tells it.
+        """
+        made = cls.__new__(cls)
+        made.seq, made.tool, made.sig, made.at_ms, made.entry = entry.seq, entry.tool, entry.sig, entry.at_ms, entry
+        made.n = n
+        made.id = call_id
+        made.expires_ms = expires_ms
+        made.cost = cost
+        made.tokens = tokens
+        made.turn = turn
+        made.claimed = claimed
+        made.hints = hints
+        made.limit = limit
+        return made
 
 
 def low(sig: int | None) -> int:

@@ -25,7 +25,6 @@ def made_of(call: RecordedCall, call_id: str, plan: Plan) -> ToolCall:
             return ToolCall(tool, arguments, call_id, None, (sig + SIGN & SIG_BITS) - SIGN)
         if type(arguments) is dict:
             signature, canonical = call.signed or sign(tool, arguments)
-            return ToolCall(
-                tool, arguments, call_id, signature, None if signature is None else low64(signature), (), canonical
-            )
+            signed = signature, None if signature is None else low64(signature), canonical
+            return ToolCall.signed(tool, arguments, call_id, signed, (), None)
     return tool_call(tool, arguments, call_id, plan.arguments)

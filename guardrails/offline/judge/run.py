@@ -184,7 +184,9 @@ class _Run:
             done, files = self.position.done, len(self.work.files)
             share = self._share(self.report.read)
             seconds = now - self._began
-            told = Progress(file.path, min(done + 1, files), files, self.calls, seconds, share, self._before)
+            told = Progress(
+                file.path, min(done + 1, files), files, self.calls, seconds, share=share, before=self._before
+            )
             self.work.on_progress(told)
         if self.work.checkpoint is not None and now - self._saved > SAVED_S:
             self._save(self.work.checkpoint)
