@@ -287,6 +287,7 @@ def test_many_sources_are_one_row(tmp_path: Path) -> None:
     assert any(line.startswith("all others (21)") for line in lines)
 
 
+@pytest.mark.slow
 def test_ctrl_c_shows_the_figures_so_far_and_a_rerun_goes_on(tmp_path: Path) -> None:
     """
     A real process that reads a pipe: what was written before SIGINT it has judged, but for what is on its way.

@@ -48,6 +48,7 @@ def test_nor_does_one_that_holds_itself_or_is_large() -> None:
     odd_values.hold({"city": "x" * 10_000_000}, b"\xff" * 10_000_000)
 
 
+@pytest.mark.slow
 def test_nor_does_any_of_many_drawn_at_random(long: bool) -> None:
     rng = random.Random(20_261_122)
     for number in range(1_000_000 if long else 5_000):

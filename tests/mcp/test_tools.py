@@ -92,6 +92,7 @@ def test_a_server_that_hangs_costs_its_timeout_and_no_more() -> None:
     run([server(timeout=1.0)], work)
 
 
+@pytest.mark.slow
 def test_ten_megabytes_are_truncated_and_more_than_a_line_may_hold_ends_the_connection() -> None:
     async def work(tools: McpTools, session: Session) -> None:
         read = await said(tools, session, "s__search", query="big")

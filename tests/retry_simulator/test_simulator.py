@@ -5,6 +5,8 @@ The simulator that the retry model is judged by, and the bound that goes with it
 import itertools
 import math
 
+import pytest
+
 from benchmarks.retries.bayes import Belief, Filter
 from benchmarks.retries.sessions import World
 
@@ -33,6 +35,7 @@ def test_a_session_is_the_same_each_time() -> None:
     assert World(seed=3).session(5, 2) != World(seed=4).session(5, 2)
 
 
+@pytest.mark.slow
 def test_the_bound_is_calibrated_in_each_part_of_its_range_and_for_each_error() -> None:
     rows = judged(1_500)
     groups: dict[object, list[tuple[float, bool]]] = {}

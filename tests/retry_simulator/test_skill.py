@@ -25,6 +25,7 @@ def trial() -> Trial:
     return Trial(shipped_spec(), World(11), labelled=25_000, tested=8_000)
 
 
+@pytest.mark.slow
 def test_a10_the_model_is_near_the_limit_where_flags_are_near_the_base_rate(trial: Trial) -> None:
     terms, rich = (regression(on)(trial.spec, trial.training) for on in (TERMS, (*TERMS, *RICH)))
     flags = LINEUP["static transient flags"](trial.spec, trial.training)

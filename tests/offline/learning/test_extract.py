@@ -137,6 +137,7 @@ def test_records_become_the_cells_that_the_online_computer_tells(tmp_path: Path,
     assert not made.notices
 
 
+@pytest.mark.slow
 def test_batches_files_and_formats_make_no_difference(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -419,6 +420,7 @@ extract.extract([sys.argv[1]], Path(sys.argv[2]), progress=progress)
 """
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_changes_nothing_and_is_resumed(
     tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

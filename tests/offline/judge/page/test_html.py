@@ -391,6 +391,7 @@ def test_a_name_of_ten_kilobytes_is_cut_in_the_middle() -> None:
     assert "x" * 401 not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ['"', "&", "\u202e", "\N{WHITE HEAVY CHECK MARK}"])
 def test_the_page_stays_below_its_size_whatever_it_is_given(name: str) -> None:
     text = page(large(name, calls=400), large(name, calls=400) if name == '"' else None)

@@ -54,6 +54,7 @@ def test_both_computers_agree_on_every_failure(spec: FeatureSpec) -> None:
     assert by_sql(spec, table(sessions)) == by_python(spec, sessions)
 
 
+@pytest.mark.slow
 def test_both_computers_agree_on_100_000_calls() -> None:
     rng = random.Random(6)
     sessions = [session(rng, rng.randrange(1, 100)) for _ in range(2_000)]
