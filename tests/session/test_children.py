@@ -43,6 +43,12 @@ def test_a_child_gets_all_that_is_left_of_what_is_not_named(clock: Any) -> None:
     assert parent.call("t", {"n": "x"}, ok).code == "budget.max_tokens"
 
 
+def test_a_child_keeps_nothing_back_for_a_final_answer_which_is_its_parents(clock: Any) -> None:
+    parent = make(clock, Budget(max_cost_usd=1, final_answer_reserve_usd=0.25))
+    child = parent.child("c", max_cost_usd=0.5)
+    assert all(envelope.ok for envelope in calls(child, 2, lambda *_: Success("ok", cost_usd=0.25)))
+
+
 @pytest.mark.parametrize(("limit", "code"), [("max_calls", "budget.max_calls"), ("max_turns", "budget.max_turns")])
 def test_nothing_is_spent_twice_by_a_parent_and_its_children(limit: str, code: str, clock: Any) -> None:
     parent = make(clock, Budget(**held(limit, 5)))
