@@ -81,6 +81,16 @@ def test_a_parent_whose_children_hold_all_waits_for_them(clock: Any) -> None:
     assert parent.call("t", {}, ok).ok
 
 
+def test_a_parent_whose_children_hold_all_tokens_is_told_that_none_is_left(clock: Any) -> None:
+    parent = make(clock, Budget(max_tokens=100))
+    with parent.child("c"):
+        refused = parent.call("t", {}, ok)
+    assert (refused.code, refused.limit_message) == (
+        "budget.max_tokens",
+        "This call is estimated at 0, 0 is left.",
+    )
+
+
 def test_a_child_cannot_ask_for_more_than_is_left_nor_of_an_exhausted_parent(clock: Any) -> None:
     parent = make(clock, Budget(max_calls=3, max_cost_usd=0.5))
     with pytest.raises(SessionError, match="asks for max_calls 4, 3 is left"):

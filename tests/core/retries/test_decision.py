@@ -73,13 +73,14 @@ def test_as_many_retries_remain_as_would_pay_if_each_failed_like_this_one(model:
     assert not advise("search", "timeout", after(), left=0).retryable
 
 
-@pytest.mark.parametrize("failures", [1, 2, 3])
+@pytest.mark.parametrize("failures", [0, 1, 2, 3])
 @pytest.mark.parametrize("wait_ms", [0, 2_000, 15_000])
 def test_one_more_failure_is_reckoned_with_as_the_session_would_see_it(
     model: RetryModel, failures: int, wait_ms: int
 ) -> None:
     document = SPEC.document()
     factors = {**document["context"], "tool_run": [0, 1, 2], "since": [1_000, 10_000]}
+    del factors["fail_share"]  # it stays as it is
     spec = FeatureSpec.parse({**document, "context": factors})
     trail = [Settled("search", 1, "timeout", 1_000 * n) for n in range(failures + 2)]
     trail[-1] = trail[-1]._replace(ended_ms=1_000 * failures + wait_ms)
