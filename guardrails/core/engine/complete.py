@@ -14,10 +14,10 @@ from guardrails.core.retries.context import Settled, due_of, time_left
 from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.retries.serving import Advised, Judged, Retried
 from guardrails.core.state.admissions import follow, note_retry, settle, settle_late
+from guardrails.core.state.entries import pending_key
 from guardrails.core.state.scope_state import settle as settle_held
 from guardrails.core.state.state import Pending, SessionState
 from guardrails.core.state.totals import exhaust, number, set_meters, touch
-from guardrails.core.values.types import pending_key
 
 from .chain import Chain, Plan
 from .decision import Decision

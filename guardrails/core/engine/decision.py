@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Self
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.values.types import Denial, Nudge, Pending, RetrySource, ToolCall
+from guardrails.core.state.entries import Pending
+from guardrails.core.values.types import Denial, Nudge, RetrySource, ToolCall
 
 from .refusals import Found
 

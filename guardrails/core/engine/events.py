@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from guardrails.core.state.admissions import forgo, lose
+from guardrails.core.state.entries import pending_key
 from guardrails.core.state.scope_state import go_on
 from guardrails.core.state.state import SessionState
 from guardrails.core.state.totals import charge, count_request, exhaust, keep_cause, number, set_meters, touch
 from guardrails.core.state.turns import begin_turn, end_turn, part_turn
-from guardrails.core.values.types import pending_key
 
 from .chain import Chain
 from .decision import Decision

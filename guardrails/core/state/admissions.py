@@ -6,8 +6,9 @@ from typing import Final
 
 from guardrails.core.retries.context import Settled
 from guardrails.core.retries.spec import MAX_LOOKBACK
-from guardrails.core.values.types import Denial, Entry, Outcome, Pending, ToolCall, low, pending_key
+from guardrails.core.values.types import Denial, Outcome, ToolCall
 
+from .entries import Entry, Pending, low, pending_key
 from .failing import Told, note_ended, note_refused, told
 from .state import SessionState
 from .totals import exhaust, number

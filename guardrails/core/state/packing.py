@@ -12,8 +12,9 @@ from typing import Any, Final
 import orjson
 
 from guardrails.core.values.errors import StateUnreadable
-from guardrails.core.values.types import ERROR_TYPES, EntryStatus, low, pending_key
+from guardrails.core.values.types import ERROR_TYPES
 
+from .entries import EntryStatus, low, pending_key
 from .failing import packed_failing, unpacked_failing
 from .packing_trail import ERROR_NUMBERS, Memo, packed_trail, unpacked_trail
 from .state import NEVER, Entry, Pending, SessionState

@@ -5,9 +5,10 @@ It is a `SessionState` too, so that the same guards can look at it, with totals,
 sessions is worked out anew each time and never kept: a limit that is raised in the policy is raised.
 """
 
-from guardrails.core.values.types import Entry, Outcome, Pending, pending_key
+from guardrails.core.values.types import Outcome
 
 from .admissions import charge_held, expire, take_up
+from .entries import Entry, Pending, pending_key
 from .state import SessionState
 from .totals import charge, number, touch
 
