@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from guardrails.core.arguments import Arguments as Arguments
     from guardrails.core.arguments import arguments_of as arguments_of
     from guardrails.core.engine.chain import Chain as Chain
-    from guardrails.core.engine.chain import Rule as Rule
     from guardrails.core.engine.decision import Decision as Decision
+    from guardrails.core.engine.plan import Rule as Rule
     from guardrails.core.envelope.envelope import Envelope as Envelope
     from guardrails.core.envelope.errors import CallDenied as CallDenied
     from guardrails.core.envelope.errors import CallFailed as CallFailed
@@ -103,7 +103,7 @@ _HOME = {
     "ResponseFailed": "core.values.errors",
     "ResultClassifier": "core.outcome",
     "Retryable": "core.guards.results.retryable",
-    "Rule": "core.engine.chain",
+    "Rule": "core.engine.plan",
     "Session": "session.session",
     "SessionError": "core.values.errors",
     "SessionState": "core.state.state",

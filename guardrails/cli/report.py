@@ -17,7 +17,7 @@ from .replay import INTERRUPTED
 
 
 if TYPE_CHECKING:
-    from guardrails.offline.judge.inputs import Input
+    from guardrails.offline.judge.files.inputs import Input
     from guardrails.offline.quality.run import Found
     from guardrails.policy.policy import Policy
 
@@ -48,7 +48,7 @@ def report(
 
     Reads what `replay` reads. Exit code 130: interrupted, the figures are of what was read until then.
     """
-    from guardrails.offline.judge.inputs import inputs
+    from guardrails.offline.judge.files.inputs import inputs
 
     if output is not None and not suggest:
         fail("`--output` goes with `--suggest`")
@@ -80,7 +80,7 @@ def _counted(policy: "Policy", files: "list[Input]", *, quiet: bool) -> "Found":
 
 
 def _tell_of_nothing(records: list[str], found: "Found", *, as_json: bool) -> NoReturn:
-    from guardrails.offline.judge.inputs import nothing_found
+    from guardrails.offline.judge.files.inputs import nothing_found
     from guardrails.offline.quality.result import to_dict
 
     if as_json:

@@ -7,7 +7,8 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-from guardrails.core.engine.chain import Chain, Rule
+from guardrails.core.engine.chain import Chain
+from guardrails.core.engine.plan import Rule
 from guardrails.core.engine.scopes import GLOBAL
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard, overrides

@@ -19,10 +19,11 @@ from guardrails.core.state.scope_state import settle as settle_held
 from guardrails.core.state.state import Pending, SessionState
 from guardrails.core.state.totals import exhaust, number, set_meters, touch
 
-from .chain import Chain, Plan
+from .chain import Chain
 from .decision import Decision
 from .engine import Engine
 from .exhaustion import first_cause
+from .plan import Plan
 from .prepare import Prepared
 from .scopes import Cause, Scope, progress
 

@@ -16,10 +16,11 @@ from guardrails.core.state.state import Pending, SessionState
 from guardrails.core.state.totals import fork_meters, number, put_back, set_meters, touch
 from guardrails.core.values.types import RetrySource, ToolCall
 
-from .chain import Chain, Plan
+from .chain import Chain
 from .decision import Decision, Where
 from .engine import Engine
 from .exhaustion import tell_turn, turn_cause, used_up
+from .plan import Plan
 from .refusals import Found, over
 from .scopes import Scope
 

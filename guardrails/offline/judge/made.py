@@ -4,7 +4,7 @@ A recorded call as guards see it.
 
 from typing import Final
 
-from guardrails.core.engine.chain import Plan
+from guardrails.core.engine.plan import Plan
 from guardrails.core.text.signature import low64, sign
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.types import ToolCall

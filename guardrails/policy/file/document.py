@@ -14,7 +14,7 @@ from os import PathLike
 from typing import Annotated, Any, Final, Literal
 
 from guardrails.core.arguments import arguments_of
-from guardrails.core.engine.chain import Rule
+from guardrails.core.engine.plan import Rule
 from guardrails.core.envelope.content import OPTIONAL
 from guardrails.core.guards import GUARDS, Kinds, kinds_of
 from guardrails.core.guards.base import Guard, overrides

@@ -30,7 +30,7 @@ from guardrails import (
     ToolCall,
     guard,
 )
-from guardrails.core.guards.limits.budget import FINISH
+from guardrails.core.guards.limits.budget_words import FINISH
 from guardrails.session.session import Session
 
 

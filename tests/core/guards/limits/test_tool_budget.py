@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Facts, Policy, Rule, SessionState, Success, Tool, ToolCall
-from guardrails.core.guards.limits.tool_budget import ToolBudget, tool_budgets
+from guardrails.core.guards.limits.tool_budget import ToolBudget
 from guardrails.core.values.types import Outcome
 
 

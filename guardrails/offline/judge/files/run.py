@@ -15,15 +15,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from guardrails.offline.judge.judgement import Judge
+from guardrails.offline.judge.result import Judgement
 from guardrails.offline.readers import Copies, ReaderError, RecordedCall, Report, open_calls
 from guardrails.policy.policy import Policy
 
 from .checkpoint import Position, check_decisions, check_same, load, packed_tracks, save, take_over_copies
 from .decisions import Decisions
 from .inputs import Input
-from .judgement import Judge
 from .progress import Progress, share_of
-from .result import Judgement
 from .spill import OPEN, SpillingTracks
 
 
