@@ -9,10 +9,11 @@ import typer
 
 from guardrails.cli.text.printing import FOUND, USAGE, fail, print_json, printable
 
+from .group import Group
 from .policies import chain_of, check_file, load_policy, schema_text, shown
 
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check and show policy files.")
+app = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode=None, help="Check and show policy files.")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
