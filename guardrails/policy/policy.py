@@ -21,7 +21,6 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import ModelError, PolicyError
 from guardrails.core.values.types import Mode
 from guardrails.core.values.usage import Price, Usage
-from guardrails.session.prices import price_of
 from guardrails.session.results import Results
 from guardrails.stores.memory import MemoryStore
 
@@ -229,6 +228,8 @@ class Policy:
         return covered
 
     def _covered_model(self, model: str, provider: str | None) -> CoveredModel:
+        from guardrails.session.prices import price_of
+
         priced = price_of(Usage(1, 1), model, self.prices, provider, round(time.time() * 1000))
         return CoveredModel(model, priced.cost is not None, priced.by, priced.unknown)
 

@@ -2,13 +2,12 @@
 Where policy files are found: by name among the library's own, or at a path.
 """
 
-import re
-
 from os import PathLike
 from pathlib import Path
 from typing import Final
 
 from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.late_pattern import pattern
 
 from .wording import suggestion
 from .yaml_position import quoted
@@ -17,7 +16,7 @@ from .yaml_position import quoted
 PATH_SHOWN: Final = 500
 """Characters of a path in a message: its end is what tells it apart."""
 
-_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_NAME = pattern(r"[A-Za-z0-9_-]+")
 _SUFFIX: Final = ".yaml"
 _PACKAGE: Final = Path(__file__).parents[2]
 

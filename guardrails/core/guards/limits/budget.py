@@ -4,10 +4,9 @@ Cap what a session, or one tool of it, may use: calls, turns, money, tokens, tim
 
 from typing import Annotated, ClassVar, Literal
 
-from annotated_types import Ge, Gt
-
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
 from guardrails.core.state.state import SessionState
+from guardrails.core.values.bounds import Ge, Gt
 from guardrails.core.values.types import MICRO, Denial, ToolCall, micro_dollars
 from guardrails.core.values.units import Duration
 

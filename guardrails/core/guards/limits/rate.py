@@ -4,10 +4,9 @@ Space out the calls of a session or a tool.
 
 from typing import Annotated, ClassVar, Final
 
-from annotated_types import Gt
-
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
 from guardrails.core.state.state import SessionState
+from guardrails.core.values.bounds import Gt
 from guardrails.core.values.types import Denial, ToolCall
 
 
