@@ -6,14 +6,16 @@ Guards for the tool calls of an LLM agent: budgets, duplicates, validation, self
 Everything is imported when it is first used, so that importing the package costs next to nothing.
 """
 
-import importlib
 import os
 import sys
 
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False
+"""True to type checkers, as that of `typing`, whose import takes longer than all else here."""
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from guardrails.agent.conversations import Conversations as Conversations
     from guardrails.core.arguments import Arguments as Arguments
     from guardrails.core.arguments import arguments_of as arguments_of
@@ -70,62 +72,47 @@ if TYPE_CHECKING:
     from .sinks import by_session as by_session
     from .sinks import read as read
 
-_HOME = {
-    "Arguments": "core.arguments",
-    "Budget": "core.guards.limits.budget",
-    "CallDenied": "core.envelope.errors",
-    "CallFailed": "core.envelope.errors",
-    "Chain": "core.engine.chain",
-    "Conversations": "agent.conversations",
-    "Decision": "core.engine.decide",
-    "Denial": "core.values.types",
-    "Denials": "core.guards.limits.denials",
-    "Duplicates": "core.guards.repeats.duplicates",
-    "Envelope": "core.envelope.envelope",
-    "Facts": "core.guards.base",
-    "Growth": "core.guards.limits.growth",
-    "Loops": "core.guards.repeats.loops",
-    "Guard": "core.guards.base",
-    "FailureRule": "core.outcome",
-    "GuardrailsError": "core.values.errors",
-    "JsonLines": "sinks",
-    "LoopLimitExceeded": "core.values.errors",
-    "MemorySink": "sinks",
-    "OnRecord": "sinks",
-    "MemoryStore": "stores.memory",
-    "Nudge": "core.values.types",
-    "Outcome": "core.values.types",
-    "Policy": "policy.policy",
-    "PolicyError": "core.values.errors",
-    "Price": "core.values.usage",
-    "Rate": "core.guards.limits.rate",
-    "Registry": "policy.registry",
-    "ResponseFailed": "core.values.errors",
-    "ResultClassifier": "core.outcome",
-    "Retryable": "core.guards.results.retryable",
-    "Rule": "core.engine.plan",
-    "Session": "session.session",
-    "SessionError": "core.values.errors",
-    "SessionState": "core.state.state",
-    "SqliteStore": "stores.sqlite",
-    "StoreError": "core.values.errors",
-    "Shell": "core.guards.access.shell",
-    "Streak": "core.guards.limits.streak",
-    "Success": "core.values.types",
-    "Summary": "core.guards.results.summary",
-    "Tool": "core.tools.tool",
-    "ToolCall": "core.values.types",
-    "ToolFilter": "core.guards.access.tool_filter",
-    "Truncate": "core.guards.results.truncate",
-    "Validation": "core.guards.access.validation",
-    "Workspace": "core.guards.access.workspace",
-    "__version__": "core.values.version",
-    "arguments_of": "core.arguments",
-    "by_session": "sinks",
-    "guard": "core.guards.base",
-    "limit_fields": "core.envelope.merged",
-    "read": "sinks",
+_NAMES = {
+    "agent.conversations": "Conversations",
+    "core.arguments": "Arguments arguments_of",
+    "core.engine.chain": "Chain",
+    "core.engine.decide": "Decision",
+    "core.engine.plan": "Rule",
+    "core.envelope.envelope": "Envelope",
+    "core.envelope.errors": "CallDenied CallFailed",
+    "core.envelope.merged": "limit_fields",
+    "core.guards.access.shell": "Shell",
+    "core.guards.access.tool_filter": "ToolFilter",
+    "core.guards.access.validation": "Validation",
+    "core.guards.access.workspace": "Workspace",
+    "core.guards.base": "Facts Guard guard",
+    "core.guards.limits.budget": "Budget",
+    "core.guards.limits.denials": "Denials",
+    "core.guards.limits.growth": "Growth",
+    "core.guards.limits.rate": "Rate",
+    "core.guards.limits.streak": "Streak",
+    "core.guards.repeats.duplicates": "Duplicates",
+    "core.guards.repeats.loops": "Loops",
+    "core.guards.results.retryable": "Retryable",
+    "core.guards.results.summary": "Summary",
+    "core.guards.results.truncate": "Truncate",
+    "core.outcome": "FailureRule ResultClassifier",
+    "core.state.state": "SessionState",
+    "core.tools.tool": "Tool",
+    "core.values.errors": "GuardrailsError LoopLimitExceeded PolicyError ResponseFailed SessionError StoreError",
+    "core.values.types": "Denial Nudge Outcome Success ToolCall",
+    "core.values.usage": "Price",
+    "core.values.version": "__version__",
+    "policy.policy": "Policy",
+    "policy.registry": "Registry",
+    "session.session": "Session",
+    "sinks": "JsonLines MemorySink OnRecord by_session read",
+    "stores.memory": "MemoryStore",
+    "stores.sqlite": "SqliteStore",
 }
+"""Of each module, what is imported from here."""
+
+_HOME = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 _MOVED = {
     "builtin": "agent.builtin",
@@ -152,11 +139,11 @@ if os.path.exists(os.path.join(os.path.dirname(__file__), "hub")) and os.path.ex
     )
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     home = _HOME.get(name)
     if home is None:
         raise AttributeError(f"module `guardrails` has no attribute `{name}`")
-    value = getattr(importlib.import_module(f"guardrails.{home}"), name)
+    value = getattr(__import__(f"guardrails.{home}", fromlist=(name,)), name)
     globals()[name] = value
     return value
 
@@ -167,7 +154,7 @@ class _Moved:
     """
 
     @staticmethod
-    def find_spec(name: str, path: object = None, target: object = None) -> Any:  # noqa: ARG004
+    def find_spec(name: str, path: object = None, target: object = None) -> "Any":  # noqa: ARG004
         package, _, rest = name.partition(".")
         old, dot, inner = rest.partition(".")
         if package != __name__ or old not in _MOVED:
@@ -177,12 +164,14 @@ class _Moved:
 
         return ModuleSpec(name, _Moved(), origin=f"{package}.{_MOVED[old]}{dot}{inner}")  # type: ignore[arg-type]
 
-    def create_module(self, spec: Any) -> Any:
+    def create_module(self, spec: "Any") -> "Any":
+        import importlib
+
         module = importlib.import_module(spec.origin)
         self.spec = module.__spec__
         return module
 
-    def exec_module(self, module: Any) -> None:
+    def exec_module(self, module: "Any") -> None:
         module.__spec__ = self.spec  # the import system has just put that of the old name there
 
 

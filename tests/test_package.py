@@ -9,6 +9,7 @@ import subprocess
 import sys
 
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -16,7 +17,22 @@ import guardrails
 
 
 ROOT = Path(__file__).parents[1]
-HEAVY = ["pydantic", "sklearn", "openai", "yaml", "typer", "sqlite3", "asyncio", "numpy", "rich", "orjson"]
+HEAVY = {
+    *("pydantic", "pydantic_core", "annotated_types", "typing_extensions", "jsonschema_rs", "typer", "rich", "openai"),
+    *(
+        "asyncio",
+        "sqlite3",
+        "email",
+        "importlib.metadata",
+        "difflib",
+        "genai_prices",
+        "tree_sitter",
+        "sklearn",
+        "numpy",
+    ),
+    "guardrails.core.commands",
+}
+"""What takes long to import and what a start does without."""
 
 
 def test_all_names_are_there_sorted_and_declared_for_type_checkers() -> None:
@@ -43,18 +59,60 @@ def run(code: str, *, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=cwd)  # noqa: S603
 
 
-def test_the_bare_import_brings_none_of_the_heavy_packages() -> None:
-    done = run(f"import sys, guardrails; print([m for m in {HEAVY} if m in sys.modules])", cwd=ROOT)
-    assert done.stdout.strip() == "[]", done.stderr
+def brought(code: str) -> set[str]:
+    """
+    The modules that *code* imports in a new interpreter.
+    """
+    told = "print('\\n', *sorted(set(sys.modules) - before), file=sys.stderr)"
+    done = run(f"import sys; before = set(sys.modules)\ntry:\n{indent(code, '    ')}\nfinally:\n    {told}", cwd=ROOT)
+    return set(done.stderr.split())
 
 
-def test_using_a_session_brings_neither_openai_nor_a_learner_nor_a_database() -> None:
+def test_the_bare_import_brings_nothing_else() -> None:
+    assert brought("import guardrails") == {"guardrails"}
+
+
+def test_a_start_brings_nothing_that_a_shipped_policy_does_without() -> None:
+    modules = brought("from guardrails import Policy; Policy.load('default')")
+    assert "guardrails.policy.policy" in modules
+    assert not modules & {*HEAVY, "guardrails.core.paging.reader", "guardrails.policy.file.mistakes"}
+
+
+@pytest.mark.parametrize("name", ["strict", "observe", "agent"])
+def test_no_shipped_policy_brings_pydantic(name: str) -> None:
+    modules = brought(f"from guardrails import Policy; Policy.load({name!r})")
+    assert "guardrails.policy.policy" in modules
+    assert not modules & {"pydantic", "pydantic_core", "annotated_types", "typing_extensions"}
+
+
+def test_help_and_version_bring_neither_pydantic_nor_rich() -> None:
     code = (
-        "import sys; from guardrails import Policy, Budget\n"
-        "Policy([Budget(max_calls=2)]).session('s').call('t', {}, lambda *_: 1)\n"
-        "print([m for m in ['openai', 'sklearn', 'sqlite3', 'typer', 'yaml', 'numpy'] if m in sys.modules])"
+        "from typer.main import get_command\n"
+        "from guardrails.cli import app\n"
+        "named = [(name, command) for name, command in get_command(app).commands.items()]\n"
+        "lines = [(name,) for name, _ in named]\n"
+        "lines += [(name, below) for name, command in named for below in getattr(command, 'commands', ())]\n"
+        "for line in [('--version',), ('--help',), *((*line, '--help') for line in lines)]:\n"
+        "    try:\n"
+        "        app(line, prog_name='guardrails')\n"
+        "    except SystemExit as ended:\n"
+        "        assert not ended.code, line\n"
     )
-    assert run(code, cwd=ROOT).stdout.strip() == "[]"
+    modules = brought(code)
+    assert {"typer", "guardrails.cli.replay"} <= modules
+    assert not modules & {"pydantic", "rich", "openai", "asyncio", "sqlite3", "yaml", "orjson", "numpy"}
+
+
+def test_a_session_of_settings_in_code_brings_no_more() -> None:
+    code = (
+        "from guardrails import Budget, Policy, Rule, Tool\n"
+        "rules = [Rule(match='t*', declared={'stable': True}, guards={'budget': {'max_calls': 1}})]\n"
+        "policy = Policy([Budget(max_calls=2)], tools=[Tool(name='t')], rules=rules)\n"
+        "policy.session('s').call('t', {}, lambda *_: 1)\n"
+    )
+    modules = brought(code)
+    assert "guardrails.session.session" in modules
+    assert not modules & {*HEAVY, "yaml", "guardrails.core.paging.reader"}
 
 
 def test_the_other_distribution_of_this_name_is_detected(tmp_path: Path) -> None:

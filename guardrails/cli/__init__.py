@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from . import demo, policy, policy_test, profile, repeats, replay, report, run, train
+from .group import Group
 
 
 __all__ = ["app"]
@@ -17,6 +18,7 @@ __all__ = ["app"]
 # rich would double the time that `--help` takes, and its tracebacks show the values of local variables.
 app = typer.Typer(
     name="guardrails",
+    cls=Group,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

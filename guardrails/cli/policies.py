@@ -87,8 +87,9 @@ def check_file(file: str, own: "tuple[type[Guard], ...]" = ()) -> Checked:
     All that is wrong with the policy *file*, or with the shipped policy of that name; *own* are a person's own guards.
     """
     from guardrails.core.values.errors import PolicyError
-    from guardrails.policy.file import find, idle_rules, read
+    from guardrails.policy.file import find, read
     from guardrails.policy.file.document import other_names
+    from guardrails.policy.file.idle_rules import idle_rules
     from guardrails.policy.policy import Policy
 
     try:

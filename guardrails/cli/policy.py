@@ -9,10 +9,11 @@ import typer
 
 from guardrails.cli.text.printing import FOUND, USAGE, fail, print_json, printable
 
+from .group import Group
 from .policies import chain_of, check_file, load_policy, own_guards, schema_text, shown
 
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Check and show policy files.")
+app = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode=None, help="Check and show policy files.")
 
 Own = Annotated[
     list[str] | None, typer.Option("--guards", metavar="FILE", help="A Python file with guards of your own; it is run.")

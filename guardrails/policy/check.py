@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 
 from guardrails.core.arguments import arguments_of
 from guardrails.core.engine.plan import Rule
@@ -16,11 +16,17 @@ from guardrails.core.guards.base import Guard, overrides
 from guardrails.core.guards.settings import respelt
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import GuardrailsError, PolicyError
+from guardrails.core.values.plain_types import UnsureError, fitted, hints
 from guardrails.core.values.usage import Price
+
+from .typed import rule_adapter, rule_type
 
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
+
+
+_OWN: Final[frozenset[type]] = frozenset({*GUARDS, Price, Tool})
 
 
 def checked_guards(guards: Iterable[Guard], mistakes: list[str]) -> list[Guard]:
@@ -105,10 +111,6 @@ def checked_rules(rules: Iterable[Rule], mistakes: list[str], kinds: tuple[type[
 
 
 def _checked_rule(rule: Rule, where: str, mistakes: list[str], kinds: tuple[type[Guard], ...]) -> list[Rule]:
-    from pydantic import ValidationError
-
-    from guardrails.policy.file.document import rule_adapter
-
     names = {cls.name: cls.aliases for cls in kinds}
     found = len(mistakes)
     if not rule.match:
@@ -120,10 +122,15 @@ def _checked_rule(rule: Rule, where: str, mistakes: list[str], kinds: tuple[type
     match = tuple(rule.match) if isinstance(rule.match, (list, set, frozenset)) else rule.match
     given = {"match": match, "declared": declared, "guards": guards, "mode": rule.mode, "on_error": rule.on_error}
     try:
-        made = rule_adapter(kinds).validate_python(given)
-    except ValidationError as error:
-        mistakes += _told(error, where)
-        return []
+        made = fitted(rule_type(kinds), given)
+    except UnsureError:
+        from pydantic import ValidationError
+
+        try:
+            made = rule_adapter(kinds).validate_python(given)
+        except ValidationError as error:
+            mistakes += _told(error, where)
+            return []
     mistakes += _wrong_schema(made["declared"].get("parameters"), f"{where}.declared.parameters")
     return [] if mistakes[found:] else [Rule(**made)]
 
@@ -198,6 +205,25 @@ def wrong_words(messages: Mapping[str, Mapping[str, str]], guards: Iterable[Guar
 
 
 def _checked(given: Any, where: str, mistakes: list[str]) -> list[Any]:
+    try:
+        return [_plainly_right(given)]
+    except UnsureError:
+        return _checked_by_pydantic(given, where, mistakes)
+
+
+def _plainly_right(given: Any) -> Any:
+    """
+    *given* again, checked without pydantic. A person's own guard may tell pydantic more than its types.
+    """
+    kind: Any = type(given)
+    if kind not in _OWN:
+        raise UnsureError
+    types = hints(kind)
+    values = {f.name: fitted(types[f.name], getattr(given, f.name), written=True) for f in dataclasses.fields(kind)}
+    return dataclasses.replace(given, **values)
+
+
+def _checked_by_pydantic(given: Any, where: str, mistakes: list[str]) -> list[Any]:
     from pydantic import PydanticUserError, ValidationError
 
     kind: Any = type(given)

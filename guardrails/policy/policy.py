@@ -19,7 +19,6 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Mode
 from guardrails.core.values.usage import Price, Usage
-from guardrails.session.prices import price_of
 from guardrails.session.results import Results
 from guardrails.stores.memory import MemoryStore
 
@@ -171,7 +170,9 @@ class Policy:
         The JSON Schema of policy files, for editors; with the keys of *guards* of one's own.
         """
         from guardrails.policy.file import json_schema
-        from guardrails.policy.file.document import adapter, other_names
+        from guardrails.policy.file.document import other_names
+
+        from .typed import adapter
 
         own = tuple(guards)
         return json_schema(adapter(own), other_names(own))
@@ -252,6 +253,8 @@ class Policy:
         return covered
 
     def _covered_model(self, model: str, provider: str | None) -> CoveredModel:
+        from guardrails.session.prices import price_of
+
         priced = price_of(Usage(1, 1), model, self.prices, provider, round(time.time() * 1000))
         return CoveredModel(model, priced.cost is not None, priced.by, priced.unknown)
 

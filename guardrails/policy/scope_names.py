@@ -2,14 +2,13 @@
 How the scopes of a policy may be named.
 """
 
-import re
-
 from typing import Final
 
 from guardrails.core.guards import GUARDS
+from guardrails.core.values.late_pattern import pattern
 
 
-_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,31}")
+_NAME: Final = pattern(r"[a-z][a-z0-9_]{0,31}")
 _TAKEN: Final = frozenset({"session", "scopes", "store", "tools", *(cls.name for cls in GUARDS)})
 
 

@@ -4,7 +4,6 @@ The scopes of a policy: their names, their guards, and whose they are in a sessi
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from typing import Any
 
 from guardrails.core.engine.chain import Chain
@@ -94,6 +93,8 @@ def chosen(chains: Mapping[str, Chain], given: Mapping[str, str] | None) -> tupl
     ids = dict(given or {})
     for name in ids:
         if name not in chains:
+            from difflib import get_close_matches
+
             near = get_close_matches(str(name), chains, 1)
             hint = f", did you mean `{near[0]}`?" if near else f"; it has {_listed(chains)}"
             raise SessionError(f"the policy has no scope `{name}`{hint}")

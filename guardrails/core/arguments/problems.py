@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, Literal
 
+from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import NextAction, Problem
 
 
@@ -35,7 +36,7 @@ _TYPE_NAMES: Final[Mapping[type, str]] = {
     float: "a number",
     type(None): "null",
 }
-_SUGGESTION = re.compile(r"did you mean `([^`]+)`")
+_SUGGESTION = pattern(r"did you mean `([^`]+)`")
 
 
 def as_object(arguments: object) -> tuple[object, tuple[Problem, ...]]:

@@ -12,12 +12,13 @@ from typing import Final
 from guardrails.core.commands.grammar.escapes import ansi
 from guardrails.core.commands.grammar.paths import under
 from guardrails.core.commands.grammar.scope import SPLIT, UNKNOWN, Scope
+from guardrails.core.values.late_pattern import pattern
 
 from .wrappers import below
 
 
 _DECODES: Final = frozenset({"-d", "-D", "--decode", "-di", "--dec", "--deco", "--decod"})
-_PLACES: Final = re.compile(r"%(?:[-+ #0]*\d*(?:\.\d+)?)([sdibqcxXo%])")
+_PLACES: Final = pattern(r"%(?:[-+ #0]*\d*(?:\.\d+)?)([sdibqcxXo%])")
 
 
 def apply(name: str, words: Sequence[str], scope: Scope, *, certain: bool) -> None:

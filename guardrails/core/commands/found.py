@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from guardrails.core.commands.grammar.scope import UNKNOWN
+from guardrails.core.values.late_pattern import pattern
 
 
-_EXE: Final = re.compile(r"\.exe$", re.IGNORECASE)
-_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
+_EXE: Final = pattern(r"\.exe$", re.IGNORECASE)
+_ASSIGNMENT: Final = pattern(r"[A-Za-z_]\w*=")
 
 
 @dataclass(slots=True)

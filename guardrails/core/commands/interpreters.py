@@ -9,6 +9,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from guardrails.core.values.late_pattern import pattern
+
 
 _INLINE: Final = {
     "python": "-c",
@@ -24,11 +26,11 @@ _INLINE: Final = {
     "osascript": "-e",
 }
 _AWKS: Final = frozenset({"awk", "gawk", "mawk", "nawk"})
-_RUNS: Final = re.compile(r"system|popen|exec|spawn|subprocess|shell|`|%x|\bqx|\|\s*getline|\bdo\b.{0,3}script")
-_LITERAL: Final = re.compile(
+_RUNS: Final = pattern(r"system|popen|exec|spawn|subprocess|shell|`|%x|\bqx|\|\s*getline|\bdo\b.{0,3}script")
+_LITERAL: Final = pattern(
     r"""'((?:[^'\\\n]|\\.){1,4000})'|"((?:[^"\\\n]|\\.){1,4000})"|`([^`\n]{1,4000})`|(?:qx|%x)[({/]([^)}/\n]{1,4000})"""
 )
-_EMBEDDED: Final = re.compile(r"(?:^:?!|=!|\bexec=|\w*[Cc]ommand=|--to-command=)\s*([^\n]{1,4000})")
+_EMBEDDED: Final = pattern(r"(?:^:?!|=!|\bexec=|\w*[Cc]ommand=|--to-command=)\s*([^\n]{1,4000})")
 """Commands in the options of other programs: `git -c alias.x='!...'`, `tar --checkpoint-action=exec=...`."""
 _MAX: Final = 32
 

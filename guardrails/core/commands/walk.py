@@ -13,6 +13,7 @@ from guardrails.core.commands.grammar.escapes import unquoted
 from guardrails.core.commands.grammar.scope import MAX_VARIANTS, UNKNOWN, Scope
 from guardrails.core.commands.grammar.syntax import text_of
 from guardrails.core.commands.grammar.words import Words
+from guardrails.core.values.late_pattern import pattern
 
 from . import builtins
 from .found import Command
@@ -33,8 +34,8 @@ _BRANCHES: Final = frozenset(
     }
 )
 _TEXTS: Final = frozenset({"word", "regex", "extglob_pattern", "heredoc_body"})
-_BACKTICKS: Final = re.compile(r"(?<!\\)`((?:[^`\\]|\\.)*)`", re.DOTALL)
-_ESCAPED: Final = re.compile(r"\\([`\\$])")
+_BACKTICKS: Final = pattern(r"(?<!\\)`((?:[^`\\]|\\.)*)`", re.DOTALL)
+_ESCAPED: Final = pattern(r"\\([`\\$])")
 _QUOTES: Final = frozenset("'\"\\")
 _RUN_LATER: Final = frozenset(
     {"PROMPT_COMMAND", "PS1", "PS4", "BASH_ENV", "ENV", "EDITOR", "VISUAL", "PAGER", "LESSOPEN"}

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from guardrails.core.commands.grammar.scope import UNKNOWN
+from guardrails.core.values.late_pattern import pattern
 
 
 SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish", "rbash", "csh", "tcsh"})
-_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*\+?=")
+_ASSIGNMENT: Final = pattern(r"[A-Za-z_]\w*\+?=")
 
 
 class Inner(NamedTuple):

@@ -9,6 +9,8 @@ from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache, wraps
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from guardrails.core.values.plain_types import Checked
+
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler
@@ -40,16 +42,18 @@ def map_of(**keys: Any) -> Any:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Keys:
+class Keys(Checked):
     """
     Mark of an `Annotated` setting that is a map: its keys are those of the `TypedDict`, any of them may be left out, and
     others are refused.
     """
 
+    check: Callable[[Any], Any] = Map
+
     def __get_pydantic_core_schema__(self, source: Any, handler: "GetCoreSchemaHandler") -> "CoreSchema":
         from pydantic_core import core_schema
 
-        return core_schema.no_info_after_validator_function(Map, handler.generate_schema(_checkable(source)))
+        return core_schema.no_info_after_validator_function(self.check, handler.generate_schema(_checkable(source)))
 
 
 @lru_cache(maxsize=256)

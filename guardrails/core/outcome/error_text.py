@@ -10,6 +10,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import ErrorType
 
 from .error_names import error_type_of_builtin, error_type_of_name, error_type_of_status
@@ -19,21 +20,21 @@ HEAD_CHARS: Final = 2048
 TAIL_CHARS: Final = 1024
 """Of a longer text only the two ends are looked at: causes stand first, verdicts last."""
 
-_STATUS: Final = re.compile(
+_STATUS: Final = pattern(
     r"(?:\bhttp(?:/\d(?:\.\d)?)?(?:[ _](?:error|status))?(?:[ _]code)?|\bstatus(?:[ _]?code)?|\b(?:error|response)[ _]code)"
     r"""["']?(?: is| was| of)?[\s:=(!]{0,4}(?:status: )?["']?([45]\d\d)\b"""
     r"|\b([45]\d\d) (?:client error|server error|bad request|unauthorized|forbidden|not found|too many requests"
     r"|internal server error|bad gateway|service unavailable|gateway time-?out)",
     re.IGNORECASE,
 )
-_EXIT: Final = re.compile(
+_EXIT: Final = pattern(
     r"exit ?code:? [1-9]|process exited with code [1-9]|command failed with exit code|returned non-zero exit status",
     re.IGNORECASE,
 )
 _EXIT_CHARS: Final = 300
 _TRACEBACK: Final = "Traceback (most recent call last)"
-_ERROR_NAME: Final = re.compile(r"^[ |]{0,8}(?:[a-z_]\w{0,60}\.){0,6}([A-Z]\w{2,60}):? ?", re.MULTILINE)
-_CLASS: Final = re.compile(r"\b([A-Z][A-Za-z]{2,60}(?:Error|Exception|Timeout))\b")
+_ERROR_NAME: Final = pattern(r"^[ |]{0,8}(?:[a-z_]\w{0,60}\.){0,6}([A-Z]\w{2,60}):? ?", re.MULTILINE)
+_CLASS: Final = pattern(r"\b([A-Z][A-Za-z]{2,60}(?:Error|Exception|Timeout))\b")
 _CLASS_CHARS: Final = 200
 
 # No pattern has an unbounded run before its end. The shell's own words are all that is believed of a command's output:

@@ -10,6 +10,8 @@ import re
 
 from typing import Final
 
+from guardrails.core.values.late_pattern import pattern
+
 from .tracebacks import without_traceback
 
 
@@ -23,14 +25,14 @@ REDACTED: Final = "[redacted]"
 CUT: Final = "[...]"
 
 _CONTROL: Final = {code: None for code in (*range(32), 127) if chr(code) not in "\n\r\t"}
-_NOT_TEXT: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
+_NOT_TEXT: Final = pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
-_PRIVATE_KEY: Final = re.compile(
+_PRIVATE_KEY: Final = pattern(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY[A-Z ]{0,10}-----.*?(?:-----END [^\n]{0,60}|\Z)", re.DOTALL
 )
-_PRIVATE_KEY_END: Final = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY[^\n]{0,15}")
+_PRIVATE_KEY_END: Final = pattern(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY[^\n]{0,15}")
 
-_TOKEN: Final = re.compile(
+_TOKEN: Final = pattern(
     r"""(?<![A-Za-z0-9])(?:
       sk-[A-Za-z0-9_-]{16,}                                  # OpenAI, Anthropic, OpenRouter, DeepSeek
     | (?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{8,} | whsec_[A-Za-z0-9+/=]{16,}
@@ -47,7 +49,7 @@ _TOKEN: Final = re.compile(
     re.VERBOSE,
 )
 
-_URL_LOGIN: Final = re.compile(
+_URL_LOGIN: Final = pattern(
     r"""://(?:
       [^\s/?#@:"'<>]{0,256}:(?:[^\s/"'<>]{1,256}@ | (?!\d{1,5}[/?#])[^\s"'<>@]{1,256}@)   # not the port of host:8080/a@b
     | [^\s/?#@:"'<>]{16,256}@)""",
@@ -62,15 +64,15 @@ _VALUE: Final = (
     r"""|[^\s,;&"'`<>(){}\[\]\\]+)"""
 )
 
-_HEADER: Final = re.compile(
+_HEADER: Final = pattern(
     rf"""((?:authorization|authentication){_SEPARATOR})(
       (?:digest|aws4-hmac-sha256|hawk)\s[^\n\r]*
     | ["']?(?:basic|bearer|token|apikey|negotiate)\s{{1,3}}{_VALUE}
     | {_VALUE})""",
     re.VERBOSE | re.IGNORECASE,
 )
-_COOKIE: Final = re.compile(rf"""(cookie{_SEPARATOR})(["']?[^\n\r"'{{}}\[\]]+)""", re.IGNORECASE)
-_NAMED: Final = re.compile(
+_COOKIE: Final = pattern(rf"""(cookie{_SEPARATOR})(["']?[^\n\r"'{{}}\[\]]+)""", re.IGNORECASE)
+_NAMED: Final = pattern(
     rf"""((?:pass(?:word|wd|phrase|code)|secret|api[ _-]?key|apikey|access[_-]?key|account[_-]?key|private[_-]?key
     |signing[_-]?key|encryption[_-]?key|subscription[_-]?key|connection[_-]?string){_SEPARATOR}
     |\bpwd{_SEPARATOR}(?![/~.])
@@ -78,24 +80,24 @@ _NAMED: Final = re.compile(
     )({_VALUE})""",
     re.VERBOSE | re.IGNORECASE,
 )
-_LOOSELY_NAMED: Final = re.compile(
+_LOOSELY_NAMED: Final = pattern(
     rf"""((?:token|bearer|signature|credentials?|sess(?:ion)?[_-]?id|\bsig|\bauth|[?&]key){_SEPARATOR}
     |\b(?:bearer|basic)\s{{1,3}})({_VALUE})""",
     re.VERBOSE | re.IGNORECASE,
 )
-_VARIABLE: Final = re.compile(
+_VARIABLE: Final = pattern(
     rf"""(\Bpass(?<=_pass){_SIGN} | \B(?-i:TOKEN(?<=_TOKEN)|AUTH(?<=_AUTH))["']?=)({_VALUE})""",
     re.VERBOSE | re.IGNORECASE,
 )
 """`DB_PASS: ...`, `MY_TOKEN=...`"""
-_PASS: Final = re.compile(rf"""((?:\bpass(?<!-pass){_SIGN}|token["']?=))({_VALUE})""", re.IGNORECASE)
-_PAIR: Final = re.compile(
+_PASS: Final = pattern(rf"""((?:\bpass(?<!-pass){_SIGN}|token["']?=))({_VALUE})""", re.IGNORECASE)
+_PAIR: Final = pattern(
     rf"""((?:(?:\bauth|credentials?){_SIGN}|(?:basic|digest)auth)[(\[]\s{{0,3}}["'][^"'\n]{{0,64}}["']\s{{0,3}},\s{{0,3}})
     (?=["'])({_VALUE})""",
     re.VERBOSE | re.IGNORECASE,
 )
 """`auth=("user", "...")`"""
-_LOGIN_FLAG: Final = re.compile(
+_LOGIN_FLAG: Final = pattern(
     r"""((?<![\w-])(?:-u|--user)(?:["'],)?[\s=]{0,3}["']?[^\s:"'/]{1,64}:)(?!//)([^\s"'\[][^\s"']{0,255})"""
 )
 """`curl -u user:...`"""
@@ -115,10 +117,10 @@ _NAME_WORDS: Final = (
     "basic",
 )
 """Lowercase; one of them is in every name that the three patterns above know, and to look for words is cheaper."""
-_PLAIN: Final = re.compile(r"[\d.]{1,9}%?|true|false|none|null|yes|no|ok", re.IGNORECASE)
+_PLAIN: Final = pattern(r"[\d.]{1,9}%?|true|false|none|null|yes|no|ok", re.IGNORECASE)
 """Of a name that may also count or tell how something went."""
-_MIXED: Final = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])\S{6,}")
-_RANDOM: Final = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[\w.~+/=%:-]{12,}|[\w.~+/=%-]{32,}")
+_MIXED: Final = pattern(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])\S{6,}")
+_RANDOM: Final = pattern(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[\w.~+/=%:-]{12,}|[\w.~+/=%-]{32,}")
 
 
 def sanitise(text: str) -> str:

@@ -7,8 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from annotated_types import MaxLen, MinLen
-
+from guardrails.core.values.bounds import MaxLen, MinLen
 from guardrails.core.values.types import ErrorType
 
 from .result_views import MISSING, Scalar, as_number, compiled, is_found, is_same, says_something, value_at

@@ -6,10 +6,10 @@ a `retry_after` attribute in seconds, and the reset of a rate limit that is said
 1970; OpenAI: a duration with units). What is negative or no number is ignored, more than a day counts as a day.
 """
 
-import re
-
 from math import isfinite
 from typing import Any, Final
+
+from guardrails.core.values.late_pattern import pattern
 
 from .exception_facts import attribute, chain, headers_of
 
@@ -19,13 +19,11 @@ MAX_WAIT_MS: Final = 86_400_000
 
 _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 # IMF-fixdate and RFC 850 `06-Nov-94`, and asctime: the three forms that RFC 9110 section 5.6.7 has every recipient accept.
-_DATE: Final = re.compile(
-    r"[a-z]{3,9}, (\d{1,2})[ -]([a-z]{3})[ -](\d{4}|\d\d) (\d\d):(\d\d):(\d\d) (?:gmt|utc|[+-]0000)"
-)
-_ASCTIME: Final = re.compile(r"[a-z]{3} ([a-z]{3}) +(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})")
-_DURATION: Final = re.compile(r"(?:(\d{1,3})h)?(?:(\d{1,4})m(?!s))?(?:(\d{1,6}(?:\.\d{1,6})?)s)?(?:(\d{1,9})ms)?")
+_DATE: Final = pattern(r"[a-z]{3,9}, (\d{1,2})[ -]([a-z]{3})[ -](\d{4}|\d\d) (\d\d):(\d\d):(\d\d) (?:gmt|utc|[+-]0000)")
+_ASCTIME: Final = pattern(r"[a-z]{3} ([a-z]{3}) +(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})")
+_DURATION: Final = pattern(r"(?:(\d{1,3})h)?(?:(\d{1,4})m(?!s))?(?:(\d{1,6}(?:\.\d{1,6})?)s)?(?:(\d{1,9})ms)?")
 _VALUE_CHARS: Final = 64
-_EPOCH: Final = re.compile(r"[1-9]\d{9,10}")
+_EPOCH: Final = pattern(r"[1-9]\d{9,10}")
 _TWO_DIGIT_YEAR: Final = 100
 
 

@@ -2,20 +2,20 @@
 Taking stack traces out of text: Python, IPython, JavaScript and Java; the line that names the error stays.
 """
 
-import re
-
 from collections.abc import Iterator
 from typing import Final
+
+from guardrails.core.values.late_pattern import pattern
 
 
 _TRACEBACK: Final = "Traceback (most recent call last)"
 _CHAINED: Final = ("During handling of the above exception", "The above exception was the direct cause")
-_ESCAPED_NEWLINE: Final = re.compile(r"(?<!\\)\\n")
-_FRAME: Final = re.compile(r"""\s+File "[^"]{1,1000}", line \d""")
-_STACK_LINE: Final = re.compile(
+_ESCAPED_NEWLINE: Final = pattern(r"(?<!\\)\\n")
+_FRAME: Final = pattern(r"""\s+File "[^"]{1,1000}", line \d""")
+_STACK_LINE: Final = pattern(
     r"\s+at \S.*(?::\d+\)?|\((?:native|Native Method|Unknown Source|<anonymous>)\))$|\s+\.\.\. \d+ more$"
 )
-_RULE: Final = re.compile(r"-{20,}$")
+_RULE: Final = pattern(r"-{20,}$")
 
 
 def without_traceback(text: str) -> str:

@@ -12,9 +12,19 @@ Whether a result is all there is: the signs of more in it, and how to go on.
 All of it is pure and its work is bounded: `reader.MAX_OBJECTS` objects, some members of each, the ends of a text.
 """
 
-from .names import Kind, kind_of
-from .reader import Extent
-from .reading import extent_of
+from typing import TYPE_CHECKING, Any
 
 
-__all__ = ["Extent", "Kind", "extent_of", "kind_of"]
+if TYPE_CHECKING:
+    from .reader import Extent as Extent
+    from .reading import extent_of as extent_of
+
+
+def __getattr__(name: str) -> Any:
+    # The first result needs them; a start, which has none, does without.
+    if name != "extent_of":
+        raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
+    from .reading import extent_of
+
+    globals()["extent_of"] = extent_of
+    return extent_of

@@ -2,10 +2,10 @@
 One listing of a result: what it tells of its pages, and what its signs say together.
 """
 
-import re
-
 from dataclasses import dataclass, field
 from typing import Any, Final
+
+from guardrails.core.values.late_pattern import pattern
 
 from .names import Kind, sayable
 
@@ -14,9 +14,9 @@ MAX_SHOWN: Final = 96
 """Characters of a value that a hint repeats."""
 NARROW: Final = "Ask for a smaller part: a range, a filter or a page."
 ON: Final = "ask for the next part"
-_SHOWABLE: Final = re.compile(r"[A-Za-z0-9_.:/?&=%+~@,|$-]+")
+_SHOWABLE: Final = pattern(r"[A-Za-z0-9_.:/?&=%+~@,|$-]+")
 """No space and no quote: what a hint repeats of a tool's text can be no sentence."""
-ADDRESS: Final = re.compile(r"https?://|/|\?|\.\.")
+ADDRESS: Final = pattern(r"https?://|/|\?|\.\.")
 
 
 def go_on(name: str, value: Any) -> tuple[int, str]:

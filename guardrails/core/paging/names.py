@@ -2,11 +2,11 @@
 How results name their pages: the usual names of cursors, totals, flags and places, whatever their spelling.
 """
 
-import re
-
 from enum import Enum, auto
 from functools import lru_cache
 from typing import Final
+
+from guardrails.core.values.late_pattern import pattern
 
 
 MAX_NAME: Final = 48
@@ -20,9 +20,9 @@ BESIDE: Final = frozenset(
 """Lists that a total is not of."""
 BROKEN_WORDS: Final = frozenset({"partial", "incomplete", "truncated", "timed_out", "partial_results"})
 """States of a search that did not come to its end."""
-_ODD: Final = re.compile(r"[^A-Za-z0-9_.@$:\- ]")
-_JOINTS: Final = re.compile(r"[^a-z0-9]+")
-_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_ODD: Final = pattern(r"[^A-Za-z0-9_.@$:\- ]")
+_JOINTS: Final = pattern(r"[^a-z0-9]+")
+_WORDS: Final = pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PLACE_WORDS: Final = frozenset({"token", "cursor", "marker", "offset", "continuation"})
 _LINK_WORDS: Final = frozenset({"url", "uri", "link", "href", "key", "id", "index", "number"})
 _ON_WORDS: Final = frozenset({"continuation", "continue", "resume", "resumption"})

@@ -2,10 +2,10 @@
 What the numbers of a listing say together: matches shown, their total, where they begin, which page of how many.
 """
 
-import re
-
 from itertools import islice
 from typing import Any, Final
+
+from guardrails.core.values.late_pattern import pattern
 
 from .listing import ON, Fact, Listing
 from .names import Kind, sayable, usual_kind
@@ -19,8 +19,8 @@ _PLACES: Final = frozenset(
 )
 """Beside one of these a bare `total` counts matches."""
 _TOTALS: Final = frozenset({Kind.TOTAL, Kind.COUNT})
-_BETWEEN: Final = re.compile(r"\d ?(?:-|\u2013|to)")
-_LETTERS: Final = re.compile(r"[^a-z0-9]")
+_BETWEEN: Final = pattern(r"\d ?(?:-|\u2013|to)")
+_LETTERS: Final = pattern(r"[^a-z0-9]")
 _UNSURE_PAGES: Final = frozenset({"pages", "pagecount", "numpages", "numberofpages"})
 """A book has them too."""
 

@@ -6,12 +6,14 @@ import re
 
 from typing import Any, Final
 
+from guardrails.core.values.late_pattern import pattern
 
-_DIGITS: Final = re.compile(r"\d{1,3}(?:,\d{3}){1,4}|\d{1,15}")
-_ROUGH: Final = re.compile(
+
+_DIGITS: Final = pattern(r"\d{1,3}(?:,\d{3}){1,4}|\d{1,15}")
+_ROUGH: Final = pattern(
     r"(?:(?:about|approximately|around|over|more than|at least) |[~><\u2248\u2265]=? ?)\d[\d,]{0,18}|\d[\d,]{0,18}\+"
 )
-_SPAN: Final = re.compile(
+_SPAN: Final = pattern(
     r"(?:[a-z]{1,8} )?(?:(\d{1,12}) ?(?:-|\u2013|to) ?)?(\d{1,12})(?: (?:out )?of |/| / )(\d{1,12})(?: [a-z]{1,12})?",
     re.IGNORECASE,
 )

@@ -6,18 +6,20 @@ import re
 
 from typing import Any, Final
 
+from guardrails.core.values.late_pattern import pattern
+
 from .listing import ADDRESS, NARROW, ON, Fact, Listing, go_on
 from .names import BROKEN_WORDS, Kind, sayable, usual_kind
 from .scalars import flag, is_empty, number
 
 
-_WORD: Final = re.compile(r"[A-Za-z]+(?:[ _.\-][A-Za-z0-9]{1,12}){0,5}(?:\(\))?")
+_WORD: Final = pattern(r"[A-Za-z]+(?:[ _.\-][A-Za-z0-9]{1,12}){0,5}(?:\(\))?")
 """A step, a function or a chapter rather than a place in a listing."""
-_CODE: Final = re.compile(r"[A-Z].*[a-z].*[A-Z]|[A-Z]{2}|[0-9].*[0-9]")
-_SPACE: Final = re.compile(r"\s")
-_RELATION: Final = re.compile(r"""\brel=["']?([a-z]{1,12})""", re.IGNORECASE)
-_NO_RESULTS: Final = re.compile(r"""\bresults=["']?false\b""", re.IGNORECASE)
-_TARGET: Final = re.compile(r"<([^<>\s]{1,2000})>[^<>]{0,200}\brel=[\"']?next\b", re.IGNORECASE)
+_CODE: Final = pattern(r"[A-Z].*[a-z].*[A-Z]|[A-Z]{2}|[0-9].*[0-9]")
+_SPACE: Final = pattern(r"\s")
+_RELATION: Final = pattern(r"""\brel=["']?([a-z]{1,12})""", re.IGNORECASE)
+_NO_RESULTS: Final = pattern(r"""\bresults=["']?false\b""", re.IGNORECASE)
+_TARGET: Final = pattern(r"<([^<>\s]{1,2000})>[^<>]{0,200}\brel=[\"']?next\b", re.IGNORECASE)
 _MAX_STATUS: Final = 24
 _TARGETS: Final = frozenset(
     {"href", "url", "link", "uri", "after", "cursor", "token", "page", "offset", "start", "startindex"}

@@ -11,6 +11,7 @@ from typing import Final, Literal
 from xxhash import xxh3_64_intdigest
 
 from guardrails.core.text.signature import result_hash
+from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import ErrorType
 
 
@@ -29,7 +30,7 @@ MAX_EMPTY: Final = 200
 HEAD: Final = 512
 """Bytes of a failure that tell its family."""
 
-_CLOCKS: Final = re.compile(
+_CLOCKS: Final = pattern(
     rb"\d(?:"
     rb"\d\d\d-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
     rb"|\d:\d\d:\d\d(?:[.,]\d+)?"
@@ -43,29 +44,29 @@ Clocks, addresses, durations; no other digit, for in a success a digit is news.
 
 All begin with the digit that is asked for first: `re` then goes from one to the next at a seventh of the cost.
 """
-_MARKS: Final = re.compile(
+_MARKS: Final = pattern(
     rb"\d(?:\d\d\d-\d\d-\d\d[T ]|\d:\d\d:\d\d|\d{9}|x[0-9a-f]{6}"
     rb"| ?(?:ms|ns|us|s|sec|secs|seconds|milliseconds)\b)"
 )
 """What each of them has in it, found in half the time where digits are many and none is one of these."""
-_IDS: Final = re.compile(rb"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
-_MIDDLE: Final = re.compile(rb"-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-")
+_IDS: Final = pattern(rb"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
+_MIDDLE: Final = pattern(rb"-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-")
 """What each of these ids has in it, and hardly anything else."""
-_TEMPORARY: Final = re.compile(rb"/tmp/[\w.-]+")
-_PROMPTS: Final = re.compile(rb"\b(?:In|Out) ?\[\d+\]")
+_TEMPORARY: Final = pattern(rb"/tmp/[\w.-]+")
+_PROMPTS: Final = pattern(rb"\b(?:In|Out) ?\[\d+\]")
 """Counters of an interactive interpreter."""
-_PROCESSES: Final = re.compile(rb"\bpid[ =:]{1,2}\d+")
+_PROCESSES: Final = pattern(rb"\bpid[ =:]{1,2}\d+")
 
-_QUOTED: Final = re.compile(r'"[^"\n]{1,200}"|\'[^\'\n]{1,200}\'|`[^`\n]{1,200}`')
-_TAGS: Final = re.compile(r"#\w+")
-_PATHS: Final = re.compile(r"/(?:[\w.~-]{0,80}+/){0,19}+[\w.*-]{0,80}+")
-_NUMBERS: Final = re.compile(r"\d\w*+")
+_QUOTED: Final = pattern(r'"[^"\n]{1,200}"|\'[^\'\n]{1,200}\'|`[^`\n]{1,200}`')
+_TAGS: Final = pattern(r"#\w+")
+_PATHS: Final = pattern(r"/(?:[\w.~-]{0,80}+/){0,19}+[\w.*-]{0,80}+")
+_NUMBERS: Final = pattern(r"\d\w*+")
 """From its first slash, or digit, on; what of it comes before is cut off from the text before."""
 _IN_WORDS: Final = ascii_lowercase + digits + "_"
 _IN_PATHS: Final = _IN_WORDS + ".~-"
-_ECHOED: Final = re.compile(_QUOTED.pattern + r"|#\w+|(?:[\w.~-]{0,80}+/){1,20}+[\w.*-]{0,80}+|(?<!\w)[^\W\d]*+\d\w*")
+_ECHOED: Final = pattern(_QUOTED.pattern + r"|#\w+|(?:[\w.~-]{0,80}+/){1,20}+[\w.*-]{0,80}+|(?<!\w)[^\W\d]*+\d\w*")
 """What a failure repeats of the arguments: quoted text, paths, ids, numbers. All of these at once, in any alphabet."""
-_STRINGS: Final = re.compile(
+_STRINGS: Final = pattern(
     r'"((?:[^"\\]|\\.)*+)(?:"|\Z)|(?<=[{:,\[ ])\'((?:[^\'\\]|\\.)*+)(?:\'(?=\s*[:,}\]])|\Z)', re.DOTALL
 )
 """Those of JSON, and of a Python object's text, cut off or not."""
@@ -78,15 +79,15 @@ _ACKNOWLEDGED: Final = frozenset(
     for word in (b"ok", b"OK", b"done", b"Done", b"success", b"saved", b"sent", b"logged", b"created", b"accepted")
 ) | {result_hash(said) & _BITS for said in _SILENT}
 """What a tool says that has done something, whatever it was."""
-_STRUCTURE: Final = re.compile(rb'(?:\s|[\[\]{},:]|""|null|false|true|0|"[\w ]{1,40}"\s{0,4}:)*')
+_STRUCTURE: Final = pattern(rb'(?:\s|[\[\]{},:]|""|null|false|true|0|"[\w ]{1,40}"\s{0,4}:)*')
 """JSON in which nothing is but names, zeros and flags."""
-_HOLLOW: Final = re.compile(
+_HOLLOW: Final = pattern(
     rb"[\[{]\s*[\]}]|null|\"\"|(?:count|total|found|hits|matches|results?|records|rows|items|entries|length|size)\w{0,20}"
     rb"\"\s{0,4}:\s{0,4}0\s{0,4}[,}]",
     re.IGNORECASE,
 )
 """Zero of what can be counted; a balance of zero is an answer."""
-_FAULTLESS: Final = re.compile(
+_FAULTLESS: Final = pattern(
     rb'"\w{0,20}(?:error|warning|issue|problem|failure|violation|conflict|finding|diagnostic)\w{0,20}"'
     rb'\s{0,4}:\s{0,4}(?:\[\s{0,4}\]|0|null|"")',
     re.IGNORECASE,
@@ -96,13 +97,13 @@ _YET: Final = (
     rb"(?:pending|queued|running|in[ _-]?progress|processing|waiting|not (?:yet )?(?:ready|finished|done|complete[d]?)"
     rb"|still (?:pending|queued|running|in progress|processing|waiting))"
 )
-_UNFINISHED_FIELD: Final = re.compile(
+_UNFINISHED_FIELD: Final = pattern(
     rb'"\w{0,20}(?:status|state|phase|stage)"\s{0,4}:\s{0,4}"' + _YET + rb'"', re.IGNORECASE
 )
-_UNFINISHED: Final = re.compile(
+_UNFINISHED: Final = pattern(
     rb"\W{0,3}(?:(?:status|state|[\w-]{1,20} is)\W{1,2})?" + _YET + rb"\W{0,4}\Z", re.IGNORECASE
 )
-_NOTHING: Final = re.compile(
+_NOTHING: Final = pattern(
     rb"\W{0,3}(?:(?:sorry|error|ok)\W{1,2})?(?:there (?:are|were|is|was) )?(?:no|zero|0) (?:\w+ ){0,3}?"
     rb"(?:results?|match(?:es)?|files?|records?|rows?|items?|hits?|entries|documents?|data|articles?|pages?)\b"
     rb"(?: (?:were |was )?(?:found|returned|available|match\w*)| for\b| in\b|\W{0,3}$)"

@@ -5,8 +5,6 @@ A bottom-k min-hash (Broder 1997; Cohen and Kaplan 2007): the three least hashes
 16 bits of all words in order. Volatile words (clocks, ids, temporary paths) and free-text labels are left out first.
 """
 
-import re
-
 from collections.abc import Iterable
 from string import ascii_letters, digits
 from struct import Struct
@@ -15,6 +13,7 @@ from typing import Any, Final
 from xxhash import xxh3_64_intdigest
 
 from guardrails.core.text.signature import canonical
+from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import ToolCall
 
 
@@ -46,14 +45,14 @@ LABELS: Final = frozenset(
 )
 """Arguments that say why or when a call is made, not what it asks for."""
 
-_WORDS: Final = re.compile(r'\w++(?!":)')
+_WORDS: Final = pattern(r'\w++(?!":)')
 """Words of JSON that are no keys."""
 _OF_WORDS: Final = (ascii_letters + digits + "_").encode()
 _LOWER: Final = bytes(code if code in _OF_WORDS else ord(" ") for code in range(256)).lower()
 _FOUR: Final = Struct(">4H").pack
 _ONE: Final = Struct(">q").unpack
 _NONE: Final = (0, 0, 0)
-_CLOCKS: Final = re.compile(
+_CLOCKS: Final = pattern(
     rb"\d(?:"
     rb"\d\d\d-\d\d-\d\d[Tt ]\d\d:\d\d(?::\d\d)?(?:\.\d+)?(?:[Zz]|[+-]\d\d:?\d\d)?"
     rb"|\d:\d\d:\d\d(?:\.\d+)?"
@@ -62,8 +61,8 @@ _CLOCKS: Final = re.compile(
     rb")"
 )
 """All begin with the digit that is asked for first: `re` then goes from one to the next at a seventh of the cost."""
-_IDS: Final = re.compile(rb"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
-_TEMPORARY: Final = re.compile(rb"/tmp/[\w.-]+")
+_IDS: Final = pattern(rb"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
+_TEMPORARY: Final = pattern(rb"/tmp/[\w.-]+")
 _DIGITS: Final = digits.encode()
 _FEW: Final = 6
 """Digits without which nothing in a text is volatile but a temporary path."""

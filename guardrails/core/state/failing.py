@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 from xxhash import xxh3_64_intdigest
 
 from guardrails.core.text.signature import canonical
+from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import ToolCall
 
 
@@ -39,15 +40,15 @@ _JOINS: Final = b"./@-"
 _IN_WORDS: Final = (ascii_letters + digits + "_").encode() + bytes(range(128, 256))
 _TO_WORDS: Final = bytes(code if code in _IN_WORDS else ord(" ") for code in range(256))
 _TO_RUNS: Final = bytes(code if code in _IN_WORDS + _JOINS else ord(" ") for code in range(256))
-_MARKS: Final = re.compile(r"[^\w\x00-\x7f]+")
+_MARKS: Final = pattern(r"[^\w\x00-\x7f]+")
 """Quotes, dashes and arrows of other alphabets."""
-_UNSPACED: Final = re.compile(r"[\u0e00-\u10ff\u3040-\uffff]{2,}")
+_UNSPACED: Final = pattern(r"[\u0e00-\u10ff\u3040-\uffff]{2,}")
 """Scripts that put no space between words (Thai, CJK, Hangul): of them each two characters are a value too."""
 _EMPTY: Final = frozenset({b""})
 _ONE: Final = ord("1")
-_CODED: Final = re.compile(rb"(?:\\{1,4}u[0-9a-fA-F]{4})+")
+_CODED: Final = pattern(rb"(?:\\{1,4}u[0-9a-fA-F]{4})+")
 """Letters that JSON writes by their numbers, as it does for all but ASCII unless it is told otherwise."""
-_SINGLE: Final = re.compile(rb'(?<=[:\[,])"?(\w)"?(?=[,}\]])')
+_SINGLE: Final = pattern(rb'(?<=[:\[,])"?(\w)"?(?=[,}\]])')
 """An argument of one character."""
 
 

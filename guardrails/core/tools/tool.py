@@ -9,10 +9,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from annotated_types import Ge, Gt
-
 from guardrails.core.arguments import Arguments, arguments_of
 from guardrails.core.outcome import ResultClassifier
+from guardrails.core.values.bounds import Ge, Gt
 from guardrails.core.values.types import micro_dollars
 from guardrails.core.values.units import Duration
 

@@ -15,6 +15,8 @@ from fnmatch import translate
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
+from .late_pattern import pattern
+
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
@@ -31,11 +33,11 @@ MAX_BYTES: Final = 1 << 50
 DURATION_PATTERN: Final = r"^[0-9]{1,15}(\.[0-9]{1,9})?(ms|s|m|h|d)$"
 SIZE_PATTERN: Final = r"^[0-9]{1,15}(\.[0-9]{1,9})?(B|KiB|MiB|GiB)$"
 
-_DURATION = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)")
-_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)(B|KiB|MiB|GiB)")
-_AMBIGUOUS_SIZE = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([kKmMgG])[bB]?")
-_CLOSED = re.compile(r"\[!?+\]?+[^]]*\]")
-_UNCLOSED = re.compile(r"\[")
+_DURATION = pattern(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)(ms|s|m|h|d)")
+_SIZE = pattern(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)(B|KiB|MiB|GiB)")
+_AMBIGUOUS_SIZE = pattern(r"([0-9]{1,15}(?:\.[0-9]{1,9})?) ?([kKmMgG])[bB]?")
+_CLOSED = pattern(r"\[!?+\]?+[^]]*\]")
+_UNCLOSED = pattern(r"\[")
 _SHOWN = 40
 
 
@@ -112,11 +114,11 @@ class FromText:
     Mark of an `Annotated` setting that text may stand for: *parse* runs before the type is checked.
 
     The same as pydantic's BeforeValidator, without pydantic where the setting is declared; *schema* is the JSON Schema
-    of what may be written.
+    of what may be written; None: that of the type.
     """
 
     parse: Callable[[object], Any]
-    schema: dict[str, Any]
+    schema: dict[str, Any] | None = None
 
     def __hash__(self) -> int:
         return hash(self.parse)
@@ -127,7 +129,7 @@ class FromText:
         return core_schema.no_info_before_validator_function(self.parse, handler(source))
 
     def __get_pydantic_json_schema__(self, schema: "CoreSchema", handler: "GetJsonSchemaHandler") -> dict[str, Any]:
-        return dict(self.schema)
+        return handler(schema) if self.schema is None else dict(self.schema)
 
 
 Duration = Annotated[
@@ -156,6 +158,9 @@ def glob(value: object) -> object:
 
     if not value:
         raise ValueError("an empty glob matches nothing: write `*` for every name")
+
+    if "[" not in value:
+        return value
 
     if _UNCLOSED.search(_CLOSED.sub("", value)):
         raise ValueError(

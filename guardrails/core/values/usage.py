@@ -8,8 +8,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, ClassVar, Final, NamedTuple
 
-from annotated_types import Ge
-
+from .bounds import Ge
 from .errors import SessionError
 
 

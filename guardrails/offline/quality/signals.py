@@ -6,7 +6,7 @@ import re
 
 from typing import Final, Literal
 
-from guardrails.core.paging import Kind, kind_of
+from guardrails.core.paging.names import Kind, kind_of
 from guardrails.offline.readers.base import RecordedCall
 
 

@@ -13,8 +13,6 @@ from guardrails.core.values.errors import PolicyError
 
 from .extends import Document, read, read_text
 from .folder import find, names
-from .idle_rules import idle_rules
-from .mistakes import find_mistakes
 from .schema import OtherNames, Schema, json_schema
 from .yaml_position import Mistake, Node, plain
 
@@ -28,7 +26,6 @@ __all__ = [
     "OtherNames",
     "Schema",
     "find",
-    "idle_rules",
     "json_schema",
     "load",
     "loads",
@@ -110,6 +107,8 @@ def _explained(
         return
 
     from pydantic import PydanticUserError
+
+    from .mistakes import find_mistakes
 
     try:
         schema = json_schema(adapter, other_names)

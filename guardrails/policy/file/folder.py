@@ -3,8 +3,6 @@ Where files are found: those of policies by name among the library's own, or at 
 to the file that names them.
 """
 
-import re
-
 from collections.abc import Iterable
 from os import PathLike
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any, Final
 from guardrails.core.guards.base import Guard
 from guardrails.core.repetition.learned.model import DEFAULT
 from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.late_pattern import pattern
 
 from .wording import suggestion
 from .yaml_position import Node, quoted
@@ -21,7 +20,7 @@ from .yaml_position import Node, quoted
 PATH_SHOWN: Final = 500
 """Characters of a path in a message: its end is what tells it apart."""
 
-_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_NAME = pattern(r"[A-Za-z0-9_-]+")
 _SUFFIX: Final = ".yaml"
 _PACKAGE: Final = Path(__file__).parents[2]
 

@@ -6,8 +6,9 @@ import json
 import re
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from typing import Any, Final
+
+from guardrails.core.values.late_pattern import pattern
 
 from .schema import Schema, keys_below, known_keys
 from .yaml_position import Node, quoted
@@ -41,11 +42,11 @@ _BOUNDS: Final = {
     "too_short": "must have a length of at least {min_length}",
     "too_long": "must have a length of at most {max_length}",
 }
-_WHOLE_NUMBER = re.compile(r'"?([-+]?[0-9][0-9_,]*)(?:\.0*)?"?')
-_NUMBER = re.compile(r'"([-+]?[0-9]+(?:\.[0-9]+)?)"')
+_WHOLE_NUMBER = pattern(r'"?([-+]?[0-9][0-9_,]*)(?:\.0*)?"?')
+_NUMBER = pattern(r'"([-+]?[0-9]+(?:\.[0-9]+)?)"')
 _TRUE: Final = frozenset({"yes", "on", "y", "true", "1"})
 _FALSE: Final = frozenset({"no", "off", "n", "false", "0"})
-_CHOICE = re.compile(r"'([^']*)'|\"([^\"]*)\"|([^\s,]+)")
+_CHOICE = pattern(r"'([^']*)'|\"([^\"]*)\"|([^\s,]+)")
 _CONSTANTS: Final = {"True": "true", "False": "false", "None": "null"}
 _MAX_LISTED: Final = 12
 _MAX_SUGGESTED: Final = 3
@@ -134,6 +135,8 @@ def suggestion(written: str, names: Sequence[str]) -> str:
     ", did you mean ...?" with the one of *names* that is nearest to *written*; "" where none is near.
     """
     folded = {name.casefold(): name for name in names}
+    from difflib import get_close_matches
+
     near = get_close_matches(written.casefold().replace("-", "_"), folded, 1)
 
     return f", did you mean {quoted(folded[near[0]])}?" if near else ""

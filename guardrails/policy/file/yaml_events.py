@@ -2,10 +2,10 @@
 Bytes or text turned into the events of a YAML parser, or into the one mistake that makes it unreadable.
 """
 
-import re
-
 from collections.abc import Iterator
 from typing import Any, Final
+
+from guardrails.core.values.late_pattern import pattern
 
 from .yaml_position import Mistake, Position, Source
 
@@ -13,8 +13,8 @@ from .yaml_position import Mistake, Position, Source
 MAX_BYTES: Final = 1 << 20
 
 # Beside control characters: breaks that are one in YAML 1.1 but not in 1.2, the byte order mark, surrogates.
-_FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
-_BREAK = re.compile(r"\r\n|\r|\n")
+_FORBIDDEN = pattern("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff\ud800-\udfff]")
+_BREAK = pattern(r"\r\n|\r|\n")
 
 
 class UnreadableError(Exception):

@@ -9,11 +9,12 @@ nodes, so that size and depth are bounded while the text is read.
 
 import json
 import math
-import re
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
+
+from guardrails.core.values.late_pattern import pattern
 
 from .yaml_events import UnreadableError, check_text, decode, events
 from .yaml_position import Entry, Mistake, Node, Position, Source, quoted
@@ -31,10 +32,10 @@ _CONSTANTS: Final = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
-_INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
-_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
-_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
-_LEADING_ZERO = re.compile(r"[-+]?0[0-9]+")
+_INTEGER = pattern(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
+_FLOAT = pattern(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NOT_FINITE = pattern(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+_LEADING_ZERO = pattern(r"[-+]?0[0-9]+")
 
 _MAX_INTEGER: Final = (1 << 63) - 1
 _MAX_DIGITS: Final = 20

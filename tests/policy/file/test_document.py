@@ -9,7 +9,7 @@ import pytest
 
 from guardrails import Guard, Policy, PolicyError, guard
 from guardrails.core.guards import GUARDS
-from guardrails.policy.file.document import adapter
+from guardrails.policy.typed import adapter
 
 
 @guard
@@ -84,6 +84,7 @@ def test_every_guard_has_its_key() -> None:
         ("tools: [{match: x, parameters: {type: strng}}]", "the schema of the arguments is not valid"),
         ("tools: [{match: 'b['}]", "a `[` that is never closed"),
         ("tools: [{match: [a, '']}]", "an empty glob"),
+        ("shell: {allow: [false]}", "shell.allow.0: not text"),
         ("tool_filter: {deny: ['rm[']}", "a `[` that is never closed"),
         ("budget: {max_cost_usd: 0.5, final_answer_reserve_usd: 0.6}", "($0.60) must be below max_cost_usd ($0.50)"),
         ("tools: [{match: x, budget: {final_answer_reserve_usd: 1}}]", "unknown key `final_answer_reserve_usd`"),

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from guardrails.core.values.late_pattern import pattern
+
 
 OPEN, CLOSE, COMMA = "\ue000", "\ue001", "\ue002"
 MAX_WORDS: Final = 64
@@ -17,7 +19,7 @@ MAX_WORDS: Final = 64
 
 _PLAIN: Final = str.maketrans({OPEN: "{", CLOSE: "}", COMMA: ","})
 _MARKED: Final = str.maketrans({"{": OPEN, "}": CLOSE, ",": COMMA})
-_ANSI: Final = re.compile(r"\\(x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{1,4}|U[0-9A-Fa-f]{1,8}|[0-7]{1,3}|c.|.)", re.DOTALL)
+_ANSI: Final = pattern(r"\\(x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{1,4}|U[0-9A-Fa-f]{1,8}|[0-7]{1,3}|c.|.)", re.DOTALL)
 _LETTERS: Final = {
     "n": "\n",
     "t": "\t",
@@ -29,7 +31,7 @@ _LETTERS: Final = {
     "f": "\f",
     "v": "\v",
 }
-_SEQUENCE: Final = re.compile(r"(-?\d{1,9})\.\.(-?\d{1,9})|([A-Za-z])\.\.([A-Za-z])")
+_SEQUENCE: Final = pattern(r"(-?\d{1,9})\.\.(-?\d{1,9})|([A-Za-z])\.\.([A-Za-z])")
 
 
 def unquoted(text: str) -> str:

@@ -6,8 +6,10 @@ import re
 
 from typing import Final, NamedTuple
 
+from guardrails.core.values.late_pattern import pattern
 
-_START: Final = re.compile(r"""(?<!<)<<(-?)[ \t]*(?:'([^'\n]+)'|"([^"\n]+)"|\\?([A-Za-z0-9_.]+))""")
+
+_START: Final = pattern(r"""(?<!<)<<(-?)[ \t]*(?:'([^'\n]+)'|"([^"\n]+)"|\\?([A-Za-z0-9_.]+))""")
 
 
 class Taken(NamedTuple):

@@ -2,10 +2,10 @@
 Paths as a shell command writes them, made comparable without looking at any file system.
 """
 
-import re
+from guardrails.core.values.late_pattern import pattern
 
 
-_ALL_OF = re.compile(r"/(?:\*\*?|\.\*|\.\[!\.\]\*|\{\*,\.\*\}|\?\*|\*\.\*)/*$")
+_ALL_OF = pattern(r"/(?:\*\*?|\.\*|\.\[!\.\]\*|\{\*,\.\*\}|\?\*|\*\.\*)/*$")
 
 
 def plain(word: str) -> str:

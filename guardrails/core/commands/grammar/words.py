@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from itertools import islice, product
 from typing import TYPE_CHECKING, Final
 
+from guardrails.core.values.late_pattern import pattern
+
 from .escapes import ansi, braces, double_quoted, unquoted
 from .scope import MAX_VARIANTS, SPLIT, UNKNOWN, Scope
 from .syntax import text_of
@@ -20,7 +22,7 @@ Variants = tuple[str, ...]
 
 _SUBSTITUTIONS: Final = frozenset({"command_substitution", "process_substitution"})
 _OPERATORS: Final = frozenset({":-", "-", ":=", "=", ":?", "?", ":+", "+", ":", "/", "//", "^", "^^", ",", ",,"})
-_SLICE: Final = re.compile(r":\s*(-?\d+)(?::\s*(-?\d+))?")
+_SLICE: Final = pattern(r":\s*(-?\d+)(?::\s*(-?\d+))?")
 
 
 class Words:

@@ -10,12 +10,13 @@ import re
 from typing import Final
 
 from guardrails.core.commands.grammar.syntax import MAX_PARSED_BYTES, UnreadableError
+from guardrails.core.values.late_pattern import pattern
 
 
 Pipeline = list[list[str]]
 """Commands that are piped into each other, each as its words."""
 
-_TOKEN: Final = re.compile(
+_TOKEN: Final = pattern(
     r"""(?P<blank>[ ]+)
     |(?P<bare>(?:[A-Za-z0-9@][~^]+|[A-Za-z0-9_./:,+@%=-])+)
     |'(?P<single>[^']*)'

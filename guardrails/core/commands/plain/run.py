@@ -5,8 +5,6 @@ Of what is piped, found or read nothing is known here. An option that nobody lis
 that a program that starts others is read with the listed ones only.
 """
 
-import re
-
 from collections.abc import Sequence
 from typing import Final
 
@@ -14,6 +12,7 @@ from guardrails.core.commands.found import Command, Found
 from guardrails.core.commands.grammar.scope import UNKNOWN
 from guardrails.core.commands.grammar.syntax import MAX_BYTES, UnreadableError
 from guardrails.core.commands.run import MAX_COMMANDS, MAX_NESTED
+from guardrails.core.values.late_pattern import pattern
 
 from .form import NotPlainError, pipelines
 from .started import started
@@ -28,7 +27,7 @@ _EVALUATED: Final = frozenset("$`[")
 ARITHMETIC: Final = frozenset({"let", "integer", "float"})
 """Commands of a shell that work out their words, and the values of the variables in these."""
 _COMPARED: Final = frozenset({"-eq", "-ne", "-lt", "-gt", "-le", "-ge"})
-_NUMBER: Final = re.compile(r"[-+]?\d+")
+_NUMBER: Final = pattern(r"[-+]?\d+")
 _OPTIONS: Final = {
     **dict.fromkeys(("declare", "typeset", "local"), "inEF"),
     **dict.fromkeys(("export", "readonly"), "iEF"),

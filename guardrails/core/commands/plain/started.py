@@ -10,15 +10,16 @@ from typing import Final
 from guardrails.core.commands.grammar.scope import UNKNOWN
 from guardrails.core.commands.grammar.syntax import MAX_PARSED_BYTES, UnreadableError
 from guardrails.core.commands.wrappers import PREFIXES, SHELLS, Inner, inner
+from guardrails.core.values.late_pattern import pattern
 
 from .options import GNU, begin, check_known
 
 
-_VERSION: Final = re.compile(r"[-\d.]+$")
-_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*=")
+_VERSION: Final = pattern(r"[-\d.]+$")
+_ASSIGNMENT: Final = pattern(r"[A-Za-z_]\w*=")
 _OTHER_QUOTES: Final = frozenset({"fish", "csh", "tcsh"})
 """Shells that read quotes in another way than `sh` does."""
-_PLACE: Final = re.compile(r"\{/?/?\.?\}")
+_PLACE: Final = pattern(r"\{/?/?\.?\}")
 _RUN_TIME: Final = Inner(script=UNKNOWN)
 
 

@@ -8,12 +8,13 @@ from functools import lru_cache
 from typing import Final
 
 from guardrails.core.commands.grammar.syntax import UnreadableError
+from guardrails.core.values.late_pattern import pattern
 
 from .form import NotPlainError, pipelines
 from .run import ARITHMETIC
 
 
-_LITERAL: Final = re.compile(
+_LITERAL: Final = pattern(
     r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.|\{[^{}\s]*\}"""
     r"""|(?!\A\[{1,2}(?:\s|\Z))\[(?:[^]\s]+\])?|(?!\A!\s)[]*?{}!^#]|\$(?![A-Za-z_({])|[^\x20-\x7e]""",
     re.DOTALL,

@@ -2,44 +2,40 @@
 Refuse shell commands by what they would run.
 """
 
-import re
-
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from guardrails.core.commands import (
-    Command,
-    Found,
-    NoParserError,
-    NotPlainError,
-    UnreadableError,
-    allows,
-    forbids,
-    plainly,
-    rule,
-    walk,
-)
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.declared import TooManyError, named
 from guardrails.core.tools.tool import Tool
+from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import Denial, ToolCall
 from guardrails.core.values.units import FromText
 
 
-def command_rule(text: str) -> str:
+if TYPE_CHECKING:
+    from guardrails.core.commands import Command, Found, NotPlainError, UnreadableError
+
+# A policy that names no command does without the reading of commands: `commands` is imported where it is used.
+
+
+def command_rule(text: object) -> object:
     """
-    *text*, if it is a rule about commands. Raises ValueError.
+    *text*, where it is none or a rule about commands. Raises ValueError for other text.
     """
-    rule(text)
+    from guardrails.core import commands
+
+    if isinstance(text, str):
+        commands.rule(text)
     return text
 
 
 CommandRule = Annotated[str, FromText(command_rule, {"type": "string", "minLength": 1})]
 
 _SHOWN = 80
-_NAME = re.compile(r"[A-Za-z0-9_./+-]+")
+_NAME = pattern(r"[A-Za-z0-9_./+-]+")
 
 
 @guard
@@ -75,30 +71,34 @@ class Shell(Guard):
         return bool(tool.commands)
 
     def paths(self, call: ToolCall, tool: Tool) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        from guardrails.core import commands
+
         # It asks for none; but reading a hostile command may take seconds, which must not pass while the state is locked.
-        with suppress(UnreadableError, TooManyError, NoParserError):
+        with suppress(commands.UnreadableError, TooManyError, commands.NoParserError):
             for value in _values(call, tool, plain=bool(self.allow)):
-                with suppress(UnreadableError):
+                with suppress(commands.UnreadableError):
                     self._read(_command(value))
         return ()
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
+        from guardrails.core import commands
+
         try:
             for value in _values(call, facts.tool, plain=bool(self.allow)):
                 command = _command(value)
                 denial = self._judged(command)
                 if denial is not None:
                     return denial
-        except NotPlainError as error:
+        except commands.NotPlainError as error:
             return _not_plain(error, command)
-        except (UnreadableError, TooManyError) as error:
+        except (commands.UnreadableError, TooManyError) as error:
             return _refusal(
                 "shell.unreadable",
                 f"The command cannot be read: {error}.",
                 _advice(error) or "Write it plainer: one valid bash command, or several calls.",
                 reason=str(error),
             )
-        except NoParserError:
+        except commands.NoParserError:
             return _refusal(
                 "shell.unreadable",
                 "Commands cannot be read here: the parser is not installed.",
@@ -107,19 +107,23 @@ class Shell(Guard):
             )
         return None
 
-    def _read(self, command: str | list[str]) -> tuple[Found | None, Found | None]:
+    def _read(self, command: str | list[str]) -> "tuple[Found | None, Found | None]":
         """
         What *command* would run, as *allow* and as *deny* are held against it; None if there is none of them.
         """
-        plain = plainly(command) if self.allow else None
-        return plain, None if self.allow and not self.deny else walk(command)
+        from guardrails.core import commands
+
+        plain = commands.plainly(command) if self.allow else None
+        return plain, None if self.allow and not self.deny else commands.walk(command)
 
     def _judged(self, command: str | list[str]) -> Denial | None:
+        from guardrails.core import commands
+
         plain, found = self._read(command)
-        rules = [rule(said) for said in self.deny]
+        rules = [commands.rule(said) for said in self.deny]
         for each in () if found is None else found.commands:
             for one in rules:
-                if forbids(one, each):
+                if commands.forbids(one, each):
                     return _denied(each, one.text)
         if found is not None and found.fork_bomb is not None:
             return _refusal(
@@ -130,9 +134,11 @@ class Shell(Guard):
         allowed = None if plain is None else self._allowed(plain)
         return allowed or self._decided([doubt for each in (plain, found) if each is not None for doubt in each.doubts])
 
-    def _allowed(self, found: Found) -> Denial | None:
+    def _allowed(self, found: "Found") -> Denial | None:
+        from guardrails.core import commands
+
         for command in found.commands:
-            if not any(allows(rule(said), command) for said in self.allow):
+            if not any(commands.allows(commands.rule(said), command) for said in self.allow):
                 names = ", ".join(f"`{said}`" for said in self.allow[:20])
                 shown = _shown(" ".join(command.words))
                 return _refusal(
@@ -182,12 +188,14 @@ def _command(value: Any) -> str | list[str]:
         return value
     if isinstance(value, (list, tuple)) and all(isinstance(word, str) for word in value):
         return list(value)
+    from guardrails.core.commands import UnreadableError
+
     raise UnreadableError(
         "it is neither text nor a list of words", 'write it as one text, or as a list of texts: a number as `"5"`'
     )
 
 
-def _denied(command: Command, said: str) -> Denial:
+def _denied(command: "Command", said: str) -> Denial:
     shown = _shown(" ".join(command.words))
     return _refusal(
         "shell.deny",
@@ -198,7 +206,7 @@ def _denied(command: Command, said: str) -> Denial:
     )
 
 
-def _not_plain(error: NotPlainError, command: str | list[str]) -> Denial:
+def _not_plain(error: "NotPlainError", command: str | list[str]) -> Denial:
     shown = _shown(command if isinstance(command, str) else " ".join(command))
     return _refusal(
         "shell.allow",
@@ -208,7 +216,9 @@ def _not_plain(error: NotPlainError, command: str | list[str]) -> Denial:
     )
 
 
-def _advice(error: UnreadableError | TooManyError) -> str:
+def _advice(error: "UnreadableError | TooManyError") -> str:
+    from guardrails.core.commands import UnreadableError
+
     said = error.advice if isinstance(error, UnreadableError) else None
     return f"{said[0].upper()}{said[1:]}." if said else ""
 

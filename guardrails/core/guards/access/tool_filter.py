@@ -2,8 +2,6 @@
 Say which tools may be called at all.
 """
 
-import difflib
-
 from typing import ClassVar, Literal
 
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
@@ -48,7 +46,9 @@ class ToolFilter(Guard):
             return _refusal("tool_filter.allow", f"`{call.tool}` may not be used here.", "Use another tool.")
         if self.unknown == "deny" and facts.known is not None and call.tool not in facts.known:
             known = sorted(facts.known)
-            near = difflib.get_close_matches(call.tool[:64], known, n=1)
+            from difflib import get_close_matches
+
+            near = get_close_matches(call.tool[:64], known, n=1)
             names = ", ".join(f"`{name}`" for name in known[:20]) or "none"
             hint = f"Did you mean `{near[0]}`?" if near else f"The tools are: {names}."
             return Denial(

@@ -5,13 +5,12 @@ Keep the paths of a call inside a folder.
 from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Final
 
-from annotated_types import MinLen
-
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
 from guardrails.core.state.state import SessionState
 from guardrails.core.text.path_text import BadPathError, is_absolute, joined, path_of, readings, within
 from guardrails.core.tools.declared import TooManyError, named
 from guardrails.core.tools.tool import Tool
+from guardrails.core.values.bounds import MinLen
 from guardrails.core.values.types import Denial, ToolCall
 
 

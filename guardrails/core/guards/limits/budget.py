@@ -5,13 +5,12 @@ Cap what a session, or one tool of it, may use: calls, turns, money, tokens, tim
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from annotated_types import Ge, Gt
-
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
 from guardrails.core.guards.session_limits import Far, Limits
 from guardrails.core.guards.settings import respelt
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool import Tool
+from guardrails.core.values.bounds import Ge, Gt
 from guardrails.core.values.types import MICRO, Denial, ToolCall, micro_dollars
 from guardrails.core.values.units import Duration
 

@@ -4,11 +4,10 @@ End a session whose model does nothing but repeat refused calls.
 
 from typing import Annotated, ClassVar, Final
 
-from annotated_types import Ge
-
 from guardrails.core.guards.base import Codes, Guard, guard
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool import Tool
+from guardrails.core.values.bounds import Ge
 from guardrails.core.values.types import Denial
 
 from .budget_words import FINISH, counted

@@ -4,11 +4,10 @@ Stop a session that runs away.
 
 from typing import Annotated, ClassVar
 
-from annotated_types import Gt
-
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool import Tool
+from guardrails.core.values.bounds import Gt
 from guardrails.core.values.types import Denial, ToolCall
 
 from .budget_words import FINISH, counted

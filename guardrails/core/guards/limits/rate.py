@@ -5,11 +5,10 @@ Space out the calls of a session or a tool.
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final
 
-from annotated_types import Gt
-
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool import Tool
+from guardrails.core.values.bounds import Gt
 from guardrails.core.values.types import Denial, ToolCall
 
 

@@ -4,11 +4,10 @@ Cap consecutive calls of one tool.
 
 from typing import Annotated, ClassVar
 
-from annotated_types import Ge
-
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool import Tool
+from guardrails.core.values.bounds import Ge
 from guardrails.core.values.types import Denial, ToolCall
 
 

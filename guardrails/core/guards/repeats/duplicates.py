@@ -6,14 +6,13 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Annotated, ClassVar, Final, Literal
 
-from annotated_types import Ge, Le
-
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
 from guardrails.core.repetition.commands.waiting import sleeps, waits
 from guardrails.core.repetition.patterns import same_evidence
 from guardrails.core.repetition.work import outdated, shown_to_change
 from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.state.state import Entry, SessionState
+from guardrails.core.values.bounds import Ge, Le
 from guardrails.core.values.types import Denial, ErrorType, ToolCall
 
 

@@ -4,9 +4,8 @@ The settings of `Loops` that have keys of their own, and their old spellings.
 
 from typing import Annotated, Final, TypedDict
 
-from annotated_types import Ge, Gt, Le
-
 from guardrails.core.guards.settings import Keys
+from guardrails.core.values.bounds import Ge, Gt, Le
 
 from .loop_words import WORDS
 

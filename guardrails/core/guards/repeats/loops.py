@@ -5,8 +5,6 @@ Tell a model that goes round in circles what to do instead, then refuse, then en
 from dataclasses import replace
 from typing import Annotated, ClassVar, Final
 
-from annotated_types import Gt, MinLen
-
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard, latest
 from guardrails.core.guards.limits.budget_words import FINISH
 from guardrails.core.guards.settings import map_of
@@ -18,6 +16,7 @@ from guardrails.core.repetition.work import outdated, settled
 from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.state.failing import Failing, brings_new, spared
 from guardrails.core.state.state import Entry, SessionState
+from guardrails.core.values.bounds import Gt, MinLen
 from guardrails.core.values.types import Denial, ErrorType, Status, ToolCall
 from guardrails.core.values.units import Duration
 

@@ -4,7 +4,6 @@ Say of a failure whether, when and how often the same call is worth repeating.
 
 from typing import Annotated, ClassVar, Final
 
-from annotated_types import Ge, Gt, Le, MinLen
 from xxhash import xxh3_64_intdigest
 
 from guardrails.core.envelope.envelope import Envelope
@@ -13,6 +12,7 @@ from guardrails.core.retries.context import context_of
 from guardrails.core.retries.decision import INSTEAD, TRANSIENT, Advice, Stakes, decider_of
 from guardrails.core.retries.serving import Judged
 from guardrails.core.state.state import SessionState
+from guardrails.core.values.bounds import Ge, Gt, Le, MinLen
 from guardrails.core.values.types import Denial, ErrorType, NextAction, Outcome, ToolCall
 from guardrails.core.values.units import Duration
 

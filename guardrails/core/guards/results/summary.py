@@ -5,9 +5,9 @@ Make a result self-contained: what was asked, how much there is, whether that is
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
+from guardrails.core import paging
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Codes, Facts, Guard, guard
-from guardrails.core.paging import Extent, extent_of
 from guardrails.core.state.state import SessionState
 from guardrails.core.text.jsonable import dumps
 from guardrails.core.values.types import Outcome, ToolCall
@@ -48,7 +48,7 @@ class Summary(Guard):
             return envelope
         rendered = envelope.rendered
         whole = outcome.complete and (rendered is None or rendered.complete)
-        extent = extent_of(envelope.value, rendered.payload if whole and rendered is not None else None)
+        extent = paging.extent_of(envelope.value, rendered.payload if whole and rendered is not None else None)
         if extent.total is not None and outcome.complete and self.total and envelope.total_matches is None:
             envelope.total_matches = extent.total
         if envelope.is_complete is None:
@@ -60,7 +60,7 @@ class Summary(Guard):
         return envelope
 
 
-def _next_step(found: int, extent: Extent) -> str | None:
+def _next_step(found: int, extent: "paging.Extent") -> str | None:
     if extent.total is not None and extent.total > found:
         return (
             f"These are the last {found} of {extent.total}."

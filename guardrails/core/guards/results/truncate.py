@@ -4,11 +4,10 @@ Bound what the model reads of one result.
 
 from typing import Annotated, ClassVar
 
-from annotated_types import Ge
-
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Codes, Facts, Guard, guard
 from guardrails.core.state.state import SessionState
+from guardrails.core.values.bounds import Ge
 from guardrails.core.values.types import Outcome, ToolCall
 from guardrails.core.values.units import ByteSize
 

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
+from guardrails.core.values.late_pattern import pattern
+
 from .contents import asks, code_waits, grows
 from .programs import ACTS, ASKED, BUILDS, FILES, HTTP, LOOKERS, SERVICES, SETTINGS, SLEEPERS, TASKS
 from .verbs import TOKEN, Kind, request, verb
@@ -26,20 +28,20 @@ MAX_RUNS: Final = 4
 NOUNS: Final = 4
 """Words before a verb: `gcloud compute instance-groups managed list-instances`."""
 
-_INTERPRETERS: Final = re.compile(r"(?:python|pypy|node|ruby|perl|php|lua|rscript|java|julia)[\d.]*")
-_SCRIPT: Final = re.compile(
+_INTERPRETERS: Final = pattern(r"(?:python|pypy|node|ruby|perl|php|lua|rscript|java|julia)[\d.]*")
+_SCRIPT: Final = pattern(
     r"(?!(?:[A-Za-z]:|/usr|/bin|/sbin|/opt|/snap|/nix|/etc|/home/linuxbrew)[/\\]).*/|.*\.ps1$", re.IGNORECASE
 )
 """A program of the project's own: it is called by its path."""
-_PACKED: Final = re.compile(r"\.(?:exe|cmd|bat)$")
-_WORD: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:[-_:][A-Za-z0-9]+)*")
-_TIME: Final = re.compile(r"[\d$]")
-_WAITS: Final = re.compile(r"--?(?:watch|wait)(?:-\w[\w-]*)?(?:=(?!false|0|no).*)?", re.IGNORECASE)
-_FOLLOWS: Final = re.compile(r"-\w*[fF]|--follow.*|--retry")
-_LOG: Final = re.compile(r"\.(?:log|out|output|err)$|(?:^|/)logs?/", re.IGNORECASE)
-_ASKS: Final = re.compile(r"--?(?:list|describe|status|state|report|details?|show|info|health|progress|failed)")
+_PACKED: Final = pattern(r"\.(?:exe|cmd|bat)$")
+_WORD: Final = pattern(r"[A-Za-z][A-Za-z0-9]*(?:[-_:][A-Za-z0-9]+)*")
+_TIME: Final = pattern(r"[\d$]")
+_WAITS: Final = pattern(r"--?(?:watch|wait)(?:-\w[\w-]*)?(?:=(?!false|0|no).*)?", re.IGNORECASE)
+_FOLLOWS: Final = pattern(r"-\w*[fF]|--follow.*|--retry")
+_LOG: Final = pattern(r"\.(?:log|out|output|err)$|(?:^|/)logs?/", re.IGNORECASE)
+_ASKS: Final = pattern(r"--?(?:list|describe|status|state|report|details?|show|info|health|progress|failed)")
 """Options that stand for a verb: `kafka-topics --list`, `hdfs dfsadmin -report`."""
-_CODE: Final = re.compile(r"-\w*[cepr]|--(?:eval|print|exec)")
+_CODE: Final = pattern(r"-\w*[cepr]|--(?:eval|print|exec)")
 """Options of interpreters behind which the code itself stands."""
 _KNOWN: Final = frozenset(name for name in SERVICES | HTTP | LOOKERS if len(name) > 1)
 """Programs that are one wherever they stand first."""

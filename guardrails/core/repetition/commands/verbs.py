@@ -8,18 +8,20 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Final
 
+from guardrails.core.values.late_pattern import pattern
+
 from .programs import ACTS, AWAITS, HAPPENS, LOOKS, TASK_NAMES
 
 
-TOKEN: Final = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
+TOKEN: Final = pattern(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 """A word within a name: `list` and `Queues` of `listQueues`."""
-_METHOD: Final = re.compile(r"(?:-[sSfLkig]*X|--(?:request|method)|-Method)=?(?P<said>.*)")
-_SENDS: Final = re.compile(r"-[sSfLkig]*[dFT].*|--(?:data|json|form|upload-file|post-|body-).*|-(?:Body|InFile)")
-_FIELDS: Final = re.compile(r"-[fF].*|--(?:field|raw-field|input|body).*")
-_PROBES: Final = re.compile(r"-[sSfLkig]*I|--(?:head|spider|retry)|.*%\{(?:http|response)_code\}", re.DOTALL)
+_METHOD: Final = pattern(r"(?:-[sSfLkig]*X|--(?:request|method)|-Method)=?(?P<said>.*)")
+_SENDS: Final = pattern(r"-[sSfLkig]*[dFT].*|--(?:data|json|form|upload-file|post-|body-).*|-(?:Body|InFile)")
+_FIELDS: Final = pattern(r"-[fF].*|--(?:field|raw-field|input|body).*")
+_PROBES: Final = pattern(r"-[sSfLkig]*I|--(?:head|spider|retry)|.*%\{(?:http|response)_code\}", re.DOTALL)
 """Asked is only whether something answers."""
 _METHODS: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-_LIVE: Final = re.compile(
+_LIVE: Final = pattern(
     r"/(?:health(?:z|[-_]?check)?|alive|heartbeat|up|ready(?:z|ness)?|readiness|live(?:z|ness)?|status(?:es)?|state|progress|ping|poll)(?:$|[/?#.])"
     r"|/(?:jobs|runs|builds|deployments|deploys|pipelines|operations|executions|workflows)/[^/?#]",
     re.IGNORECASE,

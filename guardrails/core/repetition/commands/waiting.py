@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any, Final
 
 from guardrails.core.repetition.sketch import LABELS
+from guardrails.core.values.late_pattern import pattern
 
 from .looks import script_waits, words_wait
 from .programs import SERVICES, SLEEPERS
@@ -19,25 +20,25 @@ from .verbs import is_live
 Command = str | tuple[str, ...]
 """The text of a script, or the words of one command."""
 
-_WAITS: Final = re.compile(
+_WAITS: Final = pattern(
     r"(?:^|[_./-])(?:wait|poll|sleep|status|state|progress|check|await|tail|watch|ping|health)(?:$|[_./-])"
     r"|(?:Status|Wait|Poll|Sleep|Progress|Output)(?:$|[A-Z_])"
     r"|^(?:write_stdin|read_bash|read_output|get_output|read_process)$"
 )
 """Names of tools that are asked again until something has happened."""
-_COMMANDS: Final = re.compile(
+_COMMANDS: Final = pattern(
     r"(?:^|[_-])(?:command|cmd|cmdline|shell|bash|argv|program|executable|binary)(?:s|$|[_-]|[A-Z])"
     r"|(?:Command|Cmd|Shell|Argv)(?:s|$|[A-Z])"
 )
 """Names of arguments that hold a command."""
 _PARAMETERS: Final = frozenset({"args", "arguments", "params", "parameters"})
 """Names of arguments that hold the words behind a program that another argument, or the tool, names."""
-_SHELLS: Final = re.compile(
+_SHELLS: Final = pattern(
     r"(?:^|[_./-])(?:bash|shell|sh|zsh|cmd|exec|terminal|console|powershell|pwsh)(?:$|[_./-])"
     r"|(?:Shell|Bash)(?:$|[A-Z])"
 )
 """Names of tools that run commands."""
-_CODE_RUNNERS: Final = re.compile(
+_CODE_RUNNERS: Final = pattern(
     r"(?:^|[_./-])(?:i?python|node|javascript|js|code|interpreter|repl|notebook|jupyter)[\d.]*(?:$|[_./-])|(?:Python|Code)(?:$|[A-Z])"
 )
 """Names of tools that run code."""
@@ -47,7 +48,7 @@ _PROSE: Final = frozenset(
     {"query", "q", "question", "prompt", "message", "title", "content", "pattern", "search", "regex"}
 )
 """Names of arguments that speak of commands, if they do at all, and never hold one."""
-_HINT: Final = re.compile(
+_HINT: Final = pattern(
     r"(?:^|[;&|(])\s*+(?:(?:sudo|\w+=\S*)\s++)*+"
     rf"(?:{'|'.join(map(re.escape, sorted(SERVICES | SLEEPERS, key=len, reverse=True)))})(?:\s|$)"
 )
@@ -57,7 +58,7 @@ LINE: Final = 512
 """Characters of an argument that may be a command though no name says so."""
 VALUES: Final = 16
 """Arguments of a call that are searched, and commands of a list."""
-_INSPECTS: Final = re.compile(r"lint|diagnos|validat|verif|audit|type_?check|get_?errors", re.IGNORECASE)
+_INSPECTS: Final = pattern(r"lint|diagnos|validat|verif|audit|type_?check|get_?errors", re.IGNORECASE)
 """Names of tools that are pleased with what they look at if they bring nothing."""
 
 

@@ -9,12 +9,14 @@ import re
 
 from typing import Final, NamedTuple
 
+from guardrails.core.values.late_pattern import pattern
+
 
 Words = list[str]
 Pipeline = list[Words]
 
 # Blanks without `)++`: before Python 3.11.5 that also takes the start of a turn that fails (python/cpython#106052).
-_PLAIN: Final = re.compile(
+_PLAIN: Final = pattern(
     r"""
     (?P<blank>(?:[ \t\r]++|\\\r?\n)+)
     |(?P<comment>\#[^\n]*+)
@@ -33,15 +35,15 @@ _PLAIN: Final = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
-_QUOTED: Final = re.compile(
+_QUOTED: Final = pattern(
     r"""(?P<quote>")|(?P<opens>\$\((?!\())|(?P<tick>`)|\\(?P<escaped>.)|(?P<text>[^"\\$`]++|.)""", re.DOTALL
 )
 """Between double quotes."""
-_ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*\+?=")
+_ASSIGNMENT: Final = pattern(r"[A-Za-z_]\w*\+?=")
 _KEYWORDS: Final = frozenset(
     {"if", "then", "elif", "else", "do", "while", "until", "!", "{", "}", "done", "fi", "esac"}
 )
-_FED: Final = re.compile(r"(?:.*/)?(?:(?:ba|z|k|da|a)?sh|ssh|python[\d.]*|node|ruby|perl|php)")
+_FED: Final = pattern(r"(?:.*/)?(?:(?:ba|z|k|da|a)?sh|ssh|python[\d.]*|node|ruby|perl|php)")
 """Programs that run what they are given to read."""
 _SUBSTITUTED: Final = "$"
 """Stands in a word for what a command in it prints."""

@@ -1,0 +1,253 @@
+"""
+What is told of a value without pydantic: the same as with it, or nothing.
+"""
+
+import dataclasses
+import json
+
+from collections import OrderedDict
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from guardrails.core.guards import GUARDS
+from guardrails.core.guards.base import Guard, guard
+from guardrails.core.guards.repeats.loop_settings import Grades, Learned, Waits
+from guardrails.core.guards.repeats.loops import Loops
+from guardrails.core.guards.settings import Map
+from guardrails.core.tools.tool import Tool
+from guardrails.core.values.bounds import Ge, MaxLen, MinLen
+from guardrails.core.values.plain_types import Checked, UnsureError, fitted, hints
+from guardrails.core.values.units import ByteSize, Duration
+from guardrails.core.values.usage import Price
+from guardrails.policy.check import _checked_by_pydantic, _plainly_right
+from guardrails.policy.file import names, read
+from guardrails.policy.file.document import other_names
+from guardrails.policy.typed import adapter, document_type, rule_type
+
+
+STRICT = ConfigDict(strict=True)
+SETTINGS = {
+    f"{cls.__name__}.{field.name}": hints(cls)[field.name]
+    for cls in (*GUARDS, Price, Tool)
+    for field in dataclasses.fields(cls)
+    if field.name not in ("parameters", "result")
+}
+WORDS = [
+    "", "30s", "0s", "1.5h", "7d", "64KiB", "255B", "64KB", "*", "get_*", "[", "[!]]", "deny", "allow", "warn", "enforce",
+    "off", "always", "evidence", "git status", "rm -rf *", "\ud800", "ünï", "$limit",
+]  # fmt: skip
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-2, 300),
+    st.sampled_from([2**53, 2**53 + 1, 2**63 - 1]),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from(WORDS),
+)
+GRADES = st.dictionaries(st.sampled_from(["nudge", "deny", "nonsense"]), SCALARS, max_size=2)
+"""What settings with keys of their own have."""
+VALUES = st.one_of(
+    SCALARS, st.lists(SCALARS, max_size=3), st.dictionaries(st.sampled_from(WORDS[1:]), SCALARS, max_size=2), GRADES
+)
+
+
+def same(one: Any, other: Any) -> bool:
+    return one == other and repr(one) == repr(other)
+
+
+def strictly(kind: Any) -> TypeAdapter[Any]:
+    # A type that has a config of its own takes no other, a list of it does.
+    return TypeAdapter(list[kind], config=STRICT)
+
+
+@given(st.sampled_from(sorted(SETTINGS)), VALUES)
+def test_a_setting_that_fits_is_what_pydantic_makes_of_it(name: str, value: Any) -> None:
+    try:
+        made = fitted(SETTINGS[name], value, written=True)
+    except UnsureError:
+        return
+    assert same(made, strictly(SETTINGS[name]).validate_json(json.dumps([value]))[0])
+
+
+@given(GRADES, st.sampled_from([Grades, Waits, Learned]))
+def test_a_map_that_is_checked_again_is_what_pydantic_makes_of_it(value: dict[str, Any], kind: Any) -> None:
+    try:
+        made = fitted(kind, Map(value))
+    except UnsureError:
+        return
+    assert type(made) is Map
+    assert same(made, TypeAdapter(kind).validate_python(Map(value)))
+
+
+@given(st.sampled_from(sorted(SETTINGS)), VALUES)
+def test_in_code_a_list_stands_for_no_tuple(name: str, value: Any) -> None:
+    try:
+        made = fitted(SETTINGS[name], value)
+    except UnsureError:
+        return
+    assert same(made, strictly(SETTINGS[name]).validate_python([value])[0])
+
+
+def of_guard(cls: Any) -> st.SearchStrategy[dict[str, Any]]:
+    keys = [field.name for field in dataclasses.fields(cls)]
+    return st.dictionaries(
+        st.sampled_from(keys), st.one_of(SCALARS, st.lists(st.sampled_from(WORDS), max_size=2), GRADES), max_size=2
+    )
+
+
+GIVEN = st.one_of([of_guard(cls).map(lambda settings, name=cls.name: (name, settings)) for cls in GUARDS])  # type: ignore[misc]
+RULES = st.builds(
+    lambda match, declared, guards: {"match": match, **declared, **dict(guards)},
+    st.one_of(st.sampled_from(WORDS), st.lists(st.sampled_from(WORDS), max_size=2)),
+    of_guard(Tool),
+    st.lists(GIVEN, max_size=1),
+)
+DOCUMENTS = st.builds(
+    lambda guards, rest: {**dict(guards), **rest},
+    st.lists(GIVEN, max_size=3),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "mode": st.sampled_from(WORDS),
+            "fields": st.lists(st.sampled_from(["total_matches", "nonsense"]), max_size=2),
+            "prices": st.dictionaries(
+                st.sampled_from(["m", "*"]), st.fixed_dictionaries({"input_mtok": SCALARS}), max_size=1
+            ),
+            "messages": st.dictionaries(
+                st.sampled_from(["budget.max_calls", "user.budget.max_calls", "nonsense"]),
+                st.fixed_dictionaries({"message": st.sampled_from(["$limit", "$nonsense", "", 1])}),
+                max_size=1,
+            ),
+            "tools": st.lists(RULES, max_size=2),
+            "scopes": st.dictionaries(
+                st.sampled_from(["user", "session"]), st.lists(GIVEN, max_size=1).map(dict), max_size=1
+            ),
+        },
+    ),
+)
+
+
+@given(DOCUMENTS)
+def test_a_policy_that_fits_is_what_pydantic_makes_of_it(document: dict[str, Any]) -> None:
+    try:
+        made = fitted(document_type(), document, written=True)
+    except UnsureError:
+        return
+    assert same(made, adapter().validate_json(json.dumps(document)))
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_shipped_policies_need_no_pydantic(name: str) -> None:
+    document = read(name, other_names=other_names())
+    made = fitted(document_type(), document.data, written=True)
+    assert same(made, adapter().validate_json(json.dumps(document.data)))
+
+
+@given(st.sampled_from(GUARDS).flatmap(lambda cls: st.tuples(st.just(cls), of_guard(cls))))
+def test_a_guard_made_in_code_is_what_pydantic_makes_of_it(made: tuple[Any, dict[str, Any]]) -> None:
+    cls, settings = made
+    settings = {key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
+    try:
+        guard = cls(**settings)
+        plainly = _plainly_right(guard)
+    except (UnsureError, TypeError):
+        return
+    mistakes: list[str] = []
+    assert [plainly] == _checked_by_pydantic(guard, cls.name, mistakes)
+    assert not mistakes
+
+
+def test_the_loops_of_a_file_are_told_in_both_spellings() -> None:
+    made = fitted(document_type(), {"loops": {"cycle": {"deny": 4}, "learned": {"nudge": 1}}}, written=True)
+    assert same(made, {"loops": {"cycle": Map(deny=4), "learned": Map(nudge=1.0)}})
+    assert _plainly_right(Loops(cycle_deny=4)) == Loops(cycle={"deny": 4})  # type: ignore[call-arg]
+
+
+@guard
+class Own(Guard):
+    most: int = 1
+
+
+def test_guards_of_a_person_are_for_pydantic_to_check() -> None:
+    with pytest.raises(UnsureError):
+        document_type((Own,))
+    with pytest.raises(UnsureError):
+        rule_type((*GUARDS, Own))
+    with pytest.raises(UnsureError):
+        _plainly_right(Own())
+
+
+class Half(TypedDict):
+    number: int
+    text: NotRequired[str]
+
+
+def positive(value: int) -> int:
+    if value <= 0:
+        raise ValueError("no")
+    return -value
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "made"),
+    [
+        (Any, {"a": 1}, {"a": 1}),
+        (float, 3, 3.0),
+        (Duration, "1.5s", 1.5),
+        (ByteSize, "1KiB", 1024),
+        (Literal["a", "b"], "b", "b"),
+        (tuple[str, ...], ["ü"], ("ü",)),
+        (Annotated[list[int], MinLen(1), MaxLen(2)], [1], [1]),
+        (dict[str, int | None], {"a": None}, {"a": None}),
+        (Half, {"text": "a", "number": 1}, {"number": 1, "text": "a"}),
+        (Half, OrderedDict(text="a", number=1), {"number": 1, "text": "a"}),
+        (Grades, {"deny": 3}, Map(deny=3)),
+        (Annotated[int, Ge(1), Checked(positive)], 2, -2),
+        (int | list[int], [1], [1]),
+    ],
+)
+def test_what_is_plainly_right_is_told(kind: Any, value: Any, made: Any) -> None:
+    assert same(fitted(kind, value, written=True), made)
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        (int, True),
+        (int, 1.0),
+        (str, "\ud800"),
+        (float, 2**60),
+        (bool, 1),
+        (Duration, "soon"),
+        (Literal["a"], "b"),
+        (tuple[str, ...], "ab"),
+        (tuple[int, str], [1, "a"]),
+        (Annotated[list[int], MinLen(1)], []),
+        (Annotated[list[int], MaxLen(1)], [1, 2]),
+        (Half, {"text": "a"}),
+        (Half, {"number": 1, "other": 1}),
+        (Half, MappingProxyType({"number": 1})),
+        (Grades, {"deny": 0}),
+        (Grades, {"never": 3}),
+        (Annotated[int, Checked(positive)], 0),
+        (Annotated[int, "a mark of somebody's"], 1),
+        (int | float, 1),
+        (bytes, b"a"),
+    ],
+)
+def test_all_else_is_for_pydantic_to_say(kind: Any, value: Any) -> None:
+    with pytest.raises(UnsureError):
+        fitted(kind, value, written=True)
+
+
+def test_a_check_is_one_to_pydantic_too() -> None:
+    checked = TypeAdapter(Annotated[int, Checked(positive)])
+    assert checked.validate_python(2) == -2
+    with pytest.raises(ValidationError, match="no"):
+        checked.validate_python(0)
