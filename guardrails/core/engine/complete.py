@@ -4,7 +4,7 @@ After a tool ran: settle the call and make the envelope of its outcome.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Self
+from typing import Any, Final, Self
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Facts
@@ -21,7 +21,7 @@ from guardrails.core.state.totals import exhaust, number, set_meters, touch
 
 from .chain import Chain
 from .decision import Decision
-from .engine import Engine
+from .engine import Engine, Event
 from .exhaustion import first_cause
 from .plan import Plan
 from .prepare import Prepared
@@ -97,7 +97,7 @@ class Completion:
 
 
 @dataclass(slots=True)
-class Settle:
+class Settle(Event[tuple[Envelope, Completion]]):
     """
     An admitted call is over: it is settled, and its envelope is made. What it cost is charged to the scopes too.
 
@@ -110,14 +110,11 @@ class Settle:
     plan: Plan
     advised: Advised | None = None
 
-    shared: ClassVar[bool] = True
+    shared = True
 
-    def happen(  # noqa: PLR0915  the end of a call reads best in one place
+    def happen(  # noqa: PLR0915  one way through, and the hot one
         self, engine: Engine, state: SessionState, scopes: Sequence[Scope]
     ) -> tuple[Envelope, Completion]:
-        """
-        See `Event.happen`.
-        """
         chain, decision, prepared, plan = engine.chain, self.decision, self.prepared, self.plan
         call, outcome, rendered = decision.call, prepared.outcome, prepared.rendered
         failed = outcome.error_type is not None

@@ -4,7 +4,7 @@ Before a tool runs: every guard looks at the call, then it is charged or refused
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Facts, latest
@@ -18,7 +18,7 @@ from guardrails.core.values.types import RetrySource, ToolCall
 
 from .chain import Chain
 from .decision import Decision, Where
-from .engine import Engine
+from .engine import Engine, Event
 from .exhaustion import tell_turn, turn_cause, used_up
 from .plan import Plan
 from .refusals import Found, over
@@ -30,7 +30,7 @@ Voice = tuple[Scope | None, Plan, SessionState, Facts, tuple[Any, ...]]
 
 
 @dataclass(slots=True)
-class Ask:
+class Ask(Event[Decision]):
     """
     A call is to be decided: by every guard of the session and of its scopes. It is charged in all of them, or refused.
 
@@ -43,12 +43,9 @@ class Ask:
     plan: Plan
     claim: bool = False
 
-    shared: ClassVar[bool] = True
+    shared = True
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Decision:
-        """
-        See `Event.happen`.
-        """
         chain, call, plan = engine.chain, self.call, self.plan
         now, sig = touch(state, self.now_ms), call.sig
         expired: tuple[tuple[int, Pending], ...] = ()

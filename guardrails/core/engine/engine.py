@@ -6,7 +6,7 @@ states and writes the records.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from guardrails.core.state.family import join, part
 from guardrails.core.state.scope_state import open_step
@@ -17,30 +17,30 @@ from .chain import Chain
 from .scopes import Scope, marks, seen
 
 
-T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
 
 
-class Event(Protocol[T_co]):
+class Event(Generic[T]):
     """
-    Something that happens in a session when its clock says `now_ms`.
+    Something that happens in a session when its clock says `now_ms`. A value; what comes of it is a T.
     """
 
-    @property
-    def now_ms(self) -> int: ...
+    __slots__ = ()
+
+    now_ms: int
 
     @property
     def shared(self) -> bool:
         """
         Whether it happens in the session's scopes too.
         """
-        ...
+        return False
 
-    def happen(self, engine: "Engine", state: SessionState, scopes: Sequence[Scope]) -> T_co:
+    def happen(self, engine: "Engine", state: SessionState, scopes: Sequence[Scope]) -> T:
         """
         Change the states; what came of it.
         """
-        ...
+        raise NotImplementedError
 
 
 class Happened(NamedTuple):
