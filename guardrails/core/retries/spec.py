@@ -125,13 +125,6 @@ class FeatureSpec:
         """
         return self.action[-1].stride * self.action[-1].radix
 
-    @property
-    def uses_times(self) -> bool:
-        """
-        Whether any factor needs to know when a run of failures began.
-        """
-        return "since" in self.by_name or "reach" in self.by_name
-
     @cached_property
     def context_steps(self) -> tuple[Step, ...]:
         """
@@ -164,12 +157,6 @@ class FeatureSpec:
         The level of each context factor. Raises ValueError where there is no such code.
         """
         return _decode(self.context, code, self.contexts)
-
-    def encode_action(self, levels: Mapping[str, int]) -> int:
-        """
-        The action code of *levels* by factor. Raises KeyError where one is missing.
-        """
-        return sum(levels[factor.name] * factor.stride for factor in self.action)
 
     def decode_action(self, code: int) -> dict[str, int]:
         """
