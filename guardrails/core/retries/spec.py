@@ -158,6 +158,12 @@ class FeatureSpec:
         """
         return _decode(self.context, code, self.contexts)
 
+    def encode_action(self, levels: Mapping[str, int]) -> int:
+        """
+        The action code of *levels* by factor. Raises KeyError where one is missing.
+        """
+        return sum(levels[factor.name] * factor.stride for factor in self.action)
+
     def decode_action(self, code: int) -> dict[str, int]:
         """
         The level of each action factor. Raises ValueError where there is no such code.
