@@ -7,7 +7,7 @@ Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
     lint, type  ruff; mypy
     policies    check the shipped policies
     cases       hold them to their cases
-    bench       a short run of the benchmarks
+    bench       a short run of the benchmarks, or of the files that are named
     weight      lines of code beside those of an older revision (--help tells what counts as one)
     judged      what the shipped policies do to the recorded calls in ../shared/data (or the folder that is named)
     replaying   how many recorded calls a second are judged, there and of own records that it makes first
@@ -191,6 +191,12 @@ def fuzz(*arguments):
     return run(python, "-m", "tests.hard.fuzz", *(arguments or ("-max_total_time=600",)))[0]
 
 
+def bench(*arguments):
+    """The benchmarks, or the files named in *arguments*; the exit code."""
+    named = any(argument.endswith(".py") or "::" in argument for argument in arguments)
+    return run(ready("test"), "-m", "pytest", "-q", *BENCH, *(() if named else ("benchmarks",)), *arguments)[0]
+
+
 def main(target="help", *arguments):
     """Run one target; its exit code."""
     shipped = sorted(f"policies/{file.name}" for file in ROOT.glob("policies/*.yaml"))
@@ -202,7 +208,6 @@ def main(target="help", *arguments):
         "type": ("dev", "-m", "mypy"),
         "policies": ("openai", "-m", "guardrails", "policy", "check", *shipped),
         "cases": ("openai", "-m", "guardrails", "policy", "test"),
-        "bench": ("test", "-m", "pytest", "-q", "benchmarks", *BENCH),
         "weight": ("dev", "weight.py"),
         "judged": ("test", "-m", "benchmarks.judge.shipped_policies"),
         "replaying": ("test", "-m", "benchmarks.judge.speed"),
@@ -214,7 +219,7 @@ def main(target="help", *arguments):
     }
     groups = {"lint": ("lint", "format"), "tests-all": ("test", "others")}
     groups["ci"] = ("test", "lint", "format", "type", "policies", "cases", "bench", "others")
-    own = {"others": others, "model": model, "spark": spark, "mcp": mcp, "hard": hard, "fuzz": fuzz}
+    own = {"bench": bench, "others": others, "model": model, "spark": spark, "mcp": mcp, "hard": hard, "fuzz": fuzz}
     if target not in {*steps, *groups, *own}:
         print(__doc__.strip())
         return 0 if target in {"help", "-h", "--help"} else 2

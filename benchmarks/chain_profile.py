@@ -12,117 +12,94 @@ import sys
 import tempfile
 import time
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Final, NamedTuple
 
 import orjson
 
+from benchmarks.chain_cases import (
+    ALLOWED,
+    CALLS,
+    FAILED,
+    INVALID,
+    NUDGED,
+    PARAMETERS,
+    REPEATED,
+    TOOL,
+    awaited,
+    calls,
+    clock,
+    equal,
+    failing,
+    forgive,
+    new,
+    polling,
+    refused,
+    repeatable,
+    same,
+    searching,
+    unfit,
+)
+from benchmarks.chain_parts import PARTS, ByHand, by_themselves
 from benchmarks.conftest import MANY, POLICY, bare_calls, references, retried_calls, undisturbed
 from benchmarks.onion import onion
-from guardrails import Policy
-from guardrails.core.engine.complete import complete, prepare
-from guardrails.core.engine.decide import decide
-from guardrails.core.engine.digest import Earlier
-from guardrails.core.outcome import outcome_of
-from guardrails.core.state.state import SessionState
-from guardrails.core.text.room import room_left
+from guardrails import Policy, Tool
 from guardrails.core.text.signature import sign
-from guardrails.core.text.truncation import LIMIT
-from guardrails.core.tools.tool_call import tool_call
-from guardrails.session.recorder import Recorder
-from guardrails.session.results import Results
 from guardrails.session.session import Session
 from guardrails.sinks import JsonLines
 
 
-CALLS = 50
-ROUNDS = 150
-TOOL = "search_hotels"
-RESULT = {
-    "results": [{"id": f"h_{n}", "name": f"Hotel {n}", "price": 100 + n, "stars": 4, "free": True} for n in range(7)],
-    "total": 7,
-}
-FLAT = {f"field_{i}": i if i % 2 else f"value {i}" for i in range(20)}
-LARGE = {"path": "src/app.py", "content": "x" * 100_000}
+ROUNDS: Final = 150
+FLAT: Final = {f"field_{i}": i if i % 2 else f"value {i}" for i in range(20)}
+LARGE: Final = {"path": "src/app.py", "content": "x" * 100_000}
 
 pages = itertools.count()
 
 
 class Case(NamedTuple):
     """
-    What *run* does *each* times; seconds where it tells them itself.
+    What *run* does *each* times; seconds where it tells them itself. *before* it is not timed.
     """
 
     run: Callable[[], float | None]
     each: int = CALLS
+    before: Callable[[], object] | None = None
 
 
-class Nowhere:
-    """
-    A sink that drops what it gets.
-    """
-
-    written = dropped = failed = 0
-
-    def put(self, record: Any, size_hint: int) -> None: ...
-
-    def flush(self, timeout: float | None = None) -> bool:
-        return True
-
-    def close(self) -> None: ...
+def fresh(session: Session) -> Case:
+    return Case(calls(session))
 
 
-def search(tool: str, arguments: Any) -> Any:
-    return RESULT
-
-
-async def asearch(tool: str, arguments: Any) -> Any:
-    return RESULT
-
-
-def new() -> Iterator[dict[str, Any]]:
-    return ({"city": "Shibuya", "max_price": 150, "page": page} for page in itertools.islice(pages, CALLS))
-
-
-def calls(session: Session) -> Case:
-    def run() -> None:
-        for arguments in new():
-            session.call(TOOL, arguments, search).to_json()
-
-    return Case(run)
-
-
-def awaited(session: Session) -> Case:
-    async def run() -> float:
-        # Within the loop: its own start and end are nobody's cost, and let the writer of records in.
-        start = time.perf_counter()
-        for arguments in new():
-            (await session.acall(TOOL, arguments, asearch)).to_json()
-        return time.perf_counter() - start
-
+def tasks(session: Session) -> Case:
+    run = awaited(session)
+    # Within the loop: its own start and end are nobody's cost, and let the writer of records in.
     return Case(lambda: asyncio.run(run()))
 
 
-def denied(session: Session) -> Case:
-    arguments = {"city": "Shibuya", "max_price": 150}
-    for _ in range(2):
-        session.call(TOOL, arguments, search)
-    assert session.call(TOOL, arguments, search).code == "duplicates.evidence"
+def repeats(session: Session) -> Case:
+    run = refused(repeatable(session), same, equal, REPEATED)
+    return Case(run, before=lambda: forgive(session))
 
-    def run() -> None:
-        for _ in range(CALLS):
-            session.call(TOOL, arguments, search).to_json()
 
-    return Case(run)
+def invalid(session: Session) -> Case:
+    return Case(refused(session, same, unfit, INVALID), before=lambda: forgive(session))
+
+
+def in_vain(session: Session) -> Case:
+    for _ in range(CALLS):
+        session.call(TOOL, equal(0), same)
+    return Case(calls(session, same, equal, NUDGED))
 
 
 def nested(policy: Policy) -> Case:
-    call = onion(policy.chain, search)
+    call, now = onion(policy.chain, searching()), itertools.count(1_800_000_000_000, 500).__next__
 
     def run() -> None:
-        for arguments in new():
-            call(TOOL, arguments, round(time.time() * 1000)).to_json()
+        for page in itertools.islice(pages, CALLS):
+            envelope = call(TOOL, new(page), now())
+            envelope.to_json()
+            assert envelope.status == ALLOWED.status
 
     return Case(run)
 
@@ -135,10 +112,12 @@ def peer() -> Case | None:
         guards = importlib.import_module("agentguard.guards")
     except ImportError:
         return None
+    search = searching()
     budget, repeats = guards.BudgetGuard(max_calls=MANY), guards.LoopGuard(max_repeats=3)
 
     def run() -> None:
-        for arguments in new():
+        for page in itertools.islice(pages, CALLS):
+            arguments = new(page)
             repeats.check(TOOL, arguments)
             budget.consume(calls=1)
             orjson.dumps(search(TOOL, arguments)).decode()
@@ -161,6 +140,8 @@ def timed(cases: dict[str, Case], rounds: int, between: Callable[[], object]) ->
     taken: dict[str, list[float]] = {name: [] for name in cases}
     for _ in range(rounds):
         for name, case in cases.items():
+            if case.before is not None:
+                case.before()
             between()
             start = time.perf_counter()
             said = case.run()
@@ -168,80 +149,28 @@ def timed(cases: dict[str, Case], rounds: int, between: Callable[[], object]) ->
     return {name: undisturbed(times) for name, times in taken.items()}
 
 
-def parts(policy: Policy) -> dict[str, Case]:
-    """
-    The steps of one admitted call, each by itself.
-    """
-    chain, state, results, sink = policy.chain, SessionState(run="r"), Results(), Nowhere()
-    plan, recorder = chain.plan(TOOL), Recorder("s", sink)
-    arguments = {"city": "Shibuya", "max_price": 150, "page": 1}
-    prepared = prepare(outcome_of(RESULT), LIMIT)
-    payload = b"" if prepared.rendered is None else prepared.rendered.payload
-    session = policy.session("parts")
-    session.call(TOOL, arguments, search)
-    numbers = itertools.count()
-
-    def decided() -> Any:
-        number = next(numbers)
-        made = tool_call(TOOL, {"page": number}, "c", None)
-        return decide(chain, made, state, number, True, plan)  # noqa: FBT003
-
-    def decided_only() -> None:
-        decided()
-        state.pending.clear()
-
-    def completed() -> Any:
-        decision = decided()
-        return complete(chain, decision, prepared, state, decision.at_ms, plan)
-
-    decision = decided()
-    envelope, completion = complete(chain, decision, prepared, state, decision.at_ms, plan)
-
-    def recorded() -> None:
-        recorder.decided(decision, plan)
-        recorder.settled(decision, prepared, completion)
-
-    def kept() -> None:
-        results.keep("s", next(numbers), Earlier(TOOL, b"{}", payload, ok=True))
-
-    return {
-        "sign and make the call": repeated(lambda: tool_call(TOOL, arguments, "c", None)),
-        "decide (with the line above)": repeated(decided_only),
-        "decide and complete (with both)": repeated(completed),
-        "prepare the result": repeated(lambda: prepare(outcome_of(RESULT), LIMIT)),
-        "  of it: its size, looked at": repeated(lambda: room_left(RESULT, LIMIT)),
-        "  of it: its JSON": repeated(lambda: orjson.dumps(RESULT)),
-        "text for the model": repeated(envelope.to_json),
-        "two visits of the store": repeated(
-            lambda: (session._store.update(session._keys, id), session._store.update(session._keys, id))  # noqa: SLF001
-        ),
-        "two looks at the clock": repeated(lambda: (session._now(), session._now())),  # noqa: SLF001
-        "two records, handed over": repeated(recorded),
-        "the result, kept": repeated(kept),
-    }
-
-
 def by_guard(policy: Policy) -> dict[str, Case]:
     """
     Each guard by itself, and the chain without it.
     """
+    rules = policy.chain.rules
     cases = {
-        "(no guard)": calls(Policy().session("none")),
-        "(all)": calls(Policy(policy.chain.guards, rules=policy.chain.rules).session("all")),
+        "(no guard)": fresh(Policy().session("none", clock=clock())),
+        "(all)": fresh(Policy(policy.chain.guards, rules=rules).session("all", clock=clock())),
     }
     for guard in policy.chain.guards:
         others = [other for other in policy.chain.guards if other is not guard]
-        cases[f"{guard.name} alone"] = calls(Policy([guard]).session("alone"))
-        cases[f"all but {guard.name}"] = calls(Policy(others, rules=policy.chain.rules).session("but"))
+        cases[f"{guard.name} alone"] = fresh(Policy([guard]).session("alone", clock=clock()))
+        cases[f"all but {guard.name}"] = fresh(Policy(others, rules=rules).session("but", clock=clock()))
     return cases
 
 
 def row(name: str, us: float, r: float, note: str = "") -> str:
-    return f"{name:44s}{us:9.2f}{us / r:9.2f}  {note}".rstrip()
+    return f"{name:48s}{us:9.2f}{us / r:9.2f}  {note}".rstrip()
 
 
 def show(title: str) -> None:
-    print(f"\n{title:44s}{'us':>9s}{'x R':>9s}", flush=True)
+    print(f"\n{title:48s}{'us':>9s}{'x R':>9s}", flush=True)
 
 
 def main(rounds: int = ROUNDS) -> None:
@@ -253,18 +182,31 @@ def main(rounds: int = ROUNDS) -> None:
         file.write_text(POLICY)
         policy = Policy.load(file)
         with JsonLines(Path(folder, "records.jsonl")) as sink:
-            profile(policy, sink, rounds)
+            side_by_side(policy, sink, rounds)
+            part_by_part(policy, sink, rounds)
+            guard_by_guard(policy, rounds)
 
 
-def profile(policy: Policy, sink: JsonLines, rounds: int) -> None:
-    yard = {"bare call": Case(bare_calls, 200), "R": Case(references, 30)}
+YARD: Final = {"bare call": Case(bare_calls, 200), "R": Case(references, 30)}
+
+
+def side_by_side(policy: Policy, sink: JsonLines, rounds: int) -> None:
     other = peer()
+
+    def session(name: str, *tools: Tool) -> Session:
+        return policy.session(name, records=sink, clock=clock(), tools=tools)
+
+    waiting = Tool(name=TOOL, polling=True)
     whole = {
-        **yard,
-        "chain, sync": calls(policy.session("sync", records=sink)),
-        "chain, async": awaited(policy.session("async", records=sink)),
-        "chain, denied": denied(policy.session("denied", records=sink)),
-        "chain, sync, no records": calls(policy.session("plain")),
+        **YARD,
+        "fresh call": fresh(session("sync")),
+        "fresh call, awaited": tasks(session("async")),
+        "fresh call, no records": fresh(policy.session("plain", clock=clock())),
+        "refused duplicate": repeats(session("repeats")),
+        "polling repeat, each answer another": Case(calls(session("poll", waiting), polling(), equal)),
+        "polling repeat, equal answers": in_vain(session("vain", waiting)),
+        "failing call, each of another text": Case(calls(session("failing"), failing(), expected=FAILED)),
+        "invalid arguments": invalid(session("invalid", Tool(name=TOOL, parameters=PARAMETERS))),
         "the same guards as nested closures": nested(policy),
         "tenacity @retry, nothing to retry": Case(retried_calls, 10),
         **({} if other is None else {"agentguard47, budget and repeats": other}),
@@ -273,9 +215,9 @@ def profile(policy: Policy, sink: JsonLines, rounds: int) -> None:
         "signature, 100 KB": repeated(lambda: sign(TOOL, LARGE)),
     }
     notes = {
-        "chain, sync": "floor 18 R, stretch 10.5 R",
-        "chain, async": "floor 20 R, stretch 12 R",
-        "chain, denied": "floor 12 R, stretch 7 R",
+        "fresh call": "aim 24 R",
+        "refused duplicate": "aim 20 R",
+        "polling repeat, equal answers": "allowed, with a hint",
         "the same guards as nested closures": "no store, lock, record, kept result, claims or errors",
         "agentguard47, budget and repeats": "no envelope, no look at the result",
         "signature, 3 fields": "floor 0.7 R, stretch 0.35 R",
@@ -289,18 +231,33 @@ def profile(policy: Policy, sink: JsonLines, rounds: int) -> None:
     if other is None:
         print("agentguard47: not installed (`pip install agentguard47`), so not compared")
 
-    show("by part, each by itself")
-    us = timed({**yard, **parts(policy)}, rounds, lambda: None)
-    for name, each in us.items():
-        print(row(name, each, us["R"]))
 
-    print(f"\n{'by guard, in R, without records':44s}{'alone':>9s}{'removed':>9s}", flush=True)
-    us = timed({**yard, **by_guard(policy)}, rounds, lambda: None)
+def part_by_part(policy: Policy, sink: JsonLines, rounds: int) -> None:
+    hand = ByHand(policy, sink)
+    cases = {**YARD, "whole": fresh(policy.session("whole", records=sink, clock=clock())), "by hand": Case(hand.run)}
+    us = timed(cases, rounds, sink.flush)
+    show("a fresh call by part, each in its place")
+    in_place = [undisturbed(list(times)) / CALLS * 1e6 for times in zip(*hand.rounds, strict=True)]
+    for name, each in zip(PARTS, in_place, strict=True):
+        print(row(name, each, us["R"]))
+    print(row("the shell of `Session.call`: the rest", us["whole"] - sum(in_place), us["R"]))
+    print(row("(the whole)", us["whole"], us["R"]))
+
+    show("of it, each by itself in a loop")
+    us = timed({**YARD, **{name: repeated(run) for name, run in by_themselves(hand).items()}}, rounds, lambda: None)
+    for name, each in us.items():
+        if name not in YARD:
+            print(row(name, each, us["R"]))
+
+
+def guard_by_guard(policy: Policy, rounds: int) -> None:
+    print(f"\n{'by guard, in R, without records':48s}{'alone':>9s}{'removed':>9s}", flush=True)
+    us = timed({**YARD, **by_guard(policy)}, rounds, lambda: None)
     none, everything, r = us["(no guard)"], us["(all)"], us["R"]
-    print(f"{'(no guard, all)':44s}{none / r:9.2f}{everything / r:9.2f}")
+    print(f"{'(no guard, all)':48s}{none / r:9.2f}{everything / r:9.2f}")
     for guard in policy.chain.guards:
         alone, removed = us[f"{guard.name} alone"] - none, everything - us[f"all but {guard.name}"]
-        print(f"{guard.name:44s}{alone / r:+9.2f}{removed / r:+9.2f}")
+        print(f"{guard.name:48s}{alone / r:+9.2f}{removed / r:+9.2f}")
 
 
 if __name__ == "__main__":

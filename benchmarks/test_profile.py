@@ -11,12 +11,15 @@ def test_the_profile_prints_each_part_and_each_guard(capsys: Any) -> None:
     main(rounds=1)
     said = capsys.readouterr().out
     for row in (
-        "chain, sync",
+        "fresh call",
+        "refused duplicate",
         "as nested closures",
         "tenacity",
         "agentguard47",
         "signature, 100 KB",
-        "its size",
+        "sign: an id",
+        "is it small enough",
+        "line of the end",
         "summary",
     ):
         assert row in said

@@ -1,0 +1,200 @@
+"""
+Guarded calls of each kind, to be timed: each call of a case comes to what the case is named after, or the case fails.
+
+The tool does nothing and gives back one of 23 dicts of 0.5 KB, made beforehand: more than a session remembers, so that no
+result is one that came before. The clock is a counter that goes on by half a second at each look: each call is a turn of its
+own, as an agent's are, and each round does the same. What counts is the processor time of the thread that calls: on a busy
+machine a round of milliseconds is seldom left alone, as a yardstick of microseconds is.
+"""
+
+import itertools
+import time
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from guardrails.session.session import Session
+
+
+CALLS: Final = 50
+"""In one round: few enough to end before the writer of records begins, which waits 50 ms for more."""
+TOOL: Final = "search_hotels"
+RESULTS: Final = [
+    {
+        "results": [
+            {"id": f"h_{n}", "name": f"Hotel {k}-{n}", "price": 100 * k + n, "stars": 4, "free": True} for n in range(7)
+        ],
+        "total": 7,
+    }
+    for k in range(23)
+]
+PARAMETERS: Final = {"type": "object", "properties": {"city": {"type": "string"}, "page": {"type": "integer"}}}
+
+Execute = Callable[[str, Any], Any]
+Arguments = Callable[[int], dict[str, Any]]
+
+_PROGRESS: Final = [{"job": "j_17", "status": "running", "percent": n} for n in range(97)]
+_FAILURES: Final = [f"The supplier API did not respond within {n + 1} seconds." for n in range(300)]
+"""More than `family_hash` remembers: each says something new."""
+
+_pages = itertools.count()
+
+
+class Expected(NamedTuple):
+    """
+    What each call of a case comes to.
+    """
+
+    status: str
+    code: str | None = None
+    nudged: bool = False
+
+
+ALLOWED: Final = Expected("success")
+NUDGED: Final = Expected("success", nudged=True)
+REPEATED: Final = Expected("duplicate_call_blocked", "duplicates.evidence")
+INVALID: Final = Expected("validation_error", "validation.arguments")
+FAILED: Final = Expected("error")
+
+
+def clock() -> Callable[[], float]:
+    """
+    Half a second later at each look, from some time in 2027 on.
+    """
+    return itertools.count(1.8e9, 0.5).__next__
+
+
+# A tool for each session: what another session was given is no result that came before in this one.
+
+
+def searching() -> Execute:
+    results = itertools.cycle(RESULTS)
+
+    def search(tool: str, arguments: Any) -> Any:
+        return next(results)
+
+    return search
+
+
+def asearching() -> Execute:
+    results = itertools.cycle(RESULTS)
+
+    async def search(tool: str, arguments: Any) -> Any:
+        return next(results)
+
+    return search
+
+
+def same(tool: str, arguments: Any) -> Any:
+    return RESULTS[0]
+
+
+def polling() -> Execute:
+    answers = itertools.cycle(_PROGRESS)
+
+    def poll(tool: str, arguments: Any) -> Any:
+        return next(answers)
+
+    return poll
+
+
+def failing() -> Execute:
+    messages = itertools.cycle(_FAILURES)
+
+    def fail(tool: str, arguments: Any) -> Any:
+        raise TimeoutError(next(messages))
+
+    return fail
+
+
+def new(page: int) -> dict[str, Any]:
+    return {"city": "Shibuya", "max_price": 150, "page": page}
+
+
+def equal(page: int) -> dict[str, Any]:
+    return {"city": "Shibuya", "max_price": 150}
+
+
+def unfit(page: int) -> dict[str, Any]:
+    return {"city": "Shibuya", "page": f"page {page}"}
+
+
+def calls(
+    session: Session,
+    execute: Execute | None = None,
+    arguments: Arguments = new,
+    expected: Expected = ALLOWED,
+) -> Callable[[], float]:
+    """
+    Makes `CALLS` calls with *arguments* of *execute*, a search of its own unless said, each with its text for the model; the
+    seconds of processor time that they took.
+
+    Raises AssertionError if one of them came to anything but what is *expected*.
+    """
+    call, tool, (status, code, nudged) = session.call, execute or searching(), expected
+
+    def run() -> float:
+        waiting, met = _arguments(arguments), 0
+        start = time.thread_time()
+        for each in waiting:
+            envelope = call(TOOL, each, tool)
+            envelope.to_json()
+            # Counted here, and not kept until later: to let go of an envelope is a part of what it costs.
+            met += envelope.status == status and envelope.code == code and envelope.nudged is nudged
+        took = time.thread_time() - start
+        assert met == CALLS, f"{CALLS - met} of {CALLS} calls are not {expected}, the last is {envelope.to_json()}"
+        return took
+
+    return run
+
+
+def awaited(session: Session) -> Callable[[], Any]:
+    """
+    The same for fresh calls of an asynchronous tool, within a loop that runs.
+    """
+
+    tool = asearching()
+
+    async def run() -> float:
+        waiting, met = _arguments(new), 0
+        start = time.thread_time()
+        for each in waiting:
+            envelope = await session.acall(TOOL, each, tool)
+            envelope.to_json()
+            met += envelope.status == "success" and envelope.code is None and envelope.nudged is False
+        took = time.thread_time() - start
+        assert met == CALLS, f"{CALLS - met} of {CALLS} calls are not {ALLOWED}, the last is {envelope.to_json()}"
+        return took
+
+    return run
+
+
+def refused(session: Session, execute: Execute, arguments: Arguments, expected: Expected) -> Callable[[], float]:
+    """
+    The same for calls that are refused; `forgive` goes before each round of them.
+    """
+    forgive(session)
+    return calls(session, execute, arguments, expected)
+
+
+def forgive(session: Session) -> None:
+    """
+    Let the calls to come be one new turn, and none of the refusals before count: turns of nothing but refusals would end
+    the session, and what is timed would be that it is over.
+    """
+    session.begin_turn()
+    session.extend()
+
+
+def repeatable(session: Session) -> Session:
+    """
+    *session* after two equal calls, which brought the same: a third is refused.
+    """
+    for _ in range(2):
+        assert session.call(TOOL, equal(0), same).ok
+    return session
+
+
+def _arguments(make: Arguments) -> list[dict[str, Any]]:
+    # Made beforehand: they come from a model.
+    return [make(page) for page in itertools.islice(_pages, CALLS)]
