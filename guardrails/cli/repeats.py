@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guardrails.cli.text.printing import fail, print_json, table, tell_of_nothing
+from guardrails.cli.text.printing import fail, print_json, table, tell_of_nothing, training_failures_told
 from guardrails.cli.text.ticker import Ticker
-from guardrails.cli.text.training import training_failures_told
 
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from guardrails.cli.text.printing import FOUND, fail, print_json, printable
+from guardrails.cli.text.printing import FOUND, fail, print_json, printable, training_failures_told
 from guardrails.cli.text.ticker import Ticker
-from guardrails.cli.text.training import training_failures_told
 
 
 if TYPE_CHECKING:

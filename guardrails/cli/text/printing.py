@@ -47,14 +47,28 @@ def failures_told() -> Iterator[None]:
     """
     End the command, saying why, if this library or a file fails it.
     """
-    from guardrails.core.values.errors import GuardrailsError
+    from guardrails.core.values.errors import GuardrailsError, NothingFoundError
 
     try:
         yield
+    except NothingFoundError as error:
+        tell_of_nothing(str(error))
     except GuardrailsError as error:
         fail(str(error))
     except OSError as error:
         fail(f"cannot use `{error.filename}`: {error.strerror}" if error.filename else str(error))
+
+
+@contextmanager
+def training_failures_told() -> Iterator[None]:
+    """
+    The same for a command that learns.
+    """
+    with failures_told():
+        try:
+            yield
+        except ImportError as error:
+            fail(f"training needs `{error.name}`: pip install 'toolcall-guardrails[train]'")
 
 
 def tell_of_nothing(message: str) -> NoReturn:
