@@ -165,6 +165,4 @@ def _settle(call: RecordedCall, block: Mapping[str, Any], line: Mapping[str, Any
     settle(call, block.get("content"), failed=block.get("is_error") is True)
     result = mapping(line.get("toolUseResult"))
     call.duration_ms = count(result.get("durationMs", result.get("totalDurationMs")))
-    end_ms = time_ms(line.get("timestamp"))
-    if call.duration_ms is None and call.ts_ms is not None and end_ms is not None:
-        call.duration_ms = max(end_ms - call.ts_ms, 0)
+    call.ended(time_ms(line.get("timestamp")))

@@ -175,8 +175,7 @@ def _settle(call: RecordedCall, item: Mapping[str, Any], at_ms: int | None) -> N
             call.error_type = "cancelled"
         if header is not None and header["wall"]:
             call.duration_ms = _milliseconds(float(header["wall"]))
-    if call.duration_ms is None and call.ts_ms is not None and at_ms is not None:
-        call.duration_ms = max(at_ms - call.ts_ms, 0)
+    call.ended(at_ms)
 
 
 def _failed(output: str, header: re.Match[str] | None) -> bool | None:
