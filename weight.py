@@ -20,9 +20,9 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import tokenize
 
 from pathlib import Path
+from tokenize import COMMENT, DEDENT, ENCODING, ENDMARKER, INDENT, NEWLINE, NL, generate_tokens
 
 
 ROOT = Path(__file__).resolve().parent
@@ -30,21 +30,13 @@ BEFORE = "f0dc1a3"  # the last revision before the second wave
 STORED = {BEFORE: {"total": 31867, "benchmarks": 3469}}  # for a clone that does not hold it
 PARTS = ("guardrails", "policies", "dev.py", "weight.py", ".ci", "benchmarks")
 SPLIT = {"core", "offline", "agent"}  # the rooms that are listed by the rooms in them
-NO_CODE = {
-    tokenize.ENCODING,
-    tokenize.COMMENT,
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.INDENT,
-    tokenize.DEDENT,
-    tokenize.ENDMARKER,
-}
+NO_CODE = {COMMENT, DEDENT, ENCODING, ENDMARKER, INDENT, NEWLINE, NL}
 
 
 def lines_of_python(text: str) -> int:
     """The lines of *text* that hold code."""
     rows: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+    for token in generate_tokens(io.StringIO(text).readline):
         if token.type not in NO_CODE:
             rows.update(range(token.start[0], token.end[0] + 1))
     for node in ast.walk(ast.parse(text)):
