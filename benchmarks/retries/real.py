@@ -19,10 +19,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from guardrails.core.retries.context import Context
+from guardrails.core.retries.labels import INVALID, NO_ACTION
 from guardrails.core.retries.spec import FeatureSpec
 from guardrails.offline.learning.extract import extract
 from guardrails.offline.learning.fit import TERMS
-from guardrails.offline.learning.rows.cells import INVALID, NO_ACTION, Cell
+from guardrails.offline.learning.rows.cells import Cell
 from guardrails.policy.feature_file import shipped_spec
 
 from .dataset import WITHOUT, Failure

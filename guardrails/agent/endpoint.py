@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from guardrails.core.values.errors import ResponseFailed
+from guardrails.core.values.errors import GuardrailsError, ResponseFailed
 from guardrails.integrations.openai.heard import SHOWN_BYTES, in_one_line
 from guardrails.session.prices import public
 
@@ -28,10 +28,8 @@ def client_of(base_url: str | None) -> Iterator["OpenAI"]:
 
     Raises AgentError if openai is not installed, a key is needed, or the endpoint fails while the client is in use.
     """
-    openai = _openai()
-    key = os.environ.get("OPENAI_API_KEY")
-    if not key and not base_url and not os.environ.get("OPENAI_BASE_URL"):
-        raise AgentError("set OPENAI_API_KEY, or name an endpoint that needs no key with `--base-url`")
+    openai = imported(AgentError, "this")
+    key = key_for(base_url, AgentError, "`--base-url`")
     try:
         with openai.OpenAI(base_url=base_url, api_key=key or "-") as client:
             yield client
@@ -53,11 +51,24 @@ def client_of(base_url: str | None) -> Iterator["OpenAI"]:
         raise AgentError(f"the endpoint{where} failed: {error}") from error
 
 
-def _openai() -> Any:
+def imported(failure: type[GuardrailsError], who: str) -> Any:
+    """
+    The package openai, which *who* needs. Raises *failure* if it is not installed.
+    """
     try:
         import openai
     except ImportError as error:
         if error.name != "openai":
-            raise AgentError(f"the openai client cannot be imported: {error}") from error
-        raise AgentError('this needs the openai client: pip install "toolcall-guardrails[openai]"') from None
+            raise failure(f"the openai client cannot be imported: {error}") from error
+        raise failure(f'{who} needs the openai client: pip install "toolcall-guardrails[openai]"') from None
     return openai
+
+
+def key_for(base_url: str | None, failure: type[GuardrailsError], option: str) -> str | None:
+    """
+    What OPENAI_API_KEY holds. Raises *failure* if it holds nothing and the endpoint is OpenAI's; *option* names another.
+    """
+    key = os.environ.get("OPENAI_API_KEY")
+    if not key and not base_url and not os.environ.get("OPENAI_BASE_URL"):
+        raise failure(f"set OPENAI_API_KEY, or name an endpoint that needs no key with {option}")
+    return key

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
-from guardrails.cli.text.printing import FOUND, fail, print_json, tell_of_nothing
+from guardrails.cli.text.printing import FOUND, fail, failures_told, print_json, tell_of_nothing
 
 from .policies import load_policy
 
@@ -80,18 +80,10 @@ def _judged(
     policies: "list[Policy]", files: "list[Input]", decisions: Path | None, checkpoint: Path | None, *, quiet: bool
 ) -> "list[Judgement]":
     from guardrails.cli.text.progress import telling
-    from guardrails.core.values.errors import GuardrailsError
     from guardrails.offline.judge.files.run import Work, judge_files
 
-    try:
-        with telling(quiet=quiet) as tell:
-            return judge_files(
-                Work(policies, files, decisions=decisions, checkpoint=checkpoint, on_progress=tell),
-            )
-    except GuardrailsError as error:
-        fail(str(error))
-    except OSError as error:
-        fail(f"cannot use `{error.filename}`: {error.strerror}" if error.filename else str(error))
+    with failures_told(), telling(quiet=quiet) as tell:
+        return judge_files(Work(policies, files, decisions=decisions, checkpoint=checkpoint, on_progress=tell))
 
 
 def _tell_of_nothing(files: list[str], made: "list[Judgement]", *, as_json: bool) -> NoReturn:
@@ -130,15 +122,13 @@ def _show(made: "list[Judgement]", html: Path | None, checkpoint: Path | None, *
 
 def _exact(policy: "Policy", files: "list[Input]", *, as_json: bool) -> None:
     from guardrails.cli.text.replay import exact_text
-    from guardrails.core.values.errors import GuardrailsError
     from guardrails.offline.judge.exact import NoRecordsError, replayed
 
-    try:
-        found = replayed(policy, files)
-    except NoRecordsError as error:
-        tell_of_nothing(str(error))
-    except GuardrailsError as error:
-        fail(str(error))
+    with failures_told():
+        try:
+            found = replayed(policy, files)
+        except NoRecordsError as error:
+            tell_of_nothing(str(error))
     if as_json:
         print_json(found.to_dict())
     else:
@@ -148,10 +138,7 @@ def _exact(policy: "Policy", files: "list[Input]", *, as_json: bool) -> None:
 
 
 def _case(policy: "Policy", name: str, files: "list[Input]", session_id: str) -> None:
-    from guardrails.core.values.errors import GuardrailsError
     from guardrails.offline.judge.files.session_case import session_case
 
-    try:
+    with failures_told():
         typer.echo(session_case(policy, Path(name).stem, files, session_id), nl=False)
-    except GuardrailsError as error:
-        fail(str(error))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from guardrails.cli.text.printing import fail, print_json, tell_of_nothing
+from guardrails.cli.text.printing import fail, failures_told, print_json, tell_of_nothing
 
 from .policies import load_policy
 from .replay import INTERRUPTED
@@ -67,16 +67,10 @@ def report(
 
 def _counted(policy: "Policy", files: "list[Input]", *, quiet: bool) -> "Found":
     from guardrails.cli.text.progress import telling
-    from guardrails.core.values.errors import GuardrailsError
     from guardrails.offline.quality.run import count_files
 
-    try:
-        with telling(quiet=quiet) as tell:
-            return count_files(policy, files, tell)
-    except GuardrailsError as error:
-        fail(str(error))
-    except OSError as error:
-        fail(f"cannot use `{error.filename}`: {error.strerror}" if error.filename else str(error))
+    with failures_told(), telling(quiet=quiet) as tell:
+        return count_files(policy, files, tell)
 
 
 def _tell_of_nothing(records: list[str], found: "Found", *, as_json: bool) -> NoReturn:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from guardrails.cli.text.printing import FOUND, fail, print_json, printable
+from guardrails.cli.text.printing import FOUND, fail, print_json, printable, training_failures_told
 from guardrails.cli.text.ticker import Ticker
-from guardrails.cli.text.training import failures_told
 
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ def train(
         fail(f"`{printable(str(output))}` is a folder: name the model file")
     if not output.absolute().parent.is_dir():
         fail(f"there is no folder `{printable(str(output.parent))}` for the model file: make it first")
-    with failures_told():
+    with training_failures_told():
         made = run(
             records,
             output,

@@ -73,14 +73,10 @@ def servers_of(document: Any) -> list[McpServer]:
     """
     found = _table(document)
     mistakes: list[str] = []
-    servers: list[McpServer] = []
-    for name, said in found.items():
-        server = _server(str(name), said, mistakes)
-        if server is not None:
-            servers.append(server)
+    servers = [_server(str(name), said, mistakes) for name, said in found.items()]
     if mistakes:
         raise PolicyError(mistakes)
-    return servers
+    return [server for server in servers if server is not None]
 
 
 def _table(document: Any) -> Mapping[str, Any]:

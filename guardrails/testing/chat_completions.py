@@ -3,13 +3,12 @@ The chat.completions wire of the scripted server: what the API refuses, and how 
 """
 
 import json
-import re
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from .replies import Body, Calls, Fail, Failed, ScriptedCall, Text, used
+from .replies import NAME, Body, Calls, Fail, Failed, ScriptedCall, Text, refused, used
 
 
 PATH: Final = "/v1/chat/completions"
@@ -17,7 +16,6 @@ CREATED: Final = 1_700_000_000
 PIECE: Final = 12
 """Characters of text or arguments in one streamed event."""
 
-_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ROLES: Final = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
 _NEEDS_TOOLS: Final = ("tool_choice", "parallel_tool_calls")
 
@@ -109,41 +107,44 @@ def _deltas(reply: Text | Calls, n: int) -> Iterator[tuple[Body, str | None]]:
     refusal = reply.refusal if isinstance(reply, Text) else None
     opening = None if isinstance(reply, Calls) and not reply.text else ""
     yield {"role": "assistant", "content": opening, "refusal": None}, None
-    for piece in _pieces(reply.text):
+    for piece in pieces(reply.text):
         yield {"content": piece}, None
-    for piece in _pieces(refusal or ""):
+    for piece in pieces(refusal or ""):
         yield {"refusal": piece}, None
 
     for i, scripted in enumerate(reply.calls if isinstance(reply, Calls) else ()):
         wire = _wire_call(scripted, n, i)
         named = wire | {"index": i, "function": {"name": scripted.name, "arguments": ""}}
         yield {"tool_calls": [named]}, None
-        for piece in _pieces(scripted.arguments):
+        for piece in pieces(scripted.arguments):
             yield {"tool_calls": [{"index": i, "function": {"arguments": piece}}]}, None
 
     yield {}, reply.finish_reason
 
 
-def _pieces(text: str) -> Iterator[str]:
+def pieces(text: str) -> Iterator[str]:
+    """
+    *text* in the parts that streamed events have.
+    """
     return (text[i : i + PIECE] for i in range(0, len(text), PIECE))
 
 
 def _request_problems(body: Body) -> Iterator[Fail | None]:
     if not isinstance(body.get("model"), str):
-        yield _bad("you must provide a model parameter")
+        yield refused("you must provide a model parameter")
     tools = body.get("tools")
     if tools is not None and (not isinstance(tools, list) or not tools):
-        yield _bad("Invalid 'tools': expected an array with minimum length 1.", "tools")
+        yield refused("Invalid 'tools': expected an array with minimum length 1.", "tools")
     names = [_tool_name(tool) for tool in tools or []]
     for i, name in enumerate(names):
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            yield _bad(f"Invalid 'tools[{i}].function.name': expected {_NAME.pattern}.", f"tools[{i}].function.name")
+        if not isinstance(name, str) or not NAME.fullmatch(name):
+            yield refused(f"Invalid 'tools[{i}].function.name': expected {NAME.pattern}.", f"tools[{i}].function.name")
     for key in _NEEDS_TOOLS:
         if body.get(key) is not None and not tools:
-            yield _bad(f"'{key}' is only allowed when 'tools' are specified.", key)
+            yield refused(f"'{key}' is only allowed when 'tools' are specified.", key)
     yield _choice_problem(body.get("tool_choice"), names)
     if body.get("stream_options") is not None and not body.get("stream"):
-        yield _bad("The 'stream_options' parameter is only allowed when 'stream' is enabled.", "stream_options")
+        yield refused("The 'stream_options' parameter is only allowed when 'stream' is enabled.", "stream_options")
 
 
 def _tool_name(tool: Any) -> Any:
@@ -160,20 +161,20 @@ def _choice_problem(choice: Any, names: list[Any]) -> Fail | None:
             wanted = (choice.get(kind) or {}).get("name")
             if wanted in names:
                 return None
-            return _bad(f"Invalid value for 'tool_choice': '{wanted}' not found in 'tools'.", "tool_choice")
+            return refused(f"Invalid value for 'tool_choice': '{wanted}' not found in 'tools'.", "tool_choice")
         case {"type": "allowed_tools", "allowed_tools": {"mode": "auto" | "required", "tools": [_, *_] as allowed}}:
             missing = [_tool_name(tool) for tool in allowed if _tool_name(tool) not in names]
             if not missing:
                 return None
-            return _bad(f"Invalid value for 'tool_choice': '{missing[0]}' not found in 'tools'.", "tool_choice")
+            return refused(f"Invalid value for 'tool_choice': '{missing[0]}' not found in 'tools'.", "tool_choice")
         case _:
-            return _bad("Invalid value for 'tool_choice'.", "tool_choice")
+            return refused("Invalid value for 'tool_choice'.", "tool_choice")
 
 
 def _message_problems(body: Body) -> Iterator[Fail | None]:
     messages = body.get("messages")
     if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
-        yield _bad("Invalid 'messages': expected an array of objects with minimum length 1.", "messages")
+        yield refused("Invalid 'messages': expected an array of objects with minimum length 1.", "messages")
         return
 
     waiting: Counter[str] = Counter()
@@ -182,7 +183,7 @@ def _message_problems(body: Body) -> Iterator[Fail | None]:
         if message.get("role") == "tool":
             yield _content_problem(message, at)
             if not waiting[str(message.get("tool_call_id"))]:
-                yield _bad(
+                yield refused(
                     "Invalid parameter: messages with role 'tool' must be a response to a preceding message with 'tool_calls'.",
                     f"{at}.role",
                 )
@@ -202,7 +203,7 @@ def _unanswered(waiting: Counter[str], at: str) -> Fail | None:
     ids = [id_ for id_, missing in waiting.items() if missing > 0]
     if not ids:
         return None
-    return _bad(
+    return refused(
         "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. "
         f"The following tool_call_ids did not have response messages: {', '.join(ids)}",
         f"{at}.role",
@@ -212,13 +213,13 @@ def _unanswered(waiting: Counter[str], at: str) -> Fail | None:
 def _role_problem(message: Body, at: str) -> Fail | None:
     if message.get("role") in _ROLES:
         return None
-    return _bad(f"Invalid value for '{at}.role': '{message.get('role')}'.", f"{at}.role")
+    return refused(f"Invalid value for '{at}.role': '{message.get('role')}'.", f"{at}.role")
 
 
 def _content_problem(message: Body, at: str) -> Fail | None:
     if isinstance(message.get("content"), (str, list)) or message.get("refusal") or message.get("function_call"):
         return None
-    return _bad(f"Invalid value for '{at}.content': expected a string or an array.", f"{at}.content")
+    return refused(f"Invalid value for '{at}.content': expected a string or an array.", f"{at}.content")
 
 
 def _calls_problem(message: Body, at: str) -> Fail | None:
@@ -226,7 +227,7 @@ def _calls_problem(message: Body, at: str) -> Fail | None:
     if calls is None:
         return None
     if message.get("role") != "assistant" or not isinstance(calls, list) or not calls:
-        return _bad(f"Invalid '{at}.tool_calls': expected an array with minimum length 1.", f"{at}.tool_calls")
+        return refused(f"Invalid '{at}.tool_calls': expected an array with minimum length 1.", f"{at}.tool_calls")
     for i, wire in enumerate(calls):
         match wire:
             case {"id": str(), "type": "function", "function": {"name": str(), "arguments": str()}}:
@@ -234,9 +235,5 @@ def _calls_problem(message: Body, at: str) -> Fail | None:
             case {"id": str(), "type": "custom", "custom": {"name": str(), "input": str()}}:
                 pass
             case _:
-                return _bad(f"Invalid '{at}.tool_calls[{i}]'.", f"{at}.tool_calls[{i}]")
+                return refused(f"Invalid '{at}.tool_calls[{i}]'.", f"{at}.tool_calls[{i}]")
     return None
-
-
-def _bad(message: str, param: str | None = None) -> Fail:
-    return Fail(400, message=message, param=param)

@@ -3,14 +3,17 @@ What a scripted model may say: the vocabulary of scripts.
 """
 
 import json
+import re
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 
 Body = dict[str, Any]
 """The parsed JSON of a request."""
+NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+"""What the API takes for the name of a tool."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,13 @@ class Fail:
         if self.status == 429:
             return "rate_limit_error"
         return "server_error" if self.status >= 500 else "invalid_request_error"
+
+
+def refused(message: str, param: str | None = None) -> Fail:
+    """
+    The API's answer to a request that it does not take.
+    """
+    return Fail(400, message=message, param=param)
 
 
 @dataclass(frozen=True, slots=True)

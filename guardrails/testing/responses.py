@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from .chat_completions import CREATED, PIECE
+from .chat_completions import CREATED, pieces
 from .replies import Body, Calls, Failed, ScriptedCall, Text, used
 from .responses_input import history, problem
 
@@ -124,7 +124,7 @@ def _item_events(item: Body, place: int) -> Iterator[Body]:
     started = item | begun | {"status": "in_progress"} if "status" in item else item
     yield {"type": "response.output_item.added", "output_index": place, "item": started}
     if item["type"] == "function_call":
-        for piece in _pieces(item["arguments"]):
+        for piece in pieces(item["arguments"]):
             yield {"type": "response.function_call_arguments.delta", **at, "delta": piece}
         yield {"type": "response.function_call_arguments.done", **at, "arguments": item["arguments"]}
     elif item["type"] == "message":
@@ -137,11 +137,7 @@ def _part_events(said: Body, at: Body) -> Iterator[Body]:
     name, key = ("output_text", "text") if said["type"] == "output_text" else ("refusal", "refusal")
     logprobs: Body = {"logprobs": []} if name == "output_text" else {}
     yield {"type": "response.content_part.added", **at, "part": said | {key: ""}}
-    for piece in _pieces(said[key]):
+    for piece in pieces(said[key]):
         yield {"type": f"response.{name}.delta", **at, "delta": piece, **logprobs}
     yield {"type": f"response.{name}.done", **at, key: said[key], **logprobs}
     yield {"type": "response.content_part.done", **at, "part": said}
-
-
-def _pieces(text: str) -> Iterator[str]:
-    return (text[i : i + PIECE] for i in range(0, len(text), PIECE))

@@ -2,16 +2,13 @@
 What Responses refuses: requests whose tools, tool choice or items the real API would not take.
 """
 
-import re
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from .replies import Body, Fail
+from .replies import NAME, Body, Fail, refused
 
 
-_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _ROLES: Final = frozenset({"system", "developer", "user", "assistant"})
 _CALLS: Final = {"function_call": "arguments", "custom_tool_call": "input"}
 _OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
@@ -39,24 +36,26 @@ def problem(body: Body, stored: Stored) -> Fail | None:
 
 def _request_problems(body: Body, stored: Stored) -> Iterator[Fail | None]:
     if not isinstance(body.get("model"), str):
-        yield _bad("Missing required parameter: 'model'.", "model")
+        yield refused("Missing required parameter: 'model'.", "model")
     tools = body.get("tools")
     if tools is not None and not isinstance(tools, list):
-        yield _bad("Invalid type for 'tools': expected an array.", "tools")
+        yield refused("Invalid type for 'tools': expected an array.", "tools")
         return
     for i, tool in enumerate(tools or []):
         name = tool.get("name") if isinstance(tool, dict) else None
         ours = isinstance(tool, dict) and tool.get("type") in _OURS
         if not isinstance(tool, dict) or not isinstance(tool.get("type"), str):
-            yield _bad(f"Missing required parameter: 'tools[{i}].type'.", f"tools[{i}].type")
-        elif ours and (not isinstance(name, str) or not _NAME.fullmatch(name)):
-            yield _bad(f"Missing required parameter: 'tools[{i}].name'.", f"tools[{i}].name")
+            yield refused(f"Missing required parameter: 'tools[{i}].type'.", f"tools[{i}].type")
+        elif ours and (not isinstance(name, str) or not NAME.fullmatch(name)):
+            yield refused(f"Missing required parameter: 'tools[{i}].name'.", f"tools[{i}].name")
         elif ours and tool.get("strict") is not False and _loose(tool.get("parameters")):
-            yield _bad(f"Invalid schema for function '{name}': all fields must be required.", f"tools[{i}].parameters")
+            yield refused(
+                f"Invalid schema for function '{name}': all fields must be required.", f"tools[{i}].parameters"
+            )
     yield _choice_problem(body.get("tool_choice"), tools or [])
     previous = body.get("previous_response_id")
     if previous is not None and previous not in stored:
-        yield _bad(f"Previous response with id '{previous}' not found.", "previous_response_id")
+        yield refused(f"Previous response with id '{previous}' not found.", "previous_response_id")
 
 
 def _loose(schema: Any) -> bool:
@@ -78,9 +77,9 @@ def _choice_problem(choice: Any, tools: list[Any]) -> Fail | None:
         case {"type": str()} if choice["type"] != "allowed_tools":
             asked = [(choice["type"], choice.get("name"))]
         case _:
-            return _bad("Invalid value for 'tool_choice'.", "tool_choice")
+            return refused("Invalid value for 'tool_choice'.", "tool_choice")
     lacking = [name or kind for kind, name in asked if (kind, name) not in listed]
-    return _bad(f"Tool choice '{lacking[0]}' not found in 'tools' parameter.", "tool_choice") if lacking else None
+    return refused(f"Tool choice '{lacking[0]}' not found in 'tools' parameter.", "tool_choice") if lacking else None
 
 
 def _input_problems(body: Body, stored: Stored) -> Iterator[Fail | None]:
@@ -88,7 +87,7 @@ def _input_problems(body: Body, stored: Stored) -> Iterator[Fail | None]:
     if isinstance(given, str):
         return
     if not isinstance(given, list) or not given or not all(isinstance(item, dict) for item in given):
-        yield _bad("Invalid 'input': expected text or an array of items with minimum length 1.", "input")
+        yield refused("Invalid 'input': expected text or an array of items with minimum length 1.", "input")
         return
     waiting: Counter[str] = Counter()
     items = history(body, stored)
@@ -100,41 +99,39 @@ def _input_problems(body: Body, stored: Stored) -> Iterator[Fail | None]:
             waiting[str(item.get("call_id"))] += 1
         elif kind in _OUTPUTS:
             if not isinstance(item.get("output"), (str, list)):
-                yield _bad(f"Invalid type for '{at}.output': expected text or an array.", f"{at}.output")
+                yield refused(f"Invalid type for '{at}.output': expected text or an array.", f"{at}.output")
             if not waiting[str(item.get("call_id"))]:
                 said = f"No tool call found for function call output with call_id {item.get('call_id')}."
-                yield _bad(said, "input")
+                yield refused(said, "input")
             waiting[str(item.get("call_id"))] -= 1
         elif kind == "reasoning":
             yield _reasoning_problem(body, items, i)
         elif kind == "message" and item.get("role") not in _ROLES:
-            yield _bad(f"Invalid value: '{item.get('role')}'.", f"{at}.role")
+            yield refused(f"Invalid value: '{item.get('role')}'.", f"{at}.role")
         elif kind == "message" and not isinstance(item.get("content"), (str, list)):
-            yield _bad(f"Invalid type for '{at}.content': expected text or an array.", f"{at}.content")
+            yield refused(f"Invalid type for '{at}.content': expected text or an array.", f"{at}.content")
     yield from (
-        _bad(f"No tool output found for function call {call_id}.", "input") for call_id in waiting if waiting[call_id]
+        refused(f"No tool output found for function call {call_id}.", "input")
+        for call_id in waiting
+        if waiting[call_id]
     )
 
 
 def _call_problem(item: Body, at: str) -> Fail | None:
     for name in ("call_id", "name", _CALLS[item["type"]]):
         if not isinstance(item.get(name), str) or (name == "call_id" and not item[name]):
-            return _bad(f"Missing required parameter: '{at}.{name}'.", f"{at}.{name}")
+            return refused(f"Missing required parameter: '{at}.{name}'.", f"{at}.{name}")
     return None
 
 
 def _reasoning_problem(body: Body, items: list[Body], i: int) -> Fail | None:
     item, after = items[i], items[i + 1] if i + 1 < len(items) else {}
     if not isinstance(item.get("summary"), list):
-        return _bad("Invalid type for 'summary': expected an array.", "input")
+        return refused("Invalid type for 'summary': expected an array.", "input")
     if after.get("role", "assistant") != "assistant" or after.get("type", "message") in _OUTPUTS or not after:
         said = f"Item '{item.get('id')}' of type 'reasoning' was provided without its required following item."
-        return _bad(said, "input")
+        return refused(said, "input")
     if body.get("store") is False and not item.get("encrypted_content"):
         said = f"Item with id '{item.get('id')}' not found. Items are not persisted when `store` is set to false."
-        return _bad(said, "input")
+        return refused(said, "input")
     return None
-
-
-def _bad(message: str, param: str | None = None) -> Fail:
-    return Fail(400, message=message, param=param)

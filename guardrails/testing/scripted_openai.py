@@ -15,7 +15,7 @@ import threading
 
 from collections.abc import Iterator, Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Any, Final, Self
 
 from . import chat_completions, responses
@@ -86,9 +86,7 @@ class ScriptedOpenAI:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         server, thread = self._server, self._thread
         self._server = self._thread = None
         if server is None or thread is None:

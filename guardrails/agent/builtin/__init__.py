@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from guardrails.policy.registry import Registry
 
+from .failure import ToolSet
 from .files import Files
 from .memory import Memory
 from .message import Outbox
@@ -68,7 +69,7 @@ def builtin_tools(
     no such folder, NotImplementedError on a system that cannot open files relative to a folder.
     """
     root = Root(workspace)
-    sets: list[Any] = [Files(root)]
+    sets: list[ToolSet] = [Files(root)]
     if shell is not False:
         sets.append(Shell(root) if shell is True else shell)
     if memory is not None:

@@ -1,5 +1,5 @@
 """
-How a built-in tool fails: with a type of the closed list, as an envelope.
+A set of built-in tools, and how one of them fails: with a type of the closed list, as an envelope.
 """
 
 import functools
@@ -51,6 +51,21 @@ def told(function: F) -> F:
 
     run.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
     return run  # type: ignore[return-value]
+
+
+class ToolSet:
+    """
+    Tools that are the methods *names* of an object.
+    """
+
+    names: tuple[str, ...]
+
+    @property
+    def tools(self) -> dict[str, Any]:
+        """
+        The functions by name.
+        """
+        return {name: told(getattr(self, name)) for name in self.names}
 
 
 def no_path(reason: str) -> ToolFailure:

@@ -14,7 +14,7 @@ from annotated_types import Ge, Le
 
 from guardrails.core.envelope.envelope import Envelope
 
-from .failure import ToolFailure, no_path, told
+from .failure import ToolFailure, ToolSet, no_path
 from .rooted import Place, Root
 
 
@@ -28,21 +28,15 @@ MAX_ENTRIES: Final = 100_000
 _CHUNK: Final = 1 << 16
 
 
-class Files:
+class Files(ToolSet):
     """
     The file tools of the workspace *root*.
     """
 
+    names = ("read_file", "write_file", "edit_file", "list_directory")
+
     def __init__(self, root: Root) -> None:
         self._root = root
-
-    @property
-    def tools(self) -> dict[str, Any]:
-        """
-        The functions by name.
-        """
-        made = (self.read_file, self.write_file, self.edit_file, self.list_directory)
-        return {function.__name__: told(function) for function in made}
 
     def read_file(
         self, path: str, offset: Annotated[int, Ge(1)] = 1, limit: Annotated[int, Ge(1), Le(10_000)] = 2_000

@@ -14,7 +14,7 @@ from annotated_types import Ge, Le
 
 from guardrails.core.envelope.envelope import Envelope
 
-from .failure import ToolFailure, told
+from .failure import ToolFailure, ToolSet
 
 
 MAX_KEY_CHARS: Final = 256
@@ -27,21 +27,16 @@ _TABLE: Final = (
 _SHOWN_BYTES: Final = 49_152
 
 
-class Memory:
+class Memory(ToolSet):
     """
     Notes in the file *path*, which is made where it is missing. Safe in several processes at once.
     """
 
+    names = ("memory_read", "memory_write")
+
     def __init__(self, path: str | os.PathLike[str], *, clock: Callable[[], float] = time.time) -> None:
         self._path = os.fspath(path)
         self._clock = clock
-
-    @property
-    def tools(self) -> dict[str, Any]:
-        """
-        The functions by name.
-        """
-        return {"memory_read": told(self.memory_read), "memory_write": told(self.memory_write)}
 
     def memory_read(self, query: str = "", limit: Annotated[int, Ge(1), Le(100)] = 20) -> Envelope:
         """

@@ -5,27 +5,22 @@ The tool that says something to a person before the work is done: message.
 from collections.abc import Callable
 from typing import Any, Final
 
-from .failure import ToolFailure, told
+from .failure import ToolFailure, ToolSet
 
 
 MAX_CHARS: Final = 16_384
 _CONTROL: Final = {code: None for code in (*range(32), 127) if chr(code) not in "\n\r\t"}
 
 
-class Outbox:
+class Outbox(ToolSet):
     """
     Hands what the agent says to *deliver*, a function of the text.
     """
 
+    names = ("message",)
+
     def __init__(self, deliver: Callable[[str], object]) -> None:
         self._deliver = deliver
-
-    @property
-    def tools(self) -> dict[str, Any]:
-        """
-        The functions by name.
-        """
-        return {"message": told(self.message)}
 
     def message(self, text: str) -> dict[str, Any]:
         """

@@ -15,7 +15,7 @@ from annotated_types import Ge, Le
 
 from guardrails.core.envelope.envelope import Envelope
 
-from .failure import ToolFailure, told
+from .failure import ToolFailure, ToolSet
 from .processes import Ended, run_to_end
 from .rooted import Root
 
@@ -27,7 +27,7 @@ _SECRET: Final = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|COOKIE|AUTH|SESS
 _HARMLESS: Final = frozenset({"XDG_SESSION_TYPE", "DESKTOP_SESSION", "XAUTHORITY"})
 
 
-class Shell:
+class Shell(ToolSet):
     """
     Runs commands in the workspace *root*, each for *timeout* seconds at most unless the call says otherwise.
 
@@ -35,18 +35,13 @@ class Shell:
     sandbox: a command may do what the process may. Put the guard `shell` before it, and a container around it.
     """
 
+    names = ("exec_shell",)
+
     def __init__(self, root: Root, *, timeout: float = 120, environment: Mapping[str, str] | None = None) -> None:
         self._root = root
         self._timeout = timeout
         self._environment = environment
         self._bash = shutil.which("bash") or "/bin/sh"
-
-    @property
-    def tools(self) -> dict[str, Any]:
-        """
-        The functions by name.
-        """
-        return {"exec_shell": told(self.exec_shell)}
 
     def exec_shell(self, command: str, timeout: Annotated[int, Ge(1), Le(MAX_TIMEOUT_S)] | None = None) -> Envelope:
         """

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.values.errors import SessionError
 
-from .failure import ToolFailure, told
+from .failure import ToolFailure, ToolSet
 
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ Agent = Callable[[str, "Session"], Any]
 """`agent(task, session)` works on the task within the session and returns its answer."""
 
 
-class Spawn:
+class Spawn(ToolSet):
     """
     Starts *agent* on a task, with a share of the budget of *session*: *amounts* of its limits (`max_calls=20`,
     `max_cost_usd=0.1`). What the sub-agent does not use comes back.
@@ -29,18 +29,13 @@ class Spawn:
     *session* may be a function that gives it, where tools are made before their session.
     """
 
+    names = ("spawn",)
+
     def __init__(self, session: "Session | Callable[[], Session]", agent: Agent, **amounts: Any) -> None:
         self._session = session
         self._agent = agent
         self._amounts = amounts
         self._numbers = itertools.count(1)
-
-    @property
-    def tools(self) -> dict[str, Any]:
-        """
-        The functions by name.
-        """
-        return {"spawn": told(self.spawn)}
 
     def spawn(self, task: str) -> dict[str, Any]:
         """

@@ -14,7 +14,7 @@ from annotated_types import Ge, Le
 from guardrails.core.envelope.envelope import Envelope
 
 from .addresses import Network
-from .failure import ToolFailure, told
+from .failure import ToolFailure, ToolSet
 from .http import Page, get
 from .page_text import page_text
 
@@ -42,7 +42,7 @@ class SearchEndpoint:
     snippet: str = "content"
 
 
-class Web:
+class Web(ToolSet):
     """
     Tools that fetch pages of public addresses and of those that *allow* names (hosts, addresses, networks), and that ask
     *search*; each within *timeout* seconds.
@@ -58,15 +58,8 @@ class Web:
     ) -> None:
         self._network = Network(allow) if network is None else network
         self._search = search
+        self.names = ("web_fetch",) if search is None else ("web_fetch", "web_search")
         self._timeout = timeout
-
-    @property
-    def tools(self) -> dict[str, Any]:
-        """
-        The functions by name; web_search only where there is an endpoint.
-        """
-        made = {"web_fetch": told(self.web_fetch)}
-        return made if self._search is None else {**made, "web_search": told(self.web_search)}
 
     def web_fetch(self, url: str, offset: Annotated[int, Ge(0)] = 0) -> Envelope:
         """

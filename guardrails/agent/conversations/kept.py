@@ -3,7 +3,6 @@ One kept conversation: a list of its messages that only grows, each on the disk 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self, SupportsIndex
 
 from .claims import Claim
@@ -106,9 +105,7 @@ class Conversation(list[dict[str, Any]]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

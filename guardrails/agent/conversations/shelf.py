@@ -9,7 +9,6 @@ import time
 
 from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
-from types import TracebackType
 from typing import Any, Final, NamedTuple, Self, get_args
 
 from guardrails.core.values.session_id import checked_id
@@ -155,9 +154,7 @@ class Conversations:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _unknown(self, id: str) -> str:

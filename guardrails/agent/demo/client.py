@@ -2,12 +2,11 @@
 The real openai client, for the scripted server and for a real endpoint.
 """
 
-import os
-
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from guardrails.agent.endpoint import imported, key_for
 from guardrails.core.values.errors import GuardrailsError
 from guardrails.testing.scripted_openai import ScriptedOpenAI
 
@@ -27,7 +26,7 @@ def scripted_client(server: ScriptedOpenAI) -> Iterator["OpenAI"]:
     """
     A client of the scripted *server*. DemoError where openai is not installed.
     """
-    openai = _openai()
+    openai = imported(DemoError, "the demo")
     # The server is on loopback: no proxy of the environment stands between, and no certificates are needed.
     http = openai.DefaultHttpxClient(trust_env=False, verify=False)
     with openai.OpenAI(base_url=server.base_url, api_key="-", max_retries=0, http_client=http) as client:
@@ -44,22 +43,10 @@ def real_client(base_url: str | None) -> Iterator["OpenAI"]:
 
     DemoError where openai is not installed, a key is needed, or the endpoint does not answer as it should.
     """
-    openai = _openai()
-    key = os.environ.get("OPENAI_API_KEY")
-    if not key and not base_url and not os.environ.get("OPENAI_BASE_URL"):
-        raise DemoError("set OPENAI_API_KEY, or name an endpoint that needs no key with --base-url")
+    openai = imported(DemoError, "the demo")
+    key = key_for(base_url, DemoError, "--base-url")
     try:
         with openai.OpenAI(base_url=base_url, api_key=key or "-") as client:
             yield client
     except openai.OpenAIError as error:
         raise DemoError(f"the endpoint failed: {error}") from error
-
-
-def _openai() -> Any:
-    try:
-        import openai
-    except ImportError as error:
-        if error.name != "openai":
-            raise DemoError(f"the openai client cannot be imported: {error}") from error
-        raise DemoError('the demo needs the openai client: pip install "toolcall-guardrails[openai]"') from None
-    return openai

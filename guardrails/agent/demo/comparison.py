@@ -68,7 +68,7 @@ class Comparison:
         """
         The same for another program.
         """
-        return {**asdict(self), "read": [_parsed(text) for text in self.read]}
+        return {**asdict(self), "read": [parsed(text) for text in self.read]}
 
 
 def compare(
@@ -173,7 +173,10 @@ def _cost(usage: Usage, client: "OpenAI", policy: Policy, model: str) -> int | N
     return price_of(usage, model, policy.prices, str(client.base_url), round(time.time() * 1000)).cost
 
 
-def _parsed(text: str) -> Any:
+def parsed(text: str) -> Any:
+    """
+    What *text* says in JSON; the text itself if it is none.
+    """
     try:
         return json.loads(text)
     except ValueError:

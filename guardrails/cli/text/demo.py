@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, Final
 
-from guardrails.agent.demo.comparison import Comparison, Figures
+from guardrails.agent.demo.comparison import Comparison, Figures, parsed
 from guardrails.agent.demo.playback import Played
 from guardrails.agent.demo.stuck_agent import QUESTION
 from guardrails.agent.demo.timeless import NOT_JUDGED
@@ -82,7 +82,7 @@ def _read(texts: Sequence[str]) -> Iterator[str]:
     """
     One envelope of each kind in a row; those that only repeat it are counted.
     """
-    numbered = enumerate(map(_parsed, texts), 1)
+    numbered = enumerate(map(parsed, texts), 1)
     for _, alike in groupby(numbered, key=lambda one: _kind(one[1])):
         first, *others = alike
         numbers = f"call {first[0]}" if not others else f"calls {first[0]} to {others[-1][0]} alike; the first:"
@@ -102,13 +102,6 @@ def _fields(envelope: Any) -> Iterator[str]:
     for name, value in envelope.items():
         shown = json.dumps(value, ensure_ascii=False)
         yield paragraph(f"{name}: {shown}", indent="    ", hanging="      ")
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def played_text(played: Played) -> str:

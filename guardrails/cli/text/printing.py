@@ -7,7 +7,8 @@ import shutil
 import sys
 import textwrap
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, NoReturn
 
 import typer
@@ -39,6 +40,35 @@ def fail(message: str, code: int = USAGE) -> NoReturn:
     """
     typer.echo(printable(message), err=True)
     raise typer.Exit(code)
+
+
+@contextmanager
+def failures_told() -> Iterator[None]:
+    """
+    End the command, saying why, if this library or a file fails it.
+    """
+    from guardrails.core.values.errors import GuardrailsError, NothingFoundError
+
+    try:
+        yield
+    except NothingFoundError as error:
+        tell_of_nothing(str(error))
+    except GuardrailsError as error:
+        fail(str(error))
+    except OSError as error:
+        fail(f"cannot use `{error.filename}`: {error.strerror}" if error.filename else str(error))
+
+
+@contextmanager
+def training_failures_told() -> Iterator[None]:
+    """
+    The same for a command that learns.
+    """
+    with failures_told():
+        try:
+            yield
+        except ImportError as error:
+            fail(f"training needs `{error.name}`: pip install 'toolcall-guardrails[train]'")
 
 
 def tell_of_nothing(message: str) -> NoReturn:

@@ -2,11 +2,11 @@
 What `guardrails replay` prints for a person.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from guardrails.offline.judge.result import Judgement, Tally
+from guardrails.offline.pages.numbers import plural
 
 from .printing import heading, paragraph, printable, width
 
@@ -24,13 +24,13 @@ _OTHERS: Final = "all others"
 _COLUMNS: Final[tuple[tuple[str, Callable[[Tally], str]], ...]] = (
     ("calls", lambda t: f"{t.calls:,}"),
     ("denied", lambda t: f"{t.denials:,}"),
-    ("wrong", lambda t: f"{_sum(t.wrong):,}"),
+    ("wrong", lambda t: f"{t.wrong.total():,}"),
     ("per 1,000", lambda t: f"{t.wrong_per_1000:.2f}"),
-    ("limits", lambda t: f"{_sum(t.limit_stops):,}"),
-    ("after", lambda t: f"{_sum(t.after_exhaustion):,}"),
+    ("limits", lambda t: f"{t.limit_stops.total():,}"),
+    ("after", lambda t: f"{t.after_exhaustion.total():,}"),
     ("2nd", lambda t: f"{t.stopped_second:,}/{t.pointless_second:,}"),
     ("later", lambda t: f"{t.stopped_later:,}/{t.pointless_later:,}"),
-    ("nudged", lambda t: f"{_sum(t.nudged):,}"),
+    ("nudged", lambda t: f"{t.nudged.total():,}"),
 )
 _LEGEND: Final = (
     "wrong: denials by duplicates or loops of calls that brought something new, and per 1,000 calls; limits: denials by "
@@ -46,12 +46,12 @@ def judged_text(judgement: Judgement) -> str:
     total = judgement.total
     rows = [*_rows(judgement)[:-1], total]
     lines = _table([("", *(name for name, _ in _COLUMNS)), *((_name(t), *(of(t) for _, of in _COLUMNS)) for t in rows)])
-    shown = [heading(f"{judgement.policy} on {_plural(total.calls, 'recorded call')} of {_sessions(total)}"), lines[0]]
+    shown = [heading(f"{judgement.policy} on {plural(total.calls, 'recorded call')} of {_sessions(total)}"), lines[0]]
     for tally, line in zip(rows, lines[1:], strict=True):
         shown.append(line)
         shown += _codes(tally)
         if tally is not total and tally.saved_calls:
-            shown.append(_listed(["saved at most: " + _plural(tally.saved_calls, "call"), *_of_responses(tally)]))
+            shown.append(_listed(["saved at most: " + plural(tally.saved_calls, "call"), *_of_responses(tally)]))
     blocks = ["\n".join(shown), paragraph(_LEGEND), *_watched(judgement), _saved(total), *_ends(judgement)]
     return "\n\n".join(blocks)
 
@@ -64,7 +64,7 @@ def compared_text(one: Judgement, other: Judgement) -> str:
     if names[0] == names[1]:
         names = f"{names[0]} (1)", f"{names[1]} (2)"
     title = heading(
-        f"{names[0]} and {names[1]} on {_plural(one.total.calls, 'recorded call')} of {_sessions(one.total)}"
+        f"{names[0]} and {names[1]} on {plural(one.total.calls, 'recorded call')} of {_sessions(one.total)}"
     )
     rows = [("total", *names, "difference")]
     for what, figure in _figures(one.total, other.total):
@@ -76,7 +76,7 @@ def compared_text(one: Judgement, other: Judgement) -> str:
     for tally in _rows(one)[:-1]:
         beside = others.get(tally.source, Tally(tally.source))
         cells = [f"{tally.calls:,}"]
-        for figure in (_stopped, lambda t: _sum(t.wrong), lambda t: t.stopped_later):
+        for figure in (_stopped, lambda t: t.wrong.total(), lambda t: t.stopped_later):
             cells += _differing(figure(tally), figure(beside))
         of_sources.append((_name(tally), *cells))
     sides = f"By source: all denied calls (also after exhaustion), wrong ones, and later pointless repeats stopped; each {names[0]}, {names[1]}, difference."
@@ -95,14 +95,14 @@ def exact_text(found: "Exactness") -> str:
     """
     What came of deciding records again.
     """
-    what = f"{_plural(found.calls, 'call')} of {_plural(found.sessions, 'session')} decided again by `{found.policy}`"
+    what = f"{plural(found.calls, 'call')} of {plural(found.sessions, 'session')} decided again by `{found.policy}`"
     lines = [f"{what}: " + ("every decision is the recorded one." if found.same else f"{found.differing:,} differ.")]
     for each in found.first:
         place = each.session_id if each.n is None else f"{each.session_id}, event {each.n}, {each.tool}"
         lines.append(f"  {place}: recorded {each.recorded}; now {each.replayed}")
     left = found.differing - len(found.first)
     lines += [f"  and {left:,} more"] if left > 0 else []
-    lines += [f"{_plural(found.broken_lines, 'broken line')} skipped."] if found.broken_lines else []
+    lines += [f"{plural(found.broken_lines, 'broken line')} skipped."] if found.broken_lines else []
     said = [printable("\n".join(lines)), *_not_judged(found.not_judged), *_notices(found.notices)]
     return "\n\n".join(said)
 
@@ -111,13 +111,13 @@ def _figures(one: Tally, other: Tally) -> Iterator[tuple[str, Callable[[Tally], 
     yield "denied", lambda t: t.denials
     for code in sorted({*one.denied, *other.denied}):
         yield f"  {code}", lambda t, code=code: t.denied[code]  # type: ignore[misc]
-    yield "after exhaustion", lambda t: _sum(t.after_exhaustion)
-    yield "nudged", lambda t: _sum(t.nudged)
-    yield "observed", lambda t: _sum(t.observed)
-    yield "wrong", lambda t: _sum(t.wrong)
+    yield "after exhaustion", lambda t: t.after_exhaustion.total()
+    yield "nudged", lambda t: t.nudged.total()
+    yield "observed", lambda t: t.observed.total()
+    yield "wrong", lambda t: t.wrong.total()
     yield "wrong per 1,000", lambda t: t.wrong_per_1000
-    yield "wrong observed", lambda t: _sum(t.wrong_observed)
-    yield "limit stops", lambda t: _sum(t.limit_stops)
+    yield "wrong observed", lambda t: t.wrong_observed.total()
+    yield "limit stops", lambda t: t.limit_stops.total()
     yield f"2nd pointless stopped, of {one.pointless_second:,}", lambda t: t.stopped_second
     yield f"later pointless stopped, of {one.pointless_later:,}", lambda t: t.stopped_later
     yield "saved calls, at most", lambda t: t.saved_calls
@@ -169,7 +169,7 @@ def _codes(tally: Tally) -> Iterator[str]:
     if free != (tally.denied, tally.after_exhaustion):
         off = [f"{code} {count:,}" for code, count in free[0].most_common()]
         off += [f"after {code} {count:,}" for code, count in free[1].most_common()]
-        wrong = f"{_sum(tally.wrong_without_cap):,} wrong"
+        wrong = f"{tally.wrong_without_cap.total():,} wrong"
         later = f"later {tally.stopped_later_without_cap:,}/{tally.pointless_later:,}"
         yield _listed([f"with the denial cap off: {off[0] if off else 'nothing denied'}", *off[1:], wrong, later])
 
@@ -206,7 +206,7 @@ def _saved(total: Tally) -> str:
     usd = f"${total.saved_micro_usd / 1_000_000:,.2f}"
     spent = f"{total.tokens:,} tokens and ${total.micro_usd / 1_000_000:,.2f} are recorded"
     return paragraph(
-        f"Saved at most: {_plural(total.saved_calls, 'call')}; {_plural(total.saved_responses, 'model response')} all of whose "
+        f"Saved at most: {plural(total.saved_calls, 'call')}; {plural(total.saved_responses, 'model response')} all of whose "
         f"calls were stopped, with {total.saved_tokens:,} tokens and {usd} ({spent}). A model that is stopped may do "
         "something else, so this is an upper bound."
     )
@@ -217,7 +217,7 @@ def _of_responses(tally: Tally) -> list[str]:
     What model responses all of whose calls were stopped would have saved.
     """
     tokens, usd = f"{tally.saved_tokens:,} tokens", f"${tally.saved_micro_usd / 1_000_000:,.4f}"
-    said = [_plural(tally.saved_responses, "model response"), *([tokens] if tally.saved_tokens else [])]
+    said = [plural(tally.saved_responses, "model response"), *([tokens] if tally.saved_tokens else [])]
     return [*said, *([usd] if tally.saved_micro_usd else [])] if tally.saved_responses else []
 
 
@@ -265,19 +265,11 @@ def _notices(notices: Sequence[str]) -> Iterator[str]:
 
 
 def _stopped(tally: Tally) -> int:
-    return tally.denials + _sum(tally.after_exhaustion)
-
-
-def _sum(counts: Counter[str]) -> int:
-    return sum(counts.values())
-
-
-def _plural(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    return tally.denials + tally.after_exhaustion.total()
 
 
 def _sessions(total: Tally) -> str:
-    return _plural(total.sessions, "session")
+    return plural(total.sessions, "session")
 
 
 def _name(tally: Tally) -> str:

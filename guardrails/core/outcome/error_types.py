@@ -31,19 +31,12 @@ _BAD_CALL: Final = re.compile(
 )
 
 
-def error_type_of(exc: BaseException) -> ErrorType:
+def diagnosis_of(exc: BaseException) -> tuple[ErrorType, BaseException]:
     """
-    The kind of *exc*, from the closed list; `other` where nothing speaks for a kind.
+    The kind of *exc* from the closed list, `other` if nothing speaks for a kind; and the exception of its chain that told it.
 
     In this order: what it says itself (codes, status, class names), then its explicit causes (`__cause__`, SQLAlchemy's
     `orig`, URLError's `reason`, the members of a group), then the texts of all these, then what was being handled (`__context__`).
-    """
-    return diagnosis_of(exc)[0]
-
-
-def diagnosis_of(exc: BaseException) -> tuple[ErrorType, BaseException]:
-    """
-    The kind of *exc*, and the exception of its chain that told it.
     """
     try:
         return _diagnosis_of(exc)

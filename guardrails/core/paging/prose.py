@@ -9,42 +9,9 @@ import re
 
 from typing import Final
 
+from . import phrases
 from .listing import NARROW, ON, Fact, Listing
 from .names import Kind, kind_of
-from .phrases import (
-    ALL_AND,
-    AND_ALL,
-    AVAILABLE,
-    BARE_PART,
-    BARE_RANGE,
-    BRACKETED,
-    BRACKETS,
-    BROKEN,
-    COUNTED,
-    CUT,
-    CUT_MARK,
-    GO_ON,
-    HIDDEN,
-    INLINE,
-    LIMITED,
-    LISTED,
-    MARKS,
-    MEMBER,
-    MORE,
-    NO_MORE,
-    OF_A_FILE,
-    ONLY,
-    PAGE,
-    PAGE_LINES,
-    PAGER,
-    PART,
-    RANGE,
-    SHOWN_OF,
-    STRIPPED,
-    TAG,
-    TOKEN,
-    TOTALLED,
-)
 from .scalars import flag
 
 
@@ -103,7 +70,7 @@ def tell(listing: Listing, text: str) -> None:
     if telling:
         _of_neighbours(listing, ends, pages)
     for line in lines:
-        if line[0] in "[(" and "/" in line and (at := BRACKETED.match(line)):
+        if line[0] in "[(" and "/" in line and (at := phrases.BRACKETED.match(line)):
             first, last, total = _integers(at)
             if first <= last:
                 _reached(listing, last, total, f"{first} to {last} of {total}")
@@ -126,13 +93,13 @@ def _of_neighbours(listing: Listing, ends: str, pages: list[tuple[int, int]]) ->
     """
     if "total" not in ends and "pages" not in ends:
         return
-    if at := TOTALLED.search(ends):
+    if at := phrases.TOTALLED.search(ends):
         total, last = _integers(at)
         _reached(listing, last, total, f"up to {last} of {total}")
-    elif at := SHOWN_OF.search(ends):
+    elif at := phrases.SHOWN_OF.search(ends):
         last, total = _integers(at)
         _reached(listing, last, total, f"up to {last} of {total}")
-    if at := PAGE_LINES.search(ends):
+    if at := phrases.PAGE_LINES.search(ends):
         page, of = _integers(at)
         pages.append((page, of))
 
@@ -156,40 +123,44 @@ def _of_line(listing: Listing, line: str, telling: list[tuple[int, str]], pages:
     for kind, word in telling:
         if word in lowered:
             words |= kind
-    if not words or OF_A_FILE.match(line):
+    if not words or phrases.OF_A_FILE.match(line):
         return
-    said = (TAG.sub("", lowered, count=1) if lowered[:1] == "<" else lowered).strip(STRIPPED)
-    counted = words & _COUNTS and COUNTED.search(said) is not None
-    if counted and (at := PAGE.search(said)):
+    said = (phrases.TAG.sub("", lowered, count=1) if lowered[:1] == "<" else lowered).strip(phrases.STRIPPED)
+    counted = words & _COUNTS and phrases.COUNTED.search(said) is not None
+    if counted and (at := phrases.PAGE.search(said)):
         page, of = _integers(at)
         pages.append((page, of))
-    elif counted and (at := RANGE.search(said) or BARE_RANGE.match(said)):
+    elif counted and (at := phrases.RANGE.search(said) or phrases.BARE_RANGE.match(said)):
         first, last, total = _integers(at)
         _reached(listing, last, total, f"{first} to {last} of {total}")
-    elif counted and (at := PART.search(said) or BARE_PART.match(said) or AND_ALL.search(said)):
+    elif counted and (at := phrases.PART.search(said) or phrases.BARE_PART.match(said) or phrases.AND_ALL.search(said)):
         shown, total = _integers(at)
         _reached(listing, shown, total, f"{shown} of {total}")
-    elif counted and (at := ALL_AND.search(said)):
+    elif counted and (at := phrases.ALL_AND.search(said)):
         total, shown = _integers(at)
         _reached(listing, shown, total, f"{shown} of {total}")
-    elif words & _LEFT and NO_MORE.match(said):
+    elif words & _LEFT and phrases.NO_MORE.match(said):
         listing.ends = True
-    elif words & _LEFT and (at := LISTED.search(said)):
+    elif words & _LEFT and (at := phrases.LISTED.search(said)):
         listing.more.append((2, f"{at[1]} more are not shown: {ON}."))
-    elif words & _LEFT and (at := HIDDEN.match(said)):
+    elif words & _LEFT and (at := phrases.HIDDEN.match(said)):
         if at[1] != "0":
             listing.more.append((2, f"{at[1]} more are not shown: {ON}."))
-    elif words & _LEFT and (at := MORE.match(said)) and at[2] != "0" and _is_left(line, said, at):
+    elif words & _LEFT and (at := phrases.MORE.match(said)) and at[2] != "0" and _is_left(line, said, at):
         listing.more.append((2, f"{at[2]} more are not shown: {ON}."))
-    elif words & _LEFT and (AVAILABLE.search(said) or GO_ON.search(said) or PAGER.match(lowered)):
+    elif words & _LEFT and (
+        phrases.AVAILABLE.search(said) or phrases.GO_ON.search(said) or phrases.PAGER.match(lowered)
+    ):
         listing.more.append((3, f"The text says that there is more: {ON}."))
-    elif words & _CUTS and BROKEN.search(said):
+    elif words & _CUTS and phrases.BROKEN.search(said):
         listing.broken = f"The text says that the result is not whole. {NARROW}"
     elif words & _CUTS and (
-        ONLY.search(said) or CUT.match(said) or (CUT_MARK.match(said) and line.lstrip()[:1] in BRACKETS)
+        phrases.ONLY.search(said)
+        or phrases.CUT.match(said)
+        or (phrases.CUT_MARK.match(said) and line.lstrip()[:1] in phrases.BRACKETS)
     ):
         listing.more.append((4, f"The text says that it was cut. {NARROW}"))
-    elif (words & _LIMITS or _may_state_a_limit(said)) and LIMITED.search(said):
+    elif (words & _LIMITS or _may_state_a_limit(said)) and phrases.LIMITED.search(said):
         listing.doubt = True
     elif ":" in line or "=" in line:
         _of_member(listing, line)
@@ -223,13 +194,13 @@ def _of_member(listing: Listing, line: str) -> None:
     """
     A line like `next cursor: abc`.
     """
-    at = MEMBER.match(line.strip(" \t\r*_#>()[]{}-|"))
+    at = phrases.MEMBER.match(line.strip(" \t\r*_#>()[]{}-|"))
     if at is None:
         return
     kind, name, value = kind_of(at[1]), at[1].strip(), at[2]
     if kind is Kind.CURSOR:
         # Words are the types and names of a program.
-        is_one = " " not in value and TOKEN.search(value) is not None and not name.lower().startswith("contin")
+        is_one = " " not in value and phrases.TOKEN.search(value) is not None and not name.lower().startswith("contin")
         if is_one:
             listing.facts.append(Fact(kind, name, value, found=False))
     elif kind is Kind.NEXT:
@@ -248,12 +219,12 @@ def _is_statement(line: str) -> bool:
 
 
 def _of_marks(listing: Listing, text: str) -> None:
-    for mark in MARKS:
+    for mark in phrases.MARKS:
         at = -1
         for _ in range(_MAX_MARKS):
             at = text.find(mark, at + 1, _SEARCHED)
             if at < 0:
                 break
-            if INLINE.search(text, max(0, at - 90), at + 100):
+            if phrases.INLINE.search(text, max(0, at - 90), at + 100):
                 listing.more.append((4, f"The text says that it was cut. {NARROW}"))
                 return

@@ -2,31 +2,21 @@
 Cycles of calls: how often they went round, and which of their calls is work that did nothing.
 """
 
-import re
-
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Final
 
-from guardrails.core.repetition.commands.verbs import TOKEN
 from guardrails.core.state.state import Entry
 from guardrails.core.values.types import ErrorType
 
 from .patterns import same_end, same_evidence
 from .results import acknowledges
+from .tool_names import writes
 
 
 MIN_CYCLE: Final = 2
 MAX_CYCLE: Final = 5
 REFUSED: Final[frozenset[ErrorType | None]] = frozenset({"validation", "tool_missing", "invalid_path", "too_large"})
 """Failures that say that the call was wrong, and nothing of what it looked at."""
-_WRITES: Final = frozenset(
-    {
-        *("create", "add", "insert", "append", "put", "set", "unset", "write", "save", "store", "upload"),
-        *("edit", "modify", "update", "patch", "replace", "rename", "move", "delete", "remove"),
-    }
-)
-_LOOKS: Final = frozenset({"get", "read", "show", "view", "list", "find", "fetch", "return", "search", "look", "wait"})
 
 
 def laps(before: Sequence[Entry], sig: int | None) -> tuple[int, int]:
@@ -70,12 +60,3 @@ def in_vain(before: Sequence[Entry], sig: int | None, length: int, laps: int) ->
     ]
     work = work or [entry for entry in acting if entry.error_type in REFUSED]
     return any(entry.sig == sig for entry in work)
-
-
-@lru_cache(maxsize=1024)
-def writes(tool: str) -> bool:
-    """
-    Whether *tool* begins with a verb that writes, and has none that looks: `edit_file`, not `add_and_get`.
-    """
-    words = [word.lower() for word in TOKEN.findall(re.split(r"__|[/.:]", tool)[-1])]
-    return words[:1] != [] and words[0] in _WRITES and _LOOKS.isdisjoint(words)

@@ -6,7 +6,6 @@ none of the present turn (its calls were made without knowing each other's resul
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import pairwise
 from typing import Final
 
@@ -15,19 +14,11 @@ from guardrails.core.values.types import ErrorType
 
 from .results import acknowledges
 from .sketch import NO_SKETCH, likes
+from .tool_names import server_of
 from .work import shown_to_change
 
 
 NO_TURN: Final = -1
-_VERBS: Final = frozenset(
-    {
-        *("get", "list", "find", "search", "read", "fetch", "query", "show", "look", "check", "view", "count"),
-        *("create", "add", "new", "make", "insert", "write", "put", "set", "save", "update", "edit", "change"),
-        *("delete", "remove", "cancel", "clear", "send", "post", "run", "execute", "exec", "call", "do", "start"),
-        *("stop", "open", "close", "move", "copy", "upload", "download", "submit", "return", "use", "is", "has"),
-    }
-)
-"""The first word of a name that says what the tool does, and not whose it is."""
 _OVER: Final = ("ok", "error")
 DETERMINED: Final[frozenset[ErrorType | None]] = frozenset(
     {"validation", "not_found", "tool_missing", "invalid_path", "too_large", "code_error"}
@@ -161,7 +152,7 @@ def sibling_errors(before: Sequence[Entry], tool: str) -> tuple[int, set[str]]:
     tools = {entry.tool for entry in run}
     if len(tools) == 1 or not (
         tool in tools
-        or (before[0].error_type in SHARED and any(_server(tool) == _server(other) != "" for other in tools))
+        or (before[0].error_type in SHARED and any(server_of(tool) == server_of(other) != "" for other in tools))
     ):
         return 0, set()
     return len(run), tools
@@ -178,19 +169,6 @@ def broken(state: SessionState, last: Entry, tools: Collection[str]) -> bool:
         and not (same_end(entry, last) or (entry.status == last.status and entry.empty and last.empty))
         for entry in state.window
     )
-
-
-@lru_cache(maxsize=1024)
-def _server(tool: str) -> str:
-    """
-    What the names of the tools of one server begin with.
-    """
-    for mark in ("__", "/", "."):
-        head, found, _ = tool.rpartition(mark)
-        if found:
-            return head
-    head, found, _ = tool.partition("_")
-    return head if found and head.lower() not in _VERBS else ""
 
 
 def unknown(before: Sequence[Entry], tool: str) -> int:

@@ -5,7 +5,8 @@ The model file: plain JSON that is checked as a whole before anything of it is u
 import hashlib
 import math
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -141,7 +142,7 @@ def parse(text: bytes) -> RetryModel:
         model = _model(body, digest)
     except (FeatureSpecError, TypeError, ValueError, LookupError, AttributeError) as error:
         raise ModelError(f"the model cannot be read: {error}") from None
-    _check_golden(model, body["golden"])
+    check_golden(body["golden"], partial(_comes_out, model))
     return model
 
 
@@ -158,13 +159,13 @@ def _model(body: Mapping[str, Any], digest: str) -> RetryModel:
     if not isinstance(terms, list) or len(terms) > MAX_TERMS:
         raise ModelError(f"`terms` is a list of at most {MAX_TERMS}")
     known = {*KEYS, *spec.by_name}
-    declared = Declared(*(_finite(f"declared.{name}", body["declared"][name]) for name in Declared._fields))
+    declared = Declared(*(finite(f"declared.{name}", body["declared"][name]) for name in Declared._fields))
     if declared.strength <= 0:
         raise ModelError("`declared.strength` is not above 0")
     _check_profiles(body["profiles"])
     return RetryModel(
         spec,
-        _finite("intercept", body["intercept"]),
+        finite("intercept", body["intercept"]),
         tuple(_term(place, term, known) for place, term in enumerate(terms)),
         declared,
         {(_text(tool), _text(error)): _count(n) for tool, error, n in body["evidence"]},
@@ -187,20 +188,28 @@ def _term(place: int, said: Any, known: set[str]) -> Term:
         raise ModelError(f"{where}: `w` maps levels to weights")
     parts = len(on) - 1
     for key, weight in weights.items():
-        _finite(f"{where}.{key:.80}", weight)
+        finite(f"{where}.{key:.80}", weight)
         if key.count(SEPARATOR) < parts:
             raise ModelError(f"{where}: `{key:.80}` has not a level for each of its factors")
     return Term(tuple(on), weights)
 
 
-def _check_golden(model: RetryModel, golden: Sequence[Sequence[Any]]) -> None:
+def _comes_out(model: RetryModel, vector: Sequence[Any]) -> bool:
+    tool, error, context, action, p = vector
+    made = model.probability(_text(tool), _text(error), context, action)
+    return 0 < made < 1 and abs(made - p) <= GOLDEN_TOLERANCE
+
+
+def check_golden(golden: Any, comes_out: Callable[[Sequence[Any]], bool]) -> None:
+    """
+    Raise ModelError unless each vector of *golden*, one at least, *comes_out*; one that is no vector raises TypeError or
+    ValueError there.
+    """
     if not isinstance(golden, list) or not golden:
         raise ModelError("the model has no golden vectors, so nothing shows that it is read as it was written")
     for vector in golden:
         try:
-            tool, error, context, action, p = vector
-            made = model.probability(_text(tool), _text(error), context, action)
-            fits = 0 < made < 1 and abs(made - p) <= GOLDEN_TOLERANCE
+            fits = comes_out(vector)
         except (TypeError, ValueError):
             fits = False
         if not fits:
@@ -214,7 +223,10 @@ def _check_profiles(profiles: Any) -> None:
         profile_of(entry)
 
 
-def _finite(where: str, value: Any) -> float:
+def finite(where: str, value: Any) -> float:
+    """
+    *value* if it is a weight. Raises ModelError naming *where* it stands if it is none.
+    """
     if type(value) not in (int, float) or not math.isfinite(value) or abs(value) >= MAX_WEIGHT:
         if where == "declared.strength" and type(value) in (int, float) and math.isfinite(value):
             return float(value)

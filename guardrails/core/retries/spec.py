@@ -125,13 +125,6 @@ class FeatureSpec:
         """
         return self.action[-1].stride * self.action[-1].radix
 
-    @property
-    def uses_times(self) -> bool:
-        """
-        Whether any factor needs to know when a run of failures began.
-        """
-        return "since" in self.by_name or "reach" in self.by_name
-
     @cached_property
     def context_steps(self) -> tuple[Step, ...]:
         """

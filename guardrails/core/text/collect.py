@@ -19,7 +19,6 @@ MAX_TEXT_BYTES: Final = 16 * 1024 * 1024
 """Longer bytes are cut before they are decoded, whatever the limit."""
 _SNIFF_BYTES: Final = 8192
 _NODES: Final = 2000
-_END: Final = object()
 
 Bytes = bytes | bytearray | memoryview
 

@@ -225,19 +225,14 @@ class Conversation:
         end = self._loop.end
         if end is None:
             raise RuntimeError("the loop has not ended")
-        answer = end.answer
+        answer, told = end.answer, self._told(iterations=self._loop.iterations, code=end.code)
         if answer is None:
             answer = self._session.digest()
             self._context.append(self._wire.answer(answer))
-            log.warning(
-                "tool loop ended without an answer, returning digest",
-                extra=self._told(iterations=self._loop.iterations, code=end.code),
-            )
+            log.warning("tool loop ended without an answer, returning digest", extra=told)
         else:
-            log.info(
-                "tool loop complete, returning text response",
-                extra=self._told(iterations=self._loop.iterations, code=end.code),
-            )
+            log.info("tool loop complete, returning text response", extra=told)
+
         return LoopResult(
             answer=answer,
             ended=end.ended,

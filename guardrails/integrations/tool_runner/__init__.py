@@ -13,7 +13,7 @@ import inspect
 
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from openai.lib.responses_tool_runner import (
     AsyncRegisteredFunction,
@@ -39,6 +39,8 @@ from .watch import UNREADABLE, Watch
 if TYPE_CHECKING:
     from openai.lib.responses_tool_runner import ResponsesRunnerTurn
 
+F = TypeVar("F")
+
 _STAND_IN: Final = {
     "type": "function",
     "name": UNREADABLE,
@@ -47,42 +49,52 @@ _STAND_IN: Final = {
 }
 
 
-class _Guarded:
+class _Guarded(Generic[F]):
     """
     What both runners share: the functions offered, and the run under way.
     """
 
+    _kind: type[F]
+    """A function of the SDK's own runner."""
     _watch: Watch | None = None
 
-    def _offer(
+    def __init__(
         self,
         session: Session,
-        tools: Registry | Iterable[Offered | Registry],
-        execute: Execute | None,
-        functions: Iterable[Any],
-        strategy: Strategy | None,
-    ) -> Tools:
+        *,
+        tools: Registry | Iterable[Offered | Registry] = (),
+        execute: Execute | None = None,
+        functions: Iterable[F] = (),
+        strategy: Strategy | None = None,
+        **options: Any,
+    ) -> None:
         own = Registry()
-        given = {}
+        self._given: dict[str, Any] = {}
         for function in functions:
-            given[function.tool["name"]] = function
-            own.add(_declared(function.tool), _running(function))
+            given: Any = function
+            self._given[given.tool["name"]] = given
+            own.add(_declared(given.tool), _running(given))
         offered = [tools] if isinstance(tools, Registry) else list(tools)
         self._offered = Tools(session, Responses(), [*offered, own], execute)
         self._session = session
         self._strategy = strategy
-        self._given = given
-        return self._offered
+        if self._offered.asynchronous and self._kind is RegisteredFunction:
+            raise TypeError(f"`{self._offered.asynchronous[0]}` is asynchronous: use `AsyncGuardedToolRunner`")
+        super().__init__(functions=self._registered(), **options)  # type: ignore[call-arg]
 
-    def _registered(self, made: Callable[..., Any], run: Callable[[str], Callable[..., Any]]) -> list[Any]:
-        functions = [made(_STAND_IN, run(UNREADABLE))]
+    def _guarded(self, name: str) -> Callable[[dict[str, object]], Any]:
+        raise NotImplementedError
+
+    def _registered(self) -> list[Any]:
+        made: Callable[..., Any] = self._kind
+        functions = [made(_STAND_IN, self._guarded(UNREADABLE))]
         for listed in self._offered.listed:
-            given = self._given.get(listed["name"])
+            given, guarded = self._given.get(listed["name"]), self._guarded(listed["name"])
             if given is None:
-                functions.append(made(listed, run(listed["name"])))
+                functions.append(made(listed, guarded))
             else:
                 settings = {"allow_output_override": given.allow_output_override, "independent": given.independent}
-                functions.append(made(dict(given.tool), run(listed["name"]), **settings))
+                functions.append(made(dict(given.tool), guarded, **settings))
         return functions
 
     def _begun(self, params: Mapping[str, Any], max_steps: int | None) -> tuple[Watch, dict[str, Any], int]:
@@ -100,7 +112,7 @@ class _Guarded:
         return name, arguments, None if self._watch is None else self._watch.refused(name, arguments)
 
 
-class GuardedToolRunner(_Guarded, ResponsesToolRunner):
+class GuardedToolRunner(_Guarded[RegisteredFunction], ResponsesToolRunner):
     """
     A `ResponsesToolRunner` whose functions run behind *session*, for one run at a time.
 
@@ -114,20 +126,7 @@ class GuardedToolRunner(_Guarded, ResponsesToolRunner):
     a function is taken, and holds for the first request. *strategy* decides on it turn by turn.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        *,
-        tools: Registry | Iterable[Offered | Registry] = (),
-        execute: Execute | None = None,
-        functions: Iterable[RegisteredFunction] = (),
-        strategy: Strategy | None = None,
-        **options: Any,
-    ) -> None:
-        offered = self._offer(session, tools, execute, functions, strategy)
-        if offered.asynchronous:
-            raise TypeError(f"`{offered.asynchronous[0]}` is asynchronous: use `AsyncGuardedToolRunner`")
-        super().__init__(functions=self._registered(RegisteredFunction, self._guarded), **options)
+    _kind = RegisteredFunction
 
     def iterate(
         self, client: Any, params: Any, *, max_steps: int | None = None, **options: Any
@@ -149,23 +148,12 @@ class GuardedToolRunner(_Guarded, ResponsesToolRunner):
         return execute
 
 
-class AsyncGuardedToolRunner(_Guarded, AsyncResponsesToolRunner):
+class AsyncGuardedToolRunner(_Guarded[AsyncRegisteredFunction], AsyncResponsesToolRunner):
     """
     The same, awaited; functions of both kinds.
     """
 
-    def __init__(
-        self,
-        session: Session,
-        *,
-        tools: Registry | Iterable[Offered | Registry] = (),
-        execute: Execute | None = None,
-        functions: Iterable[AsyncRegisteredFunction] = (),
-        strategy: Strategy | None = None,
-        **options: Any,
-    ) -> None:
-        self._offer(session, tools, execute, functions, strategy)
-        super().__init__(functions=self._registered(AsyncRegisteredFunction, self._guarded), **options)
+    _kind = AsyncRegisteredFunction
 
     def iterate(
         self, client: Any, params: Any, *, max_steps: int | None = None, **options: Any

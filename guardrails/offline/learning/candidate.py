@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from guardrails.core.retries.labels import NO_ACTION
 from guardrails.core.retries.model import ANY, Golden, RetryModel
 from guardrails.core.retries.model_format import body_of, parse, sealed, text_of
 from guardrails.core.retries.prior import ALONE, DECLARED, prior_cells, prior_corrections
@@ -13,7 +14,7 @@ from guardrails.core.retries.profiles import Tally, profiles
 from guardrails.core.retries.scoring import EXPLORE, SOURCE, probability
 from guardrails.core.retries.shrinkage import NONE, Count
 from guardrails.core.retries.spec import FeatureSpec
-from guardrails.offline.learning.rows.cells import NO_ACTION, Cell
+from guardrails.offline.learning.rows.cells import Cell
 
 from .design import Columns, columns_of, logits
 from .fit import INVERSE_PENALTY, SPREADS, TERMS, Fitted, fit, known_tools

@@ -6,10 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from guardrails.core.retries.labels import NO_ACTION
 from guardrails.core.retries.prior import Believed
 from guardrails.core.retries.scoring import ERROR, EXPLORE, POLICY, SEPARATOR, SOURCE, TOOL, Term
 from guardrails.core.retries.spec import FeatureSpec
-from guardrails.offline.learning.rows.cells import NO_ACTION, Cell
+from guardrails.offline.learning.rows.cells import Cell
 
 
 if TYPE_CHECKING:

@@ -7,8 +7,9 @@ import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from guardrails.core.retries.labels import NO_ACTION
 from guardrails.core.retries.model import RetryModel
-from guardrails.offline.learning.rows.cells import NO_ACTION, Cell
+from guardrails.offline.learning.rows.cells import Cell
 
 from .design import logits
 from .gate import held_out

@@ -94,7 +94,7 @@ class Turn(Step):
     A model response with *calls* tool calls came; 0: unknown how many.
     """
 
-    calls: int
+    calls: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,10 +103,10 @@ class Charge(Turn):
     The same, and what the response cost.
     """
 
-    tokens: int | None
+    tokens: int | None = None
     """None: it did not say what it used."""
-    cost_usd: float | None
-    begins_turn: bool
+    cost_usd: float | None = None
+    begins_turn: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -168,13 +168,7 @@ def _step(data: dict[str, Any], node: Node) -> Step:
         case {"turn": calls}:
             return Turn(**place, calls=calls)
         case {"charge": charge}:
-            return Charge(
-                **place,
-                calls=charge.get("calls", 0),
-                tokens=charge.get("tokens"),
-                cost_usd=charge.get("cost_usd"),
-                begins_turn=charge.get("begins_turn", True),
-            )
+            return Charge(**place, **charge)
         case {"request": times}:
             return Request(**place, times=times)
         case {"wait": seconds}:
@@ -188,26 +182,16 @@ def _step(data: dict[str, Any], node: Node) -> Step:
 
 def _ran(data: dict[str, Any]) -> Ran:
     error = data.get("error")
-    return Ran(
-        result=data.get("result", "ok"),
-        result_bytes=data.get("result_bytes"),
-        failed=None if error is None else _failed(error),
-        cost_usd=data.get("cost_usd"),
-        tokens=data.get("tokens"),
-        takes_ms=_ms(data.get("takes", 0)),
-    )
+    given = {key: data[key] for key in ("result", "result_bytes", "cost_usd", "tokens") if key in data}
+    return Ran(**given, failed=None if error is None else _failed(error), takes_ms=_ms(data.get("takes", 0)))
 
 
 def _failed(error: Any) -> Failed:
     if isinstance(error, str):
         return Failed(type=error)  # type: ignore[arg-type]
+    given = {key: value for key, value in error.items() if key != "retry_after"}
     wait = error.get("retry_after")
-    return Failed(
-        type=error["type"],
-        message=error.get("message", ""),
-        http_status=error.get("http_status"),
-        retry_after_ms=None if wait is None else _ms(wait),
-    )
+    return Failed(**given, retry_after_ms=None if wait is None else _ms(wait))
 
 
 def _expected(data: dict[str, Any]) -> Expected:

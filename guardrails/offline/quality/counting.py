@@ -6,12 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from guardrails.core.text.signature import low64, sign
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import micro_dollars
 from guardrails.offline.judge.evidence import SUCCESS, Worth, evidence_of, outcome_of_call
 from guardrails.offline.judge.judgement import MAX_TOOLS, OTHER_TOOLS
 from guardrails.offline.readers.base import RecordedCall
+from guardrails.offline.readers.same_call import signature_of
 
 from .rules import changed, count_retry, count_rules, refused_by_evidence
 from .signals import signal_of
@@ -68,7 +68,7 @@ class Quality:
             tally.sessions += 1
         if call.cost_usd is not None and 0 < call.cost_usd < MAX_COST_USD:
             self.model_cost += micro_dollars(call.cost_usd)
-        sig = _sig(call)
+        sig = signature_of(call)
         if call.decision == "deny":
             _count_denied(tally, trail, call, sig)
         else:
@@ -225,10 +225,3 @@ def _count_harmless(tallies: dict[str, Tally], since: list[Done], tool: str, *, 
         other = tallies.get(next(iter(between)))
         if other is not None:
             other.harmless.add(unchanged)
-
-
-def _sig(call: RecordedCall) -> int | None:
-    if call.sig is not None:
-        return call.sig
-    digest, _ = call.signed or sign(call.tool, call.arguments)
-    return None if digest is None else low64(digest)

@@ -73,6 +73,13 @@ class RecordedCall:
     signed: tuple[bytes | None, bytes | None] | None = None
     """What `sign` says of *tool* and *arguments*, where it was asked already."""
 
+    def ended(self, at_ms: int | None) -> None:
+        """
+        Take the time from its start to *at_ms* for its duration, unless that is known.
+        """
+        if self.duration_ms is None and self.ts_ms is not None and at_ms is not None:
+            self.duration_ms = max(at_ms - self.ts_ms, 0)
+
 
 @dataclass(slots=True)
 class Report:

@@ -22,3 +22,19 @@ class Recent(dict[K, V]):
         if len(self) >= MAX_KEPT and key not in self:
             del self[next(iter(self))]
         super().__setitem__(key, value)
+
+
+class Seen(Recent[K, None]):
+    """
+    Keys that were met before.
+    """
+
+    def add(self, key: K | None) -> bool:
+        """
+        Whether *key* is new, which is then remembered; None always is.
+        """
+        if key is None:
+            return True
+        new = key not in self
+        self[key] = None
+        return new

@@ -65,12 +65,9 @@ def key_of(call: RecordedCall, named: int | None = None) -> int | None:
     at_ms = call.ts_ms
     if at_ms is None:
         return None
-    sig = call.sig
+    sig = signature_of(call)
     if sig is None:
-        call.signed = signed = sign(call.tool, call.arguments)
-        if signed[0] is None:
-            return None
-        sig = low64(signed[0])
+        return None
     if call.number is not None:
         said = named_of(call) if named is None else named, call.number, at_ms, sig
     elif call.id is not None and at_ms >= _CLOCKS_MS:
@@ -80,6 +77,16 @@ def key_of(call: RecordedCall, named: int | None = None) -> int | None:
     else:
         said = _hash(f"{call.source}\n{call.session_id}\n{call.run}"), call.call_index, at_ms, sig
     return hash(said) & _BITS or 1
+
+
+def signature_of(call: RecordedCall) -> int | None:
+    """
+    The signature of *call*, taken from its tool and arguments if it was not recorded; None if they cannot be signed.
+    """
+    if call.sig is not None:
+        return call.sig
+    call.signed = signed = call.signed or sign(call.tool, call.arguments)
+    return None if signed[0] is None else low64(signed[0])
 
 
 def named_of(call: RecordedCall) -> int:

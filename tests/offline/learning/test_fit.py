@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from guardrails.core.retries.labels import NO_ACTION
 from guardrails.core.retries.model import action_levels, levels_of
 from guardrails.core.retries.prior import prior_cells
 from guardrails.core.retries.scoring import Scorer, probability
@@ -20,7 +21,7 @@ from guardrails.core.values.errors import TrainingError
 from guardrails.offline.learning.candidate import candidate
 from guardrails.offline.learning.design import columns_of, design, logits
 from guardrails.offline.learning.fit import MAX_TOOLS, RICH, SEED_TERMS, SPREADS, TERMS, fit, known_tools
-from guardrails.offline.learning.rows.cells import NO_ACTION, UNDATED, Cell, decayed, merged
+from guardrails.offline.learning.rows.cells import UNDATED, Cell, decayed, merged
 from tests.offline.learning.conftest import SPEC, world
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from guardrails.core.retries.context import Settled, action_of, context_of
 from guardrails.core.retries.decision import Stakes
+from guardrails.core.retries.labels import NO_ACTION
 from guardrails.core.retries.model import RetryModel
 from guardrails.core.retries.model_format import parse
 from guardrails.core.values.errors import TrainingError
@@ -19,7 +20,7 @@ from guardrails.offline.learning.drift import drifts
 from guardrails.offline.learning.fit import RICH, SEED_TERMS, TERMS
 from guardrails.offline.learning.gate import Mean, compare, held_out, judge, quality
 from guardrails.offline.learning.learn import Learned, learn, split_of
-from guardrails.offline.learning.rows.cells import NO_ACTION, UNDATED, Cell, decayed
+from guardrails.offline.learning.rows.cells import UNDATED, Cell, decayed
 from guardrails.policy.feature_file import shipped_spec
 from guardrails.policy.model_files import cold_model as shipped_model
 from tests.offline.learning.conftest import DAY, SPEC, TRUTH, world

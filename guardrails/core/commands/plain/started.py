@@ -5,6 +5,7 @@ The commands that a program starts, as its words in the plain form say it.
 import re
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from guardrails.core.commands.grammar.scope import UNKNOWN
@@ -98,10 +99,6 @@ def _joined(name: str, rest: Sequence[str], stdin: str | None = None) -> Iterato
         yield _RUN_TIME
 
 
-def _watch(rest: Sequence[str]) -> Iterator[Inner]:
-    yield from _joined("watch", rest)
-
-
 def _flock(rest: Sequence[str]) -> Iterator[Inner]:
     words = rest[begin("flock", rest)[0] :]
     if words[:1] in (["-c"], ["--command"], ("-c",), ("--command",)):
@@ -112,10 +109,6 @@ def _flock(rest: Sequence[str]) -> Iterator[Inner]:
 
 def _su(rest: Sequence[str]) -> Iterator[Inner]:
     yield from _anywhere("su", [word for word in rest if word != "-"])
-
-
-def _script(rest: Sequence[str]) -> Iterator[Inner]:
-    yield from _anywhere("script", rest)
 
 
 def _anywhere(name: str, rest: Sequence[str]) -> Iterator[Inner]:
@@ -214,9 +207,9 @@ _SPECIAL: Final[dict[str, Callable[[Sequence[str]], Iterator[Inner]]]] = {
     "find": _find,
     "flock": _flock,
     "parallel": _parallel,
-    "script": _script,
+    "script": partial(_anywhere, "script"),
     "su": _su,
     "trap": _trap,
-    "watch": _watch,
+    "watch": partial(_joined, "watch"),
     "xargs": _xargs,
 }

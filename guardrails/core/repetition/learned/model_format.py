@@ -2,16 +2,14 @@
 The file of a repeat model: plain JSON that is checked as a whole before anything of it is used.
 """
 
-import math
-
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
-from guardrails.core.retries.model_format import GOLDEN_TOLERANCE, MAX_WEIGHT, body_in, sealed, what_to_do
+from guardrails.core.retries.model_format import GOLDEN_TOLERANCE, body_in, check_golden, finite, sealed, what_to_do
 from guardrails.core.retries.scoring import SEPARATOR, Term
 from guardrails.core.values.errors import ModelError
 
@@ -78,9 +76,9 @@ def parse(text: bytes) -> RepeatModel:
         raise ModelError("`terms` is a list of one term for each factor or pair of factors")
     terms = [_term(at, said) for at, said in enumerate(body["terms"])]
     model = RepeatModel(
-        _finite("intercept", body["intercept"]), terms, float(deny_at), name=str(body["sha256"])[:12], body=body
+        finite("intercept", body["intercept"]), terms, float(deny_at), name=str(body["sha256"])[:12], body=body
     )
-    _check_golden(model, body["golden"])
+    check_golden(body["golden"], partial(_comes_out, model))
     return model
 
 
@@ -120,7 +118,7 @@ def _term(place: int, said: Any) -> Term:
     if len(set(on)) != len(on) or not isinstance(weights, dict):
         raise ModelError(f"{where}: `on` names each factor once, `w` maps levels to weights")
     for key, weight in weights.items():
-        _finite(f"{where}.{key:.40}", weight)
+        finite(f"{where}.{key:.40}", weight)
         parts = key.split(SEPARATOR)
         fits = len(parts) == len(on) and all(
             part.isascii() and part.isdigit() and len(part) <= _PAIR and int(part) < FACTORS[name]
@@ -131,23 +129,9 @@ def _term(place: int, said: Any) -> Term:
     return Term(tuple(on), weights)
 
 
-def _finite(where: str, value: Any) -> float:
-    if type(value) not in (int, float) or not math.isfinite(value) or abs(value) >= MAX_WEIGHT:
-        raise ModelError(f"`{where}` is not a number between -{MAX_WEIGHT:g} and {MAX_WEIGHT:g}: `{value!r:.40}`")
-    return float(value)
-
-
-def _check_golden(model: RepeatModel, golden: Sequence[Sequence[Any]]) -> None:
-    if not isinstance(golden, list) or not golden:
-        raise ModelError("the model has no golden vectors, so nothing shows that it is read as it was written")
-    for vector in golden:
-        try:
-            levels, p = Golden(*vector)
-            fits = abs(model.probability(_levels(levels)) - p) <= GOLDEN_TOLERANCE
-        except (TypeError, ValueError):
-            fits = False
-        if not fits:
-            raise ModelError("a golden vector does not come out: the model is not read as it was written")
+def _comes_out(model: RepeatModel, vector: Sequence[Any]) -> bool:
+    levels, p = Golden(*vector)
+    return abs(model.probability(_levels(levels)) - p) <= GOLDEN_TOLERANCE
 
 
 def _levels(value: Sequence[int]) -> Levels:

@@ -70,13 +70,13 @@ def verdicts(side: Side, tally: Tally) -> Verdicts:
     The objections of a policy to the calls of *tally*, those after exhaustion left out.
     """
     codes = objections(side, tally)
-    wrong, unknown = _sum(tally.wrong), _sum(tally.unknown)
-    limit = _sum(tally.limit_stops)
+    wrong, unknown = tally.wrong.total(), tally.unknown.total()
+    limit = tally.limit_stops.total()
     if watches(side):
-        wrong, unknown = _sum(tally.wrong_observed), 0
+        wrong, unknown = tally.wrong_observed.total(), 0
         limit = sum(n for code, n in codes.items() if code.startswith(LIMITS))
     repeats = max(sum(n for code, n in codes.items() if code.startswith(REPEATS)), wrong + unknown)
-    return Verdicts(repeats - wrong - unknown, wrong, unknown, limit, max(_sum(codes) - repeats - limit, 0))
+    return Verdicts(repeats - wrong - unknown, wrong, unknown, limit, max(codes.total() - repeats - limit, 0))
 
 
 def verdict(stop: Stop) -> str:
@@ -159,7 +159,3 @@ def by_source(judgement: Judgement) -> dict[str, Tally]:
         else:
             found[tally.source] = tally
     return found
-
-
-def _sum(codes: Mapping[str, int]) -> int:
-    return sum(codes.values())

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from guardrails.offline.judge.result import Tally
+from guardrails.offline.pages.document import tiles
 from guardrails.offline.pages.markup import Markup, named, tag
 from guardrails.offline.pages.numbers import NONE, change, count, of, per_1000, plural, share, usd
 from guardrails.offline.pages.tables import Heading, table
@@ -111,11 +112,7 @@ def headline(all_sides: Sequence[Side]) -> Markup:
     every = [figures(side.total, len({tally.source for tally in side.judgement.tallies})) for side in all_sides]
     shown = [label for label in LABELS if label not in _IF_ANY or any(each[label].value for each in every)]
     if len(every) == 1:
-        return tag(
-            "ul",
-            *(tag("li", tag("h3", label), tag("b", every[0][label].text), _detail(every[0][label])) for label in shown),
-            class_="tiles",
-        )
+        return tiles((label, every[0][label].text, every[0][label].detail) for label in shown)
     headings = [Heading(name, number=False) for name in ("figure", *(side.name for side in all_sides), "change")]
     lines = [_line(label, [each[label] for each in every]) for label in shown]
     return table("the figures of both", headings, lines, sortable=False)
@@ -125,12 +122,8 @@ def _line(label: str, each: Sequence[Figure]) -> Markup:
     first, second = (figure.value for figure in each)
     known = first is not None and second is not None and label not in {"Calls", _SAVED}
     moved = change((second or 0) - (first or 0), _DIGITS.get(label, 0)) if known else ""
-    cells = [tag("td", tag("b", figure.text), " ", _detail(figure), class_="w") for figure in each]
+    cells = [tag("td", tag("b", figure.text), " ", tag("small", figure.detail), class_="w") for figure in each]
     return tag("tr", tag("th", label, scope="row"), *cells, tag("td", tag("b", moved), class_="o"))
-
-
-def _detail(figure: Figure) -> Markup:
-    return tag("small", figure.detail)
 
 
 def _stopped(n: int, whole: int) -> Figure:

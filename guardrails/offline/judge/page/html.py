@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from guardrails.offline.judge.result import Judgement
-from guardrails.offline.pages.document import document
+from guardrails.offline.pages.document import Section, document, plain_list, words
 from guardrails.offline.pages.markup import Markup, join, named, said, tag
 from guardrails.offline.pages.numbers import plural
 from guardrails.offline.pages.palette import Palette, legend, palette
@@ -63,71 +63,53 @@ def page(judgement: Judgement, other: Judgement | None = None) -> str:
     """
     all_sides = sides(judgement, other)
     colours = palette(ranked(all_sides))
-    parts = _parts(all_sides, colours)
     title = "Judgement of " + " and ".join(side.name for side in all_sides)
-    links = tag("ul", *(tag("li", tag("a", name, href=f"#{anchor}")) for anchor, name, _, _ in parts))
-    header = tag(
-        "header",
-        tag("h1", "Judgement of ", join([named(side.name) for side in all_sides], " and ")),
-        *(lead(side) for side in all_sides),
-        *_alerts(all_sides),
-        tag("nav", links, aria_label="sections"),
-    )
-    main = tag(
-        "main",
-        headline(all_sides),
-        *(_section(anchor, name, note, body) for anchor, name, note, body in parts),
-    )
-    return document(title, header, main, _footer(all_sides))
+    heading = tag("h1", "Judgement of ", join([named(side.name) for side in all_sides], " and "))
+    leads = [lead(side) for side in all_sides]
+    parts = [each if isinstance(each.body, Markup) else each._replace(note="") for each in _parts(all_sides, colours)]
+    return document(title, [heading, *leads, *_alerts(all_sides)], headline(all_sides), parts, _footer(all_sides))
 
 
-def _parts(all_sides: Sequence[Side], colours: Palette) -> list[tuple[str, str, str, str]]:
-    """
-    (anchor, heading, note, body) of each section.
-    """
+def _parts(all_sides: Sequence[Side], colours: Palette) -> list[Section]:
     observed = any(map(watches, all_sides))
     watched = " A policy that only observes shows what it would have denied." if observed else ""
-    shown = [
-        (
+    by_code = tag(
+        "div", *(lists.by_code(side, colours) for side in all_sides), class_="pair" if len(all_sides) > 1 else None
+    )
+    return [
+        Section(
             "sources",
             "Stops by source",
             f"Denials per 1,000 calls; colours and letters are codes of guards.{watched}",
             sections.sources(all_sides, colours),
         ),
-        (
+        Section(
             "verdicts",
             "Right and wrong",
             "The same denials by what the recorded results say of them.",
             sections.right_and_wrong(all_sides),
         ),
-        ("when", "When", "Denials over time and by how far their session had come.", sections.when(all_sides, colours)),
-        (
-            "guards",
-            "By guard",
-            "",
-            tag(
-                "div",
-                *(lists.by_code(side, colours) for side in all_sides),
-                class_="pair" if len(all_sides) > 1 else None,
-            ),
+        Section(
+            "when",
+            "When",
+            "Denials over time and by how far their session had come.",
+            sections.when(all_sides, colours),
         ),
-        ("figures", "By source, in figures", "", lists.by_source_table(all_sides)),
-        ("tools", "By tool", "Tools with the most calls, those with the most denials first.", lists.by_tool(all_sides)),
-        ("sessions", "Sessions", "", _sessions(all_sides, colours)),
+        Section("guards", "By guard", "", by_code),
+        Section("figures", "By source, in figures", "", lists.by_source_table(all_sides)),
+        Section(
+            "tools",
+            "By tool",
+            "Tools with the most calls, those with the most denials first.",
+            lists.by_tool(all_sides),
+        ),
+        Section("sessions", "Sessions", "", _sessions(all_sides, colours)),
+        Section("differences", "Where they differ", "", lists.different(all_sides))
+        if len(all_sides) > 1
+        else Section("stops", "Stops, one by one", "", lists.stops(all_sides[0])),
+        Section("limits", "What could not be judged", "", _limits(all_sides)),
+        words(WORDS),
     ]
-    if len(all_sides) > 1:
-        shown.append(("differences", "Where they differ", "", lists.different(all_sides)))
-    else:
-        shown.append(("stops", "Stops, one by one", "", lists.stops(all_sides[0])))
-    shown.append(("limits", "What could not be judged", "", _limits(all_sides)))
-    words = tag("dl", *(join([tag("dt", word), tag("dd", meaning)]) for word, meaning in WORDS))
-    return [*shown, ("words", "Words", "", words)]
-
-
-def _section(anchor: str, name: str, note: str, body: str) -> Markup:
-    if not isinstance(body, Markup):
-        return tag("section", tag("h2", name), tag("p", body), id=anchor)
-    return tag("section", tag("h2", name), tag("p", note, class_="note") if note else "", body, id=anchor)
 
 
 def _alerts(all_sides: Sequence[Side]) -> list[Markup]:
@@ -173,8 +155,7 @@ def _limits(all_sides: Sequence[Side]) -> Markup:
 def _limits_of(side: Side) -> Markup:
     found = side.judgement
     lines = [join([named(guard), ": ", said(reason)]) for guard, reason in found.not_judged.items()]
-    if not lines:
-        lines = [Markup("Every guard of the policy could be judged.")]
+    lines = lines or [Markup("Every guard of the policy could be judged.")]
     notices = [said(notice) for notice in found.notices]
     if found.broken_lines:
         notices.insert(0, Markup(f"{plural(found.broken_lines, 'line')} could not be read."))
@@ -188,9 +169,9 @@ def _limits_of(side: Side) -> Markup:
     return tag(
         "div",
         tag("h3", named(side.name)),
-        tag("ul", *(tag("li", line) for line in lines[:MAX_NOTICES]), class_="plain"),
+        plain_list(lines[:MAX_NOTICES], ""),
         tag("h3", "Notices"),
-        tag("ul", *(tag("li", line) for line in notices), class_="plain") if notices else tag("p", "None."),
+        plain_list(notices, "None."),
     )
 
 

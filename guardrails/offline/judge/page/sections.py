@@ -34,7 +34,7 @@ def sources(all_sides: Sequence[Side], colours: Palette) -> str:
     A bar to each source, the denials by code.
     """
     drawn = [objections(side, side.total) for side in all_sides]
-    if not any(map(sum_of, drawn)):
+    if not any(map(Counter.total, drawn)):
         return "Nothing would have been stopped."
     bars = bar_rows(
         [
@@ -53,7 +53,7 @@ def _by_code(side: Side, who: str, tally: Tally, colours: Palette) -> Bar:
         for slot, code, n in colours.by_slot(codes)
         if tally.calls
     ]
-    said = f"{count(sum_of(codes))} of {count(tally.calls)}, {per_1000(sum_of(codes), tally.calls)} per 1,000"
+    said = f"{count(codes.total())} of {count(tally.calls)}, {per_1000(codes.total(), tally.calls)} per 1,000"
     return Bar(who, parts, said if tally.calls else "no calls")
 
 
@@ -129,7 +129,7 @@ def _over_time(all_sides: Sequence[Side], denied: Sequence[Sequence[Stop]], colo
         for at, code in stops:
             found[over.place(at)][code] += 1
         bins.append(found)
-    scale = max(sum_of(codes) for found in bins for codes in found)
+    scale = max(codes.total() for found in bins for codes in found)
     parts: list[Markup] = []
     for side, found, stops in zip(all_sides, bins, timed, strict=True):
         who = f"{side.name}: " if len(all_sides) > 1 else ""
@@ -151,7 +151,7 @@ def _by_position(all_sides: Sequence[Side], denied: Sequence[Sequence[Stop]], co
     for n, (name, _) in enumerate(longest):
         codes = [each[n][1] if n < len(each) else Counter[str]() for each in found]
         bars = [
-            Bar(who, _stack(each, colours), count(sum_of(each)))
+            Bar(who, _stack(each, colours), count(each.total()))
             for who, each in zip(_names(all_sides), codes, strict=True)
         ]
         drawn.append((tag("span", f"calls {name}"), bars))
@@ -162,13 +162,6 @@ def _by_position(all_sides: Sequence[Side], denied: Sequence[Sequence[Stop]], co
 
 def _stack(codes: Mapping[str, int], colours: Palette) -> list[Part]:
     return [Part(f"k{slot}", n, f"{short(code, _TITLE)} {count(n)}") for slot, code, n in colours.by_slot(codes)]
-
-
-def sum_of(codes: Mapping[str, int]) -> int:
-    """
-    All calls of a counter.
-    """
-    return sum(codes.values())
 
 
 def _names(all_sides: Sequence[Side]) -> list[str]:

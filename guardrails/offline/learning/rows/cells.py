@@ -9,23 +9,6 @@ sets of sessions are the sums, so a day that was counted is never read again, an
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from guardrails.core.retries.labels import INVALID, NO_ACTION
-
-
-__all__ = [
-    "COUNTS",
-    "FOLDS",
-    "HALF_LIFE_DAYS",
-    "INVALID",
-    "KEYS",
-    "NO_ACTION",
-    "SOURCES",
-    "UNDATED",
-    "Cell",
-    "apart_from",
-    "decayed",
-    "merged",
-]
 
 DAY_MS: Final = 86_400_000
 HALF_LIFE_DAYS: Final = 10.0

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from xxhash import xxh3_64_intdigest
 
-from guardrails.core.text.signature import low64, sign
 from guardrails.offline.readers import Copies, RecordedCall, Report, open_calls
 from guardrails.offline.readers.recent import Recent
+from guardrails.offline.readers.same_call import signature_of
 
 from .rows import LATEST_MS, ROW
 
@@ -79,7 +79,7 @@ def _rows(path: str, report: Report, copies: Copies) -> Iterator[dict[str, Any]]
             "session": session,
             "n": copies.read,
             "tool": call.tool.encode("utf-8", "replace").decode(),
-            "sig": _sig(call),
+            "sig": signature_of(call),
             "error_type": (call.error_type or "other") if call.is_error else None,
             "started_ms": started,
             "ended_ms": ended,
@@ -91,10 +91,3 @@ def _rows(path: str, report: Report, copies: Copies) -> Iterator[dict[str, Any]]
             "ctx_logged": None,
             "spec_version": None,
         }
-
-
-def _sig(call: RecordedCall) -> int | None:
-    if call.sig is not None:
-        return call.sig
-    digest, _ = call.signed or sign(call.tool, call.arguments)
-    return None if digest is None else low64(digest)

@@ -10,7 +10,7 @@ from typing import Final
 
 from guardrails.offline.judge.page.html import MAX_NOTICES
 from guardrails.offline.pages.bars import Bar, Part, bar_rows
-from guardrails.offline.pages.document import document
+from guardrails.offline.pages.document import Section, document, plain_list, tiles, words
 from guardrails.offline.pages.markup import Markup, join, named, said, tag
 from guardrails.offline.pages.numbers import plural, share, usd
 from guardrails.offline.pages.palette import Palette, legend, palette
@@ -75,10 +75,8 @@ def page(found: Found, suggestions: Sequence[Suggestion] = ()) -> str:
         errors.update(tally.errors)
     colours = palette(errors)
     parts = _parts(found, tools, errors, colours, suggestions)
-    links = tag("ul", *(tag("li", tag("a", name, href=f"#{anchor}")) for anchor, name, _, _ in parts))
-    header = tag("header", tag("h1", "Quality of tools"), *_lead(found), tag("nav", links, aria_label="sections"))
-    main = tag("main", _tiles(found, tools), *(_section(*part) for part in parts))
-    return document("Quality of tools", header, main, style=FIRST + TIMES + LISTED)
+    heading = [tag("h1", "Quality of tools"), *_lead(found)]
+    return document("Quality of tools", heading, _tiles(found, tools), parts, style=FIRST + TIMES + LISTED)
 
 
 def _lead(found: Found) -> list[Markup]:
@@ -106,55 +104,37 @@ def _tiles(found: Found, tools: Sequence[Tally]) -> Markup:
     idle = sum(tally.idle for tally in tools)
     unsaid, results = sum(tally.unsaid for tally in tools), sum(tally.results for tally in tools)
     cost, model = sum(tally.cost for tally in tools), found.quality.model_cost
-    tiles = [
+    figures = [
         ("Wasted", share(wasted, calls), plural(wasted, "call")),
         ("Failed", share(failed, calls), plural(failed, "call")),
         ("Repeated for nothing", share(idle, calls), plural(idle, "call")),
         ("No completion signal", share(unsaid, results), f"{unsaid:,} of {plural(results, 'success', 'successes')}"),
         ("Cost", usd(cost + model), f"{usd(model)} of model responses, {usd(cost)} of tools"),
     ]
-    return tag(
-        "ul",
-        *(tag("li", tag("h3", name), tag("b", text), tag("small", detail)) for name, text, detail in tiles),
-        class_="tiles",
-    )
+    return tiles(figures)
 
 
 def _parts(
     found: Found, tools: Sequence[Tally], errors: Counter[str], colours: Palette, suggestions: Sequence[Suggestion]
-) -> list[tuple[str, str, str, str]]:
-    """
-    (anchor, heading, note, body) of each section.
-    """
-    words = tag("dl", *(join([tag("dt", word), tag("dd", meaning)]) for word, meaning in _WORDS))
+) -> list[Section]:
     first = [tally for tally in tools if tally.wasted]
     failing = sorted((tally for tally in tools if tally.failed), key=lambda tally: (-tally.failed, tally.tool))[:MOST]
     busy = sorted(tools, key=lambda tally: (-tally.calls, tally.tool))[:MOST]
     mix = join([legend(colours, [errors]), bar_rows([_errors(tally, colours) for tally in failing], "errors by tool")])
     return [
-        (
+        Section(
             "first",
             "Redesign first",
             f"The tools by calls wasted; {FORMULA}.",
             redesign_first(first) if first else "No call was wasted.",
         ),
-        ("errors", "Errors", "Failures and refused arguments by type.", mix if failing else "No call failed."),
-        ("durations", "Durations", _TIMES, durations(busy)),
-        ("tools", "All tools", "", all_tools(tools)),
-        ("suggestions", "What a policy should know", _SUGGESTED, suggested(suggestions)),
-        ("limits", "What was met on the way", "", _notices(found)),
-        ("words", "Words", "", words),
+        Section("errors", "Errors", "Failures and refused arguments by type.", mix if failing else "No call failed."),
+        Section("durations", "Durations", _TIMES, durations(busy)),
+        Section("tools", "All tools", "", all_tools(tools)),
+        Section("suggestions", "What a policy should know", _SUGGESTED, suggested(suggestions)),
+        Section("limits", "What was met on the way", "", _notices(found)),
+        words(_WORDS),
     ]
-
-
-def _section(anchor: str, name: str, note: str, body: str) -> Markup:
-    return tag(
-        "section",
-        tag("h2", name),
-        tag("p", note, class_="note") if note else "",
-        body if isinstance(body, Markup) else tag("p", body),
-        id=anchor,
-    )
 
 
 def _errors(tally: Tally, colours: Palette) -> tuple[Markup, list[Bar]]:
@@ -168,4 +148,4 @@ def _notices(found: Found) -> Markup:
         lines.insert(0, Markup(f"{plural(found.broken_lines, 'line')} could not be read."))
     if len(found.notices) > MAX_NOTICES:
         lines.append(Markup(f"and {len(found.notices) - MAX_NOTICES:,} more"))
-    return tag("ul", *(tag("li", line) for line in lines), class_="plain") if lines else tag("p", "Nothing.")
+    return plain_list(lines, "Nothing.")

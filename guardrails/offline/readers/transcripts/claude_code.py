@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from guardrails.offline.readers.base import RecordedCall, Report
-from guardrails.offline.readers.recent import Recent
+from guardrails.offline.readers.recent import Recent, Seen
 from guardrails.offline.readers.text.fields import (
     arguments_of,
     count,
@@ -87,7 +87,7 @@ class _Session:
 
     turns: Recent[str, int] = field(default_factory=Recent)
     """By response id. One response is spread over several lines."""
-    made: Recent[str, None] = field(default_factory=Recent)
+    made: Seen[str] = field(default_factory=Seen)
     """Ids of calls; lines are written again when a session is resumed."""
     count: int = 0
     first: RecordedCall | None = None
@@ -139,11 +139,9 @@ def _begin(
         session.first.tokens_out = _larger(session.first.tokens_out, tokens_out)
     for block in _blocks(message, "tool_use"):
         call_id, tool = text(block.get("id")), text(block.get("name"))
-        if tool is None or (call_id is not None and call_id in session.made):
+        if tool is None or not session.made.add(call_id):
             continue
 
-        if call_id is not None:
-            session.made[call_id] = None
         call = RecordedCall(source, session_id, 0, tool, arguments_of(block.get("input")), id=call_id)
         call.model = text(message.get("model"))
         call.ts_ms = time_ms(line.get("timestamp"))
@@ -167,6 +165,4 @@ def _settle(call: RecordedCall, block: Mapping[str, Any], line: Mapping[str, Any
     settle(call, block.get("content"), failed=block.get("is_error") is True)
     result = mapping(line.get("toolUseResult"))
     call.duration_ms = count(result.get("durationMs", result.get("totalDurationMs")))
-    end_ms = time_ms(line.get("timestamp"))
-    if call.duration_ms is None and call.ts_ms is not None and end_ms is not None:
-        call.duration_ms = max(end_ms - call.ts_ms, 0)
+    call.ended(time_ms(line.get("timestamp")))

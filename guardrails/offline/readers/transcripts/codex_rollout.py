@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from guardrails.offline.readers.base import RecordedCall, Report
-from guardrails.offline.readers.recent import Recent
+from guardrails.offline.readers.recent import Seen
 from guardrails.offline.readers.text.fields import arguments_of, count, is_one_of, mapping, text, time_ms
 from guardrails.offline.readers.text.leading import leading_values
 from guardrails.offline.readers.text.parsing import parse, parsed_lines
@@ -82,7 +82,7 @@ class _Rollout:
         """The first call since the last count of tokens."""
         self._answered = False
         """The response of the last call is over: an output came, or the user."""
-        self._known: Recent[str, None] = Recent()
+        self._known: Seen[str] = Seen()
         self._waiting = Waiting()
 
     def add(self, kind: Any, payload: Mapping[str, Any], at_ms: int | None) -> Iterator[RecordedCall]:
@@ -126,10 +126,8 @@ class _Rollout:
     def _begin(self, item: Mapping[str, Any], at_ms: int | None) -> Iterator[RecordedCall]:
         call_id = text(item.get("call_id")) or text(item.get("id"))
         tool = text(item.get("name")) or str(item["type"]).removesuffix("_call")
-        if call_id is not None:
-            if call_id in self._known:
-                return
-            self._known[call_id] = None
+        if not self._known.add(call_id):
+            return
 
         if self._first is None or self._answered:
             self._turn += 1
@@ -177,8 +175,7 @@ def _settle(call: RecordedCall, item: Mapping[str, Any], at_ms: int | None) -> N
             call.error_type = "cancelled"
         if header is not None and header["wall"]:
             call.duration_ms = _milliseconds(float(header["wall"]))
-    if call.duration_ms is None and call.ts_ms is not None and at_ms is not None:
-        call.duration_ms = max(at_ms - call.ts_ms, 0)
+    call.ended(at_ms)
 
 
 def _failed(output: str, header: re.Match[str] | None) -> bool | None:

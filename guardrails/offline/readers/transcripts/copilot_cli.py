@@ -128,5 +128,4 @@ def _settle(call: RecordedCall, data: Mapping[str, Any], at_ms: int | None) -> N
     error = mapping(data.get("error"))
     content = result.get("content") if result else error.get("message", data.get("error"))
     settle(call, content, failed=failed)
-    if call.ts_ms is not None and at_ms is not None:
-        call.duration_ms = max(at_ms - call.ts_ms, 0)
+    call.ended(at_ms)

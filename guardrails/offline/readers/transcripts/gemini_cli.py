@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from guardrails.offline.readers.base import RecordedCall, Report
-from guardrails.offline.readers.recent import Recent
+from guardrails.offline.readers.recent import Seen
 from guardrails.offline.readers.text.fields import (
     arguments_of,
     count,
@@ -70,7 +70,7 @@ class _Session:
         self._session_id = file
         self._index = 0
         self._turn = 0
-        self._known: Recent[str, None] = Recent()
+        self._known: Seen[str] = Seen()
 
     def name(self, line: Mapping[str, Any]) -> None:
         """
@@ -85,11 +85,9 @@ class _Session:
         first = True
         for wire in objects(message.get("toolCalls")):
             tool, call_id = text(wire.get("name")), text(wire.get("id"))
-            if tool is None or (call_id is not None and call_id in self._known):
+            if tool is None or not self._known.add(call_id):
                 continue
 
-            if call_id is not None:
-                self._known[call_id] = None
             self._turn += first
             call = RecordedCall(self._source, self._session_id, self._index, tool, arguments_of(wire.get("args")))
             call.turn, call.id, call.model = self._turn, call_id, text(message.get("model"))

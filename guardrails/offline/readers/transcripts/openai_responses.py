@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from guardrails.offline.readers.base import RecordedCall, Report
-from guardrails.offline.readers.recent import Recent
+from guardrails.offline.readers.recent import Recent, Seen
 from guardrails.offline.readers.text.fields import (
     arguments_of,
     count,
@@ -97,7 +97,7 @@ class _Items:
     def __init__(self, source: str) -> None:
         self._source = source
         self._waiting = Waiting()
-        self._known: Recent[tuple[str, str], None] = Recent()
+        self._known: Seen[tuple[str, str]] = Seen()
         self._turns: Recent[str, int] = Recent()
         self._in_response: set[str] = set()
         self._usage: tuple[int | None, int | None] = (None, None)
@@ -155,10 +155,8 @@ class _Items:
 
     def _begin(self, item: Mapping[str, Any], session_id: str) -> None:
         call_id = text(item.get("call_id")) or text(item.get("id"))
-        if call_id is not None:
-            if (session_id, call_id) in self._known:
-                return
-            self._known[session_id, call_id] = None
+        if not self._known.add(None if call_id is None else (session_id, call_id)):
+            return
 
         first = session_id not in self._in_response
         if first:

@@ -99,9 +99,7 @@ def _settle(call: RecordedCall, result: Mapping[str, Any]) -> None:
 
     flag = result.get("error")
     settle(call, result["content"], failed=flag if type(flag) is bool else None)
-    end_ms = time_ms(result.get("timestamp"))
-    if call.ts_ms is not None and end_ms is not None:
-        call.duration_ms = max(end_ms - call.ts_ms, 0)
+    call.ended(time_ms(result.get("timestamp")))
 
 
 def _is_agents(message: Mapping[str, Any], wire: Mapping[str, Any]) -> bool:

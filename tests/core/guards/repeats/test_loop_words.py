@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from guardrails import Loops, Policy
 from guardrails.core.guards.repeats.loop_words import ADVICE, ALIKE, WORDS, denial_of, hints_of, learned_nudge, nudge_of
-from guardrails.core.outcome.error_types import error_type_of
+from guardrails.core.outcome.error_types import diagnosis_of
 from guardrails.core.state.state import Pending
 from guardrails.core.values.types import ErrorType
 
@@ -84,7 +84,7 @@ def heard(clock: Any, *calls: tuple[str, dict[str, Any], Any]) -> str:
 )
 def test_the_advice_follows_from_the_error(failure: Exception, advice: str, clock: Any) -> None:
     said = heard(clock, *[("do_it", {"n": f"v{n}w"}, failure) for n in range(4)])
-    fact = f"The last 3 calls of `do_it` failed alike: {error_type_of(failure)}."
+    fact = f"The last 3 calls of `do_it` failed alike: {diagnosis_of(failure)[0]}."
     assert said.startswith(fact)
     assert advice in said
     assert advice or said == fact
@@ -137,7 +137,7 @@ def test_the_calls_that_a_nudge_tells_of_were_what_it_says(steps: list[tuple[str
         if decision.allowed:
             value = FAILURES[failure]
             one.complete(decision, f"found {number}" if value is None else value)
-            ran.append((tool, "ok" if value is None else error_type_of(value)))
+            ran.append((tool, "ok" if value is None else diagnosis_of(value)[0]))
 
 
 MISSED = LookupError("no such order")
