@@ -7,6 +7,7 @@ import time
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -15,7 +16,7 @@ from benchmarks.chain_cases import CALLS, RESULTS, TOOL, clock, new, searching
 from guardrails import Policy
 from guardrails.core.engine.complete import Completion, Settle
 from guardrails.core.engine.decide import Ask
-from guardrails.core.engine.decision import Decision
+from guardrails.core.engine.decision import NOWHERE, Decision
 from guardrails.core.engine.engine import Engine
 from guardrails.core.engine.exhaustion import progress, tell_turn
 from guardrails.core.engine.prepare import Prepared, prepare
@@ -100,7 +101,7 @@ class ByHand:
             t1 = tick()
             began, now = round(look() * 1000), round(look() * 1000)
             t2 = tick()
-            decision = store.update(keys, lambda states: engine.apply(Ask(began, call, plan, True), states))  # noqa: B023, FBT003
+            decision = store.update(keys, partial(engine.apply, Ask(began, call, plan, True)))  # noqa: FBT003
             t3 = tick()
             recorder.decided(decision, plan)
             t4 = tick()
@@ -110,10 +111,7 @@ class ByHand:
             t6 = tick()
             prepared = prepare(outcome, plan.max_bytes, closer=call.sketch is not None)
             t7 = tick()
-            envelope, completion = store.update(
-                keys,
-                lambda states: engine.apply(Settle(now, decision, prepared, plan), states),  # noqa: B023
-            )
+            envelope, completion = store.update(keys, partial(engine.apply, Settle(now, decision, prepared, plan)))
             t8 = tick()
             recorder.settled(decision, prepared, completion)
             t9 = tick()
@@ -152,7 +150,7 @@ def by_themselves(hand: ByHand) -> dict[str, Callable[[], object]]:
     """
     chain, plan, state, moment = hand.chain, hand.plan, hand.state, hand.latest
     call, decision, prepared, completion = moment.call, moment.decision, moment.prepared, moment.completion
-    facts = Facts(state.now_ms, plan.tool, plan.cost, 0, state.turn, 0, chain.known)
+    facts = Facts(state.now_ms, plan.tool, plan.cost, 0, state.turn, chain.known)
     # What is admitted here goes into a session of its own: the other is to stay as its calls left it.
     own = SessionState(run="r")
     results: Iterator[Any] = itertools.cycle(RESULTS)
@@ -177,11 +175,11 @@ def by_themselves(hand: ByHand) -> dict[str, Callable[[], object]]:
         for _, shape in plan.success_shapes:
             shape(envelope, call, moment.outcome, state, facts)
 
-    other = fresh()
+    other, pending = fresh(), admit(own, fresh(), window=chain.window)
     results_of = [remade(moment.outcome), remade(prepared), remade(prepared.rendered)]
     parts: dict[str, Callable[[], object]] = {
         "  sign: the signature": lambda: sign(TOOL, arguments),
-        "  decide: the facts": lambda: Facts(state.now_ms, plan.tool, plan.cost, 0, state.turn, 0, chain.known),
+        "  decide: the facts": lambda: Facts(state.now_ms, plan.tool, plan.cost, 0, state.turn, chain.known),
     }
     for name, _, check in plan.fresh_checks:
         parts[f"  decide: {name} checks"] = lambda check=check: check(other, state, facts)  # type: ignore[misc]
@@ -193,13 +191,15 @@ def by_themselves(hand: ByHand) -> dict[str, Callable[[], object]]:
     return parts | {
         "  decide: is it a new turn": lambda: tell_turn(chain, own, -next(numbers)),
         "  decide: admit, with a call": admitted,
-        "  decide: its decision, the object": remade(decision),
+        "  decide: its decision, the object": lambda: Decision.admitted(call, pending, None, None, NOWHERE),
         "  prepare: is it small enough": lambda: room_left(next(results), plan.max_bytes),
         "  prepare: render, with the line above": lambda: render(next(results), plan.max_bytes),
         "  prepare: outcome, rendered, prepared, the objects": lambda: [again() for again in results_of],
         "  complete: settle, with admit": settled,
         "  complete: the envelope, shaped": shaped,
-        "  complete: the completion, the object": remade(completion),
+        "  complete: the completion, the object": lambda: Completion.of(
+            plan, (1, state.now_ms, False, 0), moment.envelope, None, (), ("r", 0, None)
+        ),
         "  complete: progress": lambda: progress(chain, state, state.now_ms),
         "  text: orjson alone": lambda: orjson.dumps({"status": "success", "results": orjson.Fragment(payload)}),
         "the writer's: line of the decision": lambda: to_line(

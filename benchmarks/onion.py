@@ -57,7 +57,7 @@ def onion(chain: Chain, execute: Execute) -> Callable[[str, Any, int], Envelope]
         plan = chain.plan(tool)
         made = tool_call(tool, arguments, str(next(numbers)), plan.arguments)
         now = touch(state, now_ms)
-        return step(made, state, Facts(now, plan.tool, plan.cost, 0, state.turn, 0, chain.known))[0]
+        return step(made, state, Facts(now, plan.tool, plan.cost, 0, state.turn, chain.known))[0]
 
     return call
 

@@ -14,7 +14,7 @@ import pytest
 
 from benchmarks.quality.holdout import main
 from guardrails import Budget, Policy, Summary
-from guardrails.offline.judge.inputs import inputs
+from guardrails.offline.judge.files.inputs import inputs
 from guardrails.offline.quality.run import count_files
 from guardrails.offline.readers import Report, open_calls
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from guardrails.core.arguments import Arguments as Arguments
     from guardrails.core.arguments import arguments_of as arguments_of
     from guardrails.core.engine.chain import Chain as Chain
-    from guardrails.core.engine.chain import Rule as Rule
     from guardrails.core.engine.decision import Decision as Decision
+    from guardrails.core.engine.plan import Rule as Rule
     from guardrails.core.envelope.envelope import Envelope as Envelope
     from guardrails.core.envelope.errors import CallDenied as CallDenied
     from guardrails.core.envelope.errors import CallFailed as CallFailed
@@ -75,8 +75,9 @@ if TYPE_CHECKING:
 _NAMES = {
     "agent.conversations": "Conversations",
     "core.arguments": "Arguments arguments_of",
-    "core.engine.chain": "Chain Rule",
+    "core.engine.chain": "Chain",
     "core.engine.decide": "Decision",
+    "core.engine.plan": "Rule",
     "core.envelope.envelope": "Envelope",
     "core.envelope.errors": "CallDenied CallFailed",
     "core.envelope.merged": "limit_fields",

@@ -55,7 +55,7 @@ def test_the_house_stands(check: Callable[[Sources], list[str]]) -> None:
     ("check", "module", "planted", "said"),
     [
         (upward, "core.state.planted", "from guardrails.core.guards.base import Guard", "core.guards.base"),
-        (upward, "core.engine.planted", "import guardrails.offline.judge.run", "offline.judge.run"),
+        (upward, "core.engine.planted", "import guardrails.offline.judge.files.run", "offline.judge.files.run"),
         (upward, "session.planted", "def f():\n    from guardrails.agent import view", "agent.view"),
         (upward, "policy.planted", "from ..integrations import openai", "integrations.openai"),
         (

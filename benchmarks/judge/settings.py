@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from guardrails import Policy
-from guardrails.offline.judge.inputs import inputs
-from guardrails.offline.judge.run import Work, judge_files
+from guardrails.offline.judge.files.inputs import inputs
+from guardrails.offline.judge.files.run import Work, judge_files
 
 from .shipped_policies import CODING, DATA, WEAK, together
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final
 
 from guardrails import Policy
-from guardrails.offline.judge.inputs import inputs
+from guardrails.offline.judge.files.inputs import inputs
+from guardrails.offline.judge.files.run import Work, judge_files
 from guardrails.offline.judge.result import Judgement, Tally, add
-from guardrails.offline.judge.run import Work, judge_files
 
 
 DATA: Final = Path(__file__).parents[3] / "shared" / "data"

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from guardrails import Policy
-from guardrails.offline.judge.inputs import Input, inputs
-from guardrails.offline.judge.run import Work, judge_files
+from guardrails.offline.judge.files.inputs import Input, inputs
+from guardrails.offline.judge.files.run import Work, judge_files
 from guardrails.sinks import JsonLines
 
 

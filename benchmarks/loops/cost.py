@@ -18,8 +18,8 @@ from guardrails import Facts, Loops, Policy, SessionState, ToolCall
 from guardrails.core.guards.base import guard
 from guardrails.core.repetition.sketch import alike, sketch_of
 from guardrails.core.text.signature import canonical
-from guardrails.offline.judge.inputs import inputs
-from guardrails.offline.judge.run import Work, judge_files
+from guardrails.offline.judge.files.inputs import inputs
+from guardrails.offline.judge.files.run import Work, judge_files
 from guardrails.offline.readers import Report, open_calls
 
 

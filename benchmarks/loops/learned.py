@@ -20,8 +20,8 @@ from guardrails import Loops, Policy
 from guardrails.core.repetition.learned.features import FACTORS
 from guardrails.core.repetition.learned.model import RepeatModel
 from guardrails.core.repetition.learned.model_format import body_of, text_of
-from guardrails.offline.judge.inputs import Input, inputs
-from guardrails.offline.judge.run import Work, judge_files
+from guardrails.offline.judge.files.inputs import Input, inputs
+from guardrails.offline.judge.files.run import Work, judge_files
 from guardrails.offline.learning.repeats.fit import LEAST, Scored, figures, leave_one_out, score, summed
 from guardrails.offline.learning.repeats.rows import rows_in
 

@@ -17,7 +17,7 @@ from benchmarks.judge.shipped_policies import DATA
 from guardrails import Facts, Loops, Policy, SessionState, ToolCall
 from guardrails.core.guards.base import guard
 from guardrails.core.values.types import Nudge
-from guardrails.offline.judge.inputs import Input, inputs
+from guardrails.offline.judge.files.inputs import Input, inputs
 from guardrails.offline.judge.judgement import Judge
 from guardrails.offline.readers import RecordedCall, Report, open_calls
 

@@ -15,9 +15,9 @@ from benchmarks.loops import failures, stories
 from benchmarks.loops.baselines import GeminiCli, HermesAgent, OpenHands, StepLimit, TwoIdenticalResults
 from benchmarks.loops.stories import Story
 from guardrails import Duplicates, Loops, Policy
-from guardrails.offline.judge.inputs import inputs
+from guardrails.offline.judge.files.inputs import inputs
+from guardrails.offline.judge.files.run import Work, judge_files
 from guardrails.offline.judge.result import Judgement
-from guardrails.offline.judge.run import Work, judge_files
 
 
 LOOPS: Final = stories.LOOPS | failures.LOOPS

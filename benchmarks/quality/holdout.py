@@ -25,9 +25,9 @@ from typer.testing import CliRunner
 
 from guardrails import Policy
 from guardrails.cli import app
-from guardrails.offline.judge.inputs import inputs
+from guardrails.offline.judge.files.inputs import inputs
+from guardrails.offline.judge.files.run import Work, judge_files
 from guardrails.offline.judge.result import Tally, add
-from guardrails.offline.judge.run import Work, judge_files
 
 
 DATA: Final = Path(__file__).parents[3] / "shared" / "data"

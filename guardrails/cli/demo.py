@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def demo(
+    *,
     transcripts: Annotated[
         list[str] | None,
         typer.Option("--transcript", metavar="FILE", help="Play this recorded OpenAI chat instead; may be repeated."),
@@ -33,7 +34,7 @@ def demo(
     ] = None,
     model: Annotated[str | None, typer.Option(metavar="NAME", help="Run a real model instead of the script.")] = None,
     max_requests: Annotated[int, typer.Option(min=1, help="Requests after which the demo stops a run.")] = 50,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002 (a flag)
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """
     Run a stuck agent without guards and with them, or play recorded chats.

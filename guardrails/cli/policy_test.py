@@ -30,11 +30,12 @@ def policy_test(
         list[Path] | None,
         typer.Argument(metavar="CASES", help="Files of cases; none: the policy's own, found by its name."),
     ] = None,
+    *,
     only: Annotated[str, typer.Option("-k", metavar="TEXT", help="Only cases with this in their name.")] = "",
     own: Own = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002 (a flag)
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     junit: Annotated[Path | None, typer.Option(metavar="FILE", help="Write JUnit XML there too.")] = None,
-    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of case files instead.")] = False,  # noqa: FBT002
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON Schema of case files instead.")] = False,
 ) -> None:
     """
     Hold a policy to its cases: sequences of calls, with the expected decision of each. Exit code 1: one fails.

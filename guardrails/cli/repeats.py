@@ -37,7 +37,7 @@ def repeats(
     not seen it.
     """
     from guardrails.core.repetition.learned.model_format import parse, repeat_model, text_of
-    from guardrails.offline.judge.inputs import inputs, nothing_found
+    from guardrails.offline.judge.files.inputs import inputs, nothing_found
     from guardrails.offline.learning.repeats.rows import rows_in
     from guardrails.offline.learning.repeats.train import adapted, trained
     from guardrails.offline.learning.train import write

@@ -13,7 +13,7 @@ from .policies import load_policy
 
 
 if TYPE_CHECKING:
-    from guardrails.offline.judge.inputs import Input
+    from guardrails.offline.judge.files.inputs import Input
     from guardrails.offline.judge.result import Judgement
     from guardrails.policy.policy import Policy
 
@@ -22,6 +22,7 @@ INTERRUPTED = 130
 
 
 def replay(
+    *,
     policy: Annotated[str, typer.Argument(metavar="POLICY", help="A policy file, or the name of a shipped one.")],
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="Transcripts and folders of them; - is standard input.")
@@ -29,7 +30,7 @@ def replay(
     compare: Annotated[
         str | None, typer.Option(metavar="POLICY", help="A second policy, shown beside the first.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002 (a flag)
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     decisions: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write there one JSON line for each recorded call.")
     ] = None,
@@ -40,10 +41,10 @@ def replay(
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FILE", help="After Ctrl-C go on from there; removed when done.")
     ] = None,
-    exact: Annotated[  # noqa: FBT002
+    exact: Annotated[
         bool, typer.Option("--exact", help="Decide our own records again exactly; exit code 1: something differs.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,  # noqa: FBT002
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
 ) -> None:
     """
     Judge a policy on recorded calls: what it would have stopped, and how often it would have been wrong.
@@ -52,7 +53,7 @@ def replay(
     OpenTelemetry spans, JSON lines of calls and our own records; plain, gzip'd or zstd-compressed.
     """
     from guardrails.cli.text.outputs import without_outputs
-    from guardrails.offline.judge.inputs import inputs
+    from guardrails.offline.judge.files.inputs import inputs
 
     policies = [load_policy(policy), *([load_policy(compare)] if compare is not None else [])]
     try:
@@ -80,7 +81,7 @@ def _judged(
 ) -> "list[Judgement]":
     from guardrails.cli.text.progress import telling
     from guardrails.core.values.errors import GuardrailsError
-    from guardrails.offline.judge.run import Work, judge_files
+    from guardrails.offline.judge.files.run import Work, judge_files
 
     try:
         with telling(quiet=quiet) as tell:
@@ -94,7 +95,7 @@ def _judged(
 
 
 def _tell_of_nothing(files: list[str], made: "list[Judgement]", *, as_json: bool) -> NoReturn:
-    from guardrails.offline.judge.inputs import nothing_found
+    from guardrails.offline.judge.files.inputs import nothing_found
 
     if as_json:
         _print(made)
@@ -148,7 +149,7 @@ def _exact(policy: "Policy", files: "list[Input]", *, as_json: bool) -> None:
 
 def _case(policy: "Policy", name: str, files: "list[Input]", session_id: str) -> None:
     from guardrails.core.values.errors import GuardrailsError
-    from guardrails.offline.judge.session_case import session_case
+    from guardrails.offline.judge.files.session_case import session_case
 
     try:
         typer.echo(session_case(policy, Path(name).stem, files, session_id), nl=False)

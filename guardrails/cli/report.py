@@ -17,12 +17,13 @@ from .replay import INTERRUPTED
 
 
 if TYPE_CHECKING:
-    from guardrails.offline.judge.inputs import Input
+    from guardrails.offline.judge.files.inputs import Input
     from guardrails.offline.quality.run import Found
     from guardrails.policy.policy import Policy
 
 
 def report(
+    *,
     records: Annotated[
         list[str],
         typer.Argument(metavar="RECORDS...", help="Records, transcripts, folders of them; - is standard input."),
@@ -31,8 +32,8 @@ def report(
         str, typer.Option(metavar="POLICY", help="Says which tools poll or change nothing; what `--suggest` extends.")
     ] = "default",
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write there a page to look at.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002
-    suggest: Annotated[  # noqa: FBT002
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    suggest: Annotated[
         bool,
         typer.Option("--suggest", help="Write the policy overrides that the figures support, in place of the table."),
     ] = False,
@@ -40,14 +41,14 @@ def report(
         Path | None,
         typer.Option("--output", "-o", metavar="FILE", help="Where `--suggest` writes; printed without it."),
     ] = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,  # noqa: FBT002
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
 ) -> None:
     """
     Say how good each tool is: errors, retries, self-corrections, pointless repeats, durations, cost; which to redesign first.
 
     Reads what `replay` reads. Exit code 130: interrupted, the figures are of what was read until then.
     """
-    from guardrails.offline.judge.inputs import inputs
+    from guardrails.offline.judge.files.inputs import inputs
 
     if output is not None and not suggest:
         fail("`--output` goes with `--suggest`")
@@ -79,7 +80,7 @@ def _counted(policy: "Policy", files: "list[Input]", *, quiet: bool) -> "Found":
 
 
 def _tell_of_nothing(records: list[str], found: "Found", *, as_json: bool) -> NoReturn:
-    from guardrails.offline.judge.inputs import nothing_found
+    from guardrails.offline.judge.files.inputs import nothing_found
     from guardrails.offline.quality.result import to_dict
 
     if as_json:

@@ -26,6 +26,7 @@ INTERRUPTED = 128 + signal.SIGINT
 
 
 def run(
+    *,
     task: Annotated[str | None, typer.Argument(help="What the agent is to do; `-` reads it from stdin.")] = None,
     base_url: Annotated[
         str | None, typer.Option(metavar="URL", help="An OpenAI-compatible endpoint; its key is in OPENAI_API_KEY.")
@@ -61,7 +62,7 @@ def run(
         list[str] | None,
         typer.Option(metavar="LIMIT=AMOUNT", help="Raise a limit by so much: max_calls=20, max_cost_usd=0.5, ..."),
     ] = None,
-    forgive: Annotated[bool, typer.Option("--forgive", help="Forgive refused turns and blown growth caps.")] = False,  # noqa: FBT002
+    forgive: Annotated[bool, typer.Option("--forgive", help="Forgive refused turns and blown growth caps.")] = False,
     scope: Annotated[
         list[str] | None, typer.Option(metavar="NAME=ID", help="Whose it is, for a scope of the policy: user=me.")
     ] = None,
@@ -71,9 +72,9 @@ def run(
     records: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Where records go (beside the conversations).")
     ] = None,
-    listed: Annotated[bool, typer.Option("--list", help="Show the kept conversations.")] = False,  # noqa: FBT002
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No view on stderr.")] = False,  # noqa: FBT002
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002
+    listed: Annotated[bool, typer.Option("--list", help="Show the kept conversations.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No view on stderr.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """
     Run an agent on a task: guarded, kept, and resumable. Its answer goes to stdout.

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def train(
+    *,
     records: Annotated[list[str], typer.Argument(metavar="RECORDS...", help="Files and folders of records.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The model file.")],
     engine: Annotated[Literal["duckdb", "spark"], typer.Option(help="What counts the records.")] = "duckdb",
@@ -33,10 +34,10 @@ def train(
         str | None, typer.Option(metavar="POLICY", help="Judge decisions by the costs that its `retryable` names.")
     ] = None,
     half_life: Annotated[float, typer.Option(metavar="DAYS", help="After so many days a failure weighs half.")] = 10.0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare, and write no model.")] = False,  # noqa: FBT002
-    force: Annotated[bool, typer.Option("--force", help="Write the model also where it is not better.")] = False,  # noqa: FBT002
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,  # noqa: FBT002
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare, and write no model.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Write the model also where it is not better.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing of the progress.")] = False,
 ) -> None:
     """
     Learn from records which failures are worth retrying; the model is replaced only where the new one is better.

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from os import PathLike
 from typing import Any
 
-from guardrails.core.engine.chain import Rule
+from guardrails.core.engine.plan import Rule
 from guardrails.core.guards import GUARDS, Kinds, kinds_of
 from guardrails.core.guards.base import Guard
 from guardrails.core.values.plain_types import UnsureError, fitted

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
 
-from guardrails.core.engine.chain import Chain, Rule
+from guardrails.core.engine.chain import Chain
+from guardrails.core.engine.plan import Rule
 from guardrails.core.envelope.content import OPTIONAL
 from guardrails.core.envelope.envelope import optional_fields
 from guardrails.core.guards import GUARDS, kinds_of

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from guardrails.core.engine.chain import Chain, Rule
+from guardrails.core.engine.chain import Chain
+from guardrails.core.engine.plan import Rule
 from guardrails.core.engine.scopes import GLOBAL
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard, overrides

@@ -13,11 +13,11 @@ from logging import INFO
 from types import CoroutineType, NoneType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from guardrails.core.engine.chain import Plan
 from guardrails.core.engine.complete import Completion, Settle
 from guardrails.core.engine.decide import Ask
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.engine import Engine
+from guardrails.core.engine.plan import Plan
 from guardrails.core.engine.prepare import Prepared, prepare
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.outcome import outcome_of

@@ -9,10 +9,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from guardrails.core.engine.chain import Plan
 from guardrails.core.engine.complete import Completion
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.engine import Happened
+from guardrails.core.engine.plan import Plan
 from guardrails.core.engine.prepare import Prepared
 from guardrails.core.records.record import call_record, event_record, expire_record, settle_record, snapshot
 from guardrails.core.text.jsonable import exact

@@ -43,6 +43,12 @@ def test_a_child_gets_all_that_is_left_of_what_is_not_named(clock: Any) -> None:
     assert parent.call("t", {"n": "x"}, ok).code == "budget.max_tokens"
 
 
+def test_a_child_keeps_nothing_back_for_a_final_answer_which_is_its_parents(clock: Any) -> None:
+    parent = make(clock, Budget(max_cost_usd=1, final_answer_reserve_usd=0.25))
+    child = parent.child("c", max_cost_usd=0.5)
+    assert all(envelope.ok for envelope in calls(child, 2, lambda *_: Success("ok", cost_usd=0.25)))
+
+
 @pytest.mark.parametrize(("limit", "code"), [("max_calls", "budget.max_calls"), ("max_turns", "budget.max_turns")])
 def test_nothing_is_spent_twice_by_a_parent_and_its_children(limit: str, code: str, clock: Any) -> None:
     parent = make(clock, Budget(**held(limit, 5)))
@@ -73,6 +79,16 @@ def test_a_parent_whose_children_hold_all_waits_for_them(clock: Any) -> None:
     assert "reserved for sub-agents" in (envelope.limit_message or "")
     child.close()
     assert parent.call("t", {}, ok).ok
+
+
+def test_a_parent_whose_children_hold_all_tokens_is_told_that_none_is_left(clock: Any) -> None:
+    parent = make(clock, Budget(max_tokens=100))
+    with parent.child("c"):
+        refused = parent.call("t", {}, ok)
+    assert (refused.code, refused.limit_message) == (
+        "budget.max_tokens",
+        "This call is estimated at 0, 0 is left.",
+    )
 
 
 def test_a_child_cannot_ask_for_more_than_is_left_nor_of_an_exhausted_parent(clock: Any) -> None:

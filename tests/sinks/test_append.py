@@ -13,7 +13,8 @@ from tests.sinks.conftest import NEVER_MS, PATIENCE_S, Heard, locked, numbers, p
 
 
 def test_a_new_file_is_its_owners_only_and_an_old_one_keeps_its_mode(tmp_path: Path) -> None:
-    (tmp_path / "old.jsonl").touch(mode=0o640)
+    (tmp_path / "old.jsonl").touch()
+    (tmp_path / "old.jsonl").chmod(0o640)
     for name in ("new.jsonl", "old.jsonl"):
         with JsonLines(tmp_path / name) as sink:
             sink.put({"n": 1}, 10)

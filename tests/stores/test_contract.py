@@ -22,7 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Policy
-from guardrails.core.engine.engine import Engine
+from guardrails.core.engine.engine import Engine, Event
 from guardrails.core.engine.scopes import Scope
 from guardrails.core.state.state import SessionState
 from guardrails.stores.base import Store
@@ -202,14 +202,15 @@ def test_a_step_that_asks_its_own_store_is_told_so_and_hangs_nothing(make: Calla
 
 
 @dataclass
-class Change:
+class Change(Event[Any]):
     """
     An event that does whatever it is told.
     """
 
     step: Callable[[list[SessionState]], Any]
     now_ms: int = 0
-    shared: bool = True
+
+    shared = True
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Any:
         return self.step([state, *(scope.state for scope in scopes)])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from guardrails.core.engine.chain import Rule
+from guardrails.core.engine.plan import Rule
 from guardrails.core.envelope.content import OPTIONAL
 from guardrails.core.guards.base import Guard
 from guardrails.core.guards.limits.budget import Budget

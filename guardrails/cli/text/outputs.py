@@ -12,7 +12,7 @@ from .printing import fail
 
 
 if TYPE_CHECKING:
-    from guardrails.offline.judge.inputs import Input
+    from guardrails.offline.judge.files.inputs import Input
 
 
 def without_outputs(files: "Sequence[Input]", outputs: Mapping[str, Path | None]) -> "list[Input]":

@@ -13,7 +13,7 @@ from .ticker import Ticker
 
 
 if TYPE_CHECKING:
-    from guardrails.offline.judge.progress import Progress
+    from guardrails.offline.judge.files.progress import Progress
 
 
 @contextmanager

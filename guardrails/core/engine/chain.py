@@ -4,12 +4,12 @@ A policy ready to decide: the guards in order, and what applies to each tool.
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 
-from guardrails.core.arguments import Arguments
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard, filled, overrides
+from guardrails.core.guards.far import far_of
 from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.guards.settings import laid
 from guardrails.core.retries.serving import NO_MODELS, Models
@@ -18,7 +18,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import Denial, Mode, Nudge
 from guardrails.core.values.units import matcher
 
-from .far import far_of
+from .plan import Plan, Rule
 
 
 PLANS: Final = 1_024
@@ -27,57 +27,6 @@ ACTS: Final = ("check", "shape", "shape_failure", "spent", "blown", "turn_spent"
 SHAPES: Final = ("shape", "shape_failure")
 WINDOW: Final = 20
 """Executed calls that every session remembers at least."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """
-    One entry of a policy's `tools:` list: what is declared and overridden for the tools that *match*.
-
-    *match* is a glob of tool names, or several; *guards* has settings by guard: `{"budget": {"max_calls": 3}}`.
-    """
-
-    match: str | tuple[str, ...]
-    declared: Mapping[str, Any] = field(default_factory=dict)
-    guards: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    mode: Mode | None = None
-    on_error: str | None = None
-
-    def __post_init__(self) -> None:
-        if isinstance(self.match, str):
-            object.__setattr__(self, "match", (self.match,))
-
-
-@dataclass(slots=True)
-class Plan:
-    """
-    Everything that applies to one tool, worked out once.
-    """
-
-    tool: Tool
-    arguments: Arguments | None
-    guards: tuple[Guard, ...]
-    checks: tuple[tuple[str, bool, Callable[..., Any]], ...]
-    """(name, enforced, check)"""
-    fresh_checks: tuple[tuple[str, bool, Callable[..., Any]], ...]
-    """Those that may say something of a fresh call; see `Guard.checks_fresh`."""
-    far_checks: tuple[tuple[str, bool, Callable[..., Any]], ...]
-    """Those of them that do not ask for the session's limits; see `far`."""
-    charges: tuple[tuple[str, bool, Callable[..., Mapping[str, int]]], ...]
-    settles: tuple[tuple[str, Callable[..., Mapping[str, int]]], ...]
-    shapes: tuple[tuple[str, Callable[..., Any]], ...]
-    success_shapes: tuple[tuple[str, Callable[..., Any]], ...]
-    max_bytes: int
-    timeout_ms: int | None
-    changes: bool
-    cost: int
-    known: bool | None
-    """Whether the tools that are named hold it; None: none are named."""
-    deny_on_error: bool
-    enforced: tuple[str, ...]
-    """Names of the guards that do something for it."""
-    locates: tuple[tuple[str, Callable[..., Any]], ...]
-    """What names the paths whose real places are to be looked up before it is decided."""
 
 
 class Chain:

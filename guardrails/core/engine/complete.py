@@ -4,7 +4,7 @@ After a tool ran: settle the call and make the envelope of its outcome.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final
+from typing import Any, Final, Self
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Facts
@@ -14,15 +14,16 @@ from guardrails.core.retries.context import Settled, due_of, time_left
 from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.retries.serving import Advised, Judged, Retried
 from guardrails.core.state.admissions import follow, note_retry, settle, settle_late
+from guardrails.core.state.entries import pending_key
 from guardrails.core.state.scope_state import settle as settle_held
 from guardrails.core.state.state import Pending, SessionState
 from guardrails.core.state.totals import exhaust, number, set_meters, touch
-from guardrails.core.values.types import pending_key
 
-from .chain import Chain, Plan
+from .chain import Chain
 from .decision import Decision
-from .engine import Engine
+from .engine import Engine, Event
 from .exhaustion import first_cause
+from .plan import Plan
 from .prepare import Prepared
 from .scopes import Cause, Scope, progress
 
@@ -67,9 +68,36 @@ class Completion:
     marks: dict[str, Any] | None = None
     """Where its event stands among those of other sessions, where it shares anything with them."""
 
+    @classmethod
+    def of(
+        cls,
+        plan: Plan,
+        event: tuple[int, int, bool, int],
+        envelope: Envelope,
+        limit: str | None,
+        errors: tuple[tuple[str, str], ...],
+        where: tuple[str, int, dict[str, Any] | None],
+    ) -> Self:
+        """
+        Of a call by *plan* that ended in *envelope*. *event* is its number, its time, whether it is late and its duration;
+        *where* the life of the session, how long that has lasted, and its marks.
+        """
+        made = cls.__new__(cls)
+        made.n, made.at_ms, made.late, made.duration_ms = event
+        made.limit = limit
+        made.errors = errors
+        made.retryable = envelope.retryable
+        made.wait_ms = envelope.retry_after_ms
+        made.retries = envelope.max_retries_remaining
+        made.is_complete = envelope.is_complete
+        made.judged = envelope.judged
+        made.changes = plan.changes
+        made.run, made.elapsed_ms, made.marks = where
+        return made
+
 
 @dataclass(slots=True)
-class Settle:
+class Settle(Event[tuple[Envelope, Completion]]):
     """
     An admitted call is over: it is settled, and its envelope is made. What it cost is charged to the scopes too.
 
@@ -82,14 +110,11 @@ class Settle:
     plan: Plan
     advised: Advised | None = None
 
-    shared: ClassVar[bool] = True
+    shared = True
 
-    def happen(  # noqa: PLR0915  the end of a call reads best in one place
+    def happen(  # noqa: PLR0915  one way through, and the hot one
         self, engine: Engine, state: SessionState, scopes: Sequence[Scope]
     ) -> tuple[Envelope, Completion]:
-        """
-        See `Event.happen`.
-        """
         chain, decision, prepared, plan = engine.chain, self.decision, self.prepared, self.plan
         call, outcome, rendered = decision.call, prepared.outcome, prepared.rendered
         failed = outcome.error_type is not None
@@ -112,8 +137,8 @@ class Settle:
                 decision.cost,
                 decision.tokens,
                 decision.turn,
+                chain.known,
                 duration_ms=duration,
-                known=chain.known,
                 retried=retried,
             )
         if failed and outcome.retry_after_ms is not None:
@@ -145,30 +170,22 @@ class Settle:
         if limit is None and (state.exhausted is not None or chain.far is None or not chain.far(state, now, 0)):
             limit = _limit(chain, state, now)
         if scopes:
-            spent = self._shared(engine, scopes, pending, duration, errors)
+            spent, raised = self._shared(engine, scopes, pending, duration)
             limit = limit or spent
+            errors += raised
         if limit is not None:
             envelope.limit(limit[1], FINISH)
         shown = None
         if not chain.merged and "progress" not in chain.left_out:
             shown = progress(chain, state, now, scopes)
         envelope.close(chain.left_out, shown, merged=chain.merged)
-        return envelope, Completion(
-            n=n,
-            at_ms=now,
-            late=pending is None,
-            duration_ms=duration,
-            limit=None if limit is None else limit[0],
-            errors=tuple(errors) if errors else (),
-            retryable=envelope.retryable,
-            wait_ms=envelope.retry_after_ms,
-            retries=envelope.max_retries_remaining,
-            is_complete=envelope.is_complete,
-            run=state.run,
-            judged=envelope.judged,
-            changes=plan.changes,
-            elapsed_ms=state.elapsed_ms,
-            marks=engine.marks(state, scopes),
+        return envelope, Completion.of(
+            plan,
+            (n, now, pending is None, duration),
+            envelope,
+            None if limit is None else limit[0],
+            tuple(errors) if errors else (),
+            (state.run, state.elapsed_ms, engine.marks(state, scopes)),
         )
 
     def _shared(
@@ -177,11 +194,11 @@ class Settle:
         scopes: Sequence[Scope],
         pending: Pending | None,
         duration: int,
-        errors: list[tuple[str, str]],
-    ) -> Cause | None:
+    ) -> tuple[Cause | None, list[tuple[str, str]]]:
         """
-        Charge *scopes* too; the limit of one that is used up.
+        Charge *scopes* too; the limit of one that is used up, and (guard, what it raised).
         """
+        errors: list[tuple[str, str]] = []
         decision, outcome = self.decision, self.prepared.outcome
         limit: Cause | None = None
         for scope in scopes:
@@ -196,14 +213,15 @@ class Settle:
                         self.plan.tool,
                         *estimate,
                         decision.turn,
+                        scope.chain.known,
                         duration_ms=duration,
-                        known=scope.chain.known,
                     )
                     said = _corrected(applied, self, scope.state, facts)
                     errors += [(f"{scope.name}.{name}", raised) for name, raised in said]
             limit = limit or scope.cause(scope.chain.call_spenders)
         # The call that uses up a number of calls says so itself; it knew at its admission.
-        return None if limit is None or limit[0].endswith(".budget.max_calls") else limit
+        known = limit is None or limit[0].endswith(".budget.max_calls")
+        return None if known else limit, errors
 
     def _retried(self, chain: Chain, state: SessionState) -> Retried:
         call, outcome = self.decision.call, self.prepared.outcome

@@ -4,7 +4,7 @@ Before a tool runs: every guard looks at the call, then it is charged or refused
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Facts, latest
@@ -16,10 +16,11 @@ from guardrails.core.state.state import Pending, SessionState
 from guardrails.core.state.totals import fork_meters, number, put_back, set_meters, touch
 from guardrails.core.values.types import RetrySource, ToolCall
 
-from .chain import Chain, Plan
-from .decision import Decision
-from .engine import Engine
+from .chain import Chain
+from .decision import Decision, Where
+from .engine import Engine, Event
 from .exhaustion import tell_turn, turn_cause, used_up
+from .plan import Plan
 from .refusals import Found, over
 from .scopes import Scope
 
@@ -29,7 +30,7 @@ Voice = tuple[Scope | None, Plan, SessionState, Facts, tuple[Any, ...]]
 
 
 @dataclass(slots=True)
-class Ask:
+class Ask(Event[Decision]):
     """
     A call is to be decided: by every guard of the session and of its scopes. It is charged in all of them, or refused.
 
@@ -42,12 +43,9 @@ class Ask:
     plan: Plan
     claim: bool = False
 
-    shared: ClassVar[bool] = True
+    shared = True
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Decision:
-        """
-        See `Event.happen`.
-        """
         chain, call, plan = engine.chain, self.call, self.plan
         now, sig = touch(state, self.now_ms), call.sig
         expired: tuple[tuple[int, Pending], ...] = ()
@@ -67,7 +65,7 @@ class Ask:
         else:
             far = chain.far is not None and chain.far(state, now, cost)
             checks = plan.far_checks if far else plan.fresh_checks
-        own: Voice = None, plan, state, Facts(now, plan.tool, cost, turn=state.turn, known=chain.known), checks
+        own: Voice = None, plan, state, Facts(now, plan.tool, cost, 0, state.turn, chain.known), checks
         voices = (*(_voice(scope, plan, call, state.turn) for scope in scopes), own) if scopes else (own,)
         for scope, applied, looked, facts, asked in voices:
             for name, enforced, check in asked:
@@ -107,10 +105,7 @@ class Ask:
             pending,
             found,
             source,
-            expired=expired,
-            session=engine.id,
-            run=state.run,
-            marks=engine.marks(state, scopes),
+            Where(engine.id, state.run, engine.marks(state, scopes), expired),
         )
 
     def _again(
@@ -129,17 +124,9 @@ class Ask:
             at_ms, claim_n = state.now_ms, take_up(state, pending)
             for scope in scopes:
                 claim_held(scope.state, engine.id, pending.seq)
-        return Decision.again(
-            self.call,
-            pending,
-            at_ms,
-            claim_n=claim_n,
-            expired=expired,
-            session=engine.id,
-            run=state.run,
-            # Only an event has a place: the same question again is none in a scope.
-            marks=engine.marks(state, scopes if claim_n else ()),
-        )
+        # Only an event has a place: the same question again is none in a scope.
+        where = Where(engine.id, state.run, engine.marks(state, scopes if claim_n else ()), expired)
+        return Decision.again(self.call, pending, where, at_ms=at_ms, claim_n=claim_n)
 
     def _refused(
         self,
@@ -158,17 +145,9 @@ class Ask:
         last = state.turn_decided == state.turn_expects if state.turn_expects else state.turn_admitted > 0
         cause = turn_cause(chain, state, state.now_ms) if last else None
         envelope = Envelope.refusal(first, None if cause is None else cause.message, left_out=chain.left_out)
-        return Decision.refused(
-            call,
-            (n, state.now_ms, state.turn),
-            found,
-            envelope,
-            claimed=self.claim,
-            expired=expired,
-            session=engine.id,
-            run=state.run,
-            marks=engine.marks(state, scopes),
-        )
+        where = Where(engine.id, state.run, engine.marks(state, scopes), expired)
+        event = n, state.now_ms, state.turn
+        return Decision.refused(call, event, found, envelope, where, claimed=self.claim)
 
 
 def _voice(scope: Scope, plan: Plan, call: ToolCall, turn: int) -> Voice:
@@ -180,7 +159,7 @@ def _voice(scope: Scope, plan: Plan, call: ToolCall, turn: int) -> Voice:
         scope,
         own,
         scope.state,
-        Facts(scope.now_ms, plan.tool, plan.cost, turn=turn, known=scope.chain.known),
+        Facts(scope.now_ms, plan.tool, plan.cost, 0, turn, scope.chain.known),
         own.checks,
     )
 

@@ -3,12 +3,31 @@ What the chain says of one call.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any, Final, NamedTuple, Self
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.values.types import Denial, Nudge, Pending, RetrySource, ToolCall
+from guardrails.core.state.entries import Pending
+from guardrails.core.values.types import Denial, Nudge, RetrySource, ToolCall
 
 from .refusals import Found
+
+
+class Where(NamedTuple):
+    """
+    Where a decision was made.
+    """
+
+    session: str = ""
+    """Id of the session."""
+    run: str = ""
+    """Which life of it."""
+    marks: dict[str, Any] | None = None
+    """Where its event stands among those of other sessions, if anybody records and it shares anything with them."""
+    expired: tuple[tuple[int, Pending], ...] = ()
+    """(event number, admission) given up on the way."""
+
+
+NOWHERE: Final = Where()
 
 
 @dataclass(slots=True)
@@ -56,65 +75,102 @@ class Decision:
 
     @classmethod
     def admitted(
-        cls, call: ToolCall, pending: Pending, found: Found | None, source: RetrySource | None, **told: Any
+        cls, call: ToolCall, pending: Pending, found: Found | None, source: RetrySource | None, where: Where
     ) -> Self:
         """
-        Of a *call* that was just admitted; *found* is what was said of it all the same. *told* is where the event happened:
-        `expired`, `session`, `run`, `marks`.
+        Of a *call* that was just admitted; *found* is what was said of it all the same.
         """
-        return cls(
-            call,
-            pending.n,
-            pending.at_ms,
-            pending.turn,
-            observed=() if found is None else tuple(found.observed),
-            nudges=pending.hints,
-            errors=() if found is None else tuple(found.errors),
-            seq=pending.seq,
-            cost=pending.cost,
-            tokens=pending.tokens,
-            claimed=pending.claimed,
-            retry_source=source,
-            **told,
-        )
+        made = cls.__new__(cls)
+        made.call = call
+        made.n = pending.n
+        made.at_ms = pending.at_ms
+        made.turn = pending.turn
+        made.envelope = None
+        made.denials = ()
+        made.observed = () if found is None else tuple(found.observed)
+        made.nudges = pending.hints
+        made.errors = () if found is None else tuple(found.errors)
+        made.seq = pending.seq
+        made.cost = pending.cost
+        made.tokens = pending.tokens
+        made.claimed = pending.claimed
+        made.repeated = False
+        made.claim_n = 0
+        made.expired = where.expired
+        made.session = where.session
+        made.run = where.run
+        made.marks = where.marks
+        made.retry_source = source
+        return made
 
     @classmethod
-    def again(cls, call: ToolCall, pending: Pending, at_ms: int | None = None, **told: Any) -> Self:
+    def again(
+        cls, call: ToolCall, pending: Pending, where: Where = NOWHERE, *, at_ms: int | None = None, claim_n: int = 0
+    ) -> Self:
         """
-        Of a *call* that was admitted before and is not settled; *at_ms* is when it is taken up by number `claim_n` of the
+        Of a *call* that was admitted before and is not settled; *at_ms* is when it is taken up by number *claim_n* of the
         session's events.
         """
-        return cls(
-            call,
-            pending.n,
-            pending.at_ms if at_ms is None else at_ms,
-            pending.turn,
-            nudges=pending.hints,
-            seq=pending.seq,
-            cost=pending.cost,
-            tokens=pending.tokens,
-            claimed=pending.claimed,
-            repeated=True,
-            **told,
-        )
+        made = cls.__new__(cls)
+        made.call = call
+        made.n = pending.n
+        made.at_ms = pending.at_ms if at_ms is None else at_ms
+        made.turn = pending.turn
+        made.envelope = None
+        made.denials = ()
+        made.observed = ()
+        made.nudges = pending.hints
+        made.errors = ()
+        made.seq = pending.seq
+        made.cost = pending.cost
+        made.tokens = pending.tokens
+        made.claimed = pending.claimed
+        made.repeated = True
+        made.claim_n = claim_n
+        made.expired = where.expired
+        made.session = where.session
+        made.run = where.run
+        made.marks = where.marks
+        made.retry_source = None
+        return made
 
     @classmethod
     def refused(
-        cls, call: ToolCall, event: tuple[int, int, int], found: Found, envelope: Envelope, **told: Any
+        cls,
+        call: ToolCall,
+        event: tuple[int, int, int],
+        found: Found,
+        envelope: Envelope,
+        where: Where,
+        *,
+        claimed: bool,
     ) -> Self:
         """
         Of a *call* that does not run, for what is *found*, its denials in the order in which they count; *event* is its
         number, its time and its turn.
         """
-        return cls(
-            call,
-            *event,
-            envelope=envelope,
-            denials=tuple(found.denials),
-            observed=tuple(found.observed),
-            errors=tuple(found.errors),
-            **told,
-        )
+        made = cls.__new__(cls)
+        made.call = call
+        made.n = event[0]
+        made.at_ms = event[1]
+        made.turn = event[2]
+        made.envelope = envelope
+        made.denials = tuple(found.denials)
+        made.observed = tuple(found.observed)
+        made.nudges = ()
+        made.errors = tuple(found.errors)
+        made.seq = None
+        made.cost = 0
+        made.tokens = 0
+        made.claimed = claimed
+        made.repeated = False
+        made.claim_n = 0
+        made.expired = where.expired
+        made.session = where.session
+        made.run = where.run
+        made.marks = where.marks
+        made.retry_source = None
+        return made
 
     @classmethod
     def unknown(cls, call: ToolCall, at_ms: int, session: str, error: tuple[str, str], denial: Denial | None) -> Self:

@@ -6,41 +6,41 @@ states and writes the records.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from guardrails.core.state.family import join, part
 from guardrails.core.state.scope_state import open_step
 from guardrails.core.state.state import SessionState
-from guardrails.core.state.totals import begin_life, number
+from guardrails.core.state.totals import begin_life, number, time_of
 
 from .chain import Chain
 from .scopes import Scope, marks, seen
 
 
-T_co = TypeVar("T_co", covariant=True)
 T = TypeVar("T")
 
 
-class Event(Protocol[T_co]):
+class Event(Generic[T]):
     """
-    Something that happens in a session when its clock says `now_ms`.
+    Something that happens in a session when its clock says `now_ms`. A value; what comes of it is a T.
     """
 
-    @property
-    def now_ms(self) -> int: ...
+    __slots__ = ()
+
+    now_ms: int
 
     @property
     def shared(self) -> bool:
         """
         Whether it happens in the session's scopes too.
         """
-        ...
+        return False
 
-    def happen(self, engine: "Engine", state: SessionState, scopes: Sequence[Scope]) -> T_co:
+    def happen(self, engine: "Engine", state: SessionState, scopes: Sequence[Scope]) -> T:
         """
         Change the states; what came of it.
         """
-        ...
+        raise NotImplementedError
 
 
 class Happened(NamedTuple):
@@ -122,13 +122,13 @@ class Engine:
         """
         What *look* sees in the states of all that the session is in, when its clock says *now_ms*; nothing happens.
         """
-        state = states[0]
+        state, now = states[0], time_of(states[0], now_ms)
         scopes = seen(self.scopes, states[1 : 1 + len(self.scopes)], now_ms)
         if not self.child:
-            return look(state, now_ms, scopes)
+            return look(state, now, scopes)
         join(state, states[-1], self.id)
         try:
-            return look(state, now_ms, scopes)
+            return look(state, now, scopes)
         finally:
             part(state, states[-1], self.id, event=False)
 

@@ -4,24 +4,23 @@ What happens in a session beside calls: turns, charges, model requests, and what
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
 
 from guardrails.core.state.admissions import forgo, lose
+from guardrails.core.state.entries import pending_key
 from guardrails.core.state.scope_state import go_on
 from guardrails.core.state.state import SessionState
 from guardrails.core.state.totals import charge, count_request, exhaust, keep_cause, number, set_meters, touch
 from guardrails.core.state.turns import begin_turn, end_turn, part_turn
-from guardrails.core.values.types import pending_key
 
 from .chain import Chain
 from .decision import Decision
-from .engine import Engine, Happened
+from .engine import Engine, Event, Happened
 from .exhaustion import exhaustion, failed, note_turn, spent
 from .scopes import Scope
 
 
 @dataclass(slots=True)
-class Turn:
+class Turn(Event[Happened]):
     """
     A model response came, with *calls* calls (0: unknown): the present turn is over, and the next begins.
     """
@@ -29,12 +28,7 @@ class Turn:
     now_ms: int
     calls: int = 0
 
-    shared: ClassVar[bool] = False
-
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
-        """
-        See `Event.happen`.
-        """
         now = touch(state, self.now_ms)
         cause = exhaustion(engine.chain, state, now)
         if cause is not None:
@@ -45,7 +39,7 @@ class Turn:
 
 
 @dataclass(slots=True)
-class Charge:
+class Charge(Event[Happened]):
     """
     A response of *model* is to be paid, *cost* in micro-dollars. A *cost* of None: nobody knows its price, or (*model* is
     None) nobody asked for it. *untold*: it came whole, and did not say what it used.
@@ -57,14 +51,11 @@ class Charge:
     model: str | None = None
     untold: bool = False
 
-    shared: ClassVar[bool] = True
+    shared = True
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
-        """
-        See `Event.happen`.
-        """
         for scope in scopes:
-            self._charge(scope.chain, scope.state, scope.now_ms)
+            self._charge(scope.chain, scope.state, touch(scope.state, scope.now_ms))
             number(scope.state)
             go_on(scope.state)
         self._charge(engine.chain, state, touch(state, self.now_ms))
@@ -83,21 +74,18 @@ class Charge:
 
 
 @dataclass(slots=True)
-class Request:
+class Request(Event[Happened]):
     """
     A model request starts.
     """
 
     now_ms: int
 
-    shared: ClassVar[bool] = True
+    shared = True
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
-        """
-        See `Event.happen`.
-        """
         for scope in scopes:
-            self._count(scope.chain, scope.state, scope.now_ms)
+            self._count(scope.chain, scope.state, touch(scope.state, scope.now_ms))
             number(scope.state)
             go_on(scope.state)
         self._count(engine.chain, state, touch(state, self.now_ms))
@@ -113,7 +101,7 @@ class Request:
 
 
 @dataclass(slots=True)
-class Note:
+class Note(Event[Happened]):
     """
     Something happens that changes nothing here, and has a number all the same: a call of another life ends, a scope's limits
     are raised.
@@ -121,12 +109,9 @@ class Note:
 
     now_ms: int
 
-    shared: ClassVar[bool] = True
+    shared = True
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
-        """
-        See `Event.happen`.
-        """
         for scope in scopes:
             number(scope.state)
             go_on(scope.state)
@@ -135,7 +120,7 @@ class Note:
 
 
 @dataclass(slots=True)
-class Expire:
+class Expire(Event[None]):
     """
     The admission number *seq* is given up, as a record tells it: the time of the next event would find it overdue.
     """
@@ -143,19 +128,14 @@ class Expire:
     now_ms: int
     seq: int
 
-    shared: ClassVar[bool] = False
-
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> None:
-        """
-        See `Event.happen`.
-        """
         for pending in [one for one in state.pending.values() if one.seq == self.seq]:
             forgo(state, pending)
             number(state)
 
 
 @dataclass(slots=True)
-class Lose:
+class Lose(Event[None]):
     """
     Nobody will ever say how the call of *decision* ended: whatever comes next gives it up. No event of its own.
     """
@@ -163,12 +143,7 @@ class Lose:
     now_ms: int
     decision: Decision
 
-    shared: ClassVar[bool] = False
-
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> None:
-        """
-        See `Event.happen`.
-        """
         call, seq = self.decision.call, self.decision.seq
         pending = state.pending.get(pending_key(call.id, call.sig, seq))
         if pending is not None and pending.seq == seq:
@@ -176,19 +151,14 @@ class Lose:
 
 
 @dataclass(slots=True)
-class Part:
+class Part(Event[None]):
     """
     What is called next is of another turn than what was called before, and nobody tells times. No event of its own.
     """
 
     now_ms: int
 
-    shared: ClassVar[bool] = False
-
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> None:
-        """
-        See `Event.happen`.
-        """
         part_turn(state)
 
 

@@ -82,15 +82,10 @@ def used_up(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str] |
     """
     The limit that the call just admitted uses up.
     """
-    for look in chain.call_spenders:
-        try:
-            cause = look(state, now_ms)
-        except Exception:  # noqa: BLE001
-            cause = failed(chain, look)
-        if cause is not None:
-            cause = chain.worded(cause)
-            exhaust(state, cause)
-            return cause.code, cause.message
+    cause = first_cause(chain, chain.call_spenders, state, now_ms)
+    if cause is not None:
+        exhaust(state, cause)
+        return cause.code, cause.message
     if not chain.call_turn_spenders or state.turn_decided < state.turn_expects:
         return None
     cause = first_cause(chain, chain.call_turn_spenders, state, now_ms)

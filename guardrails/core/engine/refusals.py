@@ -33,7 +33,10 @@ class Found:
         """
         if isinstance(verdict, Denial):
             said = chain.worded(verdict) if scope is None else scope.says(verdict)
-            (self.denials if enforced else self.observed).append(said)
+            if enforced:
+                self.denials.append(said)
+            else:
+                self.observed.append(said)
         elif not isinstance(verdict, Nudge):
             raise TypeError(f"a check returns a Denial, a Nudge or None, not {type(verdict).__name__}")
         elif enforced:

@@ -74,9 +74,9 @@ def seen(scopes: Sequence[tuple[str, str, Chain]], states: Sequence[SessionState
 
 def exhausted_by(chain: Chain, state: SessionState, now_ms: int, scopes: Iterable[Scope]) -> Cause | None:
     """
-    What has ended the session, by its own limits or by those of its scopes, when its clock says *now_ms*.
+    What has ended the session, by its own limits or by those of its scopes, at its time *now_ms*.
     """
-    cause = exhaustion(chain, state, time_of(state, now_ms))
+    cause = exhaustion(chain, state, now_ms)
     if cause is not None:
         return cause
     for scope in scopes:
@@ -89,9 +89,10 @@ def exhausted_by(chain: Chain, state: SessionState, now_ms: int, scopes: Iterabl
 
 def progress(chain: Chain, state: SessionState, now_ms: int, scopes: Iterable[Scope]) -> dict[str, Any]:
     """
-    What is used by the session, and what is left of whatever limit is the nearest, its own or that of a scope.
+    What is used by the session at its time *now_ms*, and what is left of whatever limit is the nearest, its own or that of
+    a scope.
     """
-    shown = own_progress(chain, state, time_of(state, now_ms))
+    shown: dict[str, Any] = {**own_progress(chain, state, now_ms)}
     for scope in scopes:
         others = own_progress(scope.chain, scope.state, scope.now_ms)
         for key, left in others.items():

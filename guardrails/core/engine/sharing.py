@@ -4,7 +4,7 @@ What happens to the limits of a session: they are raised, or shared with its chi
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.guards.limits.budget_words import usd
@@ -15,7 +15,7 @@ from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import Denial
 
 from .chain import Chain
-from .engine import Engine, Happened
+from .engine import Engine, Event, Happened
 from .events import ended
 from .exhaustion import exhaustion
 from .scopes import Scope
@@ -33,7 +33,7 @@ CLOSED: Final = Denial(
 
 
 @dataclass(slots=True)
-class Extend:
+class Extend(Event[Happened]):
     """
     A session may use *amounts* more than its limits, or than it has used where that is more; it goes on.
 
@@ -46,9 +46,6 @@ class Extend:
     shared: bool = False
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
-        """
-        See `Event.happen`.
-        """
         limits = None
         if self.shared:
             for scope in scopes:
@@ -86,7 +83,7 @@ class Extend:
 
 
 @dataclass(slots=True)
-class Reserve:
+class Reserve(Event[Happened]):
     """
     A *child* begins, with *amounts* of the limits of its parent; one that is not named gives all that is left of it. With
     *more* it has begun already, and its own limits are raised by them.
@@ -99,12 +96,7 @@ class Reserve:
     amounts: Mapping[str, int]
     more: bool = False
 
-    shared: ClassVar[bool] = False
-
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
-        """
-        See `Event.happen`.
-        """
         held = state.reserved.get(self.child)
         if self.more:
             made = self._more(engine.chain, state, held)
@@ -145,7 +137,7 @@ class Reserve:
 
 
 @dataclass(slots=True)
-class Release:
+class Release(Event[Happened]):
     """
     A *child* is over: what it held comes back, and what it *used* is charged.
     """
@@ -154,49 +146,34 @@ class Release:
     child: str
     used: Mapping[str, int]
 
-    shared: ClassVar[bool] = False
-
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
-        """
-        See `Event.happen`.
-        """
         touch(state, self.now_ms)
         release(state, self.child, self.used)
         return engine.happened(state, scopes)
 
 
 @dataclass(slots=True)
-class Open:
+class Open(Event[Happened]):
     """
     The clock of a child starts, whose share was just reserved.
     """
 
     now_ms: int
 
-    shared: ClassVar[bool] = False
-
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
-        """
-        See `Event.happen`.
-        """
         touch(state, self.now_ms)
         return engine.happened(state, scopes)
 
 
 @dataclass(slots=True)
-class Close:
+class Close(Event[Happened]):
     """
     A child is over for good; the limits that come of it are what it has used.
     """
 
     now_ms: int
 
-    shared: ClassVar[bool] = False
-
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
-        """
-        See `Event.happen`.
-        """
         touch(state, self.now_ms)
         close(state, CLOSED)
         return engine.happened(state, scopes, used_by(state))

@@ -138,7 +138,7 @@ class Envelope(Content):
         """
         The fields that are there, in order; the value as the tool gave it.
         """
-        shown = fields_of(self)
+        shown = {**fields_of(self)}
         if self.previous_payload is not None:
             shown["previous_result"] = self.previous_result
         return shown

@@ -22,9 +22,9 @@ class Facts:
     """Estimated tokens of the call."""
     turn: int = 0
     """Number of the present turn."""
-    duration_ms: int = 0
-    """Once the call is done: how long it took."""
     known: frozenset[str] | None = None
     """The tools there are; None: nobody said."""
+    duration_ms: int = 0
+    """Once the call is done: how long it took."""
     retried: Retried | None = None
     """Of a failure, where models are loaded: what they are asked."""

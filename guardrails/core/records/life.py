@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeVar
 
-from guardrails.core.engine.chain import Chain, Plan
+from guardrails.core.engine.chain import Chain
 from guardrails.core.engine.complete import Settle
 from guardrails.core.engine.decide import Ask
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.engine import Engine, Event, Happened
 from guardrails.core.engine.events import Charge, Expire, Note, Request, Turn
+from guardrails.core.engine.plan import Plan
 from guardrails.core.engine.prepare import Prepared
 from guardrails.core.engine.sharing import Close, Extend, Open, Release, Reserve
 from guardrails.core.envelope.envelope import Envelope

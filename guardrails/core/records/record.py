@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import orjson
 
-from guardrails.core.engine.chain import Plan
 from guardrails.core.engine.complete import Completion
 from guardrails.core.engine.decision import Decision
+from guardrails.core.engine.plan import Plan
 from guardrails.core.engine.prepare import Prepared, evidence
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.state.state import Pending

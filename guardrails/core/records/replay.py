@@ -4,11 +4,11 @@ Decide again what was recorded: the offline shell around the same engine.
 
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields
 from itertools import pairwise
 
 from guardrails.core.engine.chain import Chain
 from guardrails.core.state.state import SessionState
+from guardrails.core.state.totals import begin_again
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError
 
@@ -46,15 +46,9 @@ def replay(
         lives.setdefault(record.get("run") or "", []).append(record)
     for index, life in enumerate(lives.values()):
         if index:
-            _begin_again(state)
+            begin_again(state)
         again = Life(life[0]["session_id"], whole, state)
         yield from filter(None, map(again.live, sorted(life, key=lambda line: int(line["n"]))))
-
-
-def _begin_again(state: SessionState) -> None:
-    fresh = SessionState()
-    for field in fields(state):
-        setattr(state, field.name, getattr(fresh, field.name))
 
 
 def replay_together(
@@ -73,7 +67,7 @@ def replay_together(
     given = list(tools)
     whole = chain.with_tools(given) if given else chain
     lives: dict[LifeKey, Life] = {}
-    shared: dict[Stream, SessionState] = {}
+    shared = _Scopes(scopes or {})
 
     def life(session_id: str, run: str) -> Life:
         if (session_id, run) not in lives:
@@ -81,7 +75,7 @@ def replay_together(
         return lives[session_id, run]
 
     for record in _in_order(list(records)):
-        beside = _beside(record, scopes or {}, shared)
+        beside = shared.beside(record)
         if "family" in record:
             run, _, place = record["family"]
             root = life(_root(record), run).state
@@ -95,27 +89,37 @@ def replay_together(
             yield made
 
 
-def _beside(record: Record, chains: Mapping[str, Chain], states: dict[Stream, SessionState]) -> Beside:
+class _Scopes:
     """
-    The scopes that the event of *record* happened in, with their *states*.
+    The scopes of a policy, by name, with the states that records have brought them to.
     """
-    if "scopes" not in record:
-        return ALONE
-    present: list[tuple[str, str, Chain]] = []
-    found, clocks = [], []
-    for name, (own, run, n, now_ms) in record["scopes"].items():
-        if name not in chains:
-            raise SessionError(f"`{record['session_id']}` is in a scope `{name}`, which the policy does not have")
-        state = states.setdefault(("scope", name, own, run), SessionState())
-        if n != state.n + 1:
-            raise SessionError(
-                f"the records of the scope `{name}` of `{own}` have a gap before event {n}: those of all its sessions "
-                "are needed"
-            )
-        present.append((name, own, chains[name]))
-        found.append(state)
-        clocks.append(now_ms)
-    return Beside(tuple(present), tuple(found), tuple(clocks))
+
+    def __init__(self, chains: Mapping[str, Chain]) -> None:
+        self._chains = chains
+        self._states: dict[Stream, SessionState] = {}
+
+    def beside(self, record: Record) -> Beside:
+        """
+        Those that the event of *record* happened in. Raises SessionError where a number is missing, or the policy has no
+        such scope.
+        """
+        if "scopes" not in record:
+            return ALONE
+        present: list[tuple[str, str, Chain]] = []
+        states, clocks = [], []
+        for name, (own, run, n, now_ms) in record["scopes"].items():
+            if name not in self._chains:
+                raise SessionError(f"`{record['session_id']}` is in a scope `{name}`, which the policy does not have")
+            state = self._states.setdefault(("scope", name, own, run), SessionState())
+            if n != state.n + 1:
+                raise SessionError(
+                    f"the records of the scope `{name}` of `{own}` have a gap before event {n}: those of all its "
+                    "sessions are needed"
+                )
+            present.append((name, own, self._chains[name]))
+            states.append(state)
+            clocks.append(now_ms)
+        return Beside(tuple(present), tuple(states), tuple(clocks))
 
 
 def _life_key(record: Record) -> LifeKey:
@@ -185,21 +189,21 @@ def _in_order(records: list[Record]) -> Iterator[Record]:
             streams.setdefault(stream, []).append((place, index))
     following: list[list[int]] = [[] for _ in records]
     ready: deque[int] = deque()
-    for events in streams.values():
-        events.sort()
+
+    def let_go(index: int) -> None:
+        waiting[index] -= 1
+        if not waiting[index]:
+            ready.append(index)
+
+    for unsorted in streams.values():
+        events = sorted(unsorted)
         for (_, before), (_, after) in pairwise(events):
             following[before].append(after)
-        _let_go(events[0][1], waiting, ready)
+        let_go(events[0][1])
     for _ in records:
         if not ready:
             raise SessionError("the records contradict each other: no order of their events fits all their numbers")
         index = ready.popleft()
         yield records[index]
         for after in following[index]:
-            _let_go(after, waiting, ready)
-
-
-def _let_go(index: int, waiting: list[int], ready: "deque[int]") -> None:
-    waiting[index] -= 1
-    if not waiting[index]:
-        ready.append(index)
+            let_go(after)

@@ -80,7 +80,7 @@ def sketch_of(call: ToolCall) -> int:
     """
     known = call.sketch
     if known is None:
-        known = call.sketch = _sketch(call)
+        known = call.note_sketch(_sketch(call))
     return known
 
 

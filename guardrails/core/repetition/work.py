@@ -5,8 +5,8 @@ Whether work was done that may be why a call ends otherwise the next time.
 from collections.abc import Iterable
 from typing import Protocol
 
+from guardrails.core.state.entries import MANY, Entry
 from guardrails.core.state.state import SessionState
-from guardrails.core.values.types import MANY, Entry
 
 
 class Executed(Protocol):

@@ -168,9 +168,9 @@ def _model(body: Mapping[str, Any], digest: str) -> RetryModel:
         tuple(_term(place, term, known) for place, term in enumerate(terms)),
         declared,
         {(_text(tool), _text(error)): _count(n) for tool, error, n in body["evidence"]},
-        {(_text(tool), _text(error)): (_count(n), _count(s)) for tool, error, n, s in body["corrections"]},
-        digest,
-        body,
+        corrections={(_text(tool), _text(error)): (_count(n), _count(s)) for tool, error, n, s in body["corrections"]},
+        sha256=digest,
+        body=body,
     )
 
 

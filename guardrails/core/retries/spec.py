@@ -68,8 +68,8 @@ class FeatureSpec:
             number_of("label.max_calls", label["max_calls"], 1, MAX_LABEL_CALLS),
             number_of("label.max_ms", label["max_ms"], 1, MAX_LABEL_MS),
             factors_of("context", document["context"], CONTEXT),
-            factors_of("action", document["action"], ACTION),
-            edges_of("delays_ms", document["delays_ms"]),
+            action=factors_of("action", document["action"], ACTION),
+            delays_ms=edges_of("delays_ms", document["delays_ms"]),
         )
         if spec.delays_ms[0] < 0:
             raise FeatureSpecError("`delays_ms` are not negative")

@@ -6,8 +6,9 @@ from typing import Final
 
 from guardrails.core.retries.context import Settled
 from guardrails.core.retries.spec import MAX_LOOKBACK
-from guardrails.core.values.types import Denial, Entry, Outcome, Pending, ToolCall, low, pending_key
+from guardrails.core.values.types import Denial, Outcome, ToolCall
 
+from .entries import Entry, Pending, low, pending_key
 from .failing import Told, note_ended, note_refused, told
 from .state import SessionState
 from .totals import exhaust, number
@@ -50,7 +51,7 @@ def admit(
         state.streak_tool, state.streak, state.streak_failures = tool, 1, 0
     state.held_cost += cost
     state.held_tokens += tokens
-    entry = Entry(seq, tool, sig, now, changes, turn=state.mark, sketch=call.sketch or 0)
+    entry = Entry.begun(seq, tool, sig, now, changes, turn=state.mark, sketch=call.sketch or 0)
     state.window.append(entry)
     state.latest[sig] = seq
     if len(state.window) > window:
@@ -64,19 +65,15 @@ def admit(
         expires += GRACE_MS
     if changes:
         tell(state)
-    pending = Pending(
-        seq=seq,
+    pending = Pending.opened(
+        call.id,
+        entry,
         n=n,
-        id=call.id,
-        tool=tool,
-        sig=sig,
-        at_ms=now,
         expires_ms=expires,
         cost=cost,
         tokens=tokens,
         turn=state.turn,
         claimed=claimed,
-        entry=entry,
         hints=hints,
     )
     state.pending[pending_key(call.id, None, seq) if sig is None else (call.id, sig)] = pending

@@ -98,9 +98,10 @@ def brings_new(call: ToolCall, followed: Collection[Failing]) -> bool:
         for one in followed:
             shown |= one.shown
             tried |= one.tried
-        call.news = shown != 0 and any(
+        news = shown != 0 and any(
             bits & shown == bits and bits & tried != bits for bits in map(_bits, _asked(_written(call)))
         )
+        return call.note_news(news=news)
     return call.news
 
 

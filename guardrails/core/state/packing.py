@@ -12,8 +12,9 @@ from typing import Any, Final
 import orjson
 
 from guardrails.core.values.errors import StateUnreadable
-from guardrails.core.values.types import ERROR_TYPES, EntryStatus, low, pending_key
+from guardrails.core.values.types import ERROR_TYPES
 
+from .entries import EntryStatus, low, pending_key
 from .failing import packed_failing, unpacked_failing
 from .packing_trail import ERROR_NUMBERS, Memo, packed_trail, unpacked_trail
 from .state import NEVER, Entry, Pending, SessionState
@@ -117,10 +118,15 @@ def _optional(state: SessionState) -> Iterator[tuple[str, Any]]:
 
 
 def _entry(entry: Entry) -> bytes:
+    closer = entry.sketch or entry.steady
+    packed = _ENTRY.pack(*_fields(entry, closer))
+    return packed + _CLOSER.pack(entry.sketch, entry.steady) if closer else packed
+
+
+def _fields(entry: Entry, closer: int) -> tuple[int, ...]:
     wait = int(min(max(0, entry.retry_at_ms - entry.at_ms), _MAX_WAIT)) if entry.retry_at_ms else -1
     retries = int(min(max(0, entry.retries_left), _MAX_RETRIES))
-    closer = entry.sketch or entry.steady
-    packed = _ENTRY.pack(
+    return (
         entry.seq,
         entry.sig or 0,
         entry.result_hash,
@@ -132,7 +138,6 @@ def _entry(entry: Entry) -> bytes:
         entry.turn,
         entry.beside,
     )
-    return packed + _CLOSER.pack(entry.sketch, entry.steady) if closer else packed
 
 
 def _kept(entry: Entry, settled: dict[int, bytes]) -> bytes:
@@ -188,18 +193,18 @@ def unpack(packed: bytes) -> SessionState:
                     sig if rest & 1 else None,
                     at_ms,
                     bool(rest & 2),
-                    STATUSES[status % len(STATUSES)],
-                    ERROR_TYPES[error - 1] if error else None,
-                    digest,
-                    at_ms + wait if wait >= 0 else 0,
-                    rest >> 2,
-                    bool(status >> 2 & 1),
-                    turn,
-                    beside[0] if beside else 0,
-                    sketch,
-                    steady,
-                    bool(status >> 3 & 1),
-                    bool(status >> 4),
+                    status=STATUSES[status % len(STATUSES)],
+                    error_type=ERROR_TYPES[error - 1] if error else None,
+                    result_hash=digest,
+                    retry_at_ms=at_ms + wait if wait >= 0 else 0,
+                    retries_left=rest >> 2,
+                    explored=bool(status >> 2 & 1),
+                    turn=turn,
+                    beside=beside[0] if beside else 0,
+                    sketch=sketch,
+                    steady=steady,
+                    empty=bool(status >> 3 & 1),
+                    unfinished=bool(status >> 4),
                 )
             )
         return _state(version, window, names, loads(packed[at:]))
@@ -264,19 +269,15 @@ def _admissions(state: SessionState) -> list[list[Any]]:
 def _open(packed: list[Any], by_seq: dict[int, Entry]) -> Pending:
     seq, n, call_id, expires_ms, cost, tokens, turn, claimed, hints, limit, own = packed
     entry = by_seq[seq] if own is None else Entry(seq, *own)
-    return Pending(
-        seq,
-        n,
+    return Pending.opened(
         call_id,
-        entry.tool,
-        entry.sig,
-        entry.at_ms,
-        expires_ms,
-        cost,
-        tokens,
-        turn,
-        claimed,
         entry,
-        tuple((code, hint) for code, hint in hints),
-        None if limit is None else (limit[0], limit[1]),
+        n=n,
+        expires_ms=expires_ms,
+        cost=cost,
+        tokens=tokens,
+        turn=turn,
+        claimed=claimed,
+        hints=tuple((code, hint) for code, hint in hints),
+        limit=None if limit is None else (limit[0], limit[1]),
     )

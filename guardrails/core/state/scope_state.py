@@ -5,9 +5,10 @@ It is a `SessionState` too, so that the same guards can look at it, with totals,
 sessions is worked out anew each time and never kept: a limit that is raised in the policy is raised.
 """
 
-from guardrails.core.values.types import Entry, Outcome, Pending, pending_key
+from guardrails.core.values.types import Outcome
 
 from .admissions import charge_held, expire, take_up
+from .entries import Entry, Pending, pending_key
 from .state import SessionState
 from .totals import charge, number, touch
 
@@ -43,19 +44,15 @@ def hold(state: SessionState, holder: str, call: Pending) -> None:
         charge_held(state, earlier, earlier.cost, earlier.tokens)
     state.held_cost += call.cost
     state.held_tokens += call.tokens
-    state.pending[key] = Pending(
-        seq=call.seq,
+    state.pending[key] = Pending.opened(
+        holder,
+        Entry(call.seq, call.tool, None, state.now_ms),
         n=0,
-        id=holder,
-        tool=call.tool,
-        sig=None,
-        at_ms=state.now_ms,
         expires_ms=state.now_ms + call.expires_ms - call.at_ms,
         cost=call.cost,
         tokens=call.tokens,
         turn=0,
         claimed=call.claimed,
-        entry=Entry(call.seq, call.tool, None, state.now_ms),
     )
 
 

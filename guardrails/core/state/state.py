@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from guardrails.core.retries.context import Settled
-from guardrails.core.values.types import Entry as Entry  # noqa: PLC0414  what a state is made of
-from guardrails.core.values.types import Pending as Pending  # noqa: PLC0414
-from guardrails.core.values.types import low
 
+from .entries import Entry as Entry  # noqa: PLC0414  what a state is made of
+from .entries import Pending as Pending  # noqa: PLC0414
+from .entries import low
 from .failing import Failing
 
 

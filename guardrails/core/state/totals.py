@@ -3,6 +3,7 @@ What every event may change: time, numbers, counters, money, limits, and whether
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 
 from guardrails.core.values.session_time import read
 from guardrails.core.values.types import Denial
@@ -16,6 +17,15 @@ def begin_life(state: SessionState, draw: Callable[[], str]) -> None:
     """
     if not state.run:
         state.run = draw()
+
+
+def begin_again(state: SessionState) -> None:
+    """
+    Let a state be as new.
+    """
+    fresh = SessionState()
+    for field in fields(state):
+        setattr(state, field.name, getattr(fresh, field.name))
 
 
 def time_of(state: SessionState, now_ms: int) -> int:

@@ -2,8 +2,7 @@
 When work is over, and who hears of it.
 """
 
-from guardrails.core.values.types import MANY, Entry
-
+from .entries import MANY, Entry
 from .state import SessionState
 
 

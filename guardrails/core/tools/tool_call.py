@@ -34,12 +34,13 @@ def tool_call(tool: str, arguments: Any, call_id: str, spec: Arguments | None) -
     signature, canonical = sign(tool, arguments)
     asked = {**arguments} if type(arguments) is dict else None
     if signature is None or canonical is None:
-        return ToolCall(tool, arguments, call_id, None, None, problems, None, asked)
+        return ToolCall.signed(tool, arguments, call_id, (None, None, None), problems, asked)
     if len(canonical) <= SMALL and asked and (b"[" in canonical or canonical.rfind(b"{")) and TAG not in canonical:
         # What is inside of others may be changed by the tool too.
         asked = orjson.loads(canonical)
     # A record or a cached result may hold the canonical form for long.
-    return ToolCall(tool, arguments, call_id, signature, low64(signature), problems, exact(canonical), asked)
+    signed = signature, low64(signature), exact(canonical)
+    return ToolCall.signed(tool, arguments, call_id, signed, problems, asked)
 
 
 def asked(tool: str, arguments: Any) -> NoReturn:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import ROUND_HALF_EVEN, Decimal
 from functools import lru_cache
-from typing import Any, Final, Literal, NamedTuple, get_args
+from typing import Any, Final, Literal, NamedTuple, Self, get_args
 
 
 Status = Literal["success", "error", "validation_error", "duplicate_call_blocked", "limit_reached", "denied"]
@@ -41,9 +41,6 @@ WITHOUT_EFFECT: Final[frozenset[ErrorType | None]] = frozenset({"tool_missing"})
 
 NextAction = Literal["retry", "fix_arguments", "fix_precondition", "ask_user", "give_up"]
 RetrySource = Literal["agent", "policy", "explore"]
-MANY: Final = 255
-"""Calls admitted beside one that runs, from which on they are not counted."""
-EntryStatus = Literal["running", "ok", "error", "expired"]
 Mode = Literal["enforce", "observe", "off"]
 
 MICRO: Final = 1_000_000
@@ -101,6 +98,41 @@ class ToolCall:
     """What `repetition` tells calls that are worded alike by; None: nobody looked."""
     news: bool | None = None
     """Whether it has a value that a result has shown since its tool began to fail, not tried yet; None: nobody looked."""
+
+    @classmethod
+    def signed(
+        cls,
+        tool: str,
+        arguments: Any,
+        call_id: str,
+        signed: tuple[bytes | None, int | None, bytes | None],
+        problems: tuple[Problem, ...],
+        asked: Any,
+    ) -> Self:
+        """
+        A call whose `signature`, `sig` and `canonical` arguments are *signed*.
+        """
+        made = cls.__new__(cls)
+        made.tool, made.arguments, made.id = tool, arguments, call_id
+        made.signature, made.sig, made.canonical = signed
+        made.problems = problems
+        made.asked = asked
+        made.places = made.sketch = made.news = None
+        return made
+
+    def note_sketch(self, sketch: int) -> int:
+        """
+        Keep the *sketch* that was taken of it.
+        """
+        self.sketch = sketch
+        return sketch
+
+    def note_news(self, *, news: bool) -> bool:
+        """
+        Keep whether it brings *news*.
+        """
+        self.news = news
+        return news
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,92 +209,3 @@ class Outcome:
     tokens: int | None = None
     complete: bool = True
     """False: the value was cut while it was collected (an endless generator)."""
-
-
-@dataclass(slots=True)
-class Entry:
-    """
-    One executed call in the window.
-    """
-
-    seq: int
-    """Position among the executed calls of the session, from 1."""
-    tool: str
-    sig: int | None
-    at_ms: int
-    changes: bool = True
-    """It may have changed something."""
-    status: EntryStatus = "running"
-    error_type: ErrorType | None = None
-    result_hash: int = 0
-    """Evidence: of a success as it is, of an error with digits deleted."""
-    retry_at_ms: int = 0
-    """After a failure: when a retry may run; 0 where nobody advised one, and tries are left all the same."""
-    retries_left: int = 0
-    """After a failure: how many more identical calls are a retry; 0 after a success or a lasting failure."""
-    explored: bool = False  # a retry of it is advised only to learn from what comes of it
-    turn: int = 0  # mark of its turn, see `SessionState.mark`
-    beside: int = 0  # calls that were admitted while it ran; `MANY` stands for that many or more
-    sketch: int = 0  # its arguments, where `Loops` looked at them; see `repetition`
-    steady: int = 0  # 32 bits of its result but for what is volatile, or of the family of its failure; 0: not taken
-    empty: bool = False  # it brought nothing
-    unfinished: bool = False  # it said that what is waited for is not there yet
-
-    @property
-    def advised(self) -> bool:
-        """
-        Whether its envelope said that the same call may be made again.
-        """
-        return self.retries_left > 0 and self.retry_at_ms > 0
-
-    def due(self, now_ms: int) -> bool:
-        """
-        Whether the wait before the same call is over, if it failed for a cause that may pass.
-        """
-        return 0 < self.retry_at_ms <= now_ms
-
-    @property
-    def worked(self) -> bool:
-        """
-        Whether it may have changed something, as far as its end tells.
-        """
-        return self.changes and self.error_type not in WITHOUT_EFFECT
-
-
-@dataclass(slots=True)
-class Pending:
-    """
-    An admission that is not settled yet.
-    """
-
-    seq: int
-    n: int
-    """Number of its `call` event."""
-    id: str
-    tool: str
-    sig: int | None
-    at_ms: int
-    expires_ms: int
-    cost: int
-    tokens: int
-    turn: int
-    claimed: bool
-    entry: Entry
-    hints: tuple[tuple[str, str], ...] = ()
-    """(code, hint) of the nudges."""
-    limit: tuple[str, str] | None = None
-    """(code, message) of the limit that this call used up."""
-
-
-def low(sig: int | None) -> int:
-    """
-    As much of a signature as is kept of a refused call: 32 bits, -1 where there is none.
-    """
-    return -1 if sig is None else sig & 0xFFFF_FFFF
-
-
-def pending_key(call_id: str, sig: int | None, seq: int | None) -> tuple[str, int | None]:
-    """
-    Where an admission is kept: a call that cannot be signed is never the same call as another, so it has its own place.
-    """
-    return (f"{call_id}#{seq}", None) if sig is None else (call_id, sig)

@@ -102,8 +102,8 @@ def read_usage(usage: object) -> Usage:
         _count(read, "cached_tokens"),
         _count(read, "cache_write_tokens"),
         _count(written, "reasoning_tokens"),
-        _count(read, "audio_tokens"),
-        _count(written, "audio_tokens"),
+        input_audio=_count(read, "audio_tokens"),
+        output_audio=_count(written, "audio_tokens"),
     )
 
 

@@ -112,7 +112,7 @@ def shown_by(
                 values = told(decided, result.encode(errors="ignore"), failed=failed)
             if not failed and decided.sketch is not None and len(result) < CUT:
                 steady = _steady(result)
-        return Prepared(outcome, None, evidence, None, steady, empty, values)
+        return Prepared(outcome, None, evidence, None, steady, empty=empty, told=values)
 
     return shown
 

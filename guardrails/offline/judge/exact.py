@@ -21,7 +21,7 @@ from guardrails.offline.readers.base import MAX_NAMED
 from guardrails.offline.readers.text.parsing import parse_exactly
 from guardrails.policy.policy import Policy
 
-from .inputs import STDIN, Input
+from .files.inputs import STDIN, Input
 from .lacking import no_arguments
 
 

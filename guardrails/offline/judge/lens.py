@@ -8,8 +8,9 @@ lacks is taken out, and named by `lacking`.
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from guardrails.core.engine.chain import Chain, Plan, Rule
+from guardrails.core.engine.chain import Chain
 from guardrails.core.engine.engine import Engine
+from guardrails.core.engine.plan import Plan, Rule
 from guardrails.core.guards.base import Guard
 from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.guards.limits.denials import Denials

@@ -4,7 +4,7 @@ A recorded call as guards see it.
 
 from typing import Final
 
-from guardrails.core.engine.chain import Plan
+from guardrails.core.engine.plan import Plan
 from guardrails.core.text.signature import low64, sign
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.types import ToolCall
@@ -25,7 +25,6 @@ def made_of(call: RecordedCall, call_id: str, plan: Plan) -> ToolCall:
             return ToolCall(tool, arguments, call_id, None, (sig + SIGN & SIG_BITS) - SIGN)
         if type(arguments) is dict:
             signature, canonical = call.signed or sign(tool, arguments)
-            return ToolCall(
-                tool, arguments, call_id, signature, None if signature is None else low64(signature), (), canonical
-            )
+            signed = signature, None if signature is None else low64(signature), canonical
+            return ToolCall.signed(tool, arguments, call_id, signed, (), None)
     return tool_call(tool, arguments, call_id, plan.arguments)

@@ -5,12 +5,12 @@ One recorded session as a chain decides it: its calls and responses as events of
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from guardrails.core.engine.chain import Plan
 from guardrails.core.engine.complete import Settle
 from guardrails.core.engine.decide import Ask
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.engine import Engine
 from guardrails.core.engine.events import Charge, Lose, Turn
+from guardrails.core.engine.plan import Plan
 from guardrails.core.engine.prepare import Prepared
 from guardrails.core.state.state import SessionState
 from guardrails.core.values.types import ToolCall

@@ -15,9 +15,10 @@ from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.engine import Engine
 from guardrails.core.engine.prepare import Prepared
 from guardrails.core.guards.limits.denials import Denials
+from guardrails.core.state.entries import pending_key
 from guardrails.core.state.failing import Told
 from guardrails.core.state.packing import pack, unpack
-from guardrails.core.values.types import Outcome, ToolCall, pending_key
+from guardrails.core.values.types import Outcome, ToolCall
 
 from .evidence import SUCCESS, Past
 from .lens import Lens

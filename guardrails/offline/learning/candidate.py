@@ -182,7 +182,22 @@ def _golden(columns: Columns, fitted: Fitted, cells: Sequence[Cell]) -> list[Gol
     """
     labelled = sorted(cell for cell in cells if cell.action != NO_ACTION and cell.n > 0)
     if not labelled:
-        one = Cell(0, 0, ANY, "", 0, 0, EXPLORE, 1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+        one = Cell(
+            0,
+            0,
+            ANY,
+            "",
+            0,
+            action=0,
+            source=EXPLORE,
+            n=1.0,
+            s=0.0,
+            unlabelled=0.0,
+            corrected_n=0.0,
+            corrected=0.0,
+            logged=0.0,
+            skewed=0.0,
+        )
         labelled = [
             one._replace(error_type=cell.error, context=cell.context, action=cell.action)
             for cell in prior_cells(columns.spec)

@@ -82,7 +82,8 @@ def extract(
             kept.begin({"run": ledger.runs, "spec": spec.digest, "sources": [list(source) for source in chosen]})
             with Duck(kept.work / "spill", memory_mb) as duck:
                 try:
-                    _run(duck, kept, ledger, spec, chosen, whole_by, master, made, copies, progress)
+                    spread = whole_by, master, progress
+                    _run(duck, kept, ledger, spec, chosen, met=(made, copies), spread=spread)
                 except duck.failed as error:
                     raise TrainingError(f"the records cannot be counted: {error}") from error
             made.files += len(chosen)
@@ -151,12 +152,14 @@ def _run(
     ledger: Ledger,
     spec: FeatureSpec,
     chosen: Sequence[Source],
-    whole_by: str | None,
-    master: str | None,
-    made: Extracted,
-    copies: Copies,
-    progress: Progress,
+    *,
+    met: tuple[Extracted, Copies],
+    spread: tuple[str | None, str | None, Progress],
 ) -> None:
+    """
+    Count *chosen*; what is *met* on the way is noted. *spread*: by what and where it is counted, and who is told.
+    """
+    (made, copies), (whole_by, master, progress) = met, spread
     staged = [
         path for index, source in enumerate(chosen) if (path := _staged(duck, kept.work, index, source, made, copies))
     ]
@@ -165,7 +168,7 @@ def _run(
     groups += [Group(tuple(files), staged=False) for files in _whole(parquet, whole_by)]
     carry = None if ledger.carry is None else kept.path / ledger.carry
     latest_ms = int(time.time() * 1000) + DAY_MS
-    run = Run(spec, groups, kept.work, carry, ledger.newest_ms, latest_ms, progress)
+    run = Run(spec, groups, kept.work, carry, ledger.newest_ms, latest_ms=latest_ms, progress=progress)
     if master is not None:
         from guardrails.offline.learning.rows.spark import count_on_spark
 

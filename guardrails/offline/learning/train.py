@@ -15,7 +15,7 @@ from guardrails.core.retries.decision import Stakes
 from guardrails.core.retries.model import RetryModel
 from guardrails.core.retries.spec import FeatureSpec
 from guardrails.core.values.errors import ModelError, NothingFoundError, TrainingError
-from guardrails.offline.judge.inputs import SHOWN, what_is_read
+from guardrails.offline.judge.files.inputs import SHOWN, what_is_read
 from guardrails.offline.learning.rows.cells import HALF_LIFE_DAYS, UNDATED
 from guardrails.offline.learning.rows.counting import Progress
 from guardrails.offline.learning.rows.locks import alone

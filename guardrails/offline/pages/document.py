@@ -17,8 +17,7 @@ def document(title: str, *body: Markup, style: str = "") -> str:
     """
     The text of a page, to be written as UTF-8; *style* is what it has beyond the common style.
     """
-    head = tag(
-        "head",
+    head = [
         tag("meta", charset="utf-8"),
         tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
@@ -26,6 +25,6 @@ def document(title: str, *body: Markup, style: str = "") -> str:
         tag("title", title),
         tag("link", rel="icon", href="data:,"),
         tag("style", Markup(STYLE + css() + style)),
-    )
+    ]
     whole = tag("body", *body, tag("script", Markup(SCRIPT)))
-    return f"<!doctype html>\n{tag('html', head, whole, lang='en')}\n"
+    return f"<!doctype html>\n{tag('html', tag('head', *head), whole, lang='en')}\n"

@@ -11,10 +11,11 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from guardrails.core.engine import complete, events, sharing
-from guardrails.core.engine.chain import Chain, Plan
+from guardrails.core.engine.chain import Chain
 from guardrails.core.engine.decide import Ask
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.engine import Engine, Event
+from guardrails.core.engine.plan import Plan
 from guardrails.core.engine.prepare import prepare
 from guardrails.core.engine.scopes import exhausted_by
 from guardrails.core.envelope.envelope import Envelope

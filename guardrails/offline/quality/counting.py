@@ -131,7 +131,8 @@ def _count_run(
     latest = None if place is None else trail.done[place]
     worth = trail.past.add(sig, evidence)
     if latest is not None:
-        _count_repeat(tallies, tally, trail, worth, latest, since, Now(call.tool, sig, worked, polling))
+        now = Now(call.tool, sig, worked, polling)
+        _count_repeat(tallies, trail, worth, latest, since, tally=tally, now=now)
     if trail.wrong and trail.correction(call.tool, sig) and worked:
         # It is counted for the tool that went wrong, which is this one.
         tally.corrections.s += 1
@@ -160,7 +161,7 @@ def _count_run(
     undeclared = tool.read_only is None and not tool.stable
     changes = not (tool.read_only or tool.stable or (undeclared and call.read_only))
     kept = polling or not refused_by_evidence(tally, trail, sig, worth)
-    trail.ran(Done(call.tool, sig, evidence, error, attempt, changes, undeclared), kept=kept)
+    trail.ran(Done(call.tool, sig, evidence, error, attempt, changes=changes, undeclared=undeclared), kept=kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +177,7 @@ class Now:
 
 
 def _count_repeat(
-    tallies: dict[str, Tally], tally: Tally, trail: Trail, worth: Worth, latest: Done, since: list[Done], now: Now
+    tallies: dict[str, Tally], trail: Trail, worth: Worth, latest: Done, since: list[Done], *, tally: Tally, now: Now
 ) -> None:
     tally.repeats += 1
     if now.tool not in trail.repeated and len(trail.repeated) < MAX_NAMES:

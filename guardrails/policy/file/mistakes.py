@@ -77,7 +77,16 @@ def _find(error: Any, root: Node) -> _Fault:
         tag = context["discriminator"].strip("'")
         entry, path = _child(entry, tag) or entry, (*path, tag)
 
-    return _Fault(kind, path, entry, walk.unions, walk.tags, expectation(kind, context), context, error["msg"])
+    return _Fault(
+        kind,
+        path,
+        entry,
+        walk.unions,
+        walk.tags,
+        expected=expectation(kind, context),
+        context=context,
+        message=error["msg"],
+    )
 
 
 class _Walk(NamedTuple):

@@ -16,6 +16,7 @@ from guardrails import (
     MemoryStore,
     Policy,
     Retryable,
+    SessionState,
     Streak,
     Success,
     Summary,
@@ -23,6 +24,7 @@ from guardrails import (
     Truncate,
     guard,
 )
+from guardrails.core.engine.complete import DUE
 from guardrails.core.values.types import ERROR_TYPES
 
 
@@ -99,6 +101,29 @@ def test_claims_of_a_tool_in_no_known_form_neither_break_the_call_nor_its_state(
         assert shown["error_type"] in ERROR_TYPES
         assert policy.session("other", store=store, clock=clock).call("t", {}, gives(1)).ok
         assert session.progress["calls_used"] == 1
+
+
+# Times that tools name
+
+
+def test_of_sixteen_tools_the_time_they_named_is_kept_and_moved_and_of_more_it_is_not(clock: Any) -> None:
+    """
+    A model that makes up tools does not fill the state.
+    """
+    session = Policy([]).session("s", clock=clock)
+
+    def asks(tool: str, seconds: int) -> None:
+        session.call(
+            tool, {"at": clock.now}, gives(Envelope.error("rate_limit", "slow", retry_after_ms=seconds * 1000))
+        )
+
+    for number in range(17):
+        asks(f"t{number}", 10)
+    clock.advance(5)
+    asks("t0", 60)
+    state: SessionState = session._read(lambda state, now: state)
+    due = {key: at - state.now_ms for key, at in state.meters.items() if key.startswith(DUE)}
+    assert due == {f"{DUE}t{number}": 5_000 if number else 60_000 for number in range(16)}
 
 
 # Late and repeated outcomes

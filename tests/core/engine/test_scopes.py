@@ -30,6 +30,7 @@ from guardrails import (
     ToolCall,
     guard,
 )
+from guardrails.core.guards.limits.budget_words import FINISH
 from guardrails.session.session import Session
 
 
@@ -74,6 +75,11 @@ def test_the_denial_names_its_scope_in_code_and_message(make: Callable[..., Sess
     )
     assert (last.limit_message, refused.limit_message) == (said, said)
     assert (refused.status, refused.code) == ("limit_reached", "user.budget.max_calls")
+
+
+def test_the_call_that_uses_up_the_money_of_a_scope_is_told_to_finish(make: Callable[..., Session]) -> None:
+    last = make(shared(Budget(max_cost_usd=1)), "s1").call("t", {}, lambda *_: Success("ok", cost_usd=1))
+    assert (last.ok, last.next_action_hint) == (True, FINISH)
 
 
 def test_a_call_is_charged_to_its_session_and_all_its_scopes_or_to_none(store: Any, clock: Any) -> None:

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Budget, Duplicates, Envelope, MemorySink, Policy, Retryable, Tool
-from guardrails.core.engine.chain import Chain, Rule
+from guardrails.core.engine.chain import Chain
+from guardrails.core.engine.plan import Rule
 from guardrails.core.guards.results.retryable import NEVER
 from guardrails.core.records.replay import replay
 from guardrails.core.retries.model import Golden

@@ -219,9 +219,9 @@ EVIL = {
 def seconds(text: str) -> float:
     best = 1e9
     for _ in range(3):
-        start = time.perf_counter()
+        start = time.thread_time()
         redact(text)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.thread_time() - start)
     return best
 
 

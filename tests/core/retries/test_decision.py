@@ -5,6 +5,7 @@ What follows from a failure, by expected value.
 import math
 import timeit
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from guardrails.core.retries.decision import CACHED, INSTEAD, TRANSIENT, Decider
 from guardrails.core.retries.model import Golden, RetryModel
 from guardrails.core.retries.model_format import parse
 from guardrails.core.retries.scoring import Term, probability
+from guardrails.core.retries.spec import FeatureSpec
 from guardrails.core.values.types import ERROR_TYPES
 from tests.core.retries.conftest import text
 from tests.core.retries.pinned import SPEC
@@ -69,6 +71,22 @@ def test_as_many_retries_remain_as_would_pay_if_each_failed_like_this_one(model:
     assert advise("search", "timeout", after(2), left=9).retries == 1
     assert not advise("search", "timeout", after(3), left=9).retryable
     assert not advise("search", "timeout", after(), left=0).retryable
+
+
+@pytest.mark.parametrize("failures", [0, 1, 2, 3])
+@pytest.mark.parametrize("wait_ms", [0, 2_000, 15_000])
+def test_one_more_failure_is_reckoned_with_as_the_session_would_see_it(
+    model: RetryModel, failures: int, wait_ms: int
+) -> None:
+    document = SPEC.document()
+    factors = {**document["context"], "tool_run": [0, 1, 2], "since": [1_000, 10_000]}
+    del factors["fail_share"]  # it stays as it is
+    spec = FeatureSpec.parse({**document, "context": factors})
+    trail = [Settled("search", 1, "timeout", 1_000 * n) for n in range(failures + 2)]
+    trail[-1] = trail[-1]._replace(ended_ms=1_000 * failures + wait_ms)
+    seen, later = (context_of(spec, trail[:n], trail[n], 1_000, header) for n, header in ((-2, 9_000), (-1, None)))
+    foreseen = Decider(replace(model, spec=spec), Stakes())._after(seen, wait_ms)
+    assert (spec.decode_context(foreseen.code), foreseen.since_ms) == (spec.decode_context(later.code), later.since_ms)
 
 
 @pytest.mark.parametrize("left", [7, 8, 9, 1_000_000])

@@ -335,6 +335,18 @@ def test_what_was_shown_and_not_tried_is_found_again(shown: list[str], data: st.
     assert brings_new(tool_call("a", {"q": value}, "3", None), failing.values())
 
 
+def test_a_character_is_a_value_only_where_it_is_all_of_an_argument() -> None:
+    """
+    Within a longer text it would stand in any result by chance.
+    """
+    failing: dict[str, Failing] = {}
+    tried, look = tool_call("a", {"q": "row 4"}, "1", None), tool_call("b", {}, "2", None)
+    note_ended(failing, "a", 1, failed=True, what=told(tried, b"", failed=True), oldest=1)
+    note_ended(failing, "b", 2, failed=False, what=told(look, b'["row", 7]', failed=False), oldest=1)
+    assert not brings_new(tool_call("a", {"q": "row 7"}, "3", None), failing.values())
+    assert brings_new(tool_call("a", {"q": 7}, "3", None), failing.values())
+
+
 def test_arguments_that_are_not_known_bring_nothing_new() -> None:
     assert not brings_new(ToolCall("a", None, "1", None, 7), [Failing(1, 0, (1 << BITS) - 1)])
 

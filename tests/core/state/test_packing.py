@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.core.state.admissions import admit, deny, expire, settle
+from guardrails.core.state.entries import low
 from guardrails.core.state.packing import pack, unpack
 from guardrails.core.state.packing_trail import Memo
 from guardrails.core.state.state import SessionState
@@ -19,7 +20,7 @@ from guardrails.core.state.totals import charge, extend, release, reserve, set_m
 from guardrails.core.state.turns import begin_turn, end_turn
 from guardrails.core.text.signature import low64, sign
 from guardrails.core.values.errors import SessionError, StateUnreadable
-from guardrails.core.values.types import ERROR_TYPES, Denial, Outcome, ToolCall, low
+from guardrails.core.values.types import ERROR_TYPES, Denial, Outcome, ToolCall
 
 
 NOW = 1_800_000_000_000

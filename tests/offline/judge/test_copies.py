@@ -13,11 +13,11 @@ import pytest
 
 from guardrails import Budget, Duplicates, Policy
 from guardrails.offline.judge.exact import replayed
-from guardrails.offline.judge.inputs import inputs
-from guardrails.offline.judge.progress import Progress
+from guardrails.offline.judge.files.inputs import inputs
+from guardrails.offline.judge.files.progress import Progress
+from guardrails.offline.judge.files.run import AT_ONCE, Work, judge_files
+from guardrails.offline.judge.files.session_case import session_case
 from guardrails.offline.judge.result import Judgement
-from guardrails.offline.judge.run import AT_ONCE, Work, judge_files
-from guardrails.offline.judge.session_case import session_case
 from guardrails.offline.learning.extract import extract
 from guardrails.offline.learning.repeats.rows import rows_in
 from guardrails.offline.quality.run import count_files

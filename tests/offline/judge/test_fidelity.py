@@ -20,9 +20,9 @@ from hypothesis import strategies as st
 
 from guardrails import Budget, Denials, Duplicates, Policy, Rate, Retryable, Streak, Tool
 from guardrails.offline.judge.exact import replayed
-from guardrails.offline.judge.inputs import inputs
+from guardrails.offline.judge.files.inputs import inputs
+from guardrails.offline.judge.files.session_case import session_case
 from guardrails.offline.judge.judgement import Judge
-from guardrails.offline.judge.session_case import session_case
 from guardrails.offline.policy_cases import read_cases, run_case
 from guardrails.offline.readers import RecordedCall, Report
 from guardrails.offline.readers.transcripts.own_records import OwnRecords

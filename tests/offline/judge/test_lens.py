@@ -5,7 +5,8 @@ What of a chain a transcript can judge.
 import pytest
 
 from guardrails import Budget, Denials, Duplicates, Growth, Loops, Policy, Rate, Retryable, Summary, Truncate
-from guardrails.core.engine.chain import Chain, Rule
+from guardrails.core.engine.chain import Chain
+from guardrails.core.engine.plan import Rule
 from guardrails.offline.judge.lens import MAX_PLANS, lens
 
 

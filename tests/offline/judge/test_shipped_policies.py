@@ -11,9 +11,9 @@ import pytest
 
 from benchmarks.judge.shipped_policies import row
 from guardrails import Policy
-from guardrails.offline.judge.inputs import inputs
+from guardrails.offline.judge.files.inputs import inputs
+from guardrails.offline.judge.files.run import Work, judge_files
 from guardrails.offline.judge.result import Judgement, Tally, add
-from guardrails.offline.judge.run import Work, judge_files
 
 
 DATA = Path(__file__).parents[4] / "shared" / "data"

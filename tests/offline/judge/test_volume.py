@@ -16,8 +16,8 @@ pytestmark = pytest.mark.slow
 SCRIPT = """
 import json, resource, sys
 from guardrails import Policy
-from guardrails.offline.judge.inputs import inputs
-from guardrails.offline.judge.run import Work, judge_files
+from guardrails.offline.judge.files.inputs import inputs
+from guardrails.offline.judge.files.run import Work, judge_files
 policy = Policy.load("default")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 (judgement,) = judge_files(Work([policy], inputs([sys.argv[1]])))

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Denial, Duplicates, Envelope, Nudge, Policy, Success
-from guardrails.core.engine.chain import Rule
 from guardrails.core.engine.decision import Decision
+from guardrails.core.engine.plan import Rule
 from guardrails.core.guards.base import Guard, guard
 from guardrails.core.state.turns import part_turn
 from guardrails.offline.policy_cases import Case, Result, find_cases, load_cases, read_cases, run_case

@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from guardrails import Budget, Policy, Summary
 from guardrails.cli import app
-from guardrails.offline.judge.inputs import inputs
+from guardrails.offline.judge.files.inputs import inputs
+from guardrails.offline.judge.files.run import Work, judge_files
 from guardrails.offline.judge.result import Tally
-from guardrails.offline.judge.run import Work, judge_files
 
 
 class Step(NamedTuple):

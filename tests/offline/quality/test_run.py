@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from guardrails import Policy
-from guardrails.offline.judge.inputs import inputs
-from guardrails.offline.judge.progress import Progress
+from guardrails.offline.judge.files.inputs import inputs
+from guardrails.offline.judge.files.progress import Progress
 from guardrails.offline.quality import counting, run
 from guardrails.offline.quality.run import count_files
 

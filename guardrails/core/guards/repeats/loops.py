@@ -126,7 +126,7 @@ class Loops(Guard):
         if last is None or call.sig is None:
             return None
         if last.sketch != NO_SKETCH:
-            call.sketch = last.sketch
+            call.note_sketch(last.sketch)
         else:
             sketch_of(call)
         if last.advised or last.due(facts.now_ms):
@@ -206,16 +206,16 @@ class Loops(Guard):
     def _failing(self, call: ToolCall, before: list[Entry], state: SessionState, last: Entry | None) -> Verdict:
         tool = call.tool
         if last is not None and last.error_type == "tool_missing":
-            return self._alike("unknown_tool", patterns.unknown(before, tool), call, state, last, {tool})
+            return self._alike("unknown_tool", patterns.unknown(before, tool), call, state, last, tools={tool})
         count, tools = patterns.sibling_errors(before, tool)
         if tools:
-            return self._alike("sibling_errors", count, call, state, before[0], tools)
+            return self._alike("sibling_errors", count, call, state, before[0], tools=tools)
         if last is None or last.error_type in TRANSIENT - DOWN:
             # What passes by waiting is for `retryable` to judge.
             return None
         refuse = before[0].tool == tool and last.error_type not in TRANSIENT
         count = patterns.same_error(before, tool, call.sig)
-        return self._alike("same_error", count, call, state, last, {tool}, refuse=refuse)
+        return self._alike("same_error", count, call, state, last, tools={tool}, refuse=refuse)
 
     def _alike(
         self,
@@ -224,8 +224,8 @@ class Loops(Guard):
         call: ToolCall,
         state: SessionState,
         last: Entry,
-        tools: set[str],
         *,
+        tools: set[str],
         refuse: bool = True,
     ) -> Verdict:
         """

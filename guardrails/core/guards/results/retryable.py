@@ -141,7 +141,9 @@ class Retryable(Guard):
         too_long = named is not None and named > self.max_wait * 1000
         if unsafe or too_long or run > self.max_same_error:
             left = 0
-        learned = self._learned(envelope, kind, prior, min(left, self.max_same_error + 1 - run), named, facts, state)
+        learned = self._learned(
+            envelope, kind, prior, facts, state, left=min(left, self.max_same_error + 1 - run), named=named
+        )
         if learned is not None:
             said = learned
             envelope.retry_success_probability = round(said.p, 3)
@@ -171,10 +173,11 @@ class Retryable(Guard):
         envelope: Envelope,
         kind: ErrorType,
         prior: bool | None,  # noqa: FBT001
-        left: int,
-        named: int | None,
         facts: Facts,
         state: SessionState,
+        *,
+        left: int,
+        named: int | None,
     ) -> Advice | None:
         """
         What the model says of a failure, noted in *envelope* for the record; None where there is no model.

@@ -23,7 +23,7 @@ from guardrails.core.state.state import Entry, SessionState
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.types import Nudge, ToolCall
 from guardrails.offline.judge.evidence import Past, Worth, evidence_of, outcome_of_call, shown_by
-from guardrails.offline.judge.inputs import Input, calls_of
+from guardrails.offline.judge.files.inputs import Input, calls_of
 from guardrails.offline.readers import RecordedCall, Report
 from guardrails.policy.policy import Policy
 

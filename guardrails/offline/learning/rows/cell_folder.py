@@ -100,7 +100,13 @@ class CellFolder:
                 " delete this one to count all records anew"
             )
         return Ledger(
-            spec, said["read"], said["parts"], said["carry"], said["newest_ms"], said["runs"], said.get("copies")
+            spec,
+            said["read"],
+            said["parts"],
+            said["carry"],
+            said["newest_ms"],
+            runs=said["runs"],
+            copies=said.get("copies"),
         )
 
     def commit(self, ledger: Ledger) -> None:

@@ -37,8 +37,7 @@ def all_tools(tools: Sequence[Tally]) -> Markup:
 
 
 def _row(tally: Tally) -> Markup:
-    return row(
-        named(tally.tool),
+    cells = [
         count(tally.calls),
         count(tally.score),
         share(tally.wasted, tally.calls),
@@ -55,7 +54,8 @@ def _row(tally: Tally) -> Markup:
         count(tally.errors["other"]),
         count(tally.unchecked),
         tag("span", errors_told(tally, _TYPES), class_="row"),
-    )
+    ]
+    return row(named(tally.tool), *cells)
 
 
 def errors_told(tally: Tally, types: int) -> str:

@@ -5,7 +5,7 @@ Which limits of retries and of time the figures of a tool support.
 from collections.abc import Mapping
 from typing import Final
 
-from guardrails.core.engine.chain import Plan
+from guardrails.core.engine.plan import Plan
 from guardrails.core.guards.results.retryable import Retryable
 from guardrails.offline.quality.quantiles import Quantiles
 from guardrails.offline.quality.tally import MAX_ATTEMPT, Odds, Tally

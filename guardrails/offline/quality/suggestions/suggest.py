@@ -8,7 +8,7 @@ few calls suggest nothing, and what a policy says already is not said again.
 from dataclasses import dataclass
 from typing import Any, Final
 
-from guardrails.core.engine.chain import Plan
+from guardrails.core.engine.plan import Plan
 from guardrails.offline.quality.tally import Odds, Tally
 
 from .bounds import Made, bound, least, of, percent, within

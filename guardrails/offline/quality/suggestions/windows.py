@@ -7,7 +7,7 @@ A wrong denial weighs as much as 19 right ones, so that a window reaches as far 
 from collections.abc import Mapping
 from typing import Final
 
-from guardrails.core.engine.chain import Plan
+from guardrails.core.engine.plan import Plan
 from guardrails.core.guards.repeats.duplicates import Duplicates
 from guardrails.core.guards.repeats.loops import Loops
 from guardrails.offline.judge.evidence import WINDOW

@@ -134,7 +134,7 @@ class _Rollout:
         if self._first is None or self._answered:
             self._turn += 1
         self._answered = False
-        call = RecordedCall(self._source, self._session_id, 0, tool, _arguments(item), self._turn, call_id)
+        call = RecordedCall(self._source, self._session_id, 0, tool, _arguments(item), turn=self._turn, id=call_id)
         call.model, call.ts_ms = self._model, at_ms
         if self._first is None:
             self._first = call

@@ -143,7 +143,7 @@ def chat_calls(
         results = _results(messages, at + 1)
         usage = mapping(message.get("usage"))
         for place, (call_id, tool, arguments) in enumerate(made):
-            call = RecordedCall(source, session_id, index, tool, arguments, turn, call_id, has_result=False)
+            call = RecordedCall(source, session_id, index, tool, arguments, turn=turn, id=call_id, has_result=False)
             call.model = text(message.get("model")) or model
             call.ts_ms = _time_of(message)
             if place == 0:

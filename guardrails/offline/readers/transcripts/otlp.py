@@ -83,7 +83,9 @@ def _spans(export: Mapping[str, Any]) -> Iterator[_Span]:
 
                 session_id = text(attributes.get("gen_ai.conversation.id")) or text(span.get("traceId")) or ""
                 start, end = _nanoseconds(span.get("startTimeUnixNano")), _nanoseconds(span.get("endTimeUnixNano"))
-                yield _Span(start, end, 0, session_id, is_call, attributes, mapping(span.get("status")))
+                yield _Span(
+                    start, end, 0, session_id, is_call, attributes=attributes, status=mapping(span.get("status"))
+                )
 
 
 def _attributes(pairs: Any) -> dict[str, Any]:

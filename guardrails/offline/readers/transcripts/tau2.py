@@ -76,7 +76,9 @@ def _calls(messages: list[Any], source: str, session_id: str, model: str | None)
             if tool is None:
                 continue
 
-            call = RecordedCall(source, session_id, index, tool, arguments_of(wire.get("arguments")), turn, call_id)
+            call = RecordedCall(
+                source, session_id, index, tool, arguments_of(wire.get("arguments")), turn=turn, id=call_id
+            )
             call.has_result = False
             call.model, call.ts_ms = model, time_ms(message.get("timestamp"))
             if place == 0:

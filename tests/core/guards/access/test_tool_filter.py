@@ -64,7 +64,9 @@ def test_of_equally_near_names_it_is_always_the_same_one(clock: Any) -> None:
 
 def test_a_name_of_any_length_is_refused_briefly(clock: Any) -> None:
     session = Policy([ToolFilter()], tools=[Tool(name=f"t{n}") for n in range(500)]).session("s", clock=clock)
-    assert len(session.call("x" * 1_000_000, {}, ok).to_json()) < 1_000
+    refused = session.call("x" * 1_000_000, {}, ok)
+    assert len(refused.to_json()) < 1_000
+    assert f"There is no tool `{'x' * 64}`." in refused.to_json()
 
 
 def test_a_function_that_is_wrapped_is_known_to_its_session(clock: Any) -> None:

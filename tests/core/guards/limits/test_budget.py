@@ -102,6 +102,11 @@ def test_a_tool_that_claims_to_have_cost_less_than_nothing_is_charged_its_estima
     assert admitted(session, 5, lambda *_: Success("ok", cost_usd=-5)) == 2
 
 
+def test_of_a_limit_that_is_spent_to_the_cent_nothing_is_left(clock: Any) -> None:
+    session = make(clock, Budget(max_cost_usd=1))
+    assert session.call("t", {}, lambda *_: Success("ok", cost_usd=1)).progress == {"calls_used": 1, "cost_left_usd": 0}
+
+
 def test_a4_tokens_count_and_the_model_and_the_tools_share_them(clock: Any) -> None:
     session = make(clock, Budget(max_tokens=100))
     session.charge(model="m", usage={"prompt_tokens": 50, "completion_tokens": 9})

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Policy, Rule, Success, Tool
+from guardrails import Budget, Facts, Policy, Rule, SessionState, Success, Tool, ToolCall
 from guardrails.core.guards.limits.tool_budget import ToolBudget
+from guardrails.core.values.types import Outcome
 
 
 def ok(*_: Any) -> str:
@@ -68,6 +69,17 @@ def test_what_a_call_really_cost_counts_and_a_late_claim_does_not(clock: Any) ->
 def test_tokens_of_one_tool_are_counted_when_its_calls_are_done(clock: Any) -> None:
     session = make(clock, {"max_tokens": 100})
     assert admitted(session, "search_web", 5, lambda *_: Success("ok", tokens=50)) == 2
+
+
+@pytest.mark.parametrize(
+    ("limit", "used"), [("max_tokens", Outcome(1, tokens=10)), ("max_cost_usd", Outcome(1, cost=10))]
+)
+def test_what_a_call_was_estimated_at_gives_way_to_what_it_used(limit: str, used: Outcome) -> None:
+    budget, state, call = ToolBudget(limit=limit, amount=100), SessionState(), ToolCall("t", {}, "1", None, 7)
+    facts = Facts(0, Tool(name="t"), 60, 60)
+    [(key, charged)] = budget.charge(call, state, facts).items()
+    state.meters[key] = charged
+    assert (charged, budget.settle(call, used, state, facts)) == (60, {key: 10})
 
 
 def test_turns_of_one_tool_are_turns_in_which_it_was_called(clock: Any) -> None:

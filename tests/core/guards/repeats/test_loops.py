@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from guardrails import Duplicates, Loops, Policy, Retryable, Tool
-from guardrails.core.engine.chain import Rule
+from guardrails.core.engine.plan import Rule
 from guardrails.core.records.replay import replay
 from guardrails.sinks import MemorySink
 

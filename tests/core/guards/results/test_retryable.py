@@ -55,6 +55,20 @@ def test_a9_a_success_or_another_error_in_between_starts_the_count_again(clock: 
         assert busy.call("search", {"q": "y"}, fails(Busy())).retryable is True
 
 
+def test_a_server_that_asks_for_the_longest_wait_is_waited_for_and_for_more_is_not(clock: Any) -> None:
+    named = [
+        said(session(clock, max_wait=60).call("search", {}, fails(Busy(**{"retry-after": seconds}))))
+        for seconds in ("60", "61")
+    ]
+    assert [(each[0], each[1]) for each in named] == [(True, 60_000), (False, 61_000)]
+
+
+def test_the_last_retry_is_waited_for_like_those_before(clock: Any) -> None:
+    busy = session(clock, max_retries=1)
+    assert busy.call("search", {}, fails(Busy())).max_retries_remaining == 1
+    assert busy.call("search", {}, fails(Busy())).code == "retryable.wait"
+
+
 def test_a9_another_tools_calls_neither_break_nor_extend_the_run(clock: Any) -> None:
     busy = session(clock)
     for number in range(3):

@@ -15,15 +15,15 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from guardrails.offline.judge.judgement import Judge
+from guardrails.offline.judge.result import Judgement
 from guardrails.offline.readers import Copies, ReaderError, RecordedCall, Report, open_calls
 from guardrails.policy.policy import Policy
 
 from .checkpoint import Position, check_decisions, check_same, load, packed_tracks, save, take_over_copies
 from .decisions import Decisions
 from .inputs import Input
-from .judgement import Judge
 from .progress import Progress, share_of
-from .result import Judgement
 from .spill import OPEN, SpillingTracks
 
 
@@ -184,7 +184,9 @@ class _Run:
             done, files = self.position.done, len(self.work.files)
             share = self._share(self.report.read)
             seconds = now - self._began
-            told = Progress(file.path, min(done + 1, files), files, self.calls, seconds, share, self._before)
+            told = Progress(
+                file.path, min(done + 1, files), files, self.calls, seconds, share=share, before=self._before
+            )
             self.work.on_progress(told)
         if self.work.checkpoint is not None and now - self._saved > SAVED_S:
             self._save(self.work.checkpoint)

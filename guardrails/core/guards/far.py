@@ -4,8 +4,9 @@ Whether the limits of a session are so far that no call can be refused by them, 
 
 from collections.abc import Iterable
 
-from guardrails.core.guards.base import Guard
 from guardrails.core.guards.session_limits import Far
+
+from .base import Guard
 
 
 def far_of(guards: Iterable[Guard]) -> Far | None:

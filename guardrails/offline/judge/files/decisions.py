@@ -9,9 +9,8 @@ from typing import Any, Final, Self
 
 import orjson
 
+from guardrails.offline.judge.counting import Said
 from guardrails.offline.readers import RecordedCall
-
-from .counting import Said
 
 
 BUFFER: Final = 1 << 20

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Final, Self
 
 from guardrails.core.values.errors import GuardrailsError
-
-from .track import LensOf, Track, track_of
-from .tracks import Key, busiest
+from guardrails.offline.judge.track import LensOf, Track, track_of
+from guardrails.offline.judge.tracks import Key, busiest
 
 
 OPEN: Final = 100_000

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Policy, SessionError
-from guardrails.offline.judge.inputs import inputs
-from guardrails.offline.judge.session_case import session_case
+from guardrails.offline.judge.files.inputs import inputs
+from guardrails.offline.judge.files.session_case import session_case
 from guardrails.offline.policy_cases import read_cases, run_case
 
 

@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Denials, Duplicates, Policy
-from guardrails.offline.judge.checkpoint import CheckpointError
-from guardrails.offline.judge.inputs import inputs
-from guardrails.offline.judge.progress import Progress
+from guardrails.offline.judge.files.checkpoint import CheckpointError
+from guardrails.offline.judge.files.inputs import inputs
+from guardrails.offline.judge.files.progress import Progress
+from guardrails.offline.judge.files.run import AT_ONCE, Work, judge_files
 from guardrails.offline.judge.result import Judgement
-from guardrails.offline.judge.run import AT_ONCE, Work, judge_files
 from guardrails.offline.readers import ReaderError
 
 
@@ -125,7 +125,7 @@ def test_what_was_interrupted_goes_on_from_its_checkpoint(files: list[str], tmp_
 def test_a_checkpoint_is_written_now_and_then(
     files: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("guardrails.offline.judge.run.SAVED_S", -1.0)
+    monkeypatch.setattr("guardrails.offline.judge.files.run.SAVED_S", -1.0)
     checkpoint, seen = tmp_path / "work.checkpoint", []
     judged(*files, checkpoint=checkpoint, on_progress=lambda _: seen.append(checkpoint.exists()))
     assert seen[0] is False

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrails.offline.judge.inputs import MANY, inputs
+from guardrails.offline.judge.files.inputs import MANY, inputs
 
 
 def put(folder: Path, *names: str) -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from guardrails import Denials, Duplicates, Policy
+from guardrails.offline.judge.files.spill import SpillError, SpillingTracks, key_bytes, key_of
 from guardrails.offline.judge.judgement import Judge
-from guardrails.offline.judge.spill import SpillError, SpillingTracks, key_bytes, key_of
 from guardrails.offline.readers import RecordedCall
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrails.offline.judge.progress import Progress, share_of
+from guardrails.offline.judge.files.progress import Progress, share_of
 from guardrails.offline.readers import Report, open_calls
 
 

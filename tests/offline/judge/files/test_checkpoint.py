@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from guardrails import Duplicates, Policy
-from guardrails.offline.judge.checkpoint import (
+from guardrails.offline.judge.files.checkpoint import (
     CheckpointError,
     Position,
     check_decisions,
@@ -22,8 +22,8 @@ from guardrails.offline.judge.checkpoint import (
     packed_tracks,
     save,
 )
+from guardrails.offline.judge.files.spill import key_of
 from guardrails.offline.judge.judgement import Judge
-from guardrails.offline.judge.spill import key_of
 from guardrails.offline.readers import Copies, RecordedCall
 
 

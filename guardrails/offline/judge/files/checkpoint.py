@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from guardrails.core.values.errors import GuardrailsError
+from guardrails.offline.judge.tracks import Tracks
 from guardrails.offline.readers import Copies
 
 from .spill import key_bytes
-from .tracks import Tracks
 
 
 VERSION: Final = 4

@@ -7,12 +7,12 @@ from difflib import get_close_matches
 from typing import Final
 
 from guardrails.core.values.errors import SessionError
+from guardrails.offline.judge.judgement import Judge
 from guardrails.offline.policy_cases.recorded import Decided, case_of
 from guardrails.offline.readers import RecordedCall
 from guardrails.policy.policy import Policy
 
 from .inputs import Input, calls_of
-from .judgement import Judge
 
 
 COMPARED: Final = 10_000

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from guardrails.offline.judge.counting import ALLOWED, Said
-from guardrails.offline.judge.decisions import Decisions
+from guardrails.offline.judge.files.decisions import Decisions
 from guardrails.offline.readers import RecordedCall
 
 

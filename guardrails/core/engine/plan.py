@@ -1,0 +1,63 @@
+"""
+What a policy says of some tools, and what applies to one.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from guardrails.core.arguments import Arguments
+from guardrails.core.guards.base import Guard
+from guardrails.core.tools.tool import Tool
+from guardrails.core.values.types import Mode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """
+    One entry of a policy's `tools:` list: what is declared and overridden for the tools that *match*.
+
+    *match* is a glob of tool names, or several; *guards* has settings by guard: `{"budget": {"max_calls": 3}}`.
+    """
+
+    match: str | tuple[str, ...]
+    declared: Mapping[str, Any] = field(default_factory=dict)
+    guards: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    mode: Mode | None = None
+    on_error: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.match, str):
+            object.__setattr__(self, "match", (self.match,))
+
+
+@dataclass(slots=True)
+class Plan:
+    """
+    Everything that applies to one tool, worked out once.
+    """
+
+    tool: Tool
+    arguments: Arguments | None
+    guards: tuple[Guard, ...]
+    checks: tuple[tuple[str, bool, Callable[..., Any]], ...]
+    """(name, enforced, check)"""
+    fresh_checks: tuple[tuple[str, bool, Callable[..., Any]], ...]
+    """Those that may say something of a fresh call; see `Guard.checks_fresh`."""
+    far_checks: tuple[tuple[str, bool, Callable[..., Any]], ...]
+    """Those of them that do not ask for the session's limits; see `far`."""
+    charges: tuple[tuple[str, bool, Callable[..., Mapping[str, int]]], ...]
+    settles: tuple[tuple[str, Callable[..., Mapping[str, int]]], ...]
+    shapes: tuple[tuple[str, Callable[..., Any]], ...]
+    success_shapes: tuple[tuple[str, Callable[..., Any]], ...]
+    max_bytes: int
+    timeout_ms: int | None
+    changes: bool
+    cost: int
+    known: bool | None
+    """Whether the tools that are named hold it; None: none are named."""
+    deny_on_error: bool
+    enforced: tuple[str, ...]
+    """Names of the guards that do something for it."""
+    locates: tuple[tuple[str, Callable[..., Any]], ...]
+    """What names the paths whose real places are to be looked up before it is decided."""

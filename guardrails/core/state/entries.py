@@ -1,0 +1,148 @@
+"""
+What a state is made of: the executed calls of its window, and the admissions that are not settled yet.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Literal, Self
+
+from guardrails.core.values.types import WITHOUT_EFFECT, ErrorType
+
+
+MANY: Final = 255
+"""Calls admitted beside one that runs, from which on they are not counted."""
+
+EntryStatus = Literal["running", "ok", "error", "expired"]
+
+
+@dataclass(slots=True)
+class Entry:
+    """
+    One executed call in the window.
+    """
+
+    seq: int
+    """Position among the executed calls of the session, from 1."""
+    tool: str
+    sig: int | None
+    at_ms: int
+    changes: bool = True
+    """It may have changed something."""
+    status: EntryStatus = "running"
+    error_type: ErrorType | None = None
+    result_hash: int = 0
+    """Evidence: of a success as it is, of an error with digits deleted."""
+    retry_at_ms: int = 0
+    """After a failure: when a retry may run; 0 where nobody advised one, and tries are left all the same."""
+    retries_left: int = 0
+    """After a failure: how many more identical calls are a retry; 0 after a success or a lasting failure."""
+    explored: bool = False  # a retry of it is advised only to learn from what comes of it
+    turn: int = 0  # mark of its turn, see `SessionState.mark`
+    beside: int = 0  # calls that were admitted while it ran; `MANY` stands for that many or more
+    sketch: int = 0  # its arguments, where `Loops` looked at them; see `repetition`
+    steady: int = 0  # 32 bits of its result but for what is volatile, or of the family of its failure; 0: not taken
+    empty: bool = False  # it brought nothing
+    unfinished: bool = False  # it said that what is waited for is not there yet
+
+    @classmethod
+    def begun(cls, seq: int, tool: str, sig: int | None, at_ms: int, changes: bool, *, turn: int, sketch: int) -> Self:  # noqa: FBT001
+        """
+        Of a call that is just admitted.
+        """
+        made = cls.__new__(cls)
+        made.seq, made.tool, made.sig, made.at_ms, made.changes, made.turn = seq, tool, sig, at_ms, changes, turn
+        made.status = "running"
+        made.error_type = None
+        made.result_hash = made.retry_at_ms = made.retries_left = made.beside = made.steady = 0
+        made.explored = made.empty = made.unfinished = False
+        made.sketch = sketch
+        return made
+
+    @property
+    def advised(self) -> bool:
+        """
+        Whether its envelope said that the same call may be made again.
+        """
+        return self.retries_left > 0 and self.retry_at_ms > 0
+
+    def due(self, now_ms: int) -> bool:
+        """
+        Whether the wait before the same call is over, if it failed for a cause that may pass.
+        """
+        return 0 < self.retry_at_ms <= now_ms
+
+    @property
+    def worked(self) -> bool:
+        """
+        Whether it may have changed something, as far as its end tells.
+        """
+        return self.changes and self.error_type not in WITHOUT_EFFECT
+
+
+@dataclass(slots=True)
+class Pending:
+    """
+    An admission that is not settled yet.
+    """
+
+    seq: int
+    n: int
+    """Number of its `call` event."""
+    id: str
+    tool: str
+    sig: int | None
+    at_ms: int
+    expires_ms: int
+    cost: int
+    tokens: int
+    turn: int
+    claimed: bool
+    entry: Entry
+    hints: tuple[tuple[str, str], ...] = ()
+    """(code, hint) of the nudges."""
+    limit: tuple[str, str] | None = None
+    """(code, message) of the limit that this call used up."""
+
+    @classmethod
+    def opened(
+        cls,
+        call_id: str,
+        entry: Entry,
+        *,
+        n: int,
+        expires_ms: int,
+        cost: int,
+        tokens: int,
+        turn: int,
+        claimed: bool,
+        hints: tuple[tuple[str, str], ...] = (),
+        limit: tuple[str, str] | None = None,
+    ) -> Self:
+        """
+        That of the call *call_id*, as its *entry* in the window tells it.
+        """
+        made = cls.__new__(cls)
+        made.seq, made.tool, made.sig, made.at_ms, made.entry = entry.seq, entry.tool, entry.sig, entry.at_ms, entry
+        made.n = n
+        made.id = call_id
+        made.expires_ms = expires_ms
+        made.cost = cost
+        made.tokens = tokens
+        made.turn = turn
+        made.claimed = claimed
+        made.hints = hints
+        made.limit = limit
+        return made
+
+
+def low(sig: int | None) -> int:
+    """
+    As much of a signature as is kept of a refused call: 32 bits, -1 where there is none.
+    """
+    return -1 if sig is None else sig & 0xFFFF_FFFF
+
+
+def pending_key(call_id: str, sig: int | None, seq: int | None) -> tuple[str, int | None]:
+    """
+    Where an admission is kept: a call that cannot be signed is never the same call as another, so it has its own place.
+    """
+    return (f"{call_id}#{seq}", None) if sig is None else (call_id, sig)

@@ -1,0 +1,3 @@
+"""
+Judging files: many, in order, interrupted and taken up again.
+"""
