@@ -19,8 +19,6 @@ from guardrails.core.values.errors import GuardrailsError, PolicyError
 from guardrails.core.values.plain_types import UnsureError, fitted, hints
 from guardrails.core.values.usage import Price
 
-from .typed import rule_adapter, rule_type
-
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationError
@@ -111,6 +109,8 @@ def checked_rules(rules: Iterable[Rule], mistakes: list[str], kinds: tuple[type[
 
 
 def _checked_rule(rule: Rule, where: str, mistakes: list[str], kinds: tuple[type[Guard], ...]) -> list[Rule]:
+    from .file.document import rule_adapter, rule_type
+
     names = {cls.name: cls.aliases for cls in kinds}
     found = len(mistakes)
     if not rule.match:

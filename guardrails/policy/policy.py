@@ -160,7 +160,7 @@ class Policy:
         *guards* are added to those of the file; of a class the file says whether it stands there, and how, by a key of its
         name. Raises PolicyError with every mistake as file:line:column.
         """
-        from guardrails.policy.file.document import load_document
+        from .loading import load_document
 
         return cls(tools=tools, **load_document(source, guards))
 
@@ -170,9 +170,7 @@ class Policy:
         The JSON Schema of policy files, for editors; with the keys of *guards* of one's own.
         """
         from guardrails.policy.file import json_schema
-        from guardrails.policy.file.document import other_names
-
-        from .typed import adapter
+        from guardrails.policy.file.document import adapter, other_names
 
         own = tuple(guards)
         return json_schema(adapter(own), other_names(own))

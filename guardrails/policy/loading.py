@@ -1,0 +1,101 @@
+"""
+A policy file, or a shipped policy, as the arguments of `Policy`.
+"""
+
+from collections.abc import Iterable
+from os import PathLike
+from typing import Any
+
+from guardrails.core.engine.plan import Rule
+from guardrails.core.guards import GUARDS, Kinds, kinds_of
+from guardrails.core.guards.base import Guard
+from guardrails.core.values.plain_types import UnsureError, fitted
+from guardrails.core.values.usage import Price
+
+from .file import Document, read, validate
+from .file.document import adapter, document_type, other_names
+from .file.folder import place_files
+from .file.yaml_position import Mistake, Node, plain
+
+
+def load_document(source: str | PathLike[str], guards: Iterable[Guard | type[Guard]] = ()) -> dict[str, Any]:
+    """
+    The arguments for `Policy` that a file, or a shipped policy, stands for. *guards* are a person's own: those made are
+    added, of classes the file says whether they stand, and how.
+
+    Raises PolicyError with every mistake.
+    """
+    given = list(guards)
+    made = [guard for guard in given if isinstance(guard, Guard)]
+    own = tuple(dict.fromkeys(guard if isinstance(guard, type) else type(guard) for guard in given if _is_guard(guard)))
+    document = read(source, other_names=other_names(own))
+    if document.root is not None:
+        document.mistakes += _given_twice(document.root, made)
+    try:
+        data = _plainly_right(document, own)
+    except UnsureError:
+        data = validate(document, adapter(own))
+    kinds = kinds_of(own)
+    if document.root is not None:
+        place_files(data, document.root, kinds)
+    said = settings(data, kinds)
+    said["guards"] += [guard for guard in given if not (isinstance(guard, type) and issubclass(guard, Guard))]
+    return {"name": str(source), "kinds": own, **said}
+
+
+def _is_guard(given: object) -> bool:
+    return isinstance(given, Guard) or (isinstance(given, type) and issubclass(given, Guard))
+
+
+def _given_twice(root: Node, guards: Iterable[Guard]) -> list[Mistake]:
+    written = root.value if isinstance(root.value, dict) else {}
+    return [
+        Mistake(
+            written[guard.name].key, f"`{guard.name}` is given in code too: give its class there, or leave this out"
+        )
+        for guard in guards
+        if guard.name in written and type(guard) not in GUARDS
+    ]
+
+
+def _plainly_right(document: Document, own: tuple[type[Guard], ...]) -> Any:
+    """
+    What `validate` makes of *document*. Raises UnsureError where pydantic has to be asked, as for what is wrong with it.
+    """
+    if document.mistakes or document.root is None:
+        raise UnsureError
+    kind = document_type(own)
+    for part in document.parts:
+        if part is not document.root:
+            fitted(kind, plain(part), written=True)
+    return fitted(kind, document.data, written=True)
+
+
+def settings(data: dict[str, Any], kinds: Kinds = GUARDS) -> dict[str, Any]:
+    """
+    A checked document as arguments for `Policy`.
+    """
+    made: dict[str, Any] = {"guards": [cls(**_plain(data[cls.name])) for cls in kinds if cls.name in data]}
+    for key in ("mode", "on_error", "envelope", "fields", "messages"):
+        if key in data:
+            made[key] = data[key]
+    made["prices"] = {model: Price(**price) for model, price in data.get("prices", {}).items()}
+    made["scopes"] = {
+        name: [cls(**_plain(own[cls.name])) for cls in kinds if cls.name in own]
+        for name, own in data.get("scopes", {}).items()
+    }
+    made["rules"] = [_rule(entry, kinds) for entry in data.get("tools", [])]
+    return made
+
+
+def _rule(entry: dict[str, Any], kinds: Kinds) -> Rule:
+    entry = dict(entry)
+    match = entry.pop("match")
+    guards = {cls.name: _plain(entry.pop(cls.name)) for cls in kinds if isinstance(entry.get(cls.name), dict)}
+    mode, on_error = entry.pop("mode", None), entry.pop("on_error", None)
+    patterns = (match,) if isinstance(match, str) else tuple(match)
+    return Rule(match=patterns, declared=_plain(entry), guards=guards, mode=mode, on_error=on_error)
+
+
+def _plain(settings: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in settings.items()}
