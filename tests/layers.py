@@ -47,8 +47,8 @@ ROOMS: Final = (
     "integrations",
     "agent.builtin",
     "agent.conversations",
-    "agent.demo",
     "agent",
+    "agent.demo",
     "cli",
     "__main__",
 )

@@ -184,9 +184,9 @@ class Chain:
                 if not (acts and value is True and key in ("read_only", "stable")):
                     declared.setdefault(key, value)
             for guard, own in rule.guards.items():
-                held = settings.setdefault(guard, {})
-                for key, value in own.items():
-                    held[key] = laid(held[key], value) if key in held else value
+                held = settings.get(guard, {})
+                added = {key: laid(held[key], value) if key in held else value for key, value in own.items()}
+                settings[guard] = {**held, **added}
             mode = mode or rule.mode
             on_error = on_error or rule.on_error
         return declared, settings, mode, on_error or self.on_error

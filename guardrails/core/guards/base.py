@@ -270,7 +270,7 @@ def guard(cls: type[T]) -> type[T]:
     if "name" not in cls.__dict__:
         cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
     made = dataclass(frozen=True, slots=True, kw_only=True)(cls)
-    named_only(made, vars(Guard).keys())
+    named_only(made, Guard.__dict__.keys())
     return made
 
 

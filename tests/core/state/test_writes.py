@@ -20,6 +20,8 @@ EXCEPT = {
     ("core/guards", "envelope"),
     # Made once, before anything is decided: the class of a guard, and what rules say of a tool.
     ("core/guards/base.py", "cls"),
+    ("core/guards/settings.py", "cls"),
+    ("core/guards/settings.py", "made"),
     ("core/engine/chain.py", "settings"),
 }
 """(file, or folder, and the name that is written to)"""
