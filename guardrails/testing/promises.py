@@ -23,6 +23,7 @@ class _Far(NamedTuple):
 
     seq: int
     n: int
+    now_ms: int
 
 
 def watched(guard: Guard, broken: list[str]) -> Guard:
@@ -32,7 +33,7 @@ def watched(guard: Guard, broken: list[str]) -> Guard:
     """
     cls: Any = type(guard)
     methods: dict[str, Callable[..., Any]] = {
-        "check": _check(guard, broken, (last := [_Far(-1, -1)])),
+        "check": _check(guard, broken, (last := [_Far(-1, -1, -1)])),
         "spent": _spent(guard, broken, last, "spent"),
         "turn_spent": _spent(guard, broken, last, "turn_spent"),
     }
@@ -50,7 +51,7 @@ def _check(guard: Guard, broken: list[str], last: list[_Far]) -> Callable[..., V
         said = guard.check(call, state, facts)
         fresh = not (call.sig in state.latest or state.pending or call.problems)
         is_far = fresh and far is not None and far(state, facts.now_ms, facts.cost)
-        last[0] = _Far(state.seq, state.n) if is_far else _Far(-1, -1)
+        last[0] = _Far(state.seq, state.n, facts.now_ms) if is_far else _Far(-1, -1, -1)
         if said is None:
             return said
         if fresh and not guard.checks_fresh(call.tool, facts.known):
@@ -67,7 +68,7 @@ def _spent(guard: Guard, broken: list[str], last: list[_Far], method: str) -> Ca
 
     def spent(self: Guard, state: SessionState, now_ms: int) -> Denial | None:
         said = look(state, now_ms)
-        if said is not None and last[0] == (state.seq - 1, state.n - 1):
+        if said is not None and last[0] == (state.seq - 1, state.n - 1, now_ms):
             broken.append(f"`far` was true, and after the call `{method}` says {said.code}")
         return said
 
