@@ -86,7 +86,7 @@ class Recorder:
             # What was cut may be any number of times as large.
             if not rendered.complete or (size > HEAVY_RESULT and rendered.text is None):
                 # Nobody else holds it.
-                prepared = replace(prepared, outcome=_light_outcome(prepared.outcome))
+                prepared = prepared.of(_light_outcome(prepared.outcome))
             else:
                 size *= _SPREAD if rendered.text is None else 2
         if canonical is None or len(canonical) > HEAVY_ARGUMENTS:

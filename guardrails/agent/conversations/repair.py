@@ -5,7 +5,7 @@ What to do about a turn that a process left half finished: a call that nobody an
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
-from guardrails.core.engine.decision import Decision, Where
+from guardrails.core.engine.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.state.state import Pending, SessionState
 from guardrails.core.values.types import Outcome, ToolCall
@@ -97,6 +97,6 @@ def _settle(session: "Session", call: "RequestedCall") -> Envelope | None:
     envelope = None
     for pending in found:
         asked = ToolCall(pending.tool, call.arguments, pending.id, None, pending.sig)
-        decision = Decision.again(asked, pending, Where(session.id, run))
+        decision = Decision.again(asked, pending, (session.id, run, None, ()))
         envelope = session.complete(decision, Outcome(error_type="cancelled", error_message=INTERRUPTED))
     return envelope

@@ -23,6 +23,7 @@ from .chain import Chain
 from .decision import Decision
 from .engine import Engine, Event
 from .exhaustion import first_cause
+from .exhaustion import progress as own_progress
 from .plan import Plan
 from .prepare import Prepared
 from .scopes import Cause, Scope, progress
@@ -177,15 +178,16 @@ class Settle(Event[tuple[Envelope, Completion]]):
             envelope.limit(limit[1], FINISH)
         shown = None
         if not chain.merged and "progress" not in chain.left_out:
-            shown = progress(chain, state, now, scopes)
+            shown = progress(chain, state, now, scopes) if scopes else own_progress(chain, state, now)
         envelope.close(chain.left_out, shown, merged=chain.merged)
+        marks = engine.marks(state, scopes) if scopes or state.family is not None else None
         return envelope, Completion.of(
             plan,
             (n, now, pending is None, duration),
             envelope,
             None if limit is None else limit[0],
             tuple(errors) if errors else (),
-            (state.run, state.elapsed_ms, engine.marks(state, scopes)),
+            (state.run, state.elapsed_ms, marks),
         )
 
     def _shared(

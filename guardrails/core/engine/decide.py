@@ -17,7 +17,7 @@ from guardrails.core.state.totals import fork_meters, number, put_back, set_mete
 from guardrails.core.values.types import RetrySource, ToolCall
 
 from .chain import Chain
-from .decision import Decision, Where
+from .decision import Decision
 from .engine import Engine, Event
 from .exhaustion import tell_turn, turn_cause, used_up
 from .plan import Plan
@@ -100,12 +100,13 @@ class Ask(Event[Decision]):
             limit = limit or scope.cause(scope.chain.call_spenders)
         if limit is not None:
             note_limit(pending, limit)
+        marks = engine.marks(state, scopes) if scopes or state.family is not None else None
         return Decision.admitted(
             call,
             pending,
             found,
             source,
-            Where(engine.id, state.run, engine.marks(state, scopes), expired),
+            (engine.id, state.run, marks, expired),
         )
 
     def _again(
@@ -125,7 +126,7 @@ class Ask(Event[Decision]):
             for scope in scopes:
                 claim_held(scope.state, engine.id, pending.seq)
         # Only an event has a place: the same question again is none in a scope.
-        where = Where(engine.id, state.run, engine.marks(state, scopes if claim_n else ()), expired)
+        where = engine.id, state.run, engine.marks(state, scopes if claim_n else ()), expired
         return Decision.again(self.call, pending, where, at_ms=at_ms, claim_n=claim_n)
 
     def _refused(
@@ -145,7 +146,7 @@ class Ask(Event[Decision]):
         last = state.turn_decided == state.turn_expects if state.turn_expects else state.turn_admitted > 0
         cause = turn_cause(chain, state, state.now_ms) if last else None
         envelope = Envelope.refusal(first, None if cause is None else cause.message, left_out=chain.left_out)
-        where = Where(engine.id, state.run, engine.marks(state, scopes), expired)
+        where = engine.id, state.run, engine.marks(state, scopes), expired
         event = n, state.now_ms, state.turn
         return Decision.refused(call, event, found, envelope, where, claimed=self.claim)
 

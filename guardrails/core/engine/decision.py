@@ -3,7 +3,7 @@ What the chain says of one call.
 """
 
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, Self
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.state.entries import Pending
@@ -12,22 +12,10 @@ from guardrails.core.values.types import Denial, Nudge, RetrySource, ToolCall
 from .refusals import Found
 
 
-class Where(NamedTuple):
-    """
-    Where a decision was made.
-    """
-
-    session: str = ""
-    """Id of the session."""
-    run: str = ""
-    """Which life of it."""
-    marks: dict[str, Any] | None = None
-    """Where its event stands among those of other sessions, if anybody records and it shares anything with them."""
-    expired: tuple[tuple[int, Pending], ...] = ()
-    """(event number, admission) given up on the way."""
-
-
-NOWHERE: Final = Where()
+Where = tuple[str, str, dict[str, Any] | None, tuple[tuple[int, Pending], ...]]
+"""Where a decision was made: the id of the session, which life of it, the marks of its event, and what was given up on the
+way, as the fields of a decision have them."""
+NOWHERE: Final[Where] = "", "", None, ()
 
 
 @dataclass(slots=True)
@@ -96,10 +84,7 @@ class Decision:
         made.claimed = pending.claimed
         made.repeated = False
         made.claim_n = 0
-        made.expired = where.expired
-        made.session = where.session
-        made.run = where.run
-        made.marks = where.marks
+        made.session, made.run, made.marks, made.expired = where
         made.retry_source = source
         return made
 
@@ -127,10 +112,7 @@ class Decision:
         made.claimed = pending.claimed
         made.repeated = True
         made.claim_n = claim_n
-        made.expired = where.expired
-        made.session = where.session
-        made.run = where.run
-        made.marks = where.marks
+        made.session, made.run, made.marks, made.expired = where
         made.retry_source = None
         return made
 
@@ -165,10 +147,7 @@ class Decision:
         made.claimed = claimed
         made.repeated = False
         made.claim_n = 0
-        made.expired = where.expired
-        made.session = where.session
-        made.run = where.run
-        made.marks = where.marks
+        made.session, made.run, made.marks, made.expired = where
         made.retry_source = None
         return made
 

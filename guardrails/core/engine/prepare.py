@@ -31,6 +31,12 @@ class Prepared:
     told: Told | None = None
     """Its values; None: to be taken from the call and what is rendered, if a tool fails."""
 
+    def of(self, outcome: Outcome) -> "Prepared":
+        """
+        The same of another *outcome*, for a record.
+        """
+        return Prepared(outcome, self.rendered, self.result_hash, self.own, self.steady, self.empty)
+
 
 def prepare(outcome: Outcome, max_bytes: int, *, closer: bool = False) -> Prepared:
     """

@@ -38,9 +38,7 @@ MUTATORS = frozenset(
         "__dict__",
     ]
 )
-FUNCTIONS = frozenset(
-    {"setattr", "delattr", "vars", "heappush", "heappop", "heapify", "insort", "exec", "eval", "setitem"}
-)
+FUNCTIONS = frozenset({"setattr", "delattr", "heappush", "heappop", "heapify", "insort", "exec", "eval", "setitem"})
 MAKERS = frozenset({"list", "dict", "set", "deque", "bytearray", "defaultdict", "copy", "sorted", "cls"})
 DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
