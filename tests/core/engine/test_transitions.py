@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Denials, Envelope, Growth, Policy, SessionError, Success, Validation
+from guardrails import Budget, Denials, Envelope, Growth, Policy, SessionError, SessionState, Success, Validation
+from guardrails.core.engine.transitions import close
 from guardrails.core.guards.limits.amounts import internal
+from guardrails.core.state.state import touch
 
 
 def ok(*_: Any) -> str:
@@ -216,3 +218,14 @@ def test_amounts_are_exact_in_the_units_of_the_state() -> None:
         "max_elapsed": 1_001,
         "max_calls": 3,
     }
+
+
+def test_a_session_lasts_until_it_is_closed() -> None:
+    state = SessionState()
+    touch(state, 1_000)
+    close(state, 6_000)
+    assert (state.elapsed_ms, state.closed, state.exhausted) == (
+        5_000,
+        True,
+        ("session.closed", "This session is closed."),
+    )
