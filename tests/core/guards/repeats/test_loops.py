@@ -135,8 +135,8 @@ def test_a_look_at_something_else_keeps_a_run_that_brings_nothing_from_being_ref
     """
     [run] = [calls for pattern, calls, *_ in LOOPS if pattern == name]
     tools = [Tool(name=tool, read_only=True) for tool in ("search_hotels", "grep", "read")]
-    alone, broken = ([*run[:-1], *look, run[-1]] for look in ([], [("read", {}, "text")]))
-    assert said(session(clock, tools=tools), *alone)[-1] == f"loops.{name}"
+    assert said(session(clock, tools=tools), *run)[-1] == f"loops.{name}"
+    broken = [*run[:-1], ("read", {}, "text"), run[-1]]
     assert said(session(clock, tools=tools), *broken)[-1] == f"nudge loops.{name}"
 
 
