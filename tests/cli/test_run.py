@@ -452,12 +452,14 @@ def test_b4_whenever_it_is_killed_nothing_runs_twice_and_no_budget_overshoots(fi
         killed = 0
         for _ in range(20):
             process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603
-            # Once its next request, or one soon after, has come: the answer is on its way, or calls are running.
-            due = len(server.requests) + 1 + kills.randrange(2)
-            until(process, lambda: len(server.requests) >= due)  # noqa: B023
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(kills.random() * 0.02)
-            process.kill()
+            # However slow the machine, it comes to an end.
+            if killed < 12:
+                # Once its next request, or one soon after, has come: the answer is on its way, or calls are running.
+                due = len(server.requests) + 1 + kills.randrange(2)
+                until(process, lambda: len(server.requests) >= due)  # noqa: B023
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(kills.random() * 0.02)
+                process.kill()
             out, said = process.communicate()
             if process.returncode == 0:
                 break

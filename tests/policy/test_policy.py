@@ -183,6 +183,7 @@ def test_a_policy_and_its_chain_say_what_they_are() -> None:
     policy = Policy([Budget(max_calls=3), Truncate()], tools=[search], mode="observe", name="trip")
     assert repr(policy) == "Policy('trip', Chain(Budget(max_calls=3), Truncate(); mode=observe; tools: 1))"
     assert repr(Policy().chain) == "Chain()"
+    assert repr(Policy(rules=[Rule(match=("t",), declared={}, guards={})]).chain) == "Chain(rules: 1)"
 
 
 @pytest.mark.parametrize("name", ["default", "strict", "observe"])

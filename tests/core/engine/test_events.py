@@ -7,8 +7,12 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Denials, Envelope, Growth, Policy, SessionError, Success, Validation
+from guardrails import Budget, Denials, Envelope, Growth, Policy, SessionError, SessionState, Success, Validation
+from guardrails.core.engine.chain import Chain
+from guardrails.core.engine.engine import Engine
+from guardrails.core.engine.sharing import Close
 from guardrails.core.guards.limits.amounts import internal
+from guardrails.core.state.totals import touch
 
 
 def ok(*_: Any) -> str:
@@ -216,3 +220,14 @@ def test_amounts_are_exact_in_the_units_of_the_state() -> None:
         "max_elapsed": 1_001,
         "max_calls": 3,
     }
+
+
+def test_a_session_lasts_until_it_is_closed() -> None:
+    state = SessionState()
+    touch(state, 1_000)
+    Engine(Chain([])).apply(Close(6_000), (state,))
+    assert (state.elapsed_ms, state.closed, state.exhausted) == (
+        5_000,
+        True,
+        ("session.closed", "This session is closed."),
+    )

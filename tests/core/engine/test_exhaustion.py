@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from guardrails import Budget, Denials, MemorySink, Policy, Rule, Success, Tool
@@ -200,6 +200,7 @@ events = st.lists(
 )
 
 
+@example(story=[("call", "dear"), ("charge", 0.3), ("call", "dear")], tools=[DEAR])
 @given(story=events, tools=st.lists(st.sampled_from([DEAR, CHEAP]), unique_by=lambda tool: tool.name))
 def test_a_replay_decides_alike_whatever_code_had_declared(story: list[Any], tools: list[Tool]) -> None:
     policy, sink = Policy([Budget(max_cost_usd=1.0)]), MemorySink()

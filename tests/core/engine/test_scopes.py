@@ -31,6 +31,7 @@ from guardrails import (
     guard,
 )
 from guardrails.core.guards.limits.budget_words import FINISH
+from guardrails.core.guards.limits.tool_budget import ToolBudget
 from guardrails.session.session import Session
 
 
@@ -80,6 +81,13 @@ def test_the_denial_names_its_scope_in_code_and_message(make: Callable[..., Sess
 def test_the_call_that_uses_up_the_money_of_a_scope_is_told_to_finish(make: Callable[..., Session]) -> None:
     last = make(shared(Budget(max_cost_usd=1)), "s1").call("t", {}, lambda *_: Success("ok", cost_usd=1))
     assert (last.ok, last.next_action_hint) == (True, FINISH)
+
+
+def test_a_guard_of_a_scope_corrects_its_counter_by_what_a_call_used(make: Callable[..., Session]) -> None:
+    money = ToolBudget(limit="max_cost_usd", amount=1_000_000)
+    policy = shared(money, tools=[Tool(name="pay", cost_usd=0.6)])
+    paid = [make(policy, f"s{n}").call("pay", {}, lambda *_: Success("ok", cost_usd=0.1)).ok for n in range(3)]
+    assert paid == [True, True, True]
 
 
 def test_a_call_is_charged_to_its_session_and_all_its_scopes_or_to_none(store: Any, clock: Any) -> None:

@@ -70,6 +70,14 @@ def test_the_message_counts_as_a_person_does(limit: int, said: str, clock: Any) 
     assert said in [session.call("t", {"n": n}, ok) for n in range(limit + 1)][-1].limit_message
 
 
+@pytest.mark.parametrize(("after_ms", "code"), [(333, "growth.max_calls_per_second"), (334, None)])
+def test_room_for_a_call_comes_back_to_the_millisecond(after_ms: int, code: str | None, clock: Any) -> None:
+    session = Policy([Growth(max_calls_per_second=3)]).session("s", clock=clock)
+    assert all(session.call("t", {"n": n}, ok).ok for n in range(3))
+    clock.advance(after_ms / 1000)
+    assert session.call("t", {}, ok).code == code
+
+
 def test_honest_work_at_the_limit_is_never_stopped(clock: Any) -> None:
     guard = Growth(max_calls_per_second=4, max_requests_per_second=2, max_tokens_per_minute=60_000)
     session = make(clock, guard)

@@ -125,3 +125,11 @@ def test_more_names_than_there_are_counters_make_it_stricter_and_never_looser(cl
     assert counts[:20] == [2] * 20
     assert max(counts) == 2
     assert sum(counts[70:]) <= 4
+
+
+def test_a_tool_keeps_its_own_counter_whatever_others_share(clock: Any) -> None:
+    session = make(clock, {"max_calls": 2}, match="*")
+    assert admitted(session, "first", 1) == 1
+    for number in range(120):
+        admitted(session, f"tool_{number}", 2)
+    assert admitted(session, "first", 3) == 1

@@ -4,11 +4,14 @@ Calls whose answer is already there.
 
 import json
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from guardrails import Budget, Duplicates, Loops, Policy, Retryable, Tool
+from guardrails import Budget, Denial, Duplicates, Loops, Policy, Retryable, Tool
+from guardrails.core.guards.limits.budget_words import FINISH
+from guardrails.core.guards.repeats.duplicates import still_failing
 
 
 MESSAGE = (
@@ -334,3 +337,12 @@ def test_a_failure_that_lasts_is_a_repeat_as_before(clock: Any) -> None:
     assert codes(session, [("t", FileNotFoundError("no such file"))] * 2) == [None, "duplicates.window"]
     session = make(clock, Duplicates())
     assert codes(session, [("t", PermissionError("no"))] * 2) == [None, "duplicates.window"]
+
+
+def test_a_refusal_that_ends_the_session_says_why_and_still_ends_it() -> None:
+    """
+    A cause that may pass is no reason to go on once everything was refused.
+    """
+    ends = Denial(code="c", message="said", status="limit_reached", hint=FINISH, ends_session=True)
+    message = "This exact read call failed again and again for a cause that may pass, so it was not made."
+    assert still_failing(ends, "read") == replace(ends, message=message)

@@ -128,6 +128,18 @@ def test_a12_honest_work_is_left_alone(name: str, clock: Any) -> None:
     assert not any(said(session(clock), *HONEST[name]))
 
 
+@pytest.mark.parametrize("name", ["reworded", "empty"])
+def test_a_look_at_something_else_keeps_a_run_that_brings_nothing_from_being_refused(name: str, clock: Any) -> None:
+    """
+    It may have shown why nothing is found.
+    """
+    [run] = [calls for pattern, calls, *_ in LOOPS if pattern == name]
+    tools = [Tool(name=tool, read_only=True) for tool in ("search_hotels", "grep", "read")]
+    assert said(session(clock, tools=tools), *run)[-1] == f"loops.{name}"
+    broken = [*run[:-1], ("read", {}, "text"), run[-1]]
+    assert said(session(clock, tools=tools), *broken)[-1] == f"nudge loops.{name}"
+
+
 def test_calls_of_one_turn_are_no_loop(clock: Any) -> None:
     one = session(clock)
     one.begin_turn(calls=8)
