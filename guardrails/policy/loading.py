@@ -61,16 +61,20 @@ def _wrong_together(said: dict[str, Any], root: Node, given: Iterable[Guard | ty
 
     made = {guard.name: guard for guard in (*given, *said["guards"]) if isinstance(guard, Guard)}
     kinds = {cls.name: cls for cls in given if isinstance(cls, type)}
-    places: list[tuple[Node | None, str, Iterable[Guard]]] = [(root, guard.name, (guard,)) for guard in said["guards"]]
+    places: list[tuple[str, Node | None, str, Iterable[Guard]]] = [
+        ("", root, guard.name, (guard,)) for guard in said["guards"]
+    ]
     for scope, guards in said["scopes"].items():
-        places += [(inner(inner(root, "scopes"), scope), guard.name, (guard,)) for guard in guards]
+        node = inner(inner(root, "scopes"), scope)
+        places += [(f"scopes.{scope}.", node, guard.name, (guard,)) for guard in guards]
     rules: Any = inner(root, "tools")
-    for rule, node in zip(said["rules"], () if rules is None else rules.value, strict=False):
-        places += [(node, name, kinds[name].ruled(made.get(name), settings)) for name, settings in rule.guards.items()]
-    for node, name, guards in places:
+    for number, (rule, node) in enumerate(zip(said["rules"], () if rules is None else rules.value, strict=False)):
+        for name, settings in rule.guards.items():
+            places.append((f"tools.{number}.", node, name, kinds[name].ruled(made.get(name), settings)))
+    for where, node, name, guards in places:
         written: Any = None if node is None else node.value
         for wrong in wrong_together(guards):
-            yield Mistake(written[name].key, wrong)
+            yield Mistake(written[name].place, where + wrong)
 
 
 def _given_twice(root: Node, guards: Iterable[Guard]) -> list[Mistake]:
