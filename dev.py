@@ -233,8 +233,10 @@ def main(target="help", *arguments):
     own = {"bench": bench, "others": others, "model": model, "spark": spark, "mcp": mcp, "hard": hard, "fuzz": fuzz}
     if target not in {*steps, *groups, *own}:
         print(__doc__.strip())
-        known = target in {"help", "-h", "--help"}
-        return 0 if known else fail(f"there is no target `{target}`; they are listed above")
+        if target in {"help", "-h", "--help"}:
+            return 0
+        print(f"there is no target `{target}`; they are listed above", file=sys.stderr)
+        return 2
     worst = 0
     for name in groups.get(target, (target,)):
         if name != "demo":
