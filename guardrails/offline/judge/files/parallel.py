@@ -215,7 +215,7 @@ class _Boss:
             worker.connection.send(
                 Order(files=self._parts[worker.part], decisions=self._decisions(worker.part), limit=self._limit)
             )
-        except (EOFError, ConnectionError):
+        except (EOFError, OSError):
             worker.process.join()
             raise WorkerLostError(_lost(worker, self._parts)) from None
 
@@ -223,31 +223,22 @@ class _Boss:
         return None if self._work.decisions is None else self._folder / f"{part}.jsonl"
 
     def _tell(self) -> None:
-        tell, told = self._work.on_progress, [one for one in self._crew if one.progress is not None]
-        if tell is None or not told:
+        if self._work.on_progress is None:
             return
-        done = float(sum(self._weights[part] for part in self._merged.parts))
-        files = sum(len(self._parts[part]) for part in self._merged.parts)
-        calls = sum(part.calls for part in self._merged.parts.values())
-        for worker in told:
+        parts = self._merged.parts
+        done = float(sum(self._weights[number] for number in parts))
+        files = sum(len(self._parts[number]) for number in parts)
+        calls = sum(part.calls for part in parts.values())
+        file = self._work.files[0].path
+        for worker in self._crew:
             if worker.progress is not None and worker.part is not None:
                 done += self._weights[worker.part] * (worker.progress.share or 0.0)
                 files += worker.progress.number - 1
                 calls += worker.progress.calls
-        whole = sum(self._weights)
-        latest = told[-1].progress
-        if latest is not None:
-            seconds = time.monotonic() - self._began
-            tell(
-                Progress(
-                    latest.file,
-                    min(files + 1, len(self._work.files)),
-                    len(self._work.files),
-                    calls,
-                    seconds,
-                    share=min(1.0, done / whole),
-                )
-            )
+                file = worker.progress.file
+        seconds, count = time.monotonic() - self._began, len(self._work.files)
+        share = min(1.0, done / max(1, sum(self._weights)))
+        self._work.on_progress(Progress(file, min(files + 1, count), count, calls, seconds, share=share))
 
 
 def _lost(worker: _Worker, parts: list[list[Input]]) -> str:
