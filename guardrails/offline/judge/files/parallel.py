@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import groupby
-from multiprocessing import current_process, get_context
+from multiprocessing import current_process, get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
@@ -132,7 +132,8 @@ def _crew(names: list[str], count: int) -> Iterator[list[_Worker]]:
     """
     context, crew = get_context("spawn"), list[_Worker]()
     try:
-        # Ctrl-C goes to all processes of a terminal; this one tells the others.
+        # Ctrl-C goes to all processes of a terminal; this one tells the others. Starting the tracker would undo the mask.
+        resource_tracker.ensure_running()
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
             for _ in range(count):
