@@ -33,7 +33,7 @@ from .run import Work, decides, judge_files
 
 
 ENOUGH: Final = 32 << 20
-"""Bytes, unpacked, that take longer to judge than a process to start."""
+"""Bytes, unpacked, that are worth a process: they take longer to judge than it takes to start."""
 PACKING: Final = 8
 """Bytes that one byte of a packed transcript is, about."""
 PARTS: Final = 4
@@ -57,16 +57,17 @@ def judge_in_parallel(work: Work, names: Sequence[str], processes: int | None = 
 
     Raises as `judge_files` does, and WorkerLostError if a process is ended by another.
     """
-    processes = _cores() if processes is None else processes
-    parts = _parts(work.files, processes)
-    if processes < 2 or len(parts) < 2 or not _possible(work):
+    if processes is None:
+        processes = min(_cores(), sum(map(_weight, work.files)) // max(1, ENOUGH))
+    parts = _parts(work.files, processes) if processes > 1 else []
+    if len(parts) < 2 or not _possible(work):
         return judge_files(work)
     found = None
     with interruptible() as interrupted, ExitStack() as stack:
         merged = stack.enter_context(Merged(work))
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="guardrails-")))
         finished = False
         try:
+            folder = None if work.decisions is None else stack.enter_context(_folder())
             crew = stack.enter_context(_crew(list(names), min(processes, len(parts))))
             finished = _Boss(work, parts, crew, merged, folder).judge_all(interrupted)
         except ApartError:
@@ -74,6 +75,19 @@ def judge_in_parallel(work: Work, names: Sequence[str], processes: int | None = 
         if finished or interrupted:
             found = merged.judgements(finished=finished)
     return judge_files(work) if found is None else found
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """
+    A new one until the end of the block. Raises ApartError if there is no room for it.
+    """
+    try:
+        made = tempfile.TemporaryDirectory(prefix="guardrails-")
+    except OSError as error:
+        raise ApartError("no folder can be made") from error
+    with made as path:
+        yield Path(path)
 
 
 def _cores() -> int:
@@ -88,7 +102,6 @@ def _possible(work: Work) -> bool:
         work.checkpoint is None
         and hasattr(signal, "pthread_sigmask")
         and not current_process().daemon
-        and sum(map(_weight, work.files)) >= ENOUGH
         and all(file.path != STDIN and Path(file.path).is_file() for file in work.files)
     )
 
@@ -161,7 +174,7 @@ class _Boss:
     """
 
     def __init__(
-        self, work: Work, parts: list[list[Input]], crew: Sequence[_Worker], merged: Merged, folder: Path
+        self, work: Work, parts: list[list[Input]], crew: Sequence[_Worker], merged: Merged, folder: Path | None
     ) -> None:
         self._work, self._parts, self._crew, self._merged = work, parts, list(crew), merged
         self._folder = folder
@@ -221,7 +234,7 @@ class _Boss:
             raise WorkerLostError(_lost(worker, self._parts)) from None
 
     def _decisions(self, part: int) -> Path | None:
-        return None if self._work.decisions is None else self._folder / f"{part}.jsonl"
+        return None if self._folder is None else self._folder / f"{part}.jsonl"
 
     def _tell(self) -> None:
         if self._work.on_progress is None:

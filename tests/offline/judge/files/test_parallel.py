@@ -27,11 +27,6 @@ from guardrails.offline.judge.result import Judgement
 SHIPPED = ["default", "strict"]
 
 
-@pytest.fixture(autouse=True)
-def every_file_is_worth_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("guardrails.offline.judge.files.parallel.ENOUGH", 0)
-
-
 def line(session: str, n: int, **more: Any) -> str:
     said = {
         "session_id": session,
