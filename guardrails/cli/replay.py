@@ -14,6 +14,7 @@ from .policies import load_policy
 
 if TYPE_CHECKING:
     from guardrails.offline.judge.files.inputs import Input
+    from guardrails.offline.judge.files.run import Work
     from guardrails.offline.judge.result import Judgement
     from guardrails.policy.policy import Policy
 
@@ -54,6 +55,7 @@ def replay(
     """
     from guardrails.cli.text.outputs import without_outputs
     from guardrails.offline.judge.files.inputs import inputs
+    from guardrails.offline.judge.files.run import Work
 
     policies = [load_policy(policy), *([load_policy(compare)] if compare is not None else [])]
     try:
@@ -70,20 +72,20 @@ def replay(
     elif case is not None:
         _case(policies[0], policy, found, case)
     else:
-        made = _judged(policies, found, decisions, checkpoint, quiet=quiet or as_json)
+        names = [policy] if compare is None else [policy, compare]
+        work = Work(policies, found, decisions=decisions, checkpoint=checkpoint)
+        made = _judged(work, names, quiet=quiet or as_json)
         if made[0].finished and not made[0].total.calls:
             _tell_of_nothing(files, made, as_json=as_json)
         _show(made, html, checkpoint, as_json=as_json)
 
 
-def _judged(
-    policies: "list[Policy]", files: "list[Input]", decisions: Path | None, checkpoint: Path | None, *, quiet: bool
-) -> "list[Judgement]":
+def _judged(work: "Work", names: list[str], *, quiet: bool) -> "list[Judgement]":
     from guardrails.cli.text.progress import telling
-    from guardrails.offline.judge.files.run import Work, judge_files
+    from guardrails.offline.judge.files.parallel import judge_in_parallel
 
-    with failures_told(), telling(quiet=quiet) as tell:
-        return judge_files(Work(policies, files, decisions=decisions, checkpoint=checkpoint, on_progress=tell))
+    with failures_told(), telling(quiet=quiet) as work.on_progress:
+        return judge_in_parallel(work, names)
 
 
 def _tell_of_nothing(files: list[str], made: "list[Judgement]", *, as_json: bool) -> NoReturn:

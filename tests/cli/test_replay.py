@@ -287,6 +287,18 @@ def test_many_sources_are_one_row(tmp_path: Path) -> None:
     assert any(line.startswith("all others (21)") for line in lines)
 
 
+def test_files_that_are_worth_it_are_judged_in_several_processes(
+    transcript: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other, decided = tmp_path / "other.jsonl", tmp_path / "d"
+    other.write_text(line("s", "1", source="other") * 5)
+    alone = replay("default", transcript, other, "--decisions", decided).stdout, decided.read_bytes()
+    monkeypatch.setattr("guardrails.offline.judge.files.parallel.ENOUGH", 1)
+    together = replay("default", transcript, other, "--decisions", decided)
+    assert (together.exit_code, together.stderr) == (0, "")
+    assert (together.stdout, decided.read_bytes()) == alone
+
+
 @pytest.mark.slow
 def test_ctrl_c_shows_the_figures_so_far_and_a_rerun_goes_on(tmp_path: Path) -> None:
     """

@@ -247,7 +247,7 @@ class Judge:
         """
         return {
             "tallies": {
-                source: {name: tally.to_dict() for name, tally in of_tools.items()}
+                source: {name: tally.values() for name, tally in of_tools.items()}
                 for source, of_tools in self.tallies.items()
             },
             "held": {source: held.to_list() for source, held in self.held.items()},

@@ -98,14 +98,20 @@ class Tally:
 
     def to_dict(self) -> dict[str, Any]:
         """
-        All of it as JSON has it.
+        All of it as JSON has it, codes by their names.
         """
-        return {name: _plain(getattr(self, name)) for name in self.__slots__}
+        return {name: _plain(value) for name, value in self.values().items()}
+
+    def values(self) -> dict[str, Any]:
+        """
+        All of it as it is, codes in the order in which they were met: tables show equal counts in that order.
+        """
+        return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """
-        What `to_dict` made.
+        What `to_dict` or `values` made.
         """
         tally = cls(data["source"])
         for name in cls.__slots__:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from guardrails.offline.judge.files.inputs import Input
+from guardrails.offline.judge.files.interrupts import interruptible
 from guardrails.offline.judge.files.progress import Progress, share_of
-from guardrails.offline.judge.files.run import AT_ONCE, MAX_NOTICES, broken_lines, interruptible, seldom_collected, why
+from guardrails.offline.judge.files.run import AT_ONCE, MAX_NOTICES, broken_lines, seldom_collected, why
 from guardrails.offline.readers import Copies, ReaderError, Report, open_calls
 from guardrails.policy.policy import Policy
 

@@ -30,6 +30,8 @@ class Copies:
         """Copies that were not given out."""
         self.read = 0
         """Calls of the present file that were taken."""
+        self.held = 0
+        """Calls that ever waited for a result."""
         self._keys = Keys()
         self._homes: Recent[int, tuple[str, Session]] = Recent()
         """The source and the session that begins with the call of a key."""
@@ -150,11 +152,17 @@ class Copies:
         source, name, self._end = data["at"]
         self._at = source, _session(name)
         self._at_once.update((_session(name), AtOnce(at_ms, places)) for name, at_ms, places in data["at_once"])
-        for key, said in data["open"]:
-            call = _call(said)
-            self._hold(call, key, session_of(call))
+        self.take_open(data["open"])
         self._due += map(_call, data["due"])
         self._keys.add_bytes(*keys)
+
+    def take_open(self, calls: Iterable[tuple[int, Mapping[str, Any]]]) -> None:
+        """
+        Have *calls*, each with its key, wait for a result, as `to_dict` gives them.
+        """
+        for key, said in calls:
+            call = _call(said)
+            self._hold(call, key, session_of(call))
 
     def _home(self, key: int, source: str, session: Session) -> str:
         """
@@ -184,6 +192,7 @@ class Copies:
         self._end = -1
 
     def _hold(self, call: RecordedCall, key: int, session: Session) -> None:
+        self.held += 1
         self._open.setdefault(session, {})[key] = call
         self._holder[key] = session
         if len(self._holder) > MAX_OPEN:

@@ -5,6 +5,7 @@ What was said of each recorded call, as a file of JSON lines.
 import json
 
 from pathlib import Path
+from shutil import copyfileobj
 from typing import Any, Final, Self
 
 import orjson
@@ -42,6 +43,13 @@ class Decisions:
         if call.run:
             data["run"] = call.run
         self._file.write(_line(data))
+
+    def add_lines(self, path: Path) -> None:
+        """
+        The lines of another such file.
+        """
+        with path.open("rb") as lines:
+            copyfileobj(lines, self._file, BUFFER)
 
     def flush(self) -> int:
         """

@@ -3,8 +3,6 @@ Judge policies over files: read, judge, keep what is needed to go on after an in
 """
 
 import gc
-import signal
-import threading
 import time
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,7 +10,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from types import FrameType
 from typing import Final
 
 from guardrails.offline.judge.judgement import Judge
@@ -23,6 +20,7 @@ from guardrails.policy.policy import Policy
 from .checkpoint import Position, check_decisions, check_same, load, packed_tracks, save, take_over_copies
 from .decisions import Decisions
 from .inputs import Input
+from .interrupts import interruptible
 from .progress import Progress, share_of
 from .spill import OPEN, SpillingTracks
 
@@ -62,7 +60,7 @@ def judge_files(work: Work) -> list[Judgement]:
     """
     with ExitStack() as stack:
         tracks = [stack.enter_context(SpillingTracks(work.limit // len(work.policies))) for _ in work.policies]
-        run = _Run(work, tracks)
+        run = Run(work, tracks)
         run.take_over()
         if work.decisions is not None:
             run.decisions = stack.enter_context(Decisions(work.decisions, run.position.written))
@@ -71,7 +69,7 @@ def judge_files(work: Work) -> list[Judgement]:
         return run.judge_all(interrupted)
 
 
-class _Run:
+class Run:
     """
     The work while it is done.
     """
@@ -82,7 +80,7 @@ class _Run:
         self.judges = [Judge(policy, kept) for policy, kept in zip(work.policies, tracks, strict=True)]
         self.decisions: Decisions | None = None
         self.position = Position(
-            policies=[_decides(policy) for policy in work.policies],
+            policies=[decides(policy) for policy in work.policies],
             files=[(file.path, file.size) for file in work.files],
             decisions=work.decisions is not None,
         )
@@ -115,24 +113,34 @@ class _Run:
         """
         All files, or those until Ctrl-C.
         """
-        finished = True
-        for file in self.work.files[self.position.done :]:
-            finished = not interrupted and self._judge_file(file, interrupted)
-            if not finished:
-                break
+        finished = self.judge_files(interrupted)
         if finished:
-            rest = self.copies.rest()
-            while self._judge_some(rest):
-                pass
+            self.judge_rest()
         checkpoint = self.work.checkpoint
         if checkpoint is not None:
             if finished:
                 checkpoint.unlink(missing_ok=True)
             else:
                 self._save(checkpoint)
-        return self._judgements(finished=finished)
+        return self.judgements(finished=finished)
 
-    def _judge_file(self, file: Input, interrupted: list[bool]) -> bool:
+    def judge_files(self, interrupted: Sequence[bool]) -> bool:
+        """
+        All files without the calls that wait for a result; whether they came to their end.
+        """
+        return all(
+            not interrupted and self._judge_file(file, interrupted) for file in self.work.files[self.position.done :]
+        )
+
+    def judge_rest(self) -> None:
+        """
+        The calls for which no result came.
+        """
+        rest = self.copies.rest()
+        while self._judge_some(rest):
+            pass
+
+    def _judge_file(self, file: Input, interrupted: Sequence[bool]) -> bool:
         position, report = self.position, Report()
         self.report = report
         read = open_calls(file.path, report, source=file.folder)
@@ -202,7 +210,10 @@ class _Run:
         timed = replace(position, seconds=position.seconds + time.monotonic() - self._began)
         save(path, timed, [judge.to_dict() for judge in self.judges], self.tracks, self.copies)
 
-    def _judgements(self, *, finished: bool) -> list[Judgement]:
+    def judgements(self, *, finished: bool) -> list[Judgement]:
+        """
+        The figures so far, for each policy.
+        """
         position, report = self.position, self.report
         made = []
         for judge in self.judges:
@@ -224,7 +235,7 @@ class _Run:
         return made
 
 
-def _decides(policy: Policy) -> str:
+def decides(policy: Policy) -> str:
     """
     All of *policy* that decides, as text.
     """
@@ -249,29 +260,6 @@ def broken_lines(report: Report) -> list[str]:
     lines = ", ".join(str(line) for _, line in report.broken[:NAMED])
     more = f" and {report.broken_count - NAMED:,} more" if report.broken_count > NAMED else ""
     return [f"`{file}`: broken line{'s' if report.broken_count > 1 else ''} {lines}{more}"]
-
-
-@contextmanager
-def interruptible() -> Iterator[list[bool]]:
-    """
-    A list that Ctrl-C fills, so that the work ends between two calls; a second Ctrl-C is as ever.
-    """
-    asked: list[bool] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield asked
-        return
-
-    before = signal.getsignal(signal.SIGINT)
-
-    def note(_signal: int, _frame: FrameType | None) -> None:
-        asked.append(True)
-        signal.signal(signal.SIGINT, before)
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield asked
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ import json
 import sqlite3
 import tempfile
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Final, Self
@@ -59,6 +59,12 @@ class SpillingTracks:
         if track is not None:
             self.put(key, track)
         return track
+
+    def in_memory(self) -> Iterable[Key]:
+        """
+        The keys of those in memory.
+        """
+        return self._open.keys()
 
     def put(self, key: Key, track: Track) -> None:
         self._open[key] = track
