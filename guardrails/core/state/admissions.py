@@ -149,7 +149,8 @@ def settle(
     Replace the estimate of an admission by what it really cost, and note how it ended; *empty* as `emptiness` says. The
     number of the event.
     """
-    del state.pending[pending_key(pending.id, pending.sig, pending.seq)]
+    sig = pending.sig
+    del state.pending[pending_key(pending.id, None, pending.seq) if sig is None else (pending.id, sig)]
     charge_held(
         state,
         pending,
