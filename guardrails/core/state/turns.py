@@ -56,14 +56,14 @@ def imply_turn(state: SessionState, sig: int | None) -> bool:
     An equal call that comes after its twin was answered, or refused, is of the next turn however soon it comes. The turns
     that a budget counts are those that are told: they stay what they are.
     """
-    begins = not _goes_on(state, sig)
+    begins, now = not _goes_on(state, sig), state.now_ms
     if begins:
         count_refusals(state)
         state.implied += 1
         state.turn_n = state.n
-        if state.now_ms - state.call_ms > TOGETHER_MS:
-            state.turn_ms = state.now_ms
-    state.call_ms = state.now_ms
+        if now - state.call_ms > TOGETHER_MS:
+            state.turn_ms = now
+    state.call_ms = now
     return begins
 
 
