@@ -233,7 +233,8 @@ def main(target="help", *arguments):
     own = {"bench": bench, "others": others, "model": model, "spark": spark, "mcp": mcp, "hard": hard, "fuzz": fuzz}
     if target not in {*steps, *groups, *own}:
         print(__doc__.strip())
-        return 0 if target in {"help", "-h", "--help"} else 2
+        known = target in {"help", "-h", "--help"}
+        return 0 if known else fail(f"there is no target `{target}`; they are listed above")
     worst = 0
     for name in groups.get(target, (target,)):
         if name != "demo":

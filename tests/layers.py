@@ -54,10 +54,22 @@ ROOMS: Final = (
 )
 """A room may import from those above it in this list, from none below."""
 BESIDE_A_CALL: Final = ("core", "sinks", "stores", "session", "policy")
-IMPURE: Final = frozenset(
-    {"asyncio", "concurrent", "io", "multiprocessing", "os", "queue", "random", "secrets", "select", "shutil", "signal"}
-    | {"socket", "sqlite3", "ssl", "subprocess", "tempfile", "threading", "time", "uuid", "yaml"}
+PURE: Final = frozenset(
+    {"annotated_types", "base64", "binascii", "bisect", "collections", "contextlib", "copy", "dataclasses", "datetime"}
+    | {"decimal", "difflib", "enum", "errno", "fnmatch", "functools", "guardrails", "hashlib", "inspect", "itertools"}
+    | {"json", "jsonschema_rs", "logging", "math", "ntpath", "operator", "orjson", "pathlib", "posixpath", "pydantic"}
+    | {"pydantic_core", "re", "reprlib", "shlex", "string", "struct", "sys", "tree_sitter", "tree_sitter_bash", "types"}
+    | {"typing", "typing_extensions", "unicodedata", "urllib.parse", "xxhash"}
 )
+"""All that the core imports: a list of what waits, locks, reads a clock or touches a file would never be whole."""
+CALLED: Final = frozenset({"__import__", "breakpoint", "exec", "eval", "input", "open", "print"})
+READ: Final = frozenset(
+    {"exists", "is_dir", "is_file", "iterdir", "now", "open", "read_bytes", "read_text", "stderr", "stdin", "stdout"}
+    | {"today", "utcnow", "write_bytes", "write_text"}
+)
+"""What reads or writes, by its name as a function, and as an attribute of what the core may import."""
+READS: Final = frozenset({"core.repetition.learned.model_format.open"})
+"""What does all the same: a model, read once where a policy is made."""
 REQUIRED: Final = frozenset(
     {
         "annotated_types",
@@ -121,11 +133,29 @@ def imported(module: str, text: str) -> tuple[tuple[str, bool], ...]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found += [(alias.name, id(node) not in later) for alias in node.names]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in ("__import__", "import_module"):
+            found += [(name, id(node) not in later) for name in _by_name(node, package)]
+        elif isinstance(node, ast.Attribute) and ast.unparse(node).startswith("guardrails."):
+            found.append((ast.unparse(node), id(node) not in later))
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else []
             full = [*base, *(node.module.split(".") if node.module else [])]
             found += [(".".join([*full, alias.name]), id(node) not in later) for alias in node.names]
     return tuple(found)
+
+
+def _by_name(call: ast.Call, package: list[str]) -> list[str]:
+    """
+    What a *call* imports by a name that is written there; of one that is put together the part that is known.
+    """
+    name = call.args[0] if call.args else None
+    while isinstance(name, ast.JoinedStr | ast.BinOp):
+        name = name.left if isinstance(name, ast.BinOp) else next(iter(name.values), None)
+    if not isinstance(name, ast.Constant) or not isinstance(name.value, str):
+        return []
+    path = name.value.lstrip(".")
+    level = len(name.value) - len(path)
+    return [".".join([*(package[: len(package) - level + 1] if level else []), path]).rstrip(".")]
 
 
 def edges(modules: Sources) -> dict[str, set[str]]:
@@ -182,15 +212,28 @@ def circles(modules: Sources) -> list[str]:
 
 def impure(modules: Sources) -> list[str]:
     """
-    Modules of the core that import what can wait, lock, read a clock or touch a file.
+    Modules of the core that import, or call, what can wait, lock, read a clock or touch a file.
     """
-    return [
-        f"{module} must not import {full}"
-        for module, text in modules.items()
-        if module.startswith("core.")
-        for full, _ in imported(module, text)
-        if full.split(".")[0] in IMPURE
-    ]
+    wrong = []
+    for module, text in modules.items():
+        if not module.startswith("core."):
+            continue
+        wrong += [
+            f"{module} must not import {full}"
+            for full, _ in imported(module, text)
+            if full.split(".")[0] not in PURE and full.rpartition(".")[0] not in PURE
+        ]
+        for node in ast.walk(ast.parse(text)):
+            name = (
+                node.func.id
+                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLED
+                else node.attr
+                if isinstance(node, ast.Attribute) and node.attr in READ
+                else None
+            )
+            if name is not None and f"{module}.{name}" not in READS:
+                wrong.append(f"{module} must not use {name}")
+    return wrong
 
 
 def extras(modules: Sources, standard: frozenset[str]) -> list[str]:

@@ -65,13 +65,30 @@ def test_the_house_stands(check: Callable[[Sources], list[str]]) -> None:
             "policy.policy",
         ),
         (upward, "sinks.planted", "from guardrails import Policy", "the front door"),
+        (upward, "core.text.other", "from ...policy import policy", "policy.policy"),
+        (upward, "core.text.other", "import guardrails.session.session as own", "session.session"),
+        (upward, "session.planted", "def f():\n    return __import__('guardrails.cli.run')", "cli.run"),
+        (upward, "session.planted", "import importlib\nimportlib.import_module('guardrails.offline.judge')", "offline"),
+        (upward, "session.planted", "import_module('..policy.check', __package__)", "policy.check"),
+        (upward, "session.planted", "def f(name):\n    import_module(f'guardrails.agent.{name}')", "agent"),
+        (upward, "session.planted", "def f(name):\n    import_module('guardrails.agent.' + name)", "agent"),
+        (upward, "session.planted", "def f():\n    return guardrails.policy.policy.Policy", "policy.policy"),
         (circles, "core.text.collect", "from .planted import x", "core.text.planted"),
         (circles, "core.text.collect", "def f():\n    from . import planted", "core.text.planted"),
         (circles, "core.text.collect", "if typing.TYPE_CHECKING:\n    from .planted import X", "core.text.planted"),
+        (circles, "core.text.collect", "def f():\n    import_module('.planted', __package__)", "core.text.planted"),
+        (circles, "core.text.collect", "import guardrails.core.text.planted as own", "core.text.planted"),
         (impure, "core.engine.planted", "from time import time", "time.time"),
+        (impure, "core.engine.planted", "import http.client", "http.client"),
+        (impure, "core.engine.planted", "def f():\n    from urllib.request import urlopen", "urllib.request"),
+        (impure, "core.engine.planted", "from pathlib import Path\nPath('x').read_text()", "read_text"),
+        (impure, "core.engine.planted", "def f():\n    return open('x')", "open"),
+        (impure, "core.engine.planted", "from datetime import datetime\ndatetime.now()", "now"),
+        (impure, "core.engine.planted", "import sys\nsys.stdin.read()", "stdin"),
         (impure, "core.guards.planted", "def f():\n    import os.path", "os.path"),
         (beyond_the_required, "core.outcome.planted", "import numpy", "numpy"),
         (beyond_the_required, "session.planted", "def f():\n    from openai import OpenAI", "openai.OpenAI"),
+        (beyond_the_required, "session.planted", "def f():\n    import_module('openai')", "openai"),
         (beyond_the_required, "session.prices", "import genai_prices", "genai_prices"),
     ],
 )
@@ -79,7 +96,7 @@ def test_a_planted_import_that_is_wrong_is_found(
     check: Callable[[Sources], list[str]], module: str, planted: str, said: str
 ) -> None:
     modules = {**MODULES, "core.text.planted": "from .collect import collected", module: planted}
-    assert len(check(modules)) == len(check(MODULES)) + 1
+    assert len(check(modules)) > len(check(MODULES))
     assert any(said in wrong for wrong in check(modules))
 
 

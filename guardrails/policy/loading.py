@@ -2,19 +2,20 @@
 A policy file, or a shipped policy, as the arguments of `Policy`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from os import PathLike
 from typing import Any
 
 from guardrails.core.engine.plan import Rule
 from guardrails.core.guards import GUARDS, Kinds, kinds_of
 from guardrails.core.guards.base import Guard
+from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.plain_types import UnsureError, fitted
 from guardrails.core.values.usage import Price
 
 from .file import Document, read, validate
 from .file.document import adapter, document_type, other_names
-from .file.folder import place_files
+from .file.folder import inner, place_files
 from .file.yaml_position import Mistake, Node, plain
 
 
@@ -39,12 +40,41 @@ def load_document(source: str | PathLike[str], guards: Iterable[Guard | type[Gua
     if document.root is not None:
         place_files(data, document.root, kinds)
     said = settings(data, kinds)
+    mistakes = [] if document.root is None else list(_wrong_together(said, document.root, [*made, *kinds]))
+    if mistakes:
+        raise PolicyError([str(mistake) for mistake in mistakes])
     said["guards"] += [guard for guard in given if not (isinstance(guard, type) and issubclass(guard, Guard))]
     return {"name": str(source), "kinds": own, **said}
 
 
 def _is_guard(given: object) -> bool:
     return isinstance(given, Guard) or (isinstance(given, type) and issubclass(given, Guard))
+
+
+def _wrong_together(said: dict[str, Any], root: Node, given: Iterable[Guard | type[Guard]]) -> Iterator[Mistake]:
+    """
+    What is wrong with settings that are each valid by themselves, each with those that are not written beside them.
+
+    *given* are the guards made in code and the classes that rules may set.
+    """
+    from .check import wrong_together
+
+    made = {guard.name: guard for guard in (*given, *said["guards"]) if isinstance(guard, Guard)}
+    kinds = {cls.name: cls for cls in given if isinstance(cls, type)}
+    places: list[tuple[str, Node | None, str, Iterable[Guard]]] = [
+        ("", root, guard.name, (guard,)) for guard in said["guards"]
+    ]
+    for scope, guards in said["scopes"].items():
+        node = inner(inner(root, "scopes"), scope)
+        places += [(f"scopes.{scope}.", node, guard.name, (guard,)) for guard in guards]
+    rules: Any = inner(root, "tools")
+    for number, (rule, node) in enumerate(zip(said["rules"], () if rules is None else rules.value, strict=False)):
+        for name, settings in rule.guards.items():
+            places.append((f"tools.{number}.", node, name, kinds[name].ruled(made.get(name), settings)))
+    for where, node, name, guards in places:
+        written: Any = None if node is None else node.value
+        for wrong in wrong_together(guards):
+            yield Mistake(written[name].place, where + wrong)
 
 
 def _given_twice(root: Node, guards: Iterable[Guard]) -> list[Mistake]:

@@ -15,7 +15,6 @@ from guardrails.core.engine.refusals import unreachable, unreadable
 from guardrails.core.engine.scopes import Scope
 from guardrails.core.engine.sharing import Extend
 from guardrails.core.state.state import SessionState
-from guardrails.core.state.totals import time_of
 from guardrails.core.values.errors import GuardrailsError, SessionError, StateUnreadable, StoreError
 from guardrails.core.values.logs import log
 from guardrails.core.values.session_id import scope_key
@@ -108,7 +107,10 @@ class Ledger:
     def _read(self, look: Callable[[SessionState, int], T]) -> T:
         now = self._time()
         try:
-            return self._store.update(self._keys, lambda states: look(states[0], time_of(states[0], now)))
+            engine = self._engine.within(())
+            return self._store.update(
+                self._keys, lambda states: engine.look(lambda state, now, _: look(state, now), states, now)
+            )
         except Exception as error:  # noqa: BLE001
             self._without_store(error)
         return look(SessionState(), now)

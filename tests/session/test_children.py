@@ -164,3 +164,14 @@ def test_what_is_refused_leaves_no_trace_in_the_state(clock: Any) -> None:
     with pytest.raises(SessionError):
         parent.extend(max_turns=1)
     assert parent._read(lambda state, _: state) == SessionState()
+
+
+def test_a_child_that_never_began_heard_of_the_work_of_its_family(clock: Any) -> None:
+    store = MemoryStore()
+    parent = Policy([Budget(max_calls=3)]).session("s", clock=clock, store=store)
+    with parent.child("c", max_calls=1) as child:
+        calls(child, 1)
+        with pytest.raises(SessionError, match="nothing is left"):
+            child.child("late")
+        heard, known = (store.update([key], lambda states: states[0].work) for key in ("s/c/late", "s"))
+    assert heard == known > 0

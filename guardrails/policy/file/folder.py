@@ -85,25 +85,28 @@ def place_files(data: dict[str, Any], root: Node, kinds: Iterable[type[Guard]]) 
     Put in *data*, the checked settings of *root*, the whole path of each file that a guard of these *kinds* names in place of
     the one that is written.
     """
-    rules = _inner(root, "tools")
+    rules = inner(root, "tools")
     written = rules.value if rules and isinstance(rules.value, list) else ()
     for cls in kinds:
         for setting in cls.files:
-            _place(data.get(cls.name), setting, _inner(root, cls.name))
+            _place(data.get(cls.name), setting, inner(root, cls.name))
             for rule, node in zip(data.get("tools", ()), written, strict=False):
-                _place(rule.get(cls.name), setting, _inner(node, cls.name))
+                _place(rule.get(cls.name), setting, inner(node, cls.name))
             for scope, own in data.get("scopes", {}).items():
-                _place(own.get(cls.name), setting, _inner(_inner(_inner(root, "scopes"), scope), cls.name))
+                _place(own.get(cls.name), setting, inner(inner(inner(root, "scopes"), scope), cls.name))
 
 
-def _inner(node: Node | None, key: str) -> Node | None:
+def inner(node: Node | None, key: str) -> Node | None:
+    """
+    What the map *node* has under *key*. Returns None if it is no map, or has none.
+    """
     if node is None or not isinstance(node.value, dict) or key not in node.value:
         return None
     return node.value[key].node
 
 
 def _place(settings: Any, setting: str, node: Node | None) -> None:
-    named = _inner(node, setting)
+    named = inner(node, setting)
     if isinstance(settings, dict) and settings.get(setting) not in (None, "", DEFAULT) and named is not None:
         # Merged settings come from several files: each value knows its own.
         settings[setting] = str(Path(named.position.source.name).absolute().parent / settings[setting])

@@ -48,6 +48,11 @@ def test_only_the_folder_of_the_state_writes_to_what_it_is_given(path: Path) -> 
     assert found(path) == []
 
 
+def test_every_room_of_the_core_is_looked_at() -> None:
+    rooms = {path.parent.relative_to(PACKAGE / "core").parts[0] for path in (PACKAGE / "core").glob("*/*.py")}
+    assert rooms == {"state", *BELOW, *(room.removeprefix("core/") for room in ROOMS)}
+
+
 @pytest.mark.parametrize("room", BELOW)
 def test_the_rooms_below_know_no_state(room: str) -> None:
     for path in (PACKAGE / "core" / room).rglob("*.py"):
@@ -96,6 +101,19 @@ PLANTED = [
     "def f(decision):\n    decision.session = 's'",
     "def f(envelope):\n    envelope.left_out = ()",
     "class A:\n    def f(self):\n        self.state.n = 1",
+    "def f(state):\n    known = state.meters\n    known |= other",
+    "def f(state):\n    note = state.meters.update\n    note(a=1)",
+    "def f(state):\n    list(map(state.window.append, [1]))",
+    "def f(state):\n    getattr(state.window, 'append')(1)",
+    "def f(state):\n    write = setattr\n    write(state, 'n', 1)",
+    "def f(state):\n    partial(setattr, state)('n', 1)",
+    "def f(state):\n    SessionState.n.__set__(state, 1)",
+    "def f(state):\n    SessionState.__init__(state)",
+    "def f(state):\n    state.window.__imul__(0)",
+    "def f(state):\n    operator.iadd(state.window, [1])",
+    "def f(state):\n    heapq.heapreplace(state.window, 1)",
+    "class A:\n    window = []\n    def __init__(self, w):\n        self.window = w\n    def f(self):\n        self.window.append(1)",
+    "class A:\n    def __init__(self):\n        self.w = []\n    def f(self, w):\n        self.w = w\n        self.w.append(1)",
     "class A:\n    def __init__(self, window):\n        self.window = window\n    def f(self):\n        self.window.append(1)",
     "def f(state):\n    def g():\n        state.n = 1",
     "f = lambda state: state.window.append(1)",

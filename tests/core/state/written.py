@@ -34,16 +34,26 @@ MUTATORS = frozenset(
         "__setitem__",
         "__delitem__",
         "__iadd__",
+        "__iand__",
+        "__imul__",
         "__ior__",
+        "__isub__",
+        "__ixor__",
+        "__set__",
+        "__setstate__",
         "__dict__",
     ]
 )
-FUNCTIONS = frozenset({"setattr", "delattr", "heappush", "heappop", "heapify", "insort", "exec", "eval", "setitem"})
+FUNCTIONS = frozenset(
+    {"setattr", "delattr", "setitem", "delitem", "exec", "eval", "methodcaller", "shuffle"}
+    | {"heapify", "heappop", "heappush", "heappushpop", "heapreplace", "insort", "insort_left", "insort_right"}
+    | {"iadd", "iand", "iconcat", "imul", "ior", "isub", "ixor"}
+)
 MAKERS = frozenset({"list", "dict", "set", "deque", "bytearray", "defaultdict", "copy", "sorted", "cls"})
 DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 FUNCTION = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-STEADY = frozenset({"bool", "bytes", "float", "int", "str", "tuple"})
-"""What names hold that `+=` binds anew in place of writing to it."""
+SETS = (ast.BitOr, ast.BitAnd, ast.BitXor)
+"""Of what changes a name in place, what is said of sets and maps, and seldom of numbers."""
 
 
 def writes(source: str) -> list[tuple[int, str]]:
@@ -68,6 +78,7 @@ class _Scope:
         self, scope: ast.AST, made: frozenset[str], held: frozenset[str], found: list[tuple[int, str]]
     ) -> None:
         self.nodes = list(_own(scope))
+        self.called = {id(node.func) for node in self.nodes if isinstance(node, ast.Call)}
         self.held = held
         self.found = found
         bound = dict(_bound(scope, self.nodes))
@@ -92,12 +103,22 @@ class _Scope:
             return self.is_element(node.value)
         if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             # Of a list it writes to the list.
-            return node.target.id in self.made or not isinstance(node.value, (*DISPLAYS, ast.Attribute))
+            known = (*DISPLAYS, ast.Attribute)
+            return node.target.id in self.made or not (isinstance(node.op, SETS) or isinstance(node.value, known))
+        if isinstance(node, ast.Attribute) and node.attr in MUTATORS - {"__dict__"} and id(node) not in self.called:
+            # A method that is kept, or handed on, to be called elsewhere.
+            return self.is_element(node.value)
+        if isinstance(node, ast.Name) and node.id in FUNCTIONS:
+            return id(node) in self.called or isinstance(node.ctx, ast.Store)
         if not isinstance(node, ast.Call):
             return True
         called = node.func
         if isinstance(called, ast.Name) and called.id in FUNCTIONS:
             return bool(node.args) and (_is_self(node.args[0]) or self.is_made(node.args[0]))
+        if isinstance(called, ast.Name) and called.id == "getattr":
+            return not (isinstance(node.args[1], ast.Constant) and node.args[1].value in MUTATORS)
+        if isinstance(called, ast.Attribute) and called.attr == "__init__":
+            return isinstance(called.value, ast.Call)  # that of `super()`
         if isinstance(called, ast.Attribute) and called.attr == "__setattr__":
             return bool(node.args) and _is_self(node.args[0])
         if isinstance(called, ast.Attribute) and called.attr in MUTATORS | FUNCTIONS:
@@ -191,14 +212,16 @@ def _bound(scope: ast.AST, nodes: list[ast.AST]) -> Iterator[tuple[str, bool]]:
 
 def _held(owner: ast.ClassDef) -> Iterator[str]:
     """
-    The attributes that a class makes itself.
+    The attributes that a class makes itself, wherever it binds them.
     """
+    made: dict[str, bool] = {}
     for node in owner.body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None:
-            if "default_factory" in ast.unparse(node.value):
-                yield node.target.id
-        elif isinstance(node, ast.FunctionDef) and node.name == "__init__":
-            for each in ast.walk(node):
-                if isinstance(each, ast.Assign | ast.AnnAssign) and _makes(each.value):
-                    targets = each.targets if isinstance(each, ast.Assign) else [each.target]
-                    yield from (one.attr for one in targets if isinstance(one, ast.Attribute) and _is_self(one.value))
+            made[node.target.id] = "default_factory" in ast.unparse(node.value)
+    for each in ast.walk(owner):
+        if isinstance(each, ast.Assign | ast.AnnAssign) and each.value is not None:
+            targets = each.targets if isinstance(each, ast.Assign) else [each.target]
+            for one in targets:
+                if isinstance(one, ast.Attribute) and _is_self(one.value):
+                    made[one.attr] = made.get(one.attr, True) and _makes(each.value)
+    yield from (name for name, fresh in made.items() if fresh)

@@ -146,7 +146,11 @@ def test_it_may_stand_in_a_scope_and_shape_failures_of_single_tools(tmp_path: Pa
         ("office: {}", Office(), "2:1: `office` is given in code too: give its class there, or leave this out"),
         ("scopes: {user: {office: {rest: 3}}}", Office, "2:26: unknown key `rest`, known here: `mode`, `hours`"),
         ("scopes: {user: {seal: {}}}", Seal, "2:17: unknown key `seal`"),
-        ("tools:\n  - {match: a, office: {hours: {last: 8}}}", Office, "office: the office closes before it opens"),
+        (
+            "tools:\n  - {match: a, office: {hours: {last: 8}}}",
+            Office,
+            "3:24: tools.0.office: the office closes before it opens",
+        ),
         ("office: {holidays: none.txt}", Office, "office: no file `none.txt`"),
         ("tools:\n  - {match: a, office: {holidays: none.txt}}", Office, "office: no file `none.txt`"),
     ],
@@ -179,3 +183,32 @@ def test_the_schema_tells_editors_of_it() -> None:
     assert "seal" not in schema["$defs"]["Scope"]["properties"]
     assert schema["$defs"]["Office"]["properties"]["opens"]["deprecated"]
     assert "office" not in Policy.schema()["properties"]
+
+
+@pytest.mark.parametrize(
+    ("written", "place"),
+    [
+        ("office: {hours: {first: 18}}", "2:9"),
+        ("tools: [{match: x, office: {opens: 18}}]", "2:28"),
+        ("office: {opens: 3}\ntools:\n  - match: x\n    office: {hours: {last: 2}}", "5:13"),
+        ("scopes:\n  user:\n    office: {opens: 18}", "4:13"),
+        ("tools:\n  - match: x\n    office:\n      opens: 18", "4:5"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_told_their_line_wherever_they_stand(
+    written: str, place: str, tmp_path: Path
+) -> None:
+    policy = tmp_path / "p.yaml"
+    policy.write_text(f"version: 1\n{written}\n")
+    with pytest.raises(
+        PolicyError,
+        match=rf"^{policy}:{place}: (scopes\.user\.|tools\.0\.)?office: the office closes before it opens\n",
+    ):
+        Policy.load(policy, guards=[Office])
+
+
+def test_a_rule_that_does_not_go_with_a_guard_made_in_code_is_told_its_line(tmp_path: Path) -> None:
+    policy = tmp_path / "p.yaml"
+    policy.write_text("version: 1\ntools:\n  - match: x\n    office: {hours: {last: 2}}\n")
+    with pytest.raises(PolicyError, match=rf"^{policy}:4:13: tools\.0\.office: the office closes"):
+        Policy.load(policy, guards=[Office(hours={"first": 4})])
