@@ -59,7 +59,7 @@ class Recorder:
             expired = partial(expire_record, session_id, run, n, decision.at_ms, pending)
             # Where nothing else happened, the last of them is the event that has a place in the family.
             alone = decision.repeated and not decision.claim_n and pending is decision.expired[-1][1]
-            self._hand(_marked(expired, decision.marks if alone else None), 600)
+            self._hand(_marked(expired, decision.marks) if alone and decision.marks is not None else expired, 600)
         if decision.claim_n:
             claimed: dict[str, Any] = {"call_n": decision.n}
             claimed |= decision.marks or {}
@@ -71,8 +71,14 @@ class Recorder:
                 decision = _light(decision)
             else:
                 size *= _SPREAD
-            record = partial(call_record, session_id, decision, plan, arguments)
-            self._hand(_marked(record, decision.marks), CALL_BYTES + size)
+            record: Callable[[], dict[str, Any]] = partial(call_record, session_id, decision, plan, arguments)
+            if decision.marks is not None:
+                record = _marked(record, decision.marks)
+            # `_hand`, in place, as in `settled`: every call comes this way.
+            try:
+                self.sink.put(record, CALL_BYTES + size)
+            except Exception as error:  # noqa: BLE001
+                self._lose(error)
 
     def settled(self, decision: Decision, prepared: Prepared, completion: Completion) -> None:
         """
@@ -91,8 +97,14 @@ class Recorder:
                 size *= _SPREAD if rendered.text is None else 2
         if canonical is None or len(canonical) > HEAVY_ARGUMENTS:
             decision = _light(decision)
+        record: Callable[[], dict[str, Any]]
         record = partial(settle_record, self._session_id, decision, prepared, completion)
-        self._hand(_marked(record, completion.marks), SETTLE_BYTES + size)
+        if completion.marks is not None:
+            record = _marked(record, completion.marks)
+        try:
+            self.sink.put(record, SETTLE_BYTES + size)
+        except Exception as error:  # noqa: BLE001
+            self._lose(error)
 
     def event(self, name: str, happened: Happened, values: Mapping[str, Any]) -> None:
         """
@@ -114,8 +126,11 @@ class Recorder:
         try:
             self.sink.put(record, size)
         except Exception as error:  # noqa: BLE001  a record never fails the call it is about
-            self.lost += 1
-            warn_once(f"put {type(self.sink).__qualname__}", "the sink's `put` raised: %r; its records are lost", error)
+            self._lose(error)
+
+    def _lose(self, error: Exception) -> None:
+        self.lost += 1
+        warn_once(f"put {type(self.sink).__qualname__}", "the sink's `put` raised: %r; its records are lost", error)
 
 
 def life() -> str:
@@ -125,8 +140,8 @@ def life() -> str:
     return os.urandom(8).hex()
 
 
-def _marked(record: Callable[[], dict[str, Any]], marks: dict[str, Any] | None) -> Callable[[], dict[str, Any]]:
-    return record if marks is None else lambda: {**record(), **marks}
+def _marked(record: Callable[[], dict[str, Any]], marks: dict[str, Any]) -> Callable[[], dict[str, Any]]:
+    return lambda: {**record(), **marks}
 
 
 def _light(decision: Decision) -> Decision:

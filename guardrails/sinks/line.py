@@ -53,16 +53,26 @@ def to_line(record: Record, withheld: frozenset[str] = frozenset(), paths: tuple
         shown = {key: value for key, value in shown.items() if key != "arguments"}
 
     if erased:
-        shown = {**shown, "erased": [*shown.get("erased", ()), *dict.fromkeys(where for where, _ in erased)]}
+        # Not the caller's record any more: what went is gone from a copy.
+        shown["erased"] = [*shown.get("erased", ()), *dict.fromkeys([where for where, _ in erased])]
 
-    try:
-        line = orjson.dumps(shown, simpler, options() | orjson.OPT_APPEND_NEWLINE)
-    except (TypeError, ValueError, RecursionError):
-        pairs = (json.dumps(str(key)).encode() + b":" + to_json(value) for key, value in shown.items())
-        line = b"{" + b",".join(pairs) + b"}\n"
+    line = _written(shown)
 
     # Between the tokens of ready JSON a newline is only white space, inside of them it cannot stand.
     return line if line.find(b"\n") == len(line) - 1 else line[:-1].replace(b"\n", b" ") + b"\n"
+
+
+def _written(shown: Record) -> bytes:
+    try:
+        # Half the time where no keys but text are looked for. What this way cannot write is not used up by it.
+        return orjson.dumps(shown, None, orjson.OPT_APPEND_NEWLINE)
+    except (TypeError, ValueError, RecursionError):
+        pass
+    try:
+        return orjson.dumps(shown, simpler, options() | orjson.OPT_APPEND_NEWLINE)
+    except (TypeError, ValueError, RecursionError):
+        pairs = (json.dumps(str(key)).encode() + b":" + to_json(value) for key, value in shown.items())
+        return b"{" + b",".join(pairs) + b"}\n"
 
 
 def _is_argument(where: str) -> bool:

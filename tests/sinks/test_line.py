@@ -196,3 +196,21 @@ def test_anything_makes_one_whole_line(value: object) -> None:
     assert line.count(b"\n") == 1
     assert line.endswith(b"}\n")
     assert json.loads(line)["n"] == 1
+
+
+@given(ANYTHING)
+def test_what_a_line_leaves_out_stays_in_the_record(value: object) -> None:
+    record: Record = {"event": "settle", "result": value, "arguments": {"x": value}, "error_message": "of x"}
+    before = {**record}
+    to_line(record, withheld=frozenset({"result", "arguments"}))
+    to_line(record, paths=(parse_path("arguments.x"),))
+
+    assert record.keys() == before.keys()
+    assert all(record[key] is before[key] for key in before)
+
+
+@given(st.dictionaries(TEXT | st.integers(), JSON_LIKE, max_size=3))
+def test_a_key_that_is_a_number_is_written_as_text(value: dict[object, object]) -> None:
+    expected = {paired(str(key)): paired(each) for key, each in value.items()}
+    if len(expected) == len(value):
+        assert json.loads(to_line({"value": value})) == {"value": expected}

@@ -2,7 +2,7 @@
 Before a tool runs: every guard looks at the call, then it is charged or refused.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -165,7 +165,7 @@ def _voice(scope: Scope, plan: Plan, call: ToolCall, turn: int) -> Voice:
     )
 
 
-def _charged(chain: Chain, call: ToolCall, voices: Iterable[Voice], found: Found | None) -> Found | None:
+def _charged(chain: Chain, call: ToolCall, voices: Sequence[Voice], found: Found | None) -> Found | None:
     """
     Let guards count the call: all of them, or none if one that fails denies it; what is found then.
     """
@@ -173,7 +173,9 @@ def _charged(chain: Chain, call: ToolCall, voices: Iterable[Voice], found: Found
     for scope, applied, looked, facts, _ in voices:
         if not applied.charges:
             continue
-        forked.append((looked, fork_meters(looked)))
+        # One that fails has set none: there is something to undo only if another went before it.
+        if len(voices) > 1 or len(applied.charges) > 1:
+            forked.append((looked, fork_meters(looked)))
         for name, enforced, charge in applied.charges:
             try:
                 set_meters(looked, charge(call, looked, facts))

@@ -50,6 +50,9 @@ class Kind(Enum):
     What a member of a result says of its pages.
     """
 
+    # By identity, as members are equal: that of `Enum` is Python code, and each name of a result asks for it.
+    __hash__ = object.__hash__
+
     CURSOR = auto()
     """Where to go on; empty at the end."""
     NEXT = auto()

@@ -79,10 +79,6 @@ def may_speak(value: Any) -> bool:
     return True
 
 
-def _speaks(rows: list[Any]) -> bool:
-    return len(rows) > 1 and (may_speak(rows[0]) or may_speak(rows[-1]))
-
-
 def says_nothing(value: dict[Any, Any], found: int | None, depth: int = 2) -> bool:
     """
     Whether nearly every object's case is that of *value*: no member speaks of pages, but for a total of *found*.
@@ -96,7 +92,9 @@ def says_nothing(value: dict[Any, Any], found: int | None, depth: int = 2) -> bo
             if said is not None or depth < 1 or not says_nothing(member, None, depth - 1):
                 return False
         elif kind is list:
-            if said not in _LISTED or (member and (blocks(member) or _speaks(member))):
+            if said not in _LISTED or (member and blocks(member)):
+                return False
+            if len(member) > 1 and (may_speak(member[0]) or may_speak(member[-1])):
                 return False
         elif said is Kind.STATUS:
             if kind is not str or member.lower().replace(" ", "_") in BROKEN_WORDS:

@@ -64,8 +64,9 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
     advised, `explore` where that was to learn; `propensity` how likely such advice was given. `args_sim_max` is what a
     learned guard computed. Null without them. `sketch` is there where like calls were looked for, `news` where values that results have shown.
     """
-    call = decision.call
-    said = "deny" if decision.denials else "nudge" if decision.nudges else "allow"
+    call, denials = decision.call, decision.denials
+    said = "deny" if denials else "nudge" if decision.nudges else "allow"
+    # A comprehension is a call in Python 3.11, and there is nearly always nothing to go through.
     record = {
         **_head("call", session_id, decision.run, decision.n, decision.at_ms),
         "seq": decision.seq,
@@ -75,14 +76,14 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
         "sig": call.sig,
         "near_sig": None if call.canonical is None else near(call.tool, call.canonical),
         "arguments": orjson.Fragment(arguments),
-        "problems": [list(problem) for problem in call.problems],
+        "problems": [list(problem) for problem in call.problems] if call.problems else [],
         **({"places": call.places} if call.places else {}),
         "decision": said,
         "code": decision.code,
-        "denials": [[denial.code, denial.ends_session, denial.strike] for denial in decision.denials],
-        "observed": [denial.code for denial in decision.observed],
-        "nudges": [code for code, _ in decision.nudges],
-        "guard_errors": [list(error) for error in decision.errors],
+        "denials": [[denial.code, denial.ends_session, denial.strike] for denial in denials] if denials else [],
+        "observed": [denial.code for denial in decision.observed] if decision.observed else [],
+        "nudges": [code for code, _ in decision.nudges] if decision.nudges else [],
+        "guard_errors": [list(error) for error in decision.errors] if decision.errors else [],
         "claimed": decision.claimed,
         "cost": decision.cost,
         "tokens": decision.tokens,
@@ -170,7 +171,7 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
         "spec_version": None if judged is None else judged.spec_version,
         "model_version": None if judged is None else judged.model,
         "limit": completion.limit,
-        "guard_errors": [list(error) for error in completion.errors],
+        "guard_errors": [list(error) for error in completion.errors] if completion.errors else [],
     }
     if prepared.steady:
         record["steady"] = prepared.steady

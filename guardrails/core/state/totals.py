@@ -63,8 +63,7 @@ def set_meters(state: SessionState, values: Mapping[str, int]) -> None:
             raise TypeError(f"a counter is an int by name, not `{key!r:.40}`: `{value!r:.40}`")
     meters = state.meters
     for key, value in values.items():
-        full = key not in meters and len(meters) >= METERS - 1
-        meters[OVERFLOW if full else key] = value
+        meters[key if key in meters or len(meters) < METERS - 1 else OVERFLOW] = value
 
 
 def fork_meters(state: SessionState) -> dict[str, int]:

@@ -56,14 +56,14 @@ def imply_turn(state: SessionState, sig: int | None) -> bool:
     An equal call that comes after its twin was answered, or refused, is of the next turn however soon it comes. The turns
     that a budget counts are those that are told: they stay what they are.
     """
-    begins = not _goes_on(state, sig)
+    begins, now = not _goes_on(state, sig), state.now_ms
     if begins:
         count_refusals(state)
         state.implied += 1
         state.turn_n = state.n
-        if state.now_ms - state.call_ms > TOGETHER_MS:
-            state.turn_ms = state.now_ms
-    state.call_ms = state.now_ms
+        if now - state.call_ms > TOGETHER_MS:
+            state.turn_ms = now
+    state.call_ms = now
     return begins
 
 
@@ -77,7 +77,12 @@ def part_turn(state: SessionState) -> None:
 def _goes_on(state: SessionState, sig: int | None) -> bool:
     if not state.implied or state.n - state.turn_n >= MOST:
         return False
-    now, mark, window = state.now_ms, state.mark, state.window
+    now = state.now_ms
+    apart = now - state.call_ms > TOGETHER_MS
+    if apart and not state.pending:
+        # Nothing still runs that it could be of one turn with: so it is with nearly every call.
+        return False
+    mark, window = state.mark, state.window
     if sig is not None:
         seq = state.latest.get(sig)
         twin = None if seq is None else window[seq - window[0].seq]
@@ -86,6 +91,6 @@ def _goes_on(state: SessionState, sig: int | None) -> bool:
         if (twin is not None and twin.turn == mark) or state.refused_now(sig):
             return False
     age = now - state.turn_ms
-    if now - state.call_ms <= TOGETHER_MS and age <= BURST_MS:
+    if not apart and age <= BURST_MS:
         return True
     return age <= OVERLAP_MS and any(pending.entry.turn == mark for pending in state.pending.values())

@@ -98,6 +98,8 @@ class ToolCall:
     """What `repetition` tells calls that are worded alike by; None: nobody looked."""
     news: bool | None = None
     """Whether it has a value that a result has shown since its tool began to fail, not tried yet; None: nobody looked."""
+    waits: bool | None = None
+    """Whether it is a command that is made again until something has happened; None: nobody looked."""
 
     @classmethod
     def signed(
@@ -117,7 +119,7 @@ class ToolCall:
         made.signature, made.sig, made.canonical = signed
         made.problems = problems
         made.asked = asked
-        made.places = made.sketch = made.news = None
+        made.places = made.sketch = made.news = made.waits = None
         return made
 
     def note_sketch(self, sketch: int) -> int:
@@ -126,6 +128,13 @@ class ToolCall:
         """
         self.sketch = sketch
         return sketch
+
+    def note_waits(self, *, waits: bool) -> bool:
+        """
+        Keep whether it *waits*.
+        """
+        self.waits = waits
+        return waits
 
     def note_news(self, *, news: bool) -> bool:
         """

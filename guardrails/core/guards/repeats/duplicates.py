@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Annotated, ClassVar, Final, Literal
 
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
-from guardrails.core.repetition.commands.waiting import sleeps, waits
+from guardrails.core.repetition.commands.waiting import waits, waits_itself
 from guardrails.core.repetition.patterns import same_evidence
 from guardrails.core.repetition.work import outdated, shown_to_change
 from guardrails.core.retries.decision import TRANSIENT
@@ -71,7 +71,7 @@ class Duplicates(Guard):
             return _repeat(call.tool, "stable")
         if len(earlier) < 2 or not same_evidence(earlier[0], earlier[1]):
             return None
-        if earlier[0].unfinished or waits(call.tool) or sleeps(call.arguments, call.tool):
+        if earlier[0].unfinished or waits(call.tool) or waits_itself(call):
             return None
         if outdated(state, earlier[0]):
             return None

@@ -9,7 +9,7 @@ from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard, lat
 from guardrails.core.guards.limits.budget_words import FINISH
 from guardrails.core.guards.settings import map_of
 from guardrails.core.repetition import cycles, patterns
-from guardrails.core.repetition.commands.waiting import inspects, sleeps, waits
+from guardrails.core.repetition.commands.waiting import inspects, waits, waits_itself
 from guardrails.core.repetition.learned.features import KIND, RECENT, SAME, WAITS, Levels, levels
 from guardrails.core.repetition.sketch import NO_SKETCH, sketch_of
 from guardrails.core.repetition.work import outdated, settled
@@ -105,7 +105,7 @@ class Loops(Guard):
             return said
         last = next((entry for entry in before if entry.sig == call.sig), None) if repeated else None
         # A retry that the last envelope allowed is none of its business, nor is a command that waits.
-        if last is not None and (last.advised or sleeps(call.arguments, call.tool)):
+        if last is not None and (last.advised or waits_itself(call)):
             return None
         return self._learned(call.tool, known, refuse=last is not None and not outdated(state, last))
 
@@ -132,7 +132,7 @@ class Loops(Guard):
         if last.advised or last.due(facts.now_ms):
             # As advised, or after the wait that nobody's advice is taken for.
             return None
-        if facts.tool.polling or last.unfinished or waits(call.tool) or sleeps(call.arguments, call.tool):
+        if facts.tool.polling or last.unfinished or waits(call.tool) or waits_itself(call):
             return self._graded("wait", patterns.same_answer(before, call.sig), call, state)
         at_rest = self._settled(call, last, before, state, facts)
         if isinstance(at_rest, Denial):
@@ -182,7 +182,7 @@ class Loops(Guard):
             return None
         sketch = sketch_of(call)
         said: Verdict = None
-        if last.sketch == sketch and not sleeps(call.arguments, tool):
+        if last.sketch == sketch and not waits_itself(call):
             count = patterns.unchanged([*patterns.past_of(state, tool)], sketch, call.sig)
             said = self._run_of("volatile_argument", count, call, last, state)
         if said is not None or last.unfinished or inspects(tool):

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from guardrails.core.repetition.sketch import LABELS
 from guardrails.core.values.late_pattern import pattern
+from guardrails.core.values.types import ToolCall
 
 from .looks import script_waits, words_wait
 from .programs import SERVICES, SLEEPERS
@@ -78,6 +79,13 @@ def sleeps(arguments: Any, tool: str = "") -> bool:
     if type(arguments) is str:
         return _runs_commands(tool) and _waits(arguments[:HEAD])
     return type(arguments) is dict and any(map(_waits, _commands(arguments, tool)))
+
+
+def waits_itself(call: ToolCall) -> bool:
+    """
+    What `sleeps` says of *call*, found out once: several guards ask. Noted in the call.
+    """
+    return call.note_waits(waits=sleeps(call.arguments, call.tool)) if call.waits is None else call.waits
 
 
 def _commands(arguments: dict[Any, Any], tool: str) -> Iterator[Command]:

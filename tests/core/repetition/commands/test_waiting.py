@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from guardrails.core.repetition.commands.waiting import HEAD, inspects, sleeps, waits
+from guardrails.core.repetition.commands.waiting import HEAD, inspects, sleeps, waits, waits_itself
+from guardrails.core.values.types import ToolCall
 
 
 @pytest.mark.parametrize(
@@ -100,3 +101,12 @@ def test_a_command_is_found_in_the_arguments_that_hold_one(tool: str, arguments:
 )
 def test_a_tool_that_looks_for_faults_is_known_by_its_name(tool: str, expected: bool) -> None:
     assert inspects(tool) is expected
+
+
+@pytest.mark.parametrize(("command", "expected"), [("sleep 30", True), ("cat notes.md", False)])
+def test_whether_a_call_waits_is_found_out_once(command: str, expected: bool) -> None:
+    call = ToolCall("run", {"command": command}, "call_1", None, 7)
+    assert waits_itself(call) is expected
+
+    call.arguments.clear()
+    assert waits_itself(call) is expected
