@@ -12,6 +12,9 @@ import pytest
 
 
 ROOT = Path(__file__).parents[1]
+needs_ruff = pytest.mark.skipif(
+    importlib.util.find_spec("ruff") is None, reason="ruff is not installed; `python3 dev.py lint` installs it"
+)
 SOURCE = '''\
 """
 A module.
@@ -75,6 +78,7 @@ def test_a_file_is_counted_under_its_room(weight: ModuleType, path: str, name: s
     assert weight.unit(Path(path)) == name
 
 
+@needs_ruff
 def test_the_layout_of_a_file_does_not_change_its_weight(weight: ModuleType, tmp_path: Path) -> None:
     (tmp_path / "guardrails").mkdir()
     file = tmp_path / "guardrails" / "one.py"
@@ -82,6 +86,7 @@ def test_the_layout_of_a_file_does_not_change_its_weight(weight: ModuleType, tmp
     assert weight.weigh(tmp_path) == {"modules of the package": 2}
 
 
+@needs_ruff
 def test_a_clone_without_the_old_revision_prints_the_stored_figures(
     weight: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
