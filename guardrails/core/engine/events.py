@@ -38,8 +38,32 @@ class Turn(Event[Happened]):
         return engine.happened(state, scopes)
 
 
+class Counted(Event[Happened]):
+    """
+    Something that is counted in the session and in each of its scopes alike.
+    """
+
+    __slots__ = ()
+
+    shared = True
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
+        for scope in scopes:
+            self.count(scope.chain, scope.state, touch(scope.state, scope.now_ms))
+            number(scope.state)
+            go_on(scope.state)
+        self.count(engine.chain, state, touch(state, self.now_ms))
+        return engine.happened(state, scopes)
+
+    def count(self, chain: Chain, state: SessionState, now: int) -> None:
+        """
+        Count it in one *state*, whose time is *now*.
+        """
+        raise NotImplementedError
+
+
 @dataclass(slots=True)
-class Charge(Event[Happened]):
+class Charge(Counted):
     """
     A response of *model* is to be paid, *cost* in micro-dollars. A *cost* of None: nobody knows its price, or (*model* is
     None) nobody asked for it. *untold*: it came whole, and did not say what it used.
@@ -51,17 +75,7 @@ class Charge(Event[Happened]):
     model: str | None = None
     untold: bool = False
 
-    shared = True
-
-    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
-        for scope in scopes:
-            self._charge(scope.chain, scope.state, touch(scope.state, scope.now_ms))
-            number(scope.state)
-            go_on(scope.state)
-        self._charge(engine.chain, state, touch(state, self.now_ms))
-        return engine.happened(state, scopes)
-
-    def _charge(self, chain: Chain, state: SessionState, now: int) -> None:
+    def count(self, chain: Chain, state: SessionState, now: int) -> None:
         charge(state, self.cost, self.tokens)
         note_turn(chain, state, self.cost)
         if not ended(chain, state, now):
@@ -74,24 +88,14 @@ class Charge(Event[Happened]):
 
 
 @dataclass(slots=True)
-class Request(Event[Happened]):
+class Request(Counted):
     """
     A model request starts.
     """
 
     now_ms: int
 
-    shared = True
-
-    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
-        for scope in scopes:
-            self._count(scope.chain, scope.state, touch(scope.state, scope.now_ms))
-            number(scope.state)
-            go_on(scope.state)
-        self._count(engine.chain, state, touch(state, self.now_ms))
-        return engine.happened(state, scopes)
-
-    def _count(self, chain: Chain, state: SessionState, now: int) -> None:
+    def count(self, chain: Chain, state: SessionState, now: int) -> None:
         count_request(state)
         # A fuse that another session of the family has blown stays blown.
         if not ended(chain, state, now):
