@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from guardrails.offline.judge.result import Judgement, Tally
+from guardrails.offline.judge.why import WHY
 from guardrails.offline.pages.numbers import plural
 
 from .printing import heading, paragraph, printable, width
+from .wrong import LEGEND, wrong_lists
 
 
 if TYPE_CHECKING:
@@ -52,7 +54,8 @@ def judged_text(judgement: Judgement) -> str:
         shown += _codes(tally)
         if tally is not total and tally.saved_calls:
             shown.append(_listed(["saved at most: " + plural(tally.saved_calls, "call"), *_of_responses(tally)]))
-    blocks = ["\n".join(shown), paragraph(_LEGEND), *_watched(judgement), _saved(total), *_ends(judgement)]
+    why = [paragraph(LEGEND)] if any(True for _ in wrong_lists(total)) else []
+    blocks = ["\n".join(shown), paragraph(_LEGEND), *why, *_watched(judgement), _saved(total), *_ends(judgement)]
     return "\n\n".join(blocks)
 
 
@@ -112,9 +115,14 @@ def _figures(one: Tally, other: Tally) -> Iterator[tuple[str, Callable[[Tally], 
     for code in sorted({*one.denied, *other.denied}):
         yield f"  {code}", lambda t, code=code: t.denied[code]  # type: ignore[misc]
     yield "after exhaustion", lambda t: t.after_exhaustion.total()
+    yield "lost after the end", lambda t: t.lost.total()
+    yield "  of them worked", lambda t: t.lost_worked.total()
     yield "nudged", lambda t: t.nudged.total()
     yield "observed", lambda t: t.observed.total()
     yield "wrong", lambda t: t.wrong.total()
+    for why in WHY:
+        if one.wrong_why[why] or other.wrong_why[why]:
+            yield f"  {why}", lambda t, why=why: t.wrong_why[why]  # type: ignore[misc]
     yield "wrong per 1,000", lambda t: t.wrong_per_1000
     yield "wrong observed", lambda t: t.wrong_observed.total()
     yield "limit stops", lambda t: t.limit_stops.total()
@@ -165,6 +173,7 @@ def _codes(tally: Tally) -> Iterator[str]:
         said.append(f"observed {code} {count:,}{wrong}")
     if said:
         yield _listed(said)
+    yield from map(_listed, wrong_lists(tally))
     free = tally.denied_without_cap, tally.after_exhaustion_without_cap
     if free != (tally.denied, tally.after_exhaustion):
         off = [f"{code} {count:,}" for code, count in free[0].most_common()]

@@ -9,8 +9,9 @@ from typing import Final, Literal, NamedTuple
 from guardrails.core.engine.decision import Decision
 from guardrails.core.values.types import Denial
 
-from .evidence import Worth
+from .evidence import Past, Worth
 from .result import LIMITS, REPEATS, Tally
+from .why import Why, why_wrong
 
 
 class Said(NamedTuple):
@@ -22,6 +23,10 @@ class Said(NamedTuple):
     code: str | None = None
     observed: tuple[str, ...] = ()
     """What guards in observe mode would have denied it for."""
+    why: Why | None = None
+    """Of a denial or objection that is wrong; `ended` of every call that is denied because its session is over."""
+    worked: bool | None = None
+    """Of these calls: whether the record has it as a success."""
 
 
 ALLOWED: Final = Said("allow")
@@ -76,11 +81,41 @@ def count_observed(tally: Tally, codes: Sequence[str], worth: Worth) -> None:
     have denied it, and the others not been heard.
     """
     tally.observed.update(codes)
-    first = next((code for code in codes if code.startswith(REPEATS)), None)
-    if worth == "new" and first is not None:
+    first = next((code for code in codes if _is_wrong(code, worth)), None)
+    if first is not None:
         tally.wrong_observed[first] += 1
     tally.observed_second += worth == "second"
     tally.observed_later += worth == "later"
+
+
+def explained(said: Said, tally: Tally, worth: Worth, past: Past, *, over: bool, further: bool) -> Said:
+    """
+    What was *said* of the latest call of *past*, and why that is wrong, if it is; the reasons are counted.
+
+    *over*: its session had ended before; *further*: and had refused a call since.
+    """
+    denied, code = said.decision == "deny", said.code or ""
+    wrong = denied and not further and _is_wrong(code, worth)
+    wrong_observed = any(_is_wrong(each, worth) for each in said.observed)
+    lost = denied and over
+    if not (wrong or wrong_observed or lost):
+        return said
+    why, worked = why_wrong(past, over=lost), past.worked
+    if wrong:
+        tally.wrong_why[why] += 1
+        tally.wrong_worked[why] += worked
+    if wrong_observed:
+        tally.wrong_observed_why[why] += 1
+        tally.wrong_observed_worked[why] += worked
+    if lost:
+        tally.lost[code] += 1
+        tally.lost_worked[code] += worked
+        tally.lost_new[code] += worked and worth == "new"
+    return said._replace(why=why, worked=worked)
+
+
+def _is_wrong(code: str, worth: Worth) -> bool:
+    return worth == "new" and code.startswith(REPEATS)
 
 
 def _count(codes: Iterable[str], worth: Worth, said: Counter[str], wrong: Counter[str]) -> None:
@@ -89,5 +124,5 @@ def _count(codes: Iterable[str], worth: Worth, said: Counter[str], wrong: Counte
     """
     for code in codes:
         said[code] += 1
-        if worth == "new" and code.startswith(REPEATS):
+        if _is_wrong(code, worth):
             wrong[code] += 1

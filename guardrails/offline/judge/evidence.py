@@ -32,19 +32,23 @@ Worth = Literal["new", "second", "later", "unknown"]
 @dataclass(slots=True)
 class Past:
     """
-    The last calls of one session, denied ones included: signature and evidence.
+    The last calls of one session and the latest one, denied ones included: signature and evidence.
     """
 
     sigs: list[int | None] = field(default_factory=list)
     evidence: list[int | None] = field(default_factory=list)
     """None: no result is recorded."""
+    said: list[str | int] = field(default_factory=list)
+    """Their results as text, or what in it is steady; 0: the text is not known, or not all of it."""
 
-    def add(self, sig: int | None, evidence: int | None) -> Worth:
+    def add(self, sig: int | None, evidence: int | None, said: str | None = None) -> Worth:
         """
-        What the call of *sig* that ended in *evidence* was worth; it is then the latest.
+        What the call of *sig* that ended in *evidence* and *said* this was worth; it is then the latest.
         """
         worth: Worth = "new"
         sigs = self.sigs
+        if len(sigs) > WINDOW:
+            del sigs[0], self.evidence[0], self.said[0]
         if evidence is None:
             worth = "unknown"
         elif sig is not None and sig in sigs:
@@ -53,9 +57,48 @@ class Past:
                 worth = "second" if len(same) == 1 else "later"
         sigs.append(sig)
         self.evidence.append(evidence)
-        if len(sigs) > WINDOW:
-            del sigs[0], self.evidence[0]
+        self.said.append(said if said is not None and len(said) < CUT else 0)
         return worth
+
+    @property
+    def worked(self) -> bool:
+        """
+        Whether the latest call is recorded as a success.
+        """
+        ended = self.evidence[-1]
+        return ended is not None and ended >= 0
+
+    def twin(self) -> int | None:
+        """
+        The place of the latest identical call before the latest call; None: it is not known to have one with a result.
+        """
+        sig = self.sigs[-1]
+        places = range(len(self.sigs) - 2, -1, -1)
+        found = (at for at in places if self.sigs[at] == sig and self.evidence[at] is not None)
+        return None if sig is None else next(found, None)
+
+    def alike(self, at: int) -> bool:
+        """
+        Whether the call at this place and the latest one brought the same but for what is volatile.
+        """
+        one, latest = self.evidence[at], self.evidence[-1]
+        if one is None or latest is None or one == latest:
+            return one is not None and one == latest
+        # No failure is like a success.
+        return (one < 0) == (latest < 0) and self._steady(at) == self._steady(-1) != 0
+
+    def settle(self) -> None:
+        """
+        Keep no text: the session waits.
+        """
+        for at in range(len(self.said)):
+            self._steady(at)
+
+    def _steady(self, at: int) -> int:
+        said = self.said[at]
+        if isinstance(said, str):
+            said = self.said[at] = _steady(said)
+        return said
 
 
 def outcome_of_call(call: RecordedCall, tool: Tool) -> Outcome:

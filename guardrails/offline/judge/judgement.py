@@ -13,9 +13,9 @@ from guardrails.core.values.usage import Usage, cost_of
 from guardrails.offline.readers.base import RecordedCall
 from guardrails.policy.policy import Policy
 
-from .counting import ALLOWED, Said, count_denied, count_denied_without_cap, said_of
+from .counting import ALLOWED, Said, count_denied, count_denied_without_cap, explained, said_of
 from .evidence import BITS, SUCCESS, Worth, evidence_of, outcome_of_call, shown_by
-from .lacking import Held, no_scopes, not_judged
+from .lacking import Held, no_scopes, not_judged, one_by_one
 from .lens import Lens, lens
 from .made import made_of
 from .result import MAX_STOPS, Judgement, Kind, Stop, Tally, TimeLine, add
@@ -86,7 +86,7 @@ class Judge:
         else:
             outcome = outcome_of_call(call, plan.tool)
             evidence = evidence_of(call, outcome is not SUCCESS)
-        worth = track.past.add(made.sig, evidence)
+        worth = track.past.add(made.sig, evidence, call.result)
         tally.calls += 1
         if worth == "second":
             tally.pointless_second += 1
@@ -113,13 +113,17 @@ class Judge:
             if track.turn.stopped:
                 self._saved(track.turn, -1)
         said = said_of(decision, tally, worth)
+        further = over and track.refused
         if said.decision == "deny":
             self._deny(track, tally, decision.denials[0].code, worth, over=over)
         if said is not ALLOWED:
+            said = explained(said, tally, worth, track.past, over=over, further=further)
             self._stop(call, track, said, worth)
         return said
 
     def _switch(self, call: RecordedCall) -> Track:
+        if self._track is not None:
+            self._track.past.settle()
         source = call.source
         held = self.held.get(source)
         if held is None:
@@ -134,6 +138,7 @@ class Judge:
             held.sessions += 1
             held.timeless += not lens.timed
             held.turnless += not lens.turned
+            held.single += not lens.turned and not lens.timed
         self._source, self._session_id, self._run = key
         self._track, self._held, self._of_tools = track, held, self.tallies[source]
         return track
@@ -238,6 +243,7 @@ class Judge:
                     at_ms=at_ms,
                     pointless=pointless,
                     run=run,
+                    why=said.why,
                 )
             )
 
@@ -272,11 +278,13 @@ class Judge:
         tools: dict[str, Tally] = {}
         tallies: list[Tally] = []
         for source, of_tools in self.tallies.items():
-            whole = Tally(source, sessions=self.held[source].sessions)
+            held = self.held[source]
+            whole = Tally(source, sessions=held.sessions, one_by_one=held.single)
             for name, tally in of_tools.items():
                 add(whole, tally)
                 add(tools.setdefault(name, Tally(name)), tally)
             tallies.append(whole)
+        parted = one_by_one(self.policy.chain, self.held)
         most = sorted(tools.values(), key=lambda tally: (-tally.calls, tally.source))[:SHOWN_TOOLS]
         return Judgement(
             self.policy.name,
@@ -286,5 +294,6 @@ class Judge:
             list(self.stops),
             {tally.source: tally for tally in most},
             [TimeLine(*key, track.cells()) for key, track in self.tracks.busiest(SHOWN_SESSIONS, self.lens)],
+            notices=[] if parted is None else [parted],
             spilled_sessions=self.tracks.spilled,
         )

@@ -61,6 +61,8 @@ class Held:
     """Of them, without a cost and of a model without a price."""
     blind: int = 0
     """Calls whose arguments were not kept."""
+    single: int = 0
+    """Sessions whose first call has neither: each call is taken for a response of its own."""
 
     def to_list(self) -> list[int]:
         """
@@ -123,6 +125,20 @@ def not_judged(chain: Chain, held: Mapping[str, Held], *, specified: bool, stabl
         elif setting in ("max_turns", "max_tool_turns", "max_tool_iterations"):
             lacks["tools.budget.max_turns"] = no_turns
     return {name: reason for name, reason in lacks.items() if reason is not None}
+
+
+def one_by_one(chain: Chain, held: Mapping[str, Held]) -> str | None:
+    """
+    Where the guards of *chain* cannot know which calls were made together, and what they do there. Returns None if they can.
+
+    Where a session has times, `loops` tells its responses apart by these.
+    """
+    lacking = _sources(held, "single", "no times and no word on which response made a call")
+    guards = [type(guard) for guard in _set(chain)]
+    if lacking is None or Loops not in guards:
+        return None
+    left_out = ", and `denials` is left out" if Denials in guards else ""
+    return f"{lacking}: `loops` sees calls one by one{left_out}"
 
 
 def no_arguments(chain: Chain, calls: int) -> dict[str, str]:

@@ -47,6 +47,18 @@ class Tally:
     wrong_nudges: Counter[str] = field(default_factory=Counter)
     wrong_observed: Counter[str] = field(default_factory=Counter)
     """Of the first that took the call for a repeat: each call once."""
+    wrong_why: Counter[str] = field(default_factory=Counter)
+    """The calls of `wrong` by what they brought, see `why.WHY`."""
+    wrong_worked: Counter[str] = field(default_factory=Counter)
+    """Of them, those that are recorded as a success."""
+    wrong_observed_why: Counter[str] = field(default_factory=Counter)
+    wrong_observed_worked: Counter[str] = field(default_factory=Counter)
+    lost: Counter[str] = field(default_factory=Counter)
+    """Calls that were denied because their session was over, the first of each too, by the code that ended it."""
+    lost_worked: Counter[str] = field(default_factory=Counter)
+    """Of them, those that are recorded as a success."""
+    lost_new: Counter[str] = field(default_factory=Counter)
+    """Of these, those that were not pointless: what the end really cost, at most."""
     unknown: Counter[str] = field(default_factory=Counter)
     """Denials of `duplicates.*` and `loops.*` whose call has no recorded result: nobody knows whether they are right."""
     limit_stops: Counter[str] = field(default_factory=Counter)
@@ -74,6 +86,8 @@ class Tally:
     """Of all responses whose usage is recorded."""
     micro_usd: int = 0
     """Of all responses whose cost is recorded or priced by the policy."""
+    one_by_one: int = 0
+    """Sessions with neither times nor a word on which response made a call: each call is taken for a response of its own."""
 
     @property
     def denials(self) -> int:
@@ -138,6 +152,8 @@ class Stop:
     """None: it has no recorded result."""
     run: str = ""
     """Which life of the session, where its name has more than one."""
+    why: str | None = None
+    """Why it is wrong, or `ended`: see `why.WHY`."""
 
     def to_list(self) -> list[Any]:
         """

@@ -128,11 +128,12 @@ class Track:
         All of it; `track_of` gives an equal one.
         """
         turn = self.turn
+        self.past.settle()
         rest = {
             "l": [self.lens.timed, self.lens.turned],
             "m": _side(self.main),
             "f": None if self.free is None else _side(self.free),
-            "p": [self.past.sigs, self.past.evidence],
+            "p": [self.past.sigs, self.past.evidence, self.past.said],
             "t": [turn.number, turn.tool, turn.tokens, turn.cost, turn.admitted, turn.stopped],
             "n": [self.calls, self.refused, self.free_refused, self.first, self.last, self.stop_count],
             "s": self.stops,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.offline.judge.evidence import WINDOW, Past, evidence_of
+from guardrails.offline.judge.evidence import CUT, WINDOW, Past, evidence_of
 from guardrails.offline.readers import RecordedCall
 
 
@@ -42,12 +42,38 @@ def test_only_the_last_twenty_calls_count(between: int, worth: str) -> None:
     assert past.add(7, 1) == worth
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1) | st.none()), max_size=60))
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1) | st.none()), min_size=WINDOW, max_size=60))
 def test_what_is_remembered_is_bounded(story: list[tuple[int, int | None]]) -> None:
     past = Past()
     for sig, evidence in story:
         past.add(sig, evidence)
-    assert len(past.sigs) == len(past.evidence) == min(len(story), WINDOW)
+    assert len(past.sigs) == len(past.evidence) == len(past.said) == min(len(story), WINDOW + 1)
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_results_are_alike_but_for_clocks_and_ids_whether_their_text_is_kept_or_not(settled: bool) -> None:
+    past = Past()
+    for sig, evidence, said in (
+        (7, 1, "3 passed in 0.12s"),
+        (8, 2, "4 passed in 0.12s"),
+        (9, ~3, "3 passed in 0.12s"),
+        (6, 4, None),
+        (5, 5, "x" * CUT),
+        (4, None, "3 passed in 0.12s"),
+    ):
+        past.add(sig, evidence, said)
+    if settled:
+        past.settle()
+        assert not any(isinstance(said, str) for said in past.said)
+    past.add(7, 9, "3 passed in 0.34s")
+    assert [past.alike(at) for at in range(6)] == [True, False, False, False, False, False]
+    assert past.twin() == 0
+
+
+def test_of_results_whose_text_is_not_known_only_equal_ones_are_alike() -> None:
+    past = Past()
+    assert [past.add(7, 1), past.add(7, 2, "x" * CUT), past.add(8, 2)] == ["new"] * 3
+    assert (past.alike(0), past.alike(1), past.twin(), past.worked) == (False, True, None, True)
 
 
 def test_hashes_that_the_transcript_holds_stand_above_its_text() -> None:

@@ -18,7 +18,7 @@ from guardrails.offline.readers import Copies
 from .spill import key_bytes
 
 
-VERSION: Final = 4
+VERSION: Final = 5
 TABLE: Final = "CREATE TABLE tracks (side INTEGER, key BLOB, stops INTEGER, track BLOB)"
 
 

@@ -31,7 +31,7 @@ class Decisions:
 
     def add(self, call: RecordedCall, said: Said) -> None:
         """
-        One line; `run` stands in it where a record names the life of its session.
+        One line; `run` stands in it where a record names the life of its session, `why` and `worked` where *said* has them.
         """
         data = {
             "source": call.source,
@@ -42,6 +42,8 @@ class Decisions:
         }
         if call.run:
             data["run"] = call.run
+        if said.why is not None:
+            data |= {"why": said.why, "worked": said.worked}
         self._file.write(_line(data))
 
     def add_lines(self, path: Path) -> None:

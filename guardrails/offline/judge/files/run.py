@@ -218,7 +218,7 @@ class Run:
         made = []
         for judge in self.judges:
             judgement = judge.judgement()
-            judgement.notices = [
+            judgement.notices += [
                 *self.copies.notices(),
                 *position.notices,
                 *report.notices,

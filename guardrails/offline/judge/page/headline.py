@@ -92,12 +92,12 @@ def figures(total: Tally, sources: int) -> dict[str, Figure]:
         Figure(
             total.wrong_per_1000 if total.calls else None,
             per_1000(wrong, total.calls),
-            f"{plural(wrong, 'denial')} of calls that brought something{wrong_uncapped}",
+            f"{plural(wrong, 'denial')} of calls that brought something{_because(total)}{wrong_uncapped}",
         ),
         _stopped(total.stopped_second, total.pointless_second),
         _stopped(total.stopped_later, total.pointless_later),
         Figure(limit, count(limit), "by budget, rate, growth or streak"),
-        Figure(after, count(after), "calls of sessions that were over"),
+        Figure(after, count(after), f"calls of sessions that were over{_lost(total)}"),
         Figure(nudged, count(nudged), f"{count(sum(total.wrong_nudges.values()))} of them wrongly"),
         Figure(watched, count(watched), _objected(total)),
         _saved(total),
@@ -124,6 +124,16 @@ def _line(label: str, each: Sequence[Figure]) -> Markup:
     moved = change((second or 0) - (first or 0), _DIGITS.get(label, 0)) if known else ""
     cells = [tag("td", tag("b", figure.text), " ", tag("small", figure.detail), class_="w") for figure in each]
     return tag("tr", tag("th", label, scope="row"), *cells, tag("td", tag("b", moved), class_="o"))
+
+
+def _because(total: Tally) -> str:
+    found = [f"{count(n)} {why}" for why, n in total.wrong_why.most_common()]
+    return f": {', '.join(found)}" if found else ""
+
+
+def _lost(total: Tally) -> str:
+    lost, worked = total.lost.total(), total.lost_worked.total()
+    return f"; {count(lost)} with the first of each, of which {count(worked)} had worked" if lost else ""
 
 
 def _stopped(n: int, whole: int) -> Figure:

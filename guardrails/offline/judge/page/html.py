@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from guardrails.offline.judge.result import Judgement
+from guardrails.offline.judge.why import WHY
 from guardrails.offline.pages.document import Section, document, plain_list, words
 from guardrails.offline.pages.markup import Markup, join, named, said, tag
 from guardrails.offline.pages.numbers import plural
@@ -37,6 +38,11 @@ WORDS: Final = (
             "A denial by the guards duplicates or loops of a call that was not pointless. Budgets, rates, growth caps and streaks"
             " are a decision of the policy, neither right nor wrong; they are counted as stopped at a limit."
         ),
+    ),
+    ("why wrong", f"{'. '.join(f'{name.capitalize()}: {words}' for name, words in WHY.items())}."),
+    (
+        "lost after the end",
+        "Calls that were denied because their session was over; no repeat: they worked and were not pointless.",
     ),
     ("nudged", "The call runs, and its result carries a hint."),
     ("observed", "A guard in observe mode would have denied the call; it ran."),

@@ -16,6 +16,7 @@ from guardrails.offline.pages.tables import Heading, row, table
 
 from .differences import ALLOW, Change, changes, tally
 from .figures import Side, by_source, cut, is_wrong, objections, rows, verdict
+from .wrong import in_words
 
 
 MAX_ROWS: Final = 200
@@ -195,8 +196,10 @@ def stops(side: Side) -> str:
 
 
 def _stop(stop: Stop) -> Markup:
-    cells = [named(stop.source), named(stop.tool), stop.decision, named(stop.code), verdict(stop), _time(stop.at_ms)]
-    return _call(stop, cells, bad=is_wrong(stop))
+    bad = is_wrong(stop)
+    said = join([verdict(stop), in_words(stop.why)]) if bad else verdict(stop)
+    cells = [named(stop.source), named(stop.tool), stop.decision, named(stop.code), said, _time(stop.at_ms)]
+    return _call(stop, cells, bad=bad)
 
 
 def _call(stop: Stop, cells: Sequence[str], *, bad: bool) -> Markup:

@@ -15,6 +15,7 @@ from guardrails.offline.pages.palette import Palette, legend
 
 from .figures import Side, by_source, cut, objections, rows, verdicts, watches
 from .spans import positions, span
+from .wrong import why_wrong
 
 
 MAX_BARS: Final = 40
@@ -81,7 +82,7 @@ def right_and_wrong(all_sides: Sequence[Side]) -> str:
         ],
         "right and wrong denials by source",
     )
-    return join([key, bars])
+    return join([key, bars, *map(why_wrong, all_sides)])
 
 
 def _by_verdict(side: Side, who: str, tally: Tally) -> Bar:

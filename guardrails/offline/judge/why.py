@@ -1,0 +1,35 @@
+"""
+Why a denial was wrong: what the call brought that was taken for a repeat, in one class for each.
+"""
+
+from typing import Final, Literal
+
+from .evidence import Past
+
+
+Why = Literal["changed", "volatile", "news", "known", "ended"]
+
+WHY: Final[dict[Why, str]] = {
+    "changed": "the latest identical call had another result",
+    "volatile": "the latest identical call had the same result but for clocks, durations and ids: no harm",
+    "news": "no identical call was among the last 20, and none of them had the same result",
+    "known": "no identical call was among the last 20, but one of them had the same result",
+    "ended": "a guard had ended the session before: nobody looked at the call",
+}
+"""
+Each in words. A result of which no text, or not all of it, is recorded counts as another one: volatile is what is proved.
+
+The same result of other arguments is no harm of a look that found nothing once more, and harm of work that was done.
+"""
+
+
+def why_wrong(past: Past, *, over: bool) -> Why:
+    """
+    The class of the latest call of *past*, which brought something; *over*: its session had ended before.
+    """
+    if over:
+        return "ended"
+    twin = past.twin()
+    if twin is not None:
+        return "volatile" if past.alike(twin) else "changed"
+    return "known" if any(map(past.alike, range(len(past.sigs) - 1))) else "news"
