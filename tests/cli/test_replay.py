@@ -75,9 +75,14 @@ def test_wrong_denials_limit_stops_and_calls_after_exhaustion_are_told(transcrip
     (tmp_path / "own.yaml").write_text("version: 1\nbudget: {max_calls: 2}\nduplicates: {window: 5}\n")
     shown = replay(tmp_path / "own.yaml", transcript).stdout
     assert "duplicates.window 4 (1 wrong)" in shown
+    assert "  wrong because: changed 1 (1 worked)" in shown
+    assert "changed: the latest identical call had another result" in " ".join(shown.split())
     (tmp_path / "own.yaml").write_text("version: 1\nbudget: {max_calls: 1}\n")
     shown = replay(tmp_path / "own.yaml", transcript).stdout
     assert "budget.max_calls 2, after budget.max_calls 2" in shown
+    assert "  lost after the end 4 (4 worked, 1 of them no repeat)" in shown
+    said = json.loads(replay(tmp_path / "own.yaml", transcript, "--json").stdout)["sources"][0]
+    assert (said["lost"], said["lost_worked"]) == ({"budget.max_calls": 4}, {"budget.max_calls": 4})
 
 
 def test_the_cap_on_refused_turns_is_told_apart(transcript: Path, tmp_path: Path) -> None:

@@ -4,8 +4,11 @@ What transcripts lack, and what is not judged for it.
 
 from collections.abc import Callable
 
-from guardrails import Budget, Denials, Policy, Rate
+import pytest
+
+from guardrails import Budget, Denials, Duplicates, Loops, Policy, Rate
 from guardrails.core.engine.plan import Rule
+from guardrails.core.guards.base import Guard
 from guardrails.offline.judge.judgement import Judge
 from guardrails.offline.readers import RecordedCall
 
@@ -58,3 +61,30 @@ def test_limits_that_sessions_share_are_not_judged(calls: Calls) -> None:
     for call in calls("a=1 a=2"):
         judge.judge(call)
     assert judge.judgement().not_judged == {"scopes.user": "no transcript says whose a session is"}
+
+
+@pytest.mark.parametrize(
+    ("guards", "does"),
+    [
+        ([Loops(), Denials()], "`loops` sees calls one by one, and `denials` is left out"),
+        ([Loops()], "`loops` sees calls one by one"),
+        ([Denials(), Duplicates()], None),
+        ([Loops(mode="off"), Denials()], None),
+    ],
+)
+def test_sessions_that_do_not_tell_responses_apart_are_said_once(
+    calls: Calls, guards: list[Guard], does: str | None
+) -> None:
+    judge = Judge(Policy(guards))
+    told = [
+        *calls("a=1", "a=1", source="bare", timed=False),
+        *calls("a=1", source="bare", session_id="turned", timed=False, turn=1),
+        *calls("a=1", source="timed"),
+        *calls("a=1", source="turned", turn=1),
+    ]
+    for call in told:
+        judge.judge(call)
+    found = judge.judgement()
+    lacking = "no times and no word on which response made a call in 1 of 4 sessions (bare)"
+    assert found.notices == ([] if does is None else [f"{lacking}: {does}"])
+    assert {tally.source: tally.one_by_one for tally in found.tallies} == {"bare": 1, "timed": 0, "turned": 0}

@@ -29,6 +29,14 @@ def test_a_line_says_which_call_and_what_was_decided(calls: Calls, tmp_path: Pat
     ]
 
 
+def test_a_line_says_why_a_denial_was_wrong_and_whether_the_call_had_worked(calls: Calls, tmp_path: Path) -> None:
+    path = tmp_path / "decisions.jsonl"
+    (call,) = calls("a=1")
+    with Decisions(path) as decisions:
+        decisions.add(call, Said("deny", "duplicates.window", why="volatile", worked=True))
+    assert json.loads(path.read_text()) | {"why": "volatile", "worked": True} == json.loads(path.read_text())
+
+
 def test_it_goes_on_where_it_is_told_and_forgets_what_stands_behind(calls: Calls, tmp_path: Path) -> None:
     path = tmp_path / "decisions.jsonl"
     (call,) = calls("a=1")

@@ -48,6 +48,8 @@ def written(folder: Path, chance: random.Random, *, shared: bool) -> list[str]:
         lines = []
         for n in range(chance.randint(0, 300)):
             more: dict[str, Any] = {"id": f"{number}-{n}"} if chance.random() < 0.5 else {}
+            if chance.random() < 0.3:
+                more["result"] = f"{n % 2} in {n % 5} s"
             if chance.random() < 0.05:
                 more["result"] = None
             if shared and chance.random() < 0.3:
@@ -83,6 +85,19 @@ def test_all_that_is_told_is_what_one_process_tells(tmp_path: Path, seed: int, *
     alone = told(policies, files, tmp_path / "alone", judge_files)
     together = told(policies, files, tmp_path / "together", lambda work: judge_in_parallel(work, names, 2))
     assert together == alone
+
+
+def test_why_denials_were_wrong_is_what_one_process_tells(tmp_path: Path) -> None:
+    for number in range(4):
+        # The calls of a file's sessions are interleaved; some results move by themselves, others by their clock.
+        said = [(f"{number}-{n % 5}", n, f"{n % 10 // 5 * number} in {n} s") for n in range(40)]
+        calls = (line(session, n, tool="t", arguments={}, result=result) for session, n, result in said)
+        (tmp_path / f"{number}.jsonl").write_text("".join(calls))
+    files, policies = inputs([str(tmp_path)]), [Policy.load("strict")]
+    alone = told(policies, files, tmp_path / "alone", judge_files)
+    together = told(policies, files, tmp_path / "together", lambda work: judge_in_parallel(work, ["strict"], 2))
+    assert together == alone
+    assert alone[0][0].total.wrong_why.keys() == {"changed", "volatile"}
 
 
 def test_files_that_have_nothing_in_common_are_judged_by_other_processes(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from guardrails.offline.judge.page.html import page
 from guardrails.offline.judge.result import MAX_STOPS, Cell, Judgement, Stop, Tally, TimeLine
+from guardrails.offline.judge.why import WHY
 from guardrails.offline.pages.script import DIGEST, SCRIPT
 from tests.pages import EVIL, in_browser
 from tests.pages import Page as Parsed
@@ -204,6 +205,33 @@ def test_the_headline_has_the_figures() -> None:
 def test_wrong_denials_stand_beside_right_ones() -> None:
     text = Page(page(judgement())).text
     assert "3 right, 1 wrong (25.00 per 1,000), 1 at a limit" in text
+
+
+def test_why_denials_were_wrong_and_what_was_lost_is_told_by_source_and_call() -> None:
+    found = judgement()
+    (tally,) = found.tallies
+    tally.wrong_why, tally.wrong_worked = Counter(changed=1), Counter(changed=1)
+    tally.lost, tally.lost_worked, tally.lost_new = (Counter({"budget.max_calls": n}) for n in (7, 5, 4))
+    found.stops[0].why = "changed"
+    seen = Page(page(found))
+    assert "of calls that brought something: 1 changed; 50.00 without the denial cap" in seen.text
+    assert "calls of sessions that were over; 7 with the first of each, of which 5 had worked" in seen.text
+    assert "default: why denials were wrongchangedlost after the endsource" in seen.text
+    assert "coding111754" in seen.text, "wrong, changed, worked; lost, worked, no repeat"
+    assert "duplicates.evidencewrong, changed" in seen.text
+    assert WHY["changed"] in seen.titles()
+    assert "Changed: the latest identical call had another result." in seen.text
+
+
+def test_objections_that_are_wrong_are_told_like_denials_and_nothing_wrong_has_no_table() -> None:
+    watched = watching()
+    assert "why denials were wrong" not in Page(page(watched)).text
+    (tally,) = watched.tallies
+    tally.wrong_observed_why = Counter(volatile=1)
+    seen = Page(page(watched, judgement()))
+    assert "observe: why denials were wrong" in seen.text
+    assert "coding110" in seen.text
+    assert "default: why denials were wrong" not in seen.text
 
 
 def test_a_session_is_a_row_with_a_cell_a_call() -> None:
