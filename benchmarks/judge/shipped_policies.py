@@ -1,5 +1,5 @@
 """
-What the shipped policies would have done to recorded calls, as a table: benchmarks/judge/shipped_policies.py [FOLDER]
+What the shipped policies would have done to recorded calls, as tables: benchmarks/judge/shipped_policies.py [FOLDER]
 
 FOLDER holds the recorded data sets (`../shared/data` where none is named); `docs/shipped-policies.md` says what the
 figures mean. Reading is done once, for all policies together.
@@ -15,6 +15,7 @@ from guardrails import Policy
 from guardrails.offline.judge.files.inputs import inputs
 from guardrails.offline.judge.files.run import Work, judge_files
 from guardrails.offline.judge.result import Judgement, Tally, add
+from guardrails.offline.judge.why import WHY
 
 
 DATA: Final = Path(__file__).parents[3] / "shared" / "data"
@@ -27,6 +28,7 @@ HEADS: Final = (
     "third-or-later pointless repeats of weak models stopped",
     "all calls stopped",
 )
+SPLIT: Final = ("policy", "source", "wrong", *WHY, "lost after the end", "of these worked", "of these no repeat")
 
 
 def together(judgement: Judgement, sources: Iterable[str]) -> Tally:
@@ -47,15 +49,41 @@ def row(judgement: Judgement) -> list[str]:
     return [judgement.policy, f"{coding.wrong_per_1000:.2f}", later, f"{100 * stopped / total.calls:.1f} %"]
 
 
+def split(judgement: Judgement) -> list[list[str]]:
+    """
+    Why denials were wrong (worked: the call is recorded as a success) and what was lost, by source and of all.
+    """
+    rows = []
+    for tally in (*judgement.tallies, judgement.total):
+        watched = not tally.wrong and bool(tally.wrong_observed)
+        why, worked = (
+            (tally.wrong_observed_why, tally.wrong_observed_worked)
+            if watched
+            else (tally.wrong_why, tally.wrong_worked)
+        )
+        if not why and not tally.lost:
+            continue
+        cells = [f"{why[each]:,} ({worked[each]:,} worked)" if why[each] else "0" for each in WHY]
+        lost = (f"{each.total():,}" for each in (tally.lost, tally.lost_worked, tally.lost_new))
+        rows.append([judgement.policy, tally.source, f"{why.total():,}{' (observed)' * watched}", *cells, *lost])
+    return rows
+
+
+def table(heads: Iterable[str], rows: Iterable[list[str]]) -> str:
+    names = list(heads)
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in (names, ["---"] * len(names), *rows))
+
+
 def main(folder: Path = DATA) -> int:
     files = inputs(sorted(map(str, folder.glob("*.jsonl*"))))
     if not files:
         print(f"skipped: no recorded data sets in `{folder}`", file=sys.stderr)
         return 2
     judged = judge_files(Work([Policy.load(name) for name in POLICIES], files))
-    rows = [list(HEADS), ["---"] * len(HEADS), *map(row, judged)]
     print(f"{judged[0].total.calls:,} calls, {judged[0].total.sessions:,} sessions\n")
-    print("\n".join(f"| {' | '.join(cells)} |" for cells in rows))
+    print(table(HEADS, map(row, judged)))
+    print("\nWhy denials were wrong (what docs/replay.md says), and the calls lost after the end of a session\n")
+    print(table(SPLIT, (cells for judgement in judged for cells in split(judgement))))
     return 0
 
 

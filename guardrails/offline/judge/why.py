@@ -11,15 +11,15 @@ Why = Literal["changed", "volatile", "news", "known", "ended"]
 
 WHY: Final[dict[Why, str]] = {
     "changed": "the latest identical call had another result",
-    "volatile": "the latest identical call had the same result but for clocks, durations and ids: no harm",
+    "volatile": "the latest identical call had the same result but for clocks, durations and ids",
     "news": "no identical call was among the last 20, and none of them had the same result",
-    "known": "no identical call was among the last 20, but one of them had the same result",
-    "ended": "a guard had ended the session before: nobody looked at the call",
+    "known": "no identical call was among the last 20, but another one of them had the same result",
+    "ended": "a guard had ended the session before, so nobody looked at the call",
 }
 """
-Each in words. A result of which no text, or not all of it, is recorded counts as another one: volatile is what is proved.
+Each in words. A result whose text is not known, or only its beginning, counts as another one: volatile is what is proved.
 
-The same result of other arguments is no harm of a look that found nothing once more, and harm of work that was done.
+The same result for other arguments is no harm if a look found nothing once more; it is harm if work was acknowledged.
 """
 
 
