@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from guardrails.offline.judge.result import Judgement, Tally
-from guardrails.offline.judge.why import WHY
 from guardrails.offline.pages.numbers import plural
 
 from .printing import heading, paragraph, printable, width
-from .wrong import LEGEND, wrong_lists
+from .wrong import LEGEND, wrong_figures, wrong_lists
 
 
 if TYPE_CHECKING:
@@ -115,14 +114,10 @@ def _figures(one: Tally, other: Tally) -> Iterator[tuple[str, Callable[[Tally], 
     for code in sorted({*one.denied, *other.denied}):
         yield f"  {code}", lambda t, code=code: t.denied[code]  # type: ignore[misc]
     yield "after exhaustion", lambda t: t.after_exhaustion.total()
-    yield "lost after the end", lambda t: t.lost.total()
-    yield "  of them worked", lambda t: t.lost_worked.total()
     yield "nudged", lambda t: t.nudged.total()
     yield "observed", lambda t: t.observed.total()
     yield "wrong", lambda t: t.wrong.total()
-    for why in WHY:
-        if one.wrong_why[why] or other.wrong_why[why]:
-            yield f"  {why}", lambda t, why=why: t.wrong_why[why]  # type: ignore[misc]
+    yield from wrong_figures(one, other)
     yield "wrong per 1,000", lambda t: t.wrong_per_1000
     yield "wrong observed", lambda t: t.wrong_observed.total()
     yield "limit stops", lambda t: t.limit_stops.total()

@@ -3,7 +3,7 @@ Why denials were wrong, as lists for a person.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from guardrails.offline.judge.result import Tally
 from guardrails.offline.judge.why import WHY
@@ -27,6 +27,18 @@ def wrong_lists(tally: Tally) -> Iterator[list[str]]:
     if tally.lost:
         worked, new = tally.lost_worked.total(), tally.lost_new.total()
         yield [f"lost after the end {tally.lost.total():,} ({worked:,} worked, {new:,} of them no repeat)"]
+
+
+def wrong_figures(one: Tally, other: Tally) -> Iterator[tuple[str, Callable[[Tally], float]]]:
+    """
+    The same as (name, figure) of what is in *one* or the *other*.
+    """
+    for why in WHY:
+        if one.wrong_why[why] or other.wrong_why[why]:
+            yield f"  {why}", lambda t, why=why: t.wrong_why[why]  # type: ignore[misc]
+    if one.lost or other.lost:
+        yield "lost after the end", lambda t: t.lost.total()
+        yield "  of them worked", lambda t: t.lost_worked.total()
 
 
 def _listed(name: str, why: Counter[str], worked: Counter[str]) -> list[str]:
