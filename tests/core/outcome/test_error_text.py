@@ -50,7 +50,7 @@ NAMES = {"server_5xx": "server_error", "stale_state": "precondition", "user_reje
         ("401 Unauthorized", "auth"),
         ("Incorrect API key provided", "auth"),
         ("Access denied for user", "permission"),
-        ("database is locked", "conflict"),
+        ("database is locked", "unavailable"),
         ("getaddrinfo ENOTFOUND example.com", "connection"),
         ("fetch failed", "connection"),
         ("File content (30000 tokens) exceeds maximum allowed tokens (25000).", "too_large"),

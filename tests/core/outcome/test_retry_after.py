@@ -91,7 +91,7 @@ def test_a_date_without_a_clock_says_nothing() -> None:
         ({"retry_after_ms": "x", "retry_after": "9"}, 9000),
         ({"x_ratelimit_remaining": "0", "x_ratelimit_reset": "1700000060"}, 60_000),
         ({"x_ratelimit_remaining": "5", "x_ratelimit_reset": "1700000060"}, None),
-        ({"x_ratelimit_remaining": "0", "x_ratelimit_reset": "60"}, None),
+        ({"x_ratelimit_remaining": "0", "x_ratelimit_reset": "60"}, 60_000),
         ({"x_ratelimit_remaining_requests": "0", "x_ratelimit_reset_requests": "1m30s"}, 90_000),
         ({"x_ratelimit_remaining_tokens": "0", "x_ratelimit_reset_tokens": "120ms"}, 120),
         ({"x_ratelimit_remaining_tokens": "9", "x_ratelimit_reset_tokens": "6m0s"}, None),
