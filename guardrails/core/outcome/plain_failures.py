@@ -35,12 +35,7 @@ _IN_TEXT: Final = pattern(rf'"(?:{"|".join(sorted(SIGNS))})"')
 _NO_ERROR: Final = frozenset({"", "none", "null", "nil", "no", "false", "0", "ok", "success", "n/a", "no error"})
 _TOKEN: Final = pattern(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 _TELLS: Final = frozenset(
-    """
-    err message msg detail details reason cause code type kind title description hint hints help suggestion suggestions trace
-    traceback stack exception warning warnings timestamp time at date elapsed duration took instance url uri href path docs
-    documentation retry retryable retries attempt attempts status ok success failed limit remaining reset quota category
-    severity level domain field fields param parameter params version extensions locations jsonrpc error errors
-    """.split()
+    ["err", "message", "msg", "detail", "details", "reason", "cause", "code", "type", "kind", "title", "description", "hint", "hints", "help", "suggestion", "suggestions", "trace", "traceback", "stack", "exception", "warning", "warnings", "timestamp", "time", "at", "date", "elapsed", "duration", "took", "instance", "url", "uri", "href", "path", "docs", "documentation", "retry", "retryable", "retries", "attempt", "attempts", "status", "ok", "success", "failed", "limit", "remaining", "reset", "quota", "category", "severity", "level", "domain", "field", "fields", "param", "parameter", "params", "version", "extensions", "locations", "jsonrpc", "error", "errors"]
 )
 """Names of members that say more of a failure, or of the call."""
 _BEGINS: Final = frozenset(
@@ -129,16 +124,14 @@ def sign_in(value: Any, arguments: Any) -> tuple[int | None, str] | None:
     # What has a state and an id is told of: a job that failed was looked up all the same.
     state = next((word.lower() for name in _STATES if isinstance(word := value.get(name), str)), "error")
     thing = not state.isdecimal() and state not in _WRONG
+    sure = bool(told and false)
     for name, member in value.items():
         words = [word.lower() for word in _TOKEN.findall(str(name))] or [""]
-        first, last = words[0], words[-1]
         if name in _STATES:
             news = thing and state not in _FAILED
-        elif last == "id":
+        elif words[-1] == "id":
             news = thing
-        elif (last in _TELLS) if len(words) == 1 else (first in _BEGINS or last in _ENDS):
-            news = False
-        elif (told and false) or (status is not None and last in _OF_RESPONSES):
+        elif sure or _tells_more(words) or (status is not None and words[-1] in _OF_RESPONSES):
             news = False
         elif isinstance(member, int | float) and not told and status is None:
             # Who says no more than `false` may answer a question: a number or a flag is the answer.
@@ -175,6 +168,10 @@ def brings(value: Any, depth: int = 4) -> bool:
         members = value.values() if isinstance(value, Mapping) else value
         return any(brings(member, depth - 1) for member in members)
     return says_something(value)
+
+
+def _tells_more(words: list[str]) -> bool:
+    return words[0] in _TELLS if len(words) == 1 else words[0] in _BEGINS or words[-1] in _ENDS
 
 
 def _status(value: Mapping[Any, Any]) -> tuple[int | None, str]:
