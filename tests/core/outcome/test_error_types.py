@@ -141,6 +141,16 @@ def test_d4_the_exceptions_of_python_have_a_kind(exc: BaseException, kind: str) 
         (openai.APIConnectionError(request=REQUEST), "connection", None),
         (openai.RateLimitError("no", response=response(429), body=None), "rate_limit", 429),
         (openai.RateLimitError("no", response=response(429), body={"code": "insufficient_quota"}), "permission", 429),
+        (
+            openai.RateLimitError(
+                "You exceeded your current quota, check your billing details", response=response(429), body=None
+            ),
+            "permission",
+            429,
+        ),
+        (client("ServerError", status_code=501), "validation", 501),
+        (client("DeadlockDetected", sqlstate="40P01"), "unavailable", None),
+        (client("LockNotAvailable"), "unavailable", None),
         (openai.AuthenticationError("no", response=response(401), body=None), "auth", 401),
         (openai.BadRequestError("no", response=response(400), body=None), "validation", 400),
         (
@@ -191,6 +201,22 @@ def test_the_errors_of_the_common_clients_have_a_kind_and_a_status(
     exc: BaseException, kind: str, status: int | None
 ) -> None:
     assert (diagnosis_of(exc)[0], http_status_of(exc)) == (kind, status)
+
+
+@pytest.mark.parametrize(
+    ("exc", "arguments", "kind"),
+    [
+        (json.JSONDecodeError("Expecting value", "{a", 0), {"payload": "{a"}, "validation"),
+        (json.JSONDecodeError("Expecting value", "{a", 0), {"payload": "b"}, "server_error"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no"), {"path": "a"}, "other"),
+        (TypeError("f() got an unexpected keyword argument 'a'"), {"a": 1}, "validation"),
+        (TypeError("f() got an unexpected keyword argument 'a'"), {"b": 1}, "code_error"),
+    ],
+)
+def test_what_is_wrong_with_something_else_is_not_the_fault_of_the_arguments(
+    exc: BaseException, arguments: dict[str, Any], kind: str
+) -> None:
+    assert diagnosis_of(exc, arguments)[0] == kind
 
 
 GONE = ConnectionResetError("gone")
