@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 from guardrails.core.values.late_pattern import pattern
 
-from .result_views import MISSING, as_number, is_mcp_error, says_something
+from .result_views import as_number, is_mcp_error, says_something
 
 
 Words = Literal["own", "data", "code", "shown"]
@@ -26,12 +26,19 @@ Speaks = Callable[[Any], Words]
 JSON_CHARS: Final = 8192
 """A longer JSON text brings something."""
 LINE_CHARS: Final = 300
+_STATUS_CHARS: Final = 3
+_SCALARS: Final = frozenset({tuple, int, float, bool, type(None)})
 _STATUS: Final = ("status", "status_code", "statusCode", "http_status", "httpStatus")
 _FALSE: Final = ("ok", "success")
 _TRUE: Final = ("isError", "is_error")
-SIGNS: Final = frozenset({"error", "errors", "content", "structuredContent", *_STATUS, *_FALSE, *_TRUE})
+_SIGNS: Final = frozenset({"error", "errors", "content", "structuredContent", *_STATUS, *_FALSE, *_TRUE})
 """One of these is in each object that is looked at."""
-_IN_TEXT: Final = pattern(rf'"(?:{"|".join(sorted(SIGNS))})"')
+_SAYS: Final = r'"\s{0,20}:\s{0,20}'
+_IN_TEXT: Final = pattern(
+    rf'"(?:(?:{"|".join(_TRUE)}){_SAYS}true|(?:{"|".join(_FALSE)}){_SAYS}false|(?:{"|".join(_STATUS)}){_SAYS}"?[45]\d\d\b'
+    rf'|errors?{_SAYS}(?:"[^"]|[\[{{]\s{{0,20}}[^\]}}\s]|true))'
+)
+"""The same in JSON."""
 _NO_ERROR: Final = frozenset({"", "none", "null", "nil", "no", "false", "0", "ok", "success", "n/a", "no error"})
 _TOKEN: Final = pattern(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 _TELLS: Final = frozenset(
@@ -149,15 +156,31 @@ def may_fail(value: Any) -> bool:
     """
     kind = type(value)
     if kind is dict:
-        return not value.keys().isdisjoint(SIGNS)
+        return not value.keys().isdisjoint(_SIGNS) and _has_sign(value)
     if kind is str:
-        head = value[:LINE_CHARS].lower()
-        if head.lstrip()[:1] == "{":
+        head = value[:LINE_CHARS]
+        if head[:1] == "{" or (head[:1].isspace() and head.lstrip()[:1] == "{"):
             return len(value) <= JSON_CHARS and _IN_TEXT.search(value) is not None
-        return "error" in head or "exception" in head or "traceback" in head
+        return "rror" in head or "RROR" in head or "xception" in head or "raceback" in head
     if kind is list:
         return bool(value) and type(value[0]) is dict and "text" in value[0]
+    if kind in _SCALARS:
+        return False
     return issubclass(kind, Mapping | str) or is_dataclass(kind) or hasattr(kind, "model_fields") or is_mcp_error(value)
+
+
+def _has_sign(value: dict[Any, Any]) -> bool:
+    for name in value.keys() & _SIGNS:
+        said = value[name]
+        if said is True or said is False:
+            signals = name in _FALSE if said is False else name in _TRUE or name == "error"
+        elif name in _STATUS:
+            signals = _http_error(said) is not None
+        else:
+            signals = bool(said) if name[:5] == "error" else isinstance(said, list | dict)
+        if signals:
+            return True
+    return False
 
 
 def members_of(value: Any) -> Any:
@@ -241,11 +264,15 @@ def _tells_more(words: list[str]) -> bool:
 
 
 def _status(value: Mapping[Any, Any]) -> tuple[int | None, str]:
-    for name in _STATUS:
-        number = as_number(value.get(name, MISSING))
-        if number is not None and number in range(400, 600):
-            return int(number), name
-    return None, ""
+    return next(
+        ((number, name) for name in _STATUS if (number := _http_error(value.get(name))) is not None), (None, "")
+    )
+
+
+def _http_error(said: Any) -> int | None:
+    if isinstance(said, str):
+        said = as_number(said) if len(said) == _STATUS_CHARS else None
+    return int(said) if isinstance(said, int | float) and 400 <= said < 600 else None
 
 
 def _tells(error: Any) -> bool:
