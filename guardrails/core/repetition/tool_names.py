@@ -25,57 +25,16 @@ _ALSO_WRITES: Final = frozenset({"append", "unset", "store", "modify", "patch", 
 """Verbs that write, if they come first; a server may have the name of one."""
 _ALSO_LOOKS: Final = frozenset({"wait"})
 _SHOWS: Final = frozenset(
-    {
-        "read",
-        "cat",
-        "grep",
-        "glob",
-        "fetch",
-        "log",
-        "logs",
-        "tail",
-        "head",
-        "view",
-        "open",
-        "load",
-        "browse",
-        "scrape",
-        "crawl",
-    }
-    | {"download", "print", "dump", "display", "output", "transcript"}
+    """
+    read cat grep glob fetch log logs tail head view open load browse scrape crawl download print dump display output transcript
+    """.split()
 )
 """Words of the names of tools that show what others wrote."""
 _WRITTEN: Final = frozenset(
-    {
-        "file",
-        "files",
-        "content",
-        "contents",
-        "text",
-        "texts",
-        "page",
-        "pages",
-        "document",
-        "documents",
-        "doc",
-        "docs",
-        "source",
-    }
-    | {
-        "message",
-        "messages",
-        "mail",
-        "mails",
-        "email",
-        "emails",
-        "inbox",
-        "issue",
-        "issues",
-        "note",
-        "notes",
-        "comment",
-        "comments",
-    }
+    """
+    file files content contents text texts page pages document documents doc docs source message messages mail mails email
+    emails inbox issue issues note notes comment comments
+    """.split()
 )
 """What is written by others, beside a verb that looks."""
 
