@@ -46,31 +46,21 @@ def told(result: object, plan: Plan, arguments: Any, now_ms: int | None) -> Outc
     """
     The outcome of *result*, which a call of the tool of *plan* with *arguments* returned or raised.
     """
-    tool = plan.tool
-    if tool.returns_envelope:
+    if plan.tool.returns_envelope:
         result = Envelope.spoken(result)
-    return outcome_of(
-        result,
-        classifier=tool.result,
-        limit=plan.max_bytes,
-        now_ms=now_ms,
-        speaks=plan.speaks,
-        arguments=arguments,
-    )
+    return outcome_of(result, **_known(plan, arguments, now_ms))
 
 
 async def told_async(result: object, plan: Plan, arguments: Any, now_ms: int | None) -> Outcome:
     """
     `told` for what may be an asynchronous iterator.
     """
-    return await outcome_of_async(
-        result,
-        classifier=plan.tool.result,
-        limit=plan.max_bytes,
-        now_ms=now_ms,
-        speaks=plan.speaks,
-        arguments=arguments,
-    )
+    return await outcome_of_async(result, **_known(plan, arguments, now_ms))
+
+
+def _known(plan: Plan, arguments: Any, now_ms: int | None) -> dict[str, Any]:
+    said = {"classifier": plan.tool.result, "limit": plan.max_bytes, "now_ms": now_ms}
+    return {**said, "speaks": plan.speaks, "arguments": arguments}
 
 
 def prepare(outcome: Outcome, max_bytes: int, *, closer: bool = False) -> Prepared:

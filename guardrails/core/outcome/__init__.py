@@ -82,29 +82,20 @@ def outcome_of(
         return _failed(problem, known)
 
 
-async def outcome_of_async(
-    result: object,
-    *,
-    classifier: ResultClassifier | None = None,
-    limit: int = LIMIT_BYTES,
-    now_ms: int | None = None,
-    speaks: Speaks | None = None,
-    arguments: Any = None,
-) -> Outcome:
+async def outcome_of_async(result: object, **known: Any) -> Outcome:
     """
     `outcome_of` for executors that may also return an asynchronous iterator; cancellation passes through.
     """
-    known = _Known(classifier, limit, now_ms, speaks, arguments)
     value = result.value if isinstance(result, Success) else result
     if not hasattr(type(value), "__anext__"):
-        return outcome_of(result, **known._asdict())
+        return outcome_of(result, **known)
 
     items: AsyncIterator[Any] = value  # type: ignore[assignment]
     try:
-        taken, complete = await collect_async(items, limit)
+        taken, complete = await collect_async(items, known.get("limit", LIMIT_BYTES))
     except Exception as problem:  # noqa: BLE001  a generator that raises half-way has failed
-        return _failed(problem, known)
-    outcome = outcome_of(taken, **known._asdict())
+        return outcome_of(problem, **known)
+    outcome = outcome_of(taken, **known)
     outcome.complete = complete
     return _charged(result, outcome) if isinstance(result, Success) else outcome
 

@@ -35,15 +35,10 @@ _STATUS: Final[dict[int, ErrorType]] = {
     444: "connection",
     451: "permission",
     499: "cancelled",
-    501: "validation",
     502: "unavailable",
     503: "unavailable",
     504: "timeout",
-    505: "validation",
-    506: "validation",
     507: "precondition",
-    508: "validation",
-    510: "validation",
     511: "auth",
     521: "unavailable",
     522: "timeout",
@@ -55,6 +50,7 @@ _STATUS: Final[dict[int, ErrorType]] = {
     530: "unavailable",
     598: "timeout",
     599: "timeout",
+    **dict.fromkeys((501, 505, 506, 508, 510), "validation"),
 }
 """RFC 9110, RFC 6585, and what nginx (4xx), Cloudflare (52x, 530) and Anthropic (529, overloaded) add."""
 
@@ -136,9 +132,7 @@ _EXACT: Final[dict[str, ErrorType]] = {
     **dict.fromkeys(("DecodingError", "ContentDecodingError", "Internal", "DataLoss"), "server_error"),
     **dict.fromkeys(("InvalidClientTokenId", "SignatureDoesNotMatch", "UnrecognizedClientException"), "auth"),
     **dict.fromkeys(("InvalidAccessKeyId", "InvalidApiKey", "AuthFailure", "RefreshError"), "auth"),
-    **dict.fromkeys(
-        ("InsufficientQuota", "BillingHardLimitReached", "BillingNotActive", "InsufficientFunds"), "permission"
-    ),
+    **dict.fromkeys(("InsufficientQuota", "BillingHardLimitReached", "BillingNotActive"), "permission"),
     **dict.fromkeys(("SqliteBusy", "SqliteLocked", "LockNotAvailable", "TransactionRollbackError"), "unavailable"),
     **dict.fromkeys(("RequestLimitExceeded", "LimitExceededException", "PriorRequestNotComplete"), "rate_limit"),
     **dict.fromkeys(("ProvisionedThroughputExceededException", "RetryAfter", "FloodWait"), "rate_limit"),

@@ -30,12 +30,16 @@ from .result_views import (
 
 
 _NOTHING_DECLARED: Final = ResultClassifier()
-_KINDS: Final = (
-    *("error.code", "error_code", "code", "error.type", "error_type", "errorType", "type", "error.status"),
-    *("error.name", "name", "error"),
-)
-_WAITS_S: Final = ("retry_after", "retryAfter", "retry_after_s", "retry_after_seconds", "error.retry_after")
-_WAITS_MS: Final = ("retry_after_ms", "retryAfterMs", "error.retry_after_ms")
+_KINDS: Final = ("error.code", "error_code", "code", "error.type", "error_type", "errorType", "type", "name", "error")
+_WAITS: Final = {
+    "retry_after": 1,
+    "retryAfter": 1,
+    "error.retry_after": 1,
+    "retry_after_ms": 1000,
+    "error.retry_after_ms": 1000,
+}
+"""Where a wait stands, and how many of its units are a second."""
+_CODES: Final = ("error.code", "error.status", "code")
 _NAME_CHARS: Final = 100
 
 
@@ -102,11 +106,11 @@ def _plain_sign(views: tuple[object, ...], text: str | None, words: Words, argum
     for view in views:
         if (found := sign_in(view, arguments)) is not None:
             status, said = found
-            code = _number((view,), ("error.code", "error.status", "code"))
+            code = next((number for path in _CODES if (number := as_number(value_at(view, path))) is not None), None)
             if status is None and code is not None and error_type_of_status(int(code)):
                 status = int(code)
-            ms = _number((view,), _WAITS_MS)
-            wait = _number((view,), _WAITS_S) if ms is None else ms / 1000
+            waits = ((as_number(value_at(view, path)), unit) for path, unit in _WAITS.items())
+            wait = next((number / unit for number, unit in waits if number is not None), None)
             return _Sign(_named_type(view, code), status, said, wait)
     return _Sign(None, None, text) if text is not None and line_in(text, words, arguments) else None
 
@@ -122,10 +126,6 @@ def _named_type(view: object, code: float | None) -> ErrorType | None:
             if kind is not None:
                 return kind
     return error_type_of_json_rpc(int(code)) if code is not None and code < 0 else None
-
-
-def _number(views: tuple[object, ...], paths: tuple[str, ...]) -> float | None:
-    return next((number for path in paths if (number := as_number(first_value_at(views, path))) is not None), None)
 
 
 def _sign(rules: ResultClassifier, views: tuple[object, ...], text: str | None) -> _Sign | None:

@@ -41,96 +41,15 @@ _IN_TEXT: Final = pattern(
 """The same in JSON."""
 _NO_ERROR: Final = frozenset({"", "none", "null", "nil", "no", "false", "0", "ok", "success", "n/a", "no error"})
 _TOKEN: Final = pattern(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
-_TELLS: Final = frozenset(
-    [
-        "err",
-        "message",
-        "msg",
-        "detail",
-        "details",
-        "reason",
-        "cause",
-        "code",
-        "type",
-        "kind",
-        "title",
-        "description",
-        "hint",
-        "hints",
-        "help",
-        "suggestion",
-        "suggestions",
-        "trace",
-        "traceback",
-        "stack",
-        "exception",
-        "warning",
-        "warnings",
-        "timestamp",
-        "time",
-        "at",
-        "date",
-        "elapsed",
-        "duration",
-        "took",
-        "instance",
-        "url",
-        "uri",
-        "href",
-        "path",
-        "docs",
-        "documentation",
-        "retry",
-        "retryable",
-        "retries",
-        "attempt",
-        "attempts",
-        "status",
-        "ok",
-        "success",
-        "failed",
-        "limit",
-        "remaining",
-        "reset",
-        "quota",
-        "category",
-        "severity",
-        "level",
-        "domain",
-        "field",
-        "fields",
-        "param",
-        "parameter",
-        "params",
-        "version",
-        "extensions",
-        "locations",
-        "jsonrpc",
-        "error",
-        "errors",
-    ]
+_TELLS: Final = pattern(
+    "err|message|msg|details?|reason|cause|code|type|kind|title|description|hints?|help|suggestions?|trace|traceback|stack|exception"
+    "|warnings?|timestamp|time|at|date|elapsed|duration|took|instance|ur[li]|href|path|docs|documentation|retry|retryable|retries"
+    "|attempts?|status|ok|success|failed|limit|remaining|reset|quota|category|severity|level|domain|fields?|params?|parameter"
+    "|version|extensions|locations|jsonrpc|errors?"
+    "|(?:err|error|exception|retry|request|response|status|http|documentation|trace) .*"
+    "|.* (?:errors?|message|msg|details?|reason|trace|traceback|exception|timestamp|ms)"
 )
-"""Names of members that say more of a failure, or of the call."""
-_BEGINS: Final = frozenset(
-    {"error", "err", "exception", "retry", "request", "response", "status", "http", "documentation", "trace"}
-)
-_ENDS: Final = frozenset(
-    {
-        "error",
-        "errors",
-        "message",
-        "msg",
-        "detail",
-        "details",
-        "reason",
-        "trace",
-        "traceback",
-        "exception",
-        "timestamp",
-        "ms",
-    }
-)
-"""First and last words of longer names that do."""
+"""Names of members that say more of a failure, or of the call: their words in lowercase."""
 _OF_RESPONSES: Final = frozenset({"body", "headers", "text", "content", "html", "response"})
 """What an HTTP response has beside its status."""
 _LINE: Final = pattern(
@@ -220,7 +139,7 @@ def sign_in(value: Any, arguments: Any) -> tuple[int | None, str] | None:
             news = thing and state not in _FAILED
         elif words[-1] == "id":
             news = thing
-        elif sure or _tells_more(words) or (status is not None and words[-1] in _OF_RESPONSES):
+        elif sure or _TELLS.fullmatch(" ".join(words)) or (status is not None and words[-1] in _OF_RESPONSES):
             news = False
         elif isinstance(member, int | float) and not told and status is None:
             # Who says no more than `false` may answer a question: a number or a flag is the answer.
@@ -257,10 +176,6 @@ def brings(value: Any, depth: int = 4) -> bool:
         members = value.values() if isinstance(value, Mapping) else value
         return any(brings(member, depth - 1) for member in members)
     return says_something(value)
-
-
-def _tells_more(words: list[str]) -> bool:
-    return words[0] in _TELLS if len(words) == 1 else words[0] in _BEGINS or words[-1] in _ENDS
 
 
 def _status(value: Mapping[Any, Any]) -> tuple[int | None, str]:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from guardrails.core.repetition.commands.verbs import TOKEN
+from guardrails.core.values.late_pattern import pattern
 
 
 _LOOKS: Final = frozenset({"get", "list", "find", "search", "read", "fetch", "show", "look", "view", "return"})
@@ -24,17 +25,12 @@ _VERBS: Final = (
 _ALSO_WRITES: Final = frozenset({"append", "unset", "store", "modify", "patch", "replace", "rename"})
 """Verbs that write, if they come first; a server may have the name of one."""
 _ALSO_LOOKS: Final = frozenset({"wait"})
-_SHOWS: Final = frozenset(
-    """
-    read cat grep glob fetch log logs tail head view open load browse scrape crawl download print dump display output transcript
-    """.split()
+_SHOWS: Final = pattern(
+    "read|cat|grep|glob|fetch|logs?|tail|head|view|open|load|browse|scrape|crawl|download|print|dump|display|output|transcript"
 )
 """Words of the names of tools that show what others wrote."""
-_WRITTEN: Final = frozenset(
-    """
-    file files content contents text texts page pages document documents doc docs source message messages mail mails email
-    emails inbox issue issues note notes comment comments
-    """.split()
+_WRITTEN: Final = pattern(
+    "(?:file|content|text|page|document|doc|source|message|mail|email|issue|note|comment)s?|inbox"
 )
 """What is written by others, beside a verb that looks."""
 
@@ -62,7 +58,7 @@ def shows(tool: str) -> Literal["written", "found"] | None:
         return None
     # What is returned may be goods.
     looks = not words.isdisjoint(_LOOKS - {"return"})
-    if not words.isdisjoint(_SHOWS) or (looks and not words.isdisjoint(_WRITTEN)):
+    if any(map(_SHOWS.fullmatch, words)) or (looks and any(map(_WRITTEN.fullmatch, words))):
         return "written"
     return "found" if looks else None
 
