@@ -2,38 +2,36 @@
 The envelope: the only thing of a call that the model reads.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from copy import copy as shallow
 from dataclasses import replace
-from typing import Any, ClassVar, Final, Self, get_args
+from typing import Any, ClassVar, Final, Self
 
 import orjson
 
 from guardrails.core.outcome.error_names import error_type_of_name
 from guardrails.core.text.truncation import Rendered
-from guardrails.core.values.types import ERROR_TYPES, Denial, ErrorType, NextAction, Outcome, Success
+from guardrails.core.values.types import ERROR_TYPES, Denial, ErrorType, Outcome, Success
 
 from .content import OPTIONAL, SETTABLE, Content
 from .text import fields_of, text_of
 
 
 _SPOKEN: Final = frozenset({"success", "error", "validation_error"})
-_FORMS: Final[dict[str, Callable[[Any], bool]]] = {
-    **dict.fromkeys(
-        ("error_type", "error_message", "user_facing_hint", "message", "next_action_hint"), lambda it: type(it) is str
-    ),
-    **dict.fromkeys(
-        ("total_matches", "http_status", "retry_after_ms", "max_retries_remaining"),
-        lambda it: type(it) is int and it >= 0,
-    ),
-    **dict.fromkeys(("is_complete", "retryable", "retryable_after_correction"), lambda it: type(it) is bool),
-    "next_action": get_args(NextAction).__contains__,
-    "errors": lambda it: (
-        type(it) is list and all(type(one) is dict and {"field", "message"} <= one.keys() for one in it)
-    ),
-    "query_summary": lambda it: it is not None,
+_FORMS: Final[dict[str, type]] = {
+    **dict.fromkeys(("error_type", "error_message", "user_facing_hint", "message", "next_action_hint"), str),
+    **dict.fromkeys(("total_matches", "http_status", "retry_after_ms", "max_retries_remaining"), int),
+    **dict.fromkeys(("is_complete", "retryable", "retryable_after_correction"), bool),
+    "query_summary": object,
+    "errors": list,
 }
-"""What a tool may say as an envelope, and in which form."""
+"""What a tool may say as an envelope, and of which type; no number is negative."""
+
+
+def _is_sound(content: Any) -> bool:
+    return (
+        content >= 0 if type(content) is int else type(content) is not list or all(type(one) is dict for one in content)
+    )
 
 
 class Envelope(Content):
@@ -77,7 +75,7 @@ class Envelope(Content):
         data: dict[Any, Any] = {}
         for name, content in said.items():
             form = _FORMS.get(name) if type(name) is str else None
-            if form is not None and form(content):
+            if form is object or (form is type(content) and _is_sound(content)):
                 fields[name] = content
             elif name != "status":
                 data[name] = content
