@@ -18,9 +18,8 @@ from guardrails.core.engine.decide import Ask
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.engine import Engine
 from guardrails.core.engine.plan import Plan
-from guardrails.core.engine.prepare import Prepared, prepare
+from guardrails.core.engine.prepare import Prepared, prepare, told
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.outcome import outcome_of
 from guardrails.core.records.digest import Earlier, failure
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool import Tool
@@ -89,7 +88,7 @@ class Calls(Ledger):
             if plan.timeout_ms is None:
                 result = execute(tool, decision.call.arguments)
             else:
-                reading = Reading(plan.tool.result, plan.max_bytes)
+                reading = self._reading(decision, plan)
                 run = lambda: reading.drained(execute(tool, decision.call.arguments))  # noqa: E731
                 result = with_timeout(run, plan.timeout_ms / 1000, partial(self._settle, decision, plan))
             if type(result) not in _PLAIN and inspect.isawaitable(result):
@@ -119,9 +118,9 @@ class Calls(Ledger):
                 if type(result) is CoroutineType or inspect.isawaitable(result):
                     result = await result
                 if type(result) not in _PLAIN:
-                    result = await Reading(plan.tool.result, plan.max_bytes).gathered(result)
+                    result = await self._reading(decision, plan).gathered(result)
             else:
-                late, reading = partial(self._settle, decision, plan), Reading(plan.tool.result, plan.max_bytes)
+                late, reading = partial(self._settle, decision, plan), self._reading(decision, plan)
                 result = await within(plan.timeout_ms / 1000, execute, decision.call, late, reading)
         except Exception as error:  # noqa: BLE001
             return self._settle(decision, plan, error)
@@ -206,15 +205,19 @@ class Calls(Ledger):
             self._tell(decision)
         return decision, plan
 
+    def _reading(self, decision: Decision, plan: Plan) -> Reading:
+        def now() -> int:
+            at_ms = self._time()
+            return decision.at_ms if at_ms == NO_TIME else at_ms
+
+        return Reading(plan, decision.call.arguments, now)
+
     def _settle(self, decision: Decision, plan: Plan, result: object) -> Envelope:
         now = self._time()
         known = decision.at_ms if now == NO_TIME else now
         try:
             # What was read while its tool ran is an outcome already.
-            if type(result) is Outcome:
-                outcome = result
-            else:
-                outcome = outcome_of(result, classifier=plan.tool.result, limit=plan.max_bytes, now_ms=known)
+            outcome = result if type(result) is Outcome else told(result, plan, decision.call.arguments, known)
             prepared = prepare(outcome, plan.max_bytes, closer=decision.call.sketch is not None)
         except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now
             log.error("a result of `%s` could not be read: %r", decision.call.tool, error)

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
-from guardrails.core.outcome import ResultClassifier, outcome_of, outcome_of_async
+from guardrails.core.engine.plan import Plan
+from guardrails.core.engine.prepare import told, told_async
 from guardrails.core.values.types import Success, ToolCall
 
 
@@ -23,9 +24,10 @@ class Reading(NamedTuple):
     How a result that is an iterator becomes an outcome: reading it is a part of running its tool.
     """
 
-    classifier: ResultClassifier | None
-    limit: int
-    """Bytes."""
+    plan: Plan
+    arguments: Any
+    now: Callable[[], int]
+    """Milliseconds since 1970."""
 
     def drained(self, result: object) -> object:
         """
@@ -33,7 +35,7 @@ class Reading(NamedTuple):
         """
         if not _has(result, "__next__"):
             return result
-        return outcome_of(result, classifier=self.classifier, limit=self.limit)
+        return told(result, self.plan, self.arguments, self.now())
 
     async def gathered(self, result: object) -> object:
         """
@@ -41,7 +43,7 @@ class Reading(NamedTuple):
         """
         if not _has(result, "__anext__"):
             return result
-        return await outcome_of_async(result, classifier=self.classifier, limit=self.limit)
+        return await told_async(result, self.plan, self.arguments, self.now())
 
 
 def is_async(function: Callable[..., Any]) -> bool:

@@ -5,6 +5,7 @@ A policy ready to decide: the guards in order, and what applies to each tool.
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from guardrails.core.guards import GUARDS
@@ -12,6 +13,7 @@ from guardrails.core.guards.base import Guard, filled, overrides
 from guardrails.core.guards.far import far_of
 from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.guards.settings import laid
+from guardrails.core.repetition.own_words import own_words
 from guardrails.core.retries.serving import NO_MODELS, Models
 from guardrails.core.state.state import NEVER
 from guardrails.core.tools.tool import Tool
@@ -164,6 +166,7 @@ class Chain:
                     g.name for g, enforced in present if enforced and any(overrides(g, method) for method in ACTS)
                 )
             ),
+            speaks=partial(own_words, tool),
             locates=tuple((g.name, g.paths) for g, _ in present if overrides(g, "paths")),
         )
 

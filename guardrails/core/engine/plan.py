@@ -8,6 +8,7 @@ from typing import Any
 
 from guardrails.core.arguments import Arguments
 from guardrails.core.guards.base import Guard
+from guardrails.core.outcome.plain_failures import Speaks
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import Mode
 
@@ -61,3 +62,5 @@ class Plan:
     """Names of the guards that do something for it."""
     locates: tuple[tuple[str, Callable[..., Any]], ...]
     """What names the paths whose real places are to be looked up before it is decided."""
+    speaks: Speaks
+    """Of the arguments of a call, whose words its text is."""

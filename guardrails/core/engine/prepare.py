@@ -3,13 +3,17 @@ The outcome of a call with all that costs time already done, outside of any lock
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.outcome import outcome_of, outcome_of_async
 from guardrails.core.repetition.results import HEAD, MAX_EMPTY, emptiness, family_hash, steady_hash
 from guardrails.core.state.failing import Told
 from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.text.truncation import Rendered, render
 from guardrails.core.values.types import ERROR_TYPES, STATUSES, Outcome
+
+from .plan import Plan
 
 
 @dataclass(slots=True)
@@ -36,6 +40,27 @@ class Prepared:
         The same of another *outcome*, for a record.
         """
         return Prepared(outcome, self.rendered, self.result_hash, self.own, self.steady, self.empty)
+
+
+def told(result: object, plan: Plan, arguments: Any, now_ms: int | None) -> Outcome:
+    """
+    The outcome of *result*, which a call of the tool of *plan* with *arguments* returned or raised.
+    """
+    if plan.tool.returns_envelope:
+        result = Envelope.spoken(result)
+    return outcome_of(result, **_known(plan, arguments, now_ms))
+
+
+async def told_async(result: object, plan: Plan, arguments: Any, now_ms: int | None) -> Outcome:
+    """
+    `told` for what may be an asynchronous iterator.
+    """
+    return await outcome_of_async(result, **_known(plan, arguments, now_ms))
+
+
+def _known(plan: Plan, arguments: Any, now_ms: int | None) -> dict[str, Any]:
+    said = {"classifier": plan.tool.result, "limit": plan.max_bytes, "now_ms": now_ms}
+    return {**said, "speaks": plan.speaks, "arguments": arguments}
 
 
 def prepare(outcome: Outcome, max_bytes: int, *, closer: bool = False) -> Prepared:

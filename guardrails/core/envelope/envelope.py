@@ -4,15 +4,34 @@ The envelope: the only thing of a call that the model reads.
 
 from collections.abc import Iterable
 from copy import copy as shallow
-from typing import Any, ClassVar, Self
+from dataclasses import replace
+from typing import Any, ClassVar, Final, Self
 
 import orjson
 
+from guardrails.core.outcome.error_names import error_type_of_name
 from guardrails.core.text.truncation import Rendered
-from guardrails.core.values.types import Denial, ErrorType, Outcome
+from guardrails.core.values.types import ERROR_TYPES, Denial, ErrorType, Outcome, Success
 
 from .content import OPTIONAL, SETTABLE, Content
 from .text import fields_of, text_of
+
+
+_SPOKEN: Final = frozenset({"success", "error", "validation_error"})
+_FORMS: Final[dict[str, type]] = {
+    **dict.fromkeys(("error_type", "error_message", "user_facing_hint", "message", "next_action_hint"), str),
+    **dict.fromkeys(("total_matches", "http_status", "retry_after_ms", "max_retries_remaining"), int),
+    **dict.fromkeys(("is_complete", "retryable", "retryable_after_correction"), bool),
+    "query_summary": object,
+    "errors": list,
+}
+"""What a tool may say as an envelope, and of which type; no number is negative."""
+
+
+def _is_sound(content: Any) -> bool:
+    return (
+        content >= 0 if type(content) is int else type(content) is not list or all(type(one) is dict for one in content)
+    )
 
 
 class Envelope(Content):
@@ -39,6 +58,34 @@ class Envelope(Content):
         What a tool may return for a failure it understands.
         """
         return cls("error", error_type=error_type, error_message=error_message, **fields)
+
+    @classmethod
+    def spoken(cls, said: Any) -> Any:
+        """
+        The envelope that *said* speaks as, an object of a tool that may; anything else as it is.
+
+        It speaks by `status`: `success`, `error` or `validation_error`. Fields that do not have the form of theirs, and those
+        that only a chain can know, are data like all others.
+        """
+        if isinstance(said, Success):
+            return replace(said, value=cls.spoken(said.value))
+        if type(said) is not dict or type(status := said.get("status")) is not str or status not in _SPOKEN:
+            return said
+        fields: dict[str, Any] = {}
+        data: dict[Any, Any] = {}
+        for name, content in said.items():
+            form = _FORMS.get(name) if type(name) is str else None
+            if form is object or (form is type(content) and _is_sound(content)):
+                fields[name] = content
+            elif name != "status":
+                data[name] = content
+        if data.keys() == {"result"} or data.keys() == {"results"}:
+            [value] = data.values()
+        else:
+            value = data or None
+        if (kind := fields.get("error_type")) is not None and kind not in ERROR_TYPES:
+            fields["error_type"] = error_type_of_name(kind) or "other"
+        return cls(status, value, **fields)  # type: ignore[arg-type]
 
     @classmethod
     def of(cls, outcome: Outcome, rendered: Rendered | None = None) -> Self:

@@ -2,14 +2,18 @@
 An envelope as the text that the model reads.
 """
 
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
 from guardrails.core.text.truncation import render
 
 from .content import Content
-from .merged import imitates, imitates_text, with_fields
+from .merged import imitates, imitates_text, members, splice, with_fields
+
+
+_NESTED: Final = frozenset({"status", "result", "results", "query_summary", "progress"})
+"""Fields of the nested form that are not added to an object."""
 
 
 def text_of(envelope: Content) -> str:
@@ -93,9 +97,25 @@ def fields_of(envelope: Content, written: orjson.Fragment | None = None) -> dict
     return shown
 
 
+def _merged_failure(envelope: Content) -> str | None:
+    """
+    The object of a tool that is a failure, as it was, with what is said of that.
+    """
+    if envelope.status != "error" or not isinstance(envelope.value, dict | str):
+        return None
+    rendered = envelope.render()
+    text = rendered.payload.decode() if rendered.text is None else rendered.text
+    added = {name: said for name, said in fields_of(envelope).items() if name not in _NESTED}
+    try:
+        own = {key for key, *_ in members(text)}
+    except (ValueError, RecursionError):
+        return None
+    return None if imitates_text(text) or own & added.keys() else splice(text, added)
+
+
 def _merged(envelope: Content) -> str | None:
     if envelope.status != "success":
-        return None
+        return _merged_failure(envelope)
     value, rendered = envelope.value, envelope.render()
     text = rendered.payload.decode() if rendered.text is None else rendered.text
     if imitates(value) if isinstance(value, dict) else imitates_text(text):

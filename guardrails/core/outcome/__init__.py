@@ -4,13 +4,13 @@ What an executor did, in the library's words: the `Outcome` of a value, an excep
 
 from collections.abc import AsyncIterator, Iterator
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from guardrails.core.text.collect import LIMIT_BYTES, Bytes, collect, collect_async, decoded
 from guardrails.core.values.types import ErrorType, Outcome, Success, micro_dollars
 
+from .plain_failures import Speaks, may_fail
 from .result_classifier import FailureRule, ResultClassifier
-from .result_views import is_mcp_error
 
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MAX_COST: Final = 2**53
 """Micro-dollars (nine billion USD): a larger claim counts as this, so that it can be stored anywhere."""
 MAX_TOKENS: Final = 2**53
-_PLAIN: Final = frozenset({str, list, tuple, int, float, bool, type(None)})
+_PLAIN: Final = frozenset({dict, str, list, tuple, int, float, bool, type(None)})
 _NAMED: Final = frozenset({"code_error", "other"})
 """Kinds in which the class of an exception says something that its text does not."""
 
@@ -34,124 +34,137 @@ __all__ = [
 ]
 
 
+class _Known(NamedTuple):
+    """
+    What an outcome is told by beside the result.
+    """
+
+    classifier: ResultClassifier | None
+    limit: int
+    now_ms: int | None
+    speaks: Speaks | None
+    arguments: Any
+
+
 def outcome_of(
     result: object,
     *,
     classifier: ResultClassifier | None = None,
     limit: int = LIMIT_BYTES,
     now_ms: int | None = None,
+    speaks: Speaks | None = None,
+    arguments: Any = None,
 ) -> Outcome:
     """
     The outcome of what an executor returned or raised; never raises itself.
 
     *result* is a value, a `Success`, an exception or an `Envelope` (which passes as it is). An iterator becomes a list
     of about *limit* bytes at most, bytes become text or `{"base64": "...", "bytes": n}`. *classifier* says which
-    results are failures; MCP's `isError: true` always is one. *now_ms*, milliseconds since 1970, gives a meaning to a
-    `Retry-After` that is a date.
+    results are failures; without one those are that anyone would call one (`plain_failures`); MCP's `isError: true` always is one.
+    *now_ms*, milliseconds since 1970, gives a meaning to a `Retry-After` that is a date. *speaks* says of *arguments*, those of
+    the call, whose words a text is.
 
     After an exception the value is None. A result that is a failure keeps its value where the message does not say all
     of it: text redacted and bounded, data as it is.
     """
     kind = type(result)
-    if classifier is None:
-        if kind is dict:
-            if "isError" not in result:  # type: ignore[operator]
-                return Outcome(result)
-        elif kind in _PLAIN:
-            return Outcome(result)
+    if classifier is None and kind in _PLAIN and not may_fail(result):
+        return Outcome(result)
+    known = _Known(classifier, limit, now_ms, speaks, arguments)
     if issubclass(kind, BaseException):
-        return _failed(result, now_ms)  # type: ignore[arg-type]
+        return _failed(result, known)  # type: ignore[arg-type]
     if issubclass(kind, Success):
         success: Success = result  # type: ignore[assignment]
-        return _charged(success, outcome_of(success.value, classifier=classifier, limit=limit, now_ms=now_ms))
+        return _charged(success, outcome_of(success.value, **known._asdict()))
     try:
-        return _of_value(result, classifier, limit, now_ms)
+        return _of_value(result, known)
     except Exception as problem:  # noqa: BLE001  the tool has run: whatever its value does, the call has an outcome
-        return _failed(problem, now_ms)
+        return _failed(problem, known)
 
 
-async def outcome_of_async(
-    result: object,
-    *,
-    classifier: ResultClassifier | None = None,
-    limit: int = LIMIT_BYTES,
-    now_ms: int | None = None,
-) -> Outcome:
+async def outcome_of_async(result: object, **known: Any) -> Outcome:
     """
     `outcome_of` for executors that may also return an asynchronous iterator; cancellation passes through.
     """
     value = result.value if isinstance(result, Success) else result
     if not hasattr(type(value), "__anext__"):
-        return outcome_of(result, classifier=classifier, limit=limit, now_ms=now_ms)
+        return outcome_of(result, **known)
 
     items: AsyncIterator[Any] = value  # type: ignore[assignment]
     try:
-        taken, complete = await collect_async(items, limit)
+        taken, complete = await collect_async(items, known.get("limit", LIMIT_BYTES))
     except Exception as problem:  # noqa: BLE001  a generator that raises half-way has failed
-        return _failed(problem, now_ms)
-    outcome = outcome_of(taken, classifier=classifier, limit=limit, now_ms=now_ms)
+        return outcome_of(problem, **known)
+    outcome = outcome_of(taken, **known)
     outcome.complete = complete
     return _charged(result, outcome) if isinstance(result, Success) else outcome
 
 
-def _of_value(value: Any, classifier: ResultClassifier | None, limit: int, now_ms: int | None) -> Outcome:
+def _of_value(value: Any, known: _Known) -> Outcome:
     kind = type(value)
     if hasattr(kind, "__guardrails_envelope__"):
         return Outcome(value)
 
     complete = True
     if issubclass(kind, Bytes):
-        value, complete = decoded(value, limit)
+        value, complete = decoded(value, known.limit)
     elif hasattr(kind, "__next__"):
         items: Iterator[Any] = value
-        value, complete = collect(items, limit)
+        value, complete = collect(items, known.limit)
     elif hasattr(kind, "__await__") or hasattr(kind, "__anext__"):
         return _not_awaited(value)
 
-    failure = _failure_in(value, classifier)
+    failure = _failure_in(value, known)
     if failure is None:
         return Outcome(value, complete=complete)
 
     from .redaction import SCAN_CHARS, redact
-    from .retry_after import wait_ms
+    from .retry_after import wait_in_text, wait_ms
 
     message = redact(failure.message)
     text = value if isinstance(value, str) else failure.message if failure.whole else None
     if text is not None:
         complete = complete and len(text) <= 2 * SCAN_CHARS
-        value = None if message == text.strip() else redact(text, 2 * SCAN_CHARS, keep_traceback=True)
+        bare = text.strip()
+        shown = redact(text, 2 * SCAN_CHARS, keep_traceback=True)
+        if text is value and bare[:1] == "{":
+            # An object stays the text that it was: the merged form adds to it.
+            value = text if shown == bare else shown
+        else:
+            value = None if message == bare else shown
+    wait = wait_ms(failure.retry_after_s, known.now_ms)
     return Outcome(
         value,
         failure.error_type,
         message,
         failure.http_status,
-        wait_ms(failure.retry_after_s, now_ms),
+        wait_in_text(failure.message, known.now_ms) if wait is None else wait,
         complete=complete,
     )
 
 
-def _failure_in(value: Any, classifier: ResultClassifier | None) -> "Failure | None":
-    if classifier is None and not is_mcp_error(value):
-        return None
-
-    from .hidden_failures import failure_in
-
+def _failure_in(value: Any, known: _Known) -> "Failure | None":
     try:
-        return failure_in(value, classifier)
+        if known.classifier is None and not may_fail(value):
+            return None
+
+        from .hidden_failures import failure_in
+
+        return failure_in(value, known.classifier, known.speaks, known.arguments)
     except Exception:  # noqa: BLE001  an object that cannot be looked at is still a result
         return None
 
 
-def _failed(exc: BaseException, now_ms: int | None) -> Outcome:
+def _failed(exc: BaseException, known: _Known) -> Outcome:
     from .error_types import diagnosis_of, http_status_of
     from .redaction import redact
     from .retry_after import retry_after_ms_of
 
-    kind, told_by = diagnosis_of(exc)
+    kind, told_by = diagnosis_of(exc, known.arguments)
     message = _said(exc, kind)
     if told_by is not exc and (cause := _said(told_by, kind)) not in message:
         message = f"{message}: {cause}"
-    return Outcome(None, kind, redact(message), http_status_of(exc), retry_after_ms_of(exc, now_ms))
+    return Outcome(None, kind, redact(message), http_status_of(exc), retry_after_ms_of(exc, known.now_ms))
 
 
 def _said(exc: BaseException, kind: ErrorType) -> str:

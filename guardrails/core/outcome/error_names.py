@@ -38,6 +38,7 @@ _STATUS: Final[dict[int, ErrorType]] = {
     502: "unavailable",
     503: "unavailable",
     504: "timeout",
+    507: "precondition",
     511: "auth",
     521: "unavailable",
     522: "timeout",
@@ -49,6 +50,7 @@ _STATUS: Final[dict[int, ErrorType]] = {
     530: "unavailable",
     598: "timeout",
     599: "timeout",
+    **dict.fromkeys((501, 505, 506, 508, 510), "validation"),
 }
 """RFC 9110, RFC 6585, and what nginx (4xx), Cloudflare (52x, 530) and Anthropic (529, overloaded) add."""
 
@@ -74,10 +76,12 @@ _SQL_STATE: Final[tuple[tuple[str, ErrorType], ...]] = (
     ("22", "validation"),
     ("23", "conflict"),
     ("25006", "permission"),
+    ("40001", "unavailable"),
+    ("40P01", "unavailable"),
     ("40", "conflict"),
     ("42", "validation"),
     ("53", "unavailable"),
-    ("55P03", "conflict"),
+    ("55P03", "unavailable"),
     ("57014", "cancelled"),
     ("57P", "unavailable"),
     ("58", "server_error"),
@@ -128,7 +132,8 @@ _EXACT: Final[dict[str, ErrorType]] = {
     **dict.fromkeys(("DecodingError", "ContentDecodingError", "Internal", "DataLoss"), "server_error"),
     **dict.fromkeys(("InvalidClientTokenId", "SignatureDoesNotMatch", "UnrecognizedClientException"), "auth"),
     **dict.fromkeys(("InvalidAccessKeyId", "InvalidApiKey", "AuthFailure", "RefreshError"), "auth"),
-    **dict.fromkeys(("InsufficientQuota", "BillingHardLimitReached"), "permission"),
+    **dict.fromkeys(("InsufficientQuota", "BillingHardLimitReached", "BillingNotActive"), "permission"),
+    **dict.fromkeys(("SqliteBusy", "SqliteLocked", "LockNotAvailable", "TransactionRollbackError"), "unavailable"),
     **dict.fromkeys(("RequestLimitExceeded", "LimitExceededException", "PriorRequestNotComplete"), "rate_limit"),
     **dict.fromkeys(("ProvisionedThroughputExceededException", "RetryAfter", "FloodWait"), "rate_limit"),
     **dict.fromkeys(("ConditionalCheckFailedException", "StaleDataError"), "precondition"),
@@ -164,7 +169,7 @@ _PARTS: Final[tuple[tuple[ErrorType, tuple[str, ...]], ...]] = (
     ("precondition", ("Precondition",)),
     (
         "conflict",
-        ("Conflict", "AlreadyExists", "IntegrityError", "Duplicate", "Deadlock", "Locked", "InUse", "Serialization"),
+        ("Conflict", "AlreadyExists", "IntegrityError", "Duplicate", "Locked", "InUse"),
     ),
     ("too_large", ("TooLarge", "TooLong", "ContextLength")),
     (
@@ -174,6 +179,7 @@ _PARTS: Final[tuple[tuple[ErrorType, tuple[str, ...]], ...]] = (
     ("validation", ("BadRequest", "OutOfRange")),
     ("cancelled", ("Cancel", "UserRejected", "Aborted")),
     ("unavailable", ("Unavailable", "Overloaded", "BadGateway", "Circuit", "BrokenExecutor", "BrokenProcessPool")),
+    ("unavailable", ("Deadlock", "SerializationFailure", "CouldNotSerialize")),
     ("server_error", ("InternalServer", "InternalError", "InternalFailure", "ServerError")),
     ("connection", ("Connect", "Disconnected", "Network", "gaierror", "herror", "SSL", "Certificate", "ProtocolError")),
     ("connection", ("ProxyError", "NameResolution", "Unreachable", "TransportError")),

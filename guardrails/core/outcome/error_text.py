@@ -14,6 +14,7 @@ from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import ErrorType
 
 from .error_names import error_type_of_builtin, error_type_of_name, error_type_of_status
+from .tracebacks import raised_in
 
 
 HEAD_CHARS: Final = 2048
@@ -33,7 +34,16 @@ _EXIT: Final = pattern(
 )
 _EXIT_CHARS: Final = 300
 _TRACEBACK: Final = "Traceback (most recent call last)"
-_ERROR_NAME: Final = pattern(r"^[ |]{0,8}(?:[a-z_]\w{0,60}\.){0,6}([A-Z]\w{2,60}):? ?", re.MULTILINE)
+_TRACED: Final = 16_384
+"""Characters of the end of a text in which its stack traces are looked for."""
+_ERROR_NAME: Final = pattern(r"(?:[\w<>]{1,60}\.){0,8}([A-Za-z_]\w{1,60})(?::|\s*$)")
+_UNPAID: Final = pattern(
+    r"insufficient[ _-]?(?:quota|funds|credits?|balance)|payment[ _-]required|billing[ _-]?(?:hard[ _-]?limit|details|not[ _-]active|account)"
+    r"|(?:hard|spend(?:ing)?|usage|monthly|credit) limit (?:has been |was )?(?:reached|exceeded)|out of credits"
+    r"|(?:credit|account) balance is (?:too low|insufficient|empty)|(?:exceeded|reached) your (?:current )?(?:quota|spend\w*|monthly \w+)",
+    re.IGNORECASE,
+)
+_COMES_BACK: Final = pattern(r"\b(?:retry|try again|wait|per (?:second|minute|hour|day))\b", re.IGNORECASE)
 _CLASS: Final = pattern(r"\b([A-Z][A-Za-z]{2,60}(?:Error|Exception|Timeout))\b")
 _CLASS_CHARS: Final = 200
 
@@ -89,6 +99,7 @@ _ANY: Final[tuple[tuple[ErrorType, str], ...]] = (
             r"rate[ _-]?limit|too many requests|quota (?:exceeded|exhausted)|exceeded [^\n.]{0,60}quota|throttl|slow down|too (?:quickly|frequently|often)"
         ),
     ),
+    ("unavailable", r"lock wait timeout"),
     ("timeout", r"timed[ -]?out|time-?out|deadline[ _]exceeded|took too long|did not respond (?:with)?in"),
     (
         "auth",
@@ -117,13 +128,13 @@ _ANY: Final[tuple[tuple[ErrorType, str], ...]] = (
         "unavailable",
         (
             r"service (?:is )?(?:temporarily )?unavailable|temporarily unavailable|bad gateway|overloaded|try again later|at capacity"
+            r"|database(?: \w{1,40}){0,2} is locked|table is locked|sqlite_(?:busy|locked)|deadlock|could not serialize access"
+            r"|serialization failure|could not obtain lock|lock(?:ed)? by another (?:process|transaction)"
         ),
     ),
     (
         "conflict",
-        (
-            r"already exists|database is locked|table is locked|(?:^|[\s:(])conflict\b(?![-/_.])|deadlock|unique constraint|is being used by another"
-        ),
+        (r"already exists|(?:^|[\s:(])conflict\b(?![-/_.])|unique constraint|is being used by another"),
     ),
     (
         "validation",
@@ -131,7 +142,7 @@ _ANY: Final[tuple[tuple[ErrorType, str], ...]] = (
             r"validation error|inputvalidation|required (?:property|field|parameter|argument)|is required\b|missing \d{0,3} ?required"
             r"|unexpected (?:keyword|parameter|argument)|invalid (?:argument|parameter|input|value|format|request|json|date|type|literal)"
             r"|must be (?:an? |one |the |in |of |between |greater |less |at |after |before |different )|must not be|should be|should match"
-            r"|is not (?:a |an )?(?:valid|one of)|is not of type|old_string|string to replace not found|to replace|failed to find expected lines"
+            r"|is not (?:a |an )?(?:valid|one of)|is not of type|not (?:yet )?(?:implemented|supported)|unimplemented|old_string|string to replace not found|to replace|failed to find expected lines"
             r"|expected [^\n]{1,60} (?:but )?got|syntax error|cannot be (?:exchanged|modified|returned|cancell?ed|empty|null|parsed)"
             r"|positional argument|unknown url type|out of range|is invalid|bad request|no changes to make|unprocessable|illegal argument"
         ),
@@ -151,6 +162,7 @@ _ANY: Final[tuple[tuple[ErrorType, str], ...]] = (
         "server_error",
         (
             r"internal (?:server )?error|server error|internal failure|unexpected error occurred on (?:our|the) (?:side|server)"
+            r"|expecting value: line \d|unexpected (?:token .{1,20} (?:in|is not valid) |end of )json"
         ),
     ),
 )
@@ -183,12 +195,25 @@ def error_type_from_text(text: str) -> ErrorType | None:
     ends = _ends(text)
     lowered = ends.lower().replace("\u2019", "'")
     shell, anything = _tables()
+    traced = _of_traceback(text) if _TRACEBACK in text else None
     if _EXIT.search(ends, 0, _EXIT_CHARS):
-        return _of_status(ends) or _first(shell, lowered) or _of_program(ends)
-    if _TRACEBACK in ends:
-        return _of_traceback(ends)
+        # A bug in a command that is a Python program is still a command that failed.
+        named = None if traced == "code_error" else traced
+        return named or ("exec_nonzero" if traced else _of_status(ends) or _first(shell, lowered) or "exec_nonzero")
+    if traced is not None:
+        return traced
+    if unpaid(ends):
+        return "permission"
 
     return _of_status(ends) or _of_class(ends) or _first(anything, lowered)
+
+
+def unpaid(text: str) -> bool:
+    """
+    Whether *text* says that something has to be paid first, which no waiting does.
+    """
+    ends = _ends(text)
+    return _UNPAID.search(ends) is not None and _COMES_BACK.search(ends) is None
 
 
 def _of_status(text: str) -> ErrorType | None:
@@ -201,23 +226,19 @@ def _of_class(text: str) -> ErrorType | None:
     return error_type_of_name(found[1]) or error_type_of_builtin(found[1]) if found else None
 
 
-def _of_program(text: str) -> ErrorType:
-    """
-    A command that is a Python program says by its traceback why it failed; a bug in it is still a command that failed.
-    """
-    kind = _of_traceback(text) if _TRACEBACK in text else "code_error"
-    return "exec_nonzero" if kind == "code_error" else kind
-
-
 def _of_traceback(text: str) -> ErrorType:
     """
-    The last line that begins with a class name says what got out.
+    The last exception that says something is what got out: a wrapper does not, nor what was cancelled beside another.
     """
-    name = ""
-    for found in _ERROR_NAME.finditer(text, text.rindex(_TRACEBACK)):
-        name = found[1]
-    kind = error_type_of_builtin(name) or error_type_of_name(name)
-    return "code_error" if kind is None or kind == "validation" else kind
+    said: ErrorType = "code_error"
+    for line in reversed(raised_in(text[-_TRACED:])):
+        found = _ERROR_NAME.match(line)
+        name = found[1] if found else ""
+        kind = error_type_of_builtin(name) or error_type_of_name(name)
+        if kind is not None and kind != "cancelled":
+            return "code_error" if kind == "validation" else kind
+        said = kind or said
+    return said
 
 
 def _first(table: tuple[tuple[ErrorType, re.Pattern[str]], ...], text: str) -> ErrorType | None:

@@ -7,7 +7,7 @@ looked through. Nothing an exception does while it is looked at can get out of h
 
 import re
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from guardrails.core.values.types import ErrorType
@@ -20,26 +20,28 @@ from .error_names import (
     error_type_of_sql_state,
     error_type_of_status,
 )
-from .error_text import error_type_from_text
+from .error_text import error_type_from_text, unpaid
 from .exception_facts import attribute, chain, headers_of, status_of, text_of
 
 
 _NOT_BY_VALUE: Final = frozenset({"auth", "permission", "code_error", "exec_nonzero"})
 """What the words of a ValueError do not mean: `invalid token`, `value not allowed`."""
 _BAD_CALL: Final = re.compile(
-    r"unexpected keyword argument|missing \d+ required|takes \S+ .{0,40}positional arguments?|multiple values for"
+    r"unexpected keyword argument(?: '(\w+)')?|missing \d+ required|takes \S+ .{0,40}positional arguments?|multiple values for"
 )
 
 
-def diagnosis_of(exc: BaseException) -> tuple[ErrorType, BaseException]:
+def diagnosis_of(exc: BaseException, arguments: Any = None) -> tuple[ErrorType, BaseException]:
     """
     The kind of *exc* from the closed list, `other` if nothing speaks for a kind; and the exception of its chain that told it.
+
+    *arguments* are those of the call: what is wrong with something else is not the caller's to correct.
 
     In this order: what it says itself (codes, status, class names), then its explicit causes (`__cause__`, SQLAlchemy's
     `orig`, URLError's `reason`, the members of a group), then the texts of all these, then what was being handled (`__context__`).
     """
     try:
-        return _diagnosis_of(exc)
+        return _diagnosis_of(exc, arguments)
     except Exception:  # noqa: BLE001
         return "other", exc
 
@@ -54,19 +56,21 @@ def http_status_of(exc: BaseException) -> int | None:
         return None
 
 
-def _diagnosis_of(exc: BaseException) -> tuple[ErrorType, BaseException]:
+def _diagnosis_of(exc: BaseException, arguments: Any) -> tuple[ErrorType, BaseException]:
     causes = list(chain(exc, context=False))
-    told = [(kind, link) for link in causes if (kind := _own_type(link)) is not None]
+    told = [(kind, link) for link in causes if (kind := _own_type(link, arguments)) is not None]
     # Where one of a group fails, the others are cancelled: that is no cause.
     if told:
         return next((one for one in told if one[0] != "cancelled"), told[0])
     for link in causes:
         if (kind := error_type_from_text(text_of(link))) is not None:
             return kind, link
-    return next(((kind, link) for link in chain(exc) if (kind := _own_type(link)) is not None), ("other", exc))
+    return next(
+        ((kind, link) for link in chain(exc) if (kind := _own_type(link, arguments)) is not None), ("other", exc)
+    )
 
 
-def _own_type(exc: BaseException) -> ErrorType | None:
+def _own_type(exc: BaseException, arguments: Any) -> ErrorType | None:
     """
     What *exc* itself says; None for a wrapper that says nothing.
     """
@@ -76,9 +80,11 @@ def _own_type(exc: BaseException) -> ErrorType | None:
     status = status_of(exc)
     if status is not None and status != 400:
         limited = status == 403 and _is_rate_limited(headers_of(exc))
+        if status == 429 and unpaid(text_of(exc)):
+            return "permission"
         return "rate_limit" if limited else error_type_of_status(status)
 
-    kind = _classed_type(exc)
+    kind = _classed_type(exc, arguments)
     return "validation" if status is not None and kind in {None, "code_error"} else kind
 
 
@@ -115,7 +121,7 @@ def _codes(exc: BaseException) -> Iterator[Any]:
         yield error.get("Code") if isinstance(error, dict) else None
 
 
-def _classed_type(exc: BaseException) -> ErrorType | None:
+def _classed_type(exc: BaseException, arguments: Any) -> ErrorType | None:
     """
     By the names of its classes, the nearest first.
     """
@@ -128,26 +134,44 @@ def _classed_type(exc: BaseException) -> ErrorType | None:
         else:
             kind = error_type_of_builtin(cls.__name__)
         if kind is not None:
-            return _refined(exc, cls, kind)
+            return _refined(exc, cls, kind, arguments)
     return None
 
 
-def _refined(exc: BaseException, cls: type, kind: ErrorType) -> ErrorType:
+def _refined(exc: BaseException, cls: type, kind: ErrorType, arguments: Any) -> ErrorType:
     """
-    A `ValueError` is raised for anything that is wrong with a value; its text may say what.
+    A `ValueError` is raised for anything that is wrong with a value; its text may say what, the arguments whose it was.
     """
     if cls is TypeError:
-        return "validation" if _BAD_CALL.search(text_of(exc)) else kind
+        found = _BAD_CALL.search(text_of(exc))
+        if found is None:
+            return kind
+        # A function within the tool may be called wrongly too, by the tool.
+        named = isinstance(arguments, Mapping) and found[1] is not None
+        return kind if named and found[1] not in arguments else "validation"
     if cls is ValueError:
         document = attribute(exc, "doc")
-        if isinstance(document, str):
-            # A JSON decoder got no JSON: an empty or an HTML reply is the fault of who sent it.
-            return "server_error" if not (start := document[:100].strip()) or start[0] == "<" else kind
+        if document is not None:
+            # A decoder got what is no JSON, or no text: the fault of who sent it, unless that was the caller.
+            return kind if _is_given(document, arguments) else "server_error"
+        if issubclass(type(exc), UnicodeDecodeError):
+            return kind if _is_given(attribute(exc, "object"), arguments) else "other"
         if issubclass(type(exc), UnicodeError):
             return kind
         told = error_type_from_text(text_of(exc))
         return told if told is not None and told not in _NOT_BY_VALUE else kind
     return kind
+
+
+def _is_given(document: Any, arguments: Any) -> bool:
+    """
+    Whether *document* was in the arguments of the call.
+    """
+    if isinstance(document, bytes | bytearray):
+        document = bytes(document).decode(errors="replace")
+    given = arguments.values() if isinstance(arguments, Mapping) else [arguments]
+    said = document.strip() if isinstance(document, str) else ""
+    return said != "" and any(isinstance(one, str) and said in one for one in given)
 
 
 def _is_rate_limited(headers: dict[str, str]) -> bool:

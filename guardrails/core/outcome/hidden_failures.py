@@ -1,17 +1,19 @@
 """
 Finding the failures that hide in results.
 
-A tool's data never sets a status by itself: `{"error": "..."}` is a value until its tool is declared otherwise. The
-one exception is MCP's own `isError: true`, which is part of the protocol.
+What is declared of a tool decides alone; of others what anyone would call a failure is one. MCP's own `isError: true`, which
+is part of the protocol, always is.
 """
 
+from collections.abc import Callable
 from reprlib import Repr
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from guardrails.core.values.types import ErrorType
+from guardrails.core.values.types import ERROR_TYPES, ErrorType
 
-from .error_names import error_type_of_status
-from .error_text import error_type_from_text, status_in_text
+from .error_names import error_type_of_json_rpc, error_type_of_name, error_type_of_status
+from .error_text import error_type_from_text, status_in_text, unpaid
+from .plain_failures import JSON_CHARS, Words, line_in, members_of, sign_in
 from .result_classifier import FAILURE_WORDS, MESSAGE_FIELDS, ResultClassifier
 from .result_views import (
     MISSING,
@@ -22,11 +24,23 @@ from .result_views import (
     is_mcp_error,
     is_same,
     mcp_text,
+    value_at,
     views_of,
 )
 
 
 _NOTHING_DECLARED: Final = ResultClassifier()
+_KINDS: Final = ("error.code", "error_code", "code", "error.type", "error_type", "errorType", "type", "name", "error")
+_WAITS: Final = {
+    "retry_after": 1,
+    "retryAfter": 1,
+    "error.retry_after": 1,
+    "retry_after_ms": 1000,
+    "error.retry_after_ms": 1000,
+}
+"""Where a wait stands, and how many of its units are a second."""
+_CODES: Final = ("error.code", "error.status", "code")
+_NAME_CHARS: Final = 100
 
 
 class Failure(NamedTuple):
@@ -48,20 +62,33 @@ class _Sign(NamedTuple):
     http_status: int | None
     words: str
     """The sign in words, for a result without a message."""
+    wait_s: object = None
 
 
-def failure_in(value: object, classifier: ResultClassifier | None) -> Failure | None:
+def failure_in(
+    value: object,
+    classifier: ResultClassifier | None,
+    speaks: Callable[[Any], Words] | None = None,
+    arguments: Any = None,
+) -> Failure | None:
     """
-    The failure that *value* is, by MCP's `isError: true` or by what is declared; None where it is a result.
+    The failure that *value* is, by MCP's `isError: true`, by what is declared, or by what is plain; None if it is a result.
+
+    *speaks* says of the *arguments* of the call whose words a text is; see `plain_failures`.
     """
     flagged = is_mcp_error(value)
-    if classifier is None and not flagged:
-        return None
-
     text = value if isinstance(value, str) else mcp_text(value)
     rules = classifier or _NOTHING_DECLARED
-    views = views_of(value, text if classifier else None)
-    sign = _sign(rules, views, text)
+    if classifier is not None:
+        views = views_of(value, text)
+        sign = _sign(rules, views, text)
+    elif flagged:
+        views, sign = views_of(value, None), None
+    else:
+        words = "data" if speaks is None else speaks(arguments)
+        read = text if text is not None and words in {"own", "data"} and len(text) <= JSON_CHARS else None
+        views = views_of(members_of(value), read)
+        sign = _plain_sign(views, text, words, arguments)
     if sign is None:
         if not flagged:
             return None
@@ -70,9 +97,35 @@ def failure_in(value: object, classifier: ResultClassifier | None) -> Failure | 
     message = (text if flagged else None) or _message(rules, views) or text or sign.words
     status = sign.http_status or status_in_text(message)
     by_status = error_type_of_status(status) if status is not None else None
-    kind = sign.error_type or by_status or error_type_from_text(message) or "other"
-    wait = first_value_at(views, rules.retry_after_field) if rules.retry_after_field else None
+    kind = sign.error_type or (None if unpaid(message) else by_status) or error_type_from_text(message) or "other"
+    wait = first_value_at(views, rules.retry_after_field) if rules.retry_after_field else sign.wait_s
     return Failure(kind, message, message == text, status, wait)
+
+
+def _plain_sign(views: tuple[object, ...], text: str | None, words: Words, arguments: Any) -> _Sign | None:
+    for view in views:
+        if (found := sign_in(view, arguments)) is not None:
+            status, said = found
+            code = next((number for path in _CODES if (number := as_number(value_at(view, path))) is not None), None)
+            if status is None and code is not None and error_type_of_status(int(code)):
+                status = int(code)
+            waits = ((as_number(value_at(view, path)), unit) for path, unit in _WAITS.items())
+            wait = next((number / unit for number, unit in waits if number is not None), None)
+            return _Sign(_named_type(view, code), status, said, wait)
+    return _Sign(None, None, text) if text is not None and line_in(text, words, arguments) else None
+
+
+def _named_type(view: object, code: float | None) -> ErrorType | None:
+    """
+    The kind that an object names, by a word of ours or of a service.
+    """
+    for path in _KINDS:
+        said = value_at(view, path)
+        if isinstance(said, str) and len(said) <= _NAME_CHARS and " " not in said:
+            kind = said if said in ERROR_TYPES else error_type_of_name(said)
+            if kind is not None:
+                return kind
+    return error_type_of_json_rpc(int(code)) if code is not None and code < 0 else None
 
 
 def _sign(rules: ResultClassifier, views: tuple[object, ...], text: str | None) -> _Sign | None:

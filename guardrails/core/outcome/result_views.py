@@ -38,9 +38,9 @@ def is_mcp_error(value: object) -> bool:
 
 def mcp_text(value: object) -> str | None:
     """
-    The text blocks of an MCP tool result, joined; None where *value* is none.
+    The text blocks of an MCP tool result, or of the list of its blocks, joined; None if *value* is neither.
     """
-    content = value.get("content") if isinstance(value, dict) else getattr(value, "content", None)
+    content = value.get("content") if isinstance(value, dict) else getattr(value, "content", value)
     if not isinstance(content, list) or isinstance(value, str):
         return None
 

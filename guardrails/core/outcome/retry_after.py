@@ -2,8 +2,9 @@
 How long the other side asked to wait, in milliseconds.
 
 Only what is unambiguous is read: `retry-after-ms`, `Retry-After` (seconds or an HTTP date, RFC 9110 section 10.2.3),
-a `retry_after` attribute in seconds, and the reset of a rate limit that is said to be used up (GitHub: seconds since
-1970; OpenAI: a duration with units). What is negative or no number is ignored, more than a day counts as a day.
+a `retry_after` attribute in seconds, the reset of a rate limit that is used up (GitHub: seconds since 1970; OpenAI: a
+duration with units; RateLimit-Reset: seconds; Anthropic: a time of RFC 3339), and what a text says of either in words.
+What is negative or no number is ignored, more than a day counts as a day.
 """
 
 from math import isfinite
@@ -11,7 +12,7 @@ from typing import Any, Final
 
 from guardrails.core.values.late_pattern import pattern
 
-from .exception_facts import attribute, chain, headers_of
+from .exception_facts import attribute, chain, headers_of, status_of, text_of
 
 
 MAX_WAIT_MS: Final = 86_400_000
@@ -21,9 +22,27 @@ _MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep",
 # IMF-fixdate and RFC 850 `06-Nov-94`, and asctime: the three forms that RFC 9110 section 5.6.7 has every recipient accept.
 _DATE: Final = pattern(r"[a-z]{3,9}, (\d{1,2})[ -]([a-z]{3})[ -](\d{4}|\d\d) (\d\d):(\d\d):(\d\d) (?:gmt|utc|[+-]0000)")
 _ASCTIME: Final = pattern(r"[a-z]{3} ([a-z]{3}) +(\d{1,2}) (\d\d):(\d\d):(\d\d) (\d{4})")
-_DURATION: Final = pattern(r"(?:(\d{1,3})h)?(?:(\d{1,4})m(?!s))?(?:(\d{1,6}(?:\.\d{1,6})?)s)?(?:(\d{1,9})ms)?")
+_ISO: Final = pattern(r"\d{4}-\d\d-\d\d[t ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:z|[+-]\d\d:?\d\d)")
+_DURATION: Final = pattern(
+    r"(?:(\d{1,3}) ?d(?:ays?)?(?![a-z]))? ?(?:(\d{1,4}) ?h(?:(?:ou)?rs?)?(?![a-z]))? ?(?:(\d{1,5}) ?m(?:in(?:ute)?s?)?(?![a-z]))? ?"
+    r"(?:(\d{1,6}(?:\.\d{1,9})?) ?s(?:ec(?:ond)?s?)?(?![a-z]))? ?(?:(\d{1,9}(?:\.\d{1,9})?) ?(?:ms|milliseconds?)(?![a-z]))?"
+)
 _VALUE_CHARS: Final = 64
-_EPOCH: Final = pattern(r"[1-9]\d{9,10}")
+_EPOCH: Final = pattern(r"[1-9]\d{9}(?:\d{3})?")
+_LIMITED: Final = frozenset({403, 429, 503})
+"""Statuses of which the reset of a limit tells, though nobody says how much of it remains."""
+_SAYS: Final = pattern(
+    r"""(?:retry[-_ ]?after|limit-reset(?:-[a-z]{1,20})?|retry[-_ ]?delay)(?:[-_](ms|s|seconds))?["']?(?: ?[:=] ?["']?|\ )"""
+    r"""([a-z]{3,9}, [\w :-]{20,30}(?:gmt|utc)|\d{4}-\d\d-\d\d[t ][\d:.]{8,18}(?:z|[+-]\d\d:?\d\d)|[\d.]{1,16}[dhms][\ddhms]{0,15}|[\d.]{0,16}\d)"""
+    r"""(?=[.,;]?\s*$|[.,;]?\n|["',;)}\]])"""
+)
+"""A header, or a field, as text."""
+_ASKS: Final = pattern(
+    r"(?:\b(?:re)?try(?: it)?(?: again)?|\bavailable(?: again)?|\bresets?|(?:^|please |must |should |to |and |then |[,.;:] )wait)"
+    r"(?: (?:in|after|for|about|at least|another))* (an? (?=[hms])|(?=\d))"
+)
+_TEXT_CHARS: Final = 4096
+_SECONDS_DIGITS: Final = 10
 _TWO_DIGIT_YEAR: Final = 100
 
 
@@ -50,6 +69,8 @@ def wait_ms(value: object, now_ms: int | None = None) -> int | None:
         at_ms = _date_ms(text)
         if at_ms is not None:
             return None if now_ms is None else min(max(0, at_ms - now_ms), MAX_WAIT_MS)
+        if text[-1].isalpha() and text[0].isdecimal():
+            return _duration_ms(text)
         value = text
     return _capped(value, 1000)
 
@@ -59,9 +80,10 @@ def _own_wait(exc: BaseException, now_ms: int | None) -> int | None:
     waits = (
         _capped(headers.get("retry-after-ms"), 1),
         wait_ms(headers.get("retry-after"), now_ms),
-        _reset(headers, now_ms),
+        _reset(headers, status_of(exc), now_ms),
         _capped(attribute(exc, "retry_after_ms"), 1),
         _attribute_wait(attribute(exc, "retry_after"), now_ms),
+        wait_in_text(text_of(exc), now_ms),
     )
     return next((wait for wait in waits if wait is not None), None)
 
@@ -71,19 +93,41 @@ def _attribute_wait(value: Any, now_ms: int | None) -> int | None:
     return wait_ms(seconds() if callable(seconds) else value, now_ms)
 
 
-def _reset(headers: dict[str, str], now_ms: int | None) -> int | None:
+def _reset(headers: dict[str, str], status: int | None, now_ms: int | None) -> int | None:
     """
-    When a limit of which nothing remains starts anew; of several the last.
+    When a limit of which nothing remains begins anew; of several the last.
     """
-    waits = [
-        _duration_ms(headers.get(f"x-ratelimit-reset-{what}", ""))
-        for what in ("requests", "tokens")
-        if headers.get(f"x-ratelimit-remaining-{what}") == "0"
-    ]
-    reset = headers.get("x-ratelimit-reset", "")
-    if now_ms is not None and headers.get("x-ratelimit-remaining") == "0" and _EPOCH.fullmatch(reset):
-        waits.append(min(max(0, int(reset) * 1000 - now_ms), MAX_WAIT_MS))
+    waits: list[int | None] = []
+    for name, value in headers.items():
+        if "reset" in name and "ratelimit" in name.replace("-limit", "limit"):
+            remains = headers.get(name.replace("reset", "remaining"))
+            if remains == "0" or (remains is None and status in _LIMITED):
+                waits.append(reset_ms(value, now_ms))
     return max((wait for wait in waits if wait is not None), default=None)
+
+
+def reset_ms(value: str, now_ms: int | None) -> int | None:
+    """
+    *value* of an `x-ratelimit-reset` in milliseconds from now: seconds, seconds or milliseconds since 1970, a duration, a date.
+    """
+    if _EPOCH.fullmatch(value) is None:
+        return wait_ms(value, now_ms)
+    at_ms = int(value) * (1 if len(value) > _SECONDS_DIGITS else 1000)
+    return None if now_ms is None else min(max(0, at_ms - now_ms), MAX_WAIT_MS)
+
+
+def wait_in_text(text: str, now_ms: int | None = None) -> int | None:
+    """
+    The wait that a failure asks for in words, in milliseconds: `try again in 20s`, `Please wait 2 minutes`,
+    `Retry-After: 30`; None if it asks for none.
+    """
+    head = text[:_TEXT_CHARS].lower()
+    if (found := _SAYS.search(head)) is not None:
+        return reset_ms(found[2] + ("ms" if found[1] == "ms" else ""), now_ms)
+    if (found := _ASKS.search(head)) is None:
+        return None
+    amount = _DURATION.match(f"{'1 ' if found[1] else ''}{head[found.end() : found.end() + _VALUE_CHARS]}")
+    return None if amount is None else _duration_ms(amount[0].strip())
 
 
 def _duration_ms(text: str) -> int | None:
@@ -91,8 +135,8 @@ def _duration_ms(text: str) -> int | None:
     if found is None or not text:
         return None
 
-    hours, minutes, seconds, ms = (float(part or 0) for part in found.groups())
-    return _capped((hours * 60 + minutes) * 60 + seconds + ms / 1000, 1000)
+    days, hours, minutes, seconds, ms = (float(part or 0) for part in found.groups())
+    return _capped((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + ms, 1)
 
 
 def _capped(value: object, factor: int) -> int | None:
@@ -111,6 +155,11 @@ def _capped(value: object, factor: int) -> int | None:
 def _date_ms(text: str) -> int | None:
     from datetime import UTC, datetime
 
+    if _ISO.fullmatch(text):
+        try:
+            return int(datetime.fromisoformat(text.upper()).timestamp() * 1000)
+        except ValueError:
+            return None
     if found := _DATE.fullmatch(text):
         day, month, year, *clock = found.groups()
     elif found := _ASCTIME.fullmatch(text):

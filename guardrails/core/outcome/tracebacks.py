@@ -1,5 +1,6 @@
 """
-Taking stack traces out of text: Python, IPython, JavaScript and Java; the line that names the error stays.
+Stack traces in text: taking out those of Python, IPython, JavaScript and Java, so that the line that names the error stays;
+and what Python's name.
 """
 
 from collections.abc import Iterator
@@ -15,7 +16,31 @@ _FRAME: Final = pattern(r"""\s+File "[^"]{1,1000}", line \d""")
 _STACK_LINE: Final = pattern(
     r"\s+at \S.*(?::\d+\)?|\((?:native|Native Method|Unknown Source|<anonymous>)\))$|\s+\.\.\. \d+ more$"
 )
+_HEADING: Final = pattern(r"\s{0,8}([A-Z]\w{2,60}) {2,80}Traceback")
 _RULE: Final = pattern(r"-{20,}$")
+
+
+def raised_in(text: str) -> list[str]:
+    """
+    The lines that name the exceptions of Python's stack traces in *text*, in order: those after the frames, whatever follows.
+    """
+    named: list[str] = []
+    margin: str | None = None
+    for line in _lines(text):
+        if _TRACEBACK in line:
+            heading = _HEADING.match(line)
+            margin = (
+                None if heading else line[: line.index(_TRACEBACK)].removesuffix("Exception Group ").replace("+", "|")
+            )
+            if heading:
+                # IPython says the name first, and its frames stand at the margin.
+                named.append(heading[1])
+        elif margin is not None:
+            said = line.removeprefix(margin)
+            if said and not said[0].isspace():
+                named.append(said)
+                margin = None
+    return named
 
 
 def without_traceback(text: str) -> str:
@@ -24,13 +49,11 @@ def without_traceback(text: str) -> str:
 
     One pass over the lines; meant for text that is already bounded.
     """
-    if "\n" not in text:
-        if _TRACEBACK not in text:
-            return text
-        text = _ESCAPED_NEWLINE.sub("\n", text)
+    if "\n" not in text and _TRACEBACK not in text:
+        return text
 
     kept: list[str] = []
-    lines = iter(text.splitlines())
+    lines = iter(_lines(text))
     for line in lines:
         if _TRACEBACK in line:
             _take_python(line, lines, kept)
@@ -43,6 +66,10 @@ def without_traceback(text: str) -> str:
             kept.append(line)
 
     return "\n".join(kept)
+
+
+def _lines(text: str) -> list[str]:
+    return (text if "\n" in text else _ESCAPED_NEWLINE.sub("\n", text)).splitlines()
 
 
 def _take_python(start: str, lines: Iterator[str], kept: list[str]) -> None:

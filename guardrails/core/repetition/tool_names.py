@@ -5,9 +5,10 @@ What the name of a tool says: the verb that it begins with, and whose tool it is
 import re
 
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal
 
 from guardrails.core.repetition.commands.verbs import TOKEN
+from guardrails.core.values.late_pattern import pattern
 
 
 _LOOKS: Final = frozenset({"get", "list", "find", "search", "read", "fetch", "show", "look", "view", "return"})
@@ -24,6 +25,14 @@ _VERBS: Final = (
 _ALSO_WRITES: Final = frozenset({"append", "unset", "store", "modify", "patch", "replace", "rename"})
 """Verbs that write, if they come first; a server may have the name of one."""
 _ALSO_LOOKS: Final = frozenset({"wait"})
+_SHOWS: Final = pattern(
+    "read|cat|grep|glob|fetch|logs?|tail|head|view|open|load|browse|scrape|crawl|download|print|dump|display|output|transcript"
+)
+"""Words of the names of tools that show what others wrote."""
+_WRITTEN: Final = pattern(
+    "(?:file|content|text|page|document|doc|source|message|mail|email|issue|note|comment)s?|inbox"
+)
+"""What is written by others, beside a verb that looks."""
 
 
 @lru_cache(maxsize=1024)
@@ -37,6 +46,21 @@ def server_of(tool: str) -> str:
             return head
     head, found, _ = tool.partition("_")
     return head if found and head.lower() not in _VERBS else ""
+
+
+@lru_cache(maxsize=1024)
+def shows(tool: str) -> Literal["written", "found"] | None:
+    """
+    What a result of *tool* is by its name: what others wrote, what was found, or (None) what the tool says itself.
+    """
+    words = {word.lower() for word in TOKEN.findall(re.split(r"__|[/.:]", tool)[-1])}
+    if writes(tool):
+        return None
+    # What is returned may be goods.
+    looks = not words.isdisjoint(_LOOKS - {"return"})
+    if any(map(_SHOWS.fullmatch, words)) or (looks and any(map(_WRITTEN.fullmatch, words))):
+        return "written"
+    return "found" if looks else None
 
 
 @lru_cache(maxsize=1024)

@@ -4,11 +4,13 @@ What was really new: the calls of a transcript against the latest identical ones
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final, Literal
 
 from guardrails.core.engine.prepare import Prepared
 from guardrails.core.outcome import outcome_of
+from guardrails.core.outcome.plain_failures import may_fail
+from guardrails.core.repetition.own_words import own_words
 from guardrails.core.repetition.results import HEAD, MAX_EMPTY, Emptiness, emptiness, family_hash, steady_hash
 from guardrails.core.state.failing import told
 from guardrails.core.text.signature import masked_result_hash, result_hash
@@ -103,13 +105,14 @@ class Past:
 
 def outcome_of_call(call: RecordedCall, tool: Tool) -> Outcome:
     """
-    How *call* ended: `SUCCESS`, or a failure. What *tool* declares finds failures in results that were recorded as good.
+    How *call* ended: `SUCCESS`, or a failure. One is found in results that were recorded as good too, as in a session: by what
+    *tool* declares, else by what anyone would call one.
     """
     if call.is_error or (call.is_error is None and call.error_type is not None):
         return Outcome(None, call.error_type or "other", "", call.http_status, call.retry_after_ms)
-    if tool.result is None or call.result is None:
+    if call.result is None or (tool.result is None and not may_fail(call.result)):
         return SUCCESS
-    found = outcome_of(call.result, classifier=tool.result)
+    found = outcome_of(call.result, classifier=tool.result, speaks=partial(own_words, tool), arguments=call.arguments)
     if found.error_type is None:
         return SUCCESS
     return Outcome(None, found.error_type, "", found.http_status, found.retry_after_ms)

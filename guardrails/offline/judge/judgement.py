@@ -8,6 +8,7 @@ not shown to the guards, for live it would not exist.
 from collections.abc import Mapping
 from typing import Any, Final
 
+from guardrails.core.outcome.plain_failures import may_fail
 from guardrails.core.values.types import micro_dollars
 from guardrails.core.values.usage import Usage, cost_of
 from guardrails.offline.readers.base import RecordedCall
@@ -81,7 +82,9 @@ class Judge:
         track.last = call.call_index
         made = made_of(call, str(number), plan)
         outcome, evidence = SUCCESS, call.plain_hash
-        if call.is_error is False and plan.tool.result is None and evidence is not None and call.has_result:
+        text = call.result
+        plain = plan.tool.result is None and (text is None or not may_fail(text))
+        if plain and call.is_error is False and evidence is not None and call.has_result:
             evidence &= BITS
         else:
             outcome = outcome_of_call(call, plan.tool)

@@ -16,7 +16,7 @@ from guardrails.core.engine.decide import Ask
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.engine import Engine, Event
 from guardrails.core.engine.plan import Plan
-from guardrails.core.engine.prepare import prepare
+from guardrails.core.engine.prepare import prepare, told
 from guardrails.core.engine.scopes import exhausted_by
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.limits.amounts import internal
@@ -199,7 +199,7 @@ class _Run:
             outcome = outcome_of(TimeoutError(f"no result within {limit / 1000:g} s"))
         else:
             self.now += ran.takes_ms
-            outcome = self._outcome(ran, plan)
+            outcome = self._outcome(ran, plan, decision.call.arguments)
         prepared = prepare(outcome, plan.max_bytes, closer=decision.call.sketch is not None)
         envelope, completion = self.happen(complete.Settle(self.now, decision, prepared, plan))
         call = decision.call
@@ -208,7 +208,7 @@ class _Run:
             self.results.keep("", call.sig, Earlier(call.tool, call.canonical, payload, outcome.error_type is None))
         return self._read(envelope)
 
-    def _outcome(self, ran: Ran, plan: Plan) -> Outcome:
+    def _outcome(self, ran: Ran, plan: Plan, arguments: Any) -> Outcome:
         failed = ran.failed
         if failed is not None:
             return Outcome(
@@ -222,7 +222,7 @@ class _Run:
             )
         value = self._fill(ran.result) if ran.result_bytes is None else "x" * (ran.result_bytes - len('""'))
         result = Success(value, ran.cost_usd, ran.tokens)
-        return outcome_of(result, classifier=plan.tool.result, limit=plan.max_bytes, now_ms=self.now)
+        return told(result, plan, arguments, self.now)
 
     def _read(self, envelope: Envelope) -> dict[str, Any]:
         """

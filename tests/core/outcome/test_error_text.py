@@ -21,6 +21,22 @@ from guardrails.core.values.types import ERROR_TYPES
 RECORDED = Path(__file__).parents[4] / "shared" / "data" / "errors_and_retries.jsonl.gz"
 NAMES = {"server_5xx": "server_error", "stale_state": "precondition", "user_rejected": "cancelled"}
 """What the recorded file calls otherwise."""
+TRACED = 'Traceback (most recent call last):\n  File "x.py", line 1, in f\n    g()\nKeyError: 1'
+GROUP = """  + Exception Group Traceback (most recent call last):
+  |   File "x.py", line 1, in <module>
+  | ExceptionGroup: several (2 sub-exceptions)
+  | Timeout: a note
+  +-+---------------- 1 ----------------
+    | Traceback (most recent call last):
+    |   File "x.py", line 2, in f
+    | ConnectionResetError: gone
+    | Timeout: a note
+    +---------------- 2 ----------------
+    | Traceback (most recent call last):
+    |   File "x.py", line 3, in g
+    | asyncio.exceptions.CancelledError
+    +------------------------------------
+Timeout limit: 30 s"""
 
 
 @pytest.mark.parametrize(
@@ -50,7 +66,23 @@ NAMES = {"server_5xx": "server_error", "stale_state": "precondition", "user_reje
         ("401 Unauthorized", "auth"),
         ("Incorrect API key provided", "auth"),
         ("Access denied for user", "permission"),
-        ("database is locked", "conflict"),
+        ("database is locked", "unavailable"),
+        ("database table is locked: orders", "unavailable"),
+        ("SQLITE_BUSY", "unavailable"),
+        ("deadlock detected", "unavailable"),
+        ("could not serialize access due to concurrent update", "unavailable"),
+        ("Lock wait timeout exceeded; try restarting transaction", "unavailable"),
+        ("insufficient_quota", "permission"),
+        ("You exceeded your current quota, please check your plan and billing details.", "permission"),
+        ("Error code: 429 - {'error': {'code': 'insufficient_quota'}}", "permission"),
+        ("Your credit balance is too low", "permission"),
+        ("Billing hard limit has been reached", "permission"),
+        ("You exceeded your current quota. Please retry in 34s.", "rate_limit"),
+        ("Quota exceeded: 60 requests per minute", "rate_limit"),
+        ("HTTP 501", "validation"),
+        ("This method is not implemented", "validation"),
+        ("Expecting value: line 1 column 1 (char 0)", "server_error"),
+        ("Unexpected token < in JSON at position 0", "server_error"),
         ("getaddrinfo ENOTFOUND example.com", "connection"),
         ("fetch failed", "connection"),
         ("File content (30000 tokens) exceeds maximum allowed tokens (25000).", "too_large"),
@@ -60,6 +92,24 @@ NAMES = {"server_5xx": "server_error", "stale_state": "precondition", "user_reje
         ("InternalServerError: no", "server_error"),
         ("KeyError: 'x'", "code_error"),
         ('Traceback (most recent call last):\n  File "x", line 1\nTypeError: no', "code_error"),
+        (f"Timeout limit: 30 s\n{TRACED}", "code_error"),
+        (f"{TRACED}\nTimeout limit: 30 s", "code_error"),
+        (f"Timeout limit: 30 s\n{'x' * 5_000}\n{TRACED}\n{'x' * 5_000}", "code_error"),
+        (f"connection refused, trying again\n{TRACED}", "code_error"),
+        (f"Exit code 1\nconnection refused, trying again\n{TRACED}", "exec_nonzero"),
+        (
+            f"{TRACED}\n\nDuring handling of the above exception, ...\n\n{TRACED.replace('KeyError', 'TimeoutError')}",
+            "timeout",
+        ),
+        (
+            f"{TRACED.replace('KeyError', 'TimeoutError')}\n\nDuring handling of the above exception, ...\n\n{TRACED}",
+            "code_error",
+        ),
+        (
+            f"{TRACED.replace('KeyError', 'ConnectionError')}\n\n... the direct cause ...\n\n{TRACED.replace('KeyError', 'RuntimeError')}",
+            "connection",
+        ),
+        (GROUP, "connection"),
         ('Traceback (most recent call last):\n  File "x", line 1\nrequests.exceptions.ReadTimeout: no', "timeout"),
         ("Exit code 1\nFAIL: 2 tests failed, 1 timeout, rate limit test ok", "exec_nonzero"),
         ("Exit code 127\nbash: foo: command not found", "not_found"),

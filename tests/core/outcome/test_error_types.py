@@ -93,10 +93,10 @@ def caused(
         (ValueError("user not found"), "not_found"),
         (ValueError("invalid token at position 3"), "validation"),
         (ValueError(), "validation"),
-        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "not found"), "validation"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "not found"), "other"),
         (json.JSONDecodeError("Expecting value", "<html>502</html>", 0), "server_error"),
         (json.JSONDecodeError("Expecting value", "", 0), "server_error"),
-        (json.JSONDecodeError("Expecting value", "{a", 0), "validation"),
+        (json.JSONDecodeError("Expecting value", "{a", 0), "server_error"),
         (ZeroDivisionError(), "code_error"),
         (NotImplementedError(), "code_error"),
         (RecursionError(), "code_error"),
@@ -105,7 +105,7 @@ def caused(
         (SystemExit(2), "exec_nonzero"),
         (subprocess.CalledProcessError(1, ["ls"]), "exec_nonzero"),
         (subprocess.TimeoutExpired(["ls"], 1), "timeout"),
-        (sqlite3.OperationalError("database is locked"), "conflict"),
+        (sqlite3.OperationalError("database is locked"), "unavailable"),
         (sqlite3.OperationalError("no such table: t"), "not_found"),
         (sqlite3.OperationalError('near "selec": syntax error'), "validation"),
         (sqlite3.IntegrityError("UNIQUE constraint failed: t.a"), "conflict"),
@@ -141,6 +141,16 @@ def test_d4_the_exceptions_of_python_have_a_kind(exc: BaseException, kind: str) 
         (openai.APIConnectionError(request=REQUEST), "connection", None),
         (openai.RateLimitError("no", response=response(429), body=None), "rate_limit", 429),
         (openai.RateLimitError("no", response=response(429), body={"code": "insufficient_quota"}), "permission", 429),
+        (
+            openai.RateLimitError(
+                "You exceeded your current quota, check your billing details", response=response(429), body=None
+            ),
+            "permission",
+            429,
+        ),
+        (client("ServerError", status_code=501), "validation", 501),
+        (client("DeadlockDetected", sqlstate="40P01"), "unavailable", None),
+        (client("LockNotAvailable"), "unavailable", None),
         (openai.AuthenticationError("no", response=response(401), body=None), "auth", 401),
         (openai.BadRequestError("no", response=response(400), body=None), "validation", 400),
         (
@@ -175,9 +185,9 @@ def test_d4_the_exceptions_of_python_have_a_kind(exc: BaseException, kind: str) 
         (client("McpError", error=SimpleNamespace(code=-32602, message="no")), "validation", None),
         (client("McpError", error=SimpleNamespace(code=408, message="no")), "timeout", 408),
         (client("MCPError", code=-32601), "tool_missing", None),
-        (client("OperationalError", orig=sqlite3.OperationalError("database is locked")), "conflict", None),
+        (client("OperationalError", orig=sqlite3.OperationalError("database is locked")), "unavailable", None),
         (client("UniqueViolation", sqlstate="23505"), "conflict", None),
-        (client("Error", pgcode="40001"), "conflict", None),
+        (client("Error", pgcode="40001"), "unavailable", None),
         (client("HttpError", resp=SimpleNamespace(status="404")), "not_found", 404),
         (client("HTTPException", status_code=422), "validation", 422),
         (client("JSBridgeError", code="ECONNREFUSED"), "connection", None),
@@ -191,6 +201,22 @@ def test_the_errors_of_the_common_clients_have_a_kind_and_a_status(
     exc: BaseException, kind: str, status: int | None
 ) -> None:
     assert (diagnosis_of(exc)[0], http_status_of(exc)) == (kind, status)
+
+
+@pytest.mark.parametrize(
+    ("exc", "arguments", "kind"),
+    [
+        (json.JSONDecodeError("Expecting value", "{a", 0), {"payload": "{a"}, "validation"),
+        (json.JSONDecodeError("Expecting value", "{a", 0), {"payload": "b"}, "server_error"),
+        (UnicodeDecodeError("utf-8", b"\xff", 0, 1, "no"), {"path": "a"}, "other"),
+        (TypeError("f() got an unexpected keyword argument 'a'"), {"a": 1}, "validation"),
+        (TypeError("f() got an unexpected keyword argument 'a'"), {"b": 1}, "code_error"),
+    ],
+)
+def test_what_is_wrong_with_something_else_is_not_the_fault_of_the_arguments(
+    exc: BaseException, arguments: dict[str, Any], kind: str
+) -> None:
+    assert diagnosis_of(exc, arguments)[0] == kind
 
 
 GONE = ConnectionResetError("gone")

@@ -97,7 +97,6 @@ def test_a_declared_failure_is_found(value: Any, classifier: ResultClassifier | 
         [],
         None,
         0,
-        {"isError": True},
         object(),
     ],
 )
@@ -105,19 +104,10 @@ def test_a_result_is_no_failure(value: Any, classifier: ResultClassifier | None)
     assert failure_in(value, classifier) is None
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        {"error": "it broke"},
-        {"status": "error", "retryable": True},
-        {"status": 500},
-        {"isError": True, "error": "x"},
-        "Error: it broke",
-        '{"isError": true, "content": []}',
-    ],
-)
-def test_without_a_declaration_data_sets_no_status(value: Any) -> None:
-    assert failure_in(value, None) is None
+def test_what_is_declared_stands_above_what_is_plain() -> None:
+    assert failure_in({"error": "it broke"}, ResultClassifier()) is None
+    assert failure_in({"error": "it broke"}, STATUS) is None
+    assert failure_in("Error: it broke", ResultClassifier(), lambda _: "own") is None
 
 
 def test_the_first_rule_that_applies_decides() -> None:

@@ -29,7 +29,7 @@ SECRET = "sk-" + "proj-" + "k9" * 12
 @pytest.mark.parametrize(
     "value",
     [
-        *("text", "", {"a": [1]}, {}, [], [{}], None, 0, 1.5, False, (1, 2), {"error": "x"}, {"isError": False}),
+        *("text", "", {"a": [1]}, {}, [], [{}], None, 0, 1.5, False, (1, 2), {"error": ""}, {"isError": False}),
         pytest.param(object(), id="object"),
     ],
     ids=repr,

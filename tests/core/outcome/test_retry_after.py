@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.outcome.retry_after import MAX_WAIT_MS, retry_after_ms_of, wait_ms
+from guardrails.core.outcome.retry_after import MAX_WAIT_MS, retry_after_ms_of, wait_in_text, wait_ms
 
 
 NOW = 1_700_000_000_000
@@ -79,6 +79,13 @@ def test_no_text_is_too_strange(text: str) -> None:
     assert wait is None or 0 <= wait <= MAX_WAIT_MS
 
 
+def test_the_reset_of_a_limit_says_nothing_of_another_failure() -> None:
+    request = httpx2.Request("GET", "https://example.com")
+    answer = httpx2.Response(404, headers={"x-ratelimit-reset": "60"}, request=request)
+
+    assert retry_after_ms_of(httpx2.HTTPStatusError("no", request=request, response=answer), NOW) is None
+
+
 def test_a_date_without_a_clock_says_nothing() -> None:
     assert retry_after_ms_of(refused(Retry_After="Tue, 14 Nov 2023 22:13:30 GMT")) is None
 
@@ -91,7 +98,20 @@ def test_a_date_without_a_clock_says_nothing() -> None:
         ({"retry_after_ms": "x", "retry_after": "9"}, 9000),
         ({"x_ratelimit_remaining": "0", "x_ratelimit_reset": "1700000060"}, 60_000),
         ({"x_ratelimit_remaining": "5", "x_ratelimit_reset": "1700000060"}, None),
-        ({"x_ratelimit_remaining": "0", "x_ratelimit_reset": "60"}, None),
+        ({"x_ratelimit_remaining": "0", "x_ratelimit_reset": "60"}, 60_000),
+        ({"x_ratelimit_reset": "1700000060"}, 60_000),
+        ({"x_ratelimit_reset": "1700000060000"}, 60_000),
+        ({"X_RATELIMIT_RESET_REQUESTS": "1s", "X_RATELIMIT_RESET_TOKENS": "6m0s"}, 360_000),
+        ({"x_rate_limit_reset": "1700000060", "x_rate_limit_remaining": "0"}, 60_000),
+        ({"ratelimit_reset": "30", "ratelimit_remaining": "0"}, 30_000),
+        (
+            {
+                "anthropic_ratelimit_requests_remaining": "0",
+                "anthropic_ratelimit_requests_reset": "2023-11-14T22:13:30Z",
+            },
+            10_000,
+        ),
+        ({"x_ratelimit_remaining": "0", "x_ratelimit_reset": "1600000000"}, 0),
         ({"x_ratelimit_remaining_requests": "0", "x_ratelimit_reset_requests": "1m30s"}, 90_000),
         ({"x_ratelimit_remaining_tokens": "0", "x_ratelimit_reset_tokens": "120ms"}, 120),
         ({"x_ratelimit_remaining_tokens": "9", "x_ratelimit_reset_tokens": "6m0s"}, None),
@@ -123,6 +143,49 @@ def test_clients_carry_it_in_different_places(attributes: dict[str, Any], wait: 
     vars(exc).update(attributes)
 
     assert retry_after_ms_of(exc, NOW) == wait
+
+
+@pytest.mark.parametrize(
+    ("text", "wait"),
+    [
+        ("Retry after 30 seconds", 30_000),
+        ("Rate limit reached. Please try again in 20s. Visit the dashboard.", 20_000),
+        ("Please wait 2 minutes", 120_000),
+        ("Wait for at least 5 min before the next request", 300_000),
+        ("Please try again in 6m0s.", 360_000),
+        ("try again in 120ms", 120),
+        ("retry in 1.5 seconds", 1500),
+        ("try again in an hour", 3_600_000),
+        ("please try again in 3 days", MAX_WAIT_MS),
+        ("quota resets in 45s", 45_000),
+        ("Retry-After: 30", 30_000),
+        ("Retry-After: Tue, 14 Nov 2023 22:13:30 GMT", 10_000),
+        ("Retry after 2023-11-14T22:13:30Z", 10_000),
+        ("{'retry-after': '12', 'via': 'x'}", 12_000),
+        ('{"retryDelay": "34s"}', 34_000),
+        ("retry_after_ms=2000", 2000),
+        ("x-ratelimit-reset: 1700000060", 60_000),
+        ("x-ratelimit-reset-tokens: 6m0s", 360_000),
+        ("Retry after 3 attempts failed", None),
+        ("try again in 20 sessions", None),
+        ("timed out after 30 seconds", None),
+        ("waited 30 seconds", None),
+        ("retried after 5 s", None),
+        ("Lock wait 50 seconds exceeded", None),
+        ("Try again at 10:30", None),
+        ("try again later", None),
+    ],
+)
+def test_a_text_asks_for_a_wait_in_words(text: str, wait: int | None) -> None:
+    assert wait_in_text(text, NOW) == wait
+    assert retry_after_ms_of(RuntimeError(text), NOW) == wait
+
+
+@given(st.text(max_size=80) | st.text(alphabet="retry after wait in0123456789.:smh- ", max_size=80))
+def test_no_words_are_too_strange(text: str) -> None:
+    wait = wait_in_text(text, NOW)
+
+    assert wait is None or 0 <= wait <= MAX_WAIT_MS
 
 
 def test_a_wrapper_is_looked_through() -> None:

@@ -45,6 +45,7 @@ _CODE_RUNNERS: Final = pattern(
 """Names of tools that run code."""
 _INPUTS: Final = frozenset({"code", "input", "text", "chars", "source", "script"})
 """Names of arguments that hold a command, or code, if the tool runs these."""
+_CODE: Final = frozenset({"code", "script"})
 _PROSE: Final = frozenset(
     {"query", "q", "question", "prompt", "message", "title", "content", "pattern", "search", "regex"}
 )
@@ -86,6 +87,21 @@ def waits_itself(call: ToolCall) -> bool:
     What `sleeps` says of *call*, found out once: several guards ask. Noted in the call.
     """
     return call.note_waits(waits=sleeps(call.arguments, call.tool)) if call.waits is None else call.waits
+
+
+def runs_commands(tool: str, arguments: Any) -> bool:
+    """
+    Whether a call of *tool* runs a command, by the name of the tool or of one of the *arguments*.
+    """
+    keys = islice(arguments, VALUES) if type(arguments) is dict else ()
+    return _runs_commands(tool) or any(type(key) is str and _holds_command(key) for key in keys)
+
+
+def runs_code(tool: str, arguments: Any) -> bool:
+    """
+    Whether a call of *tool* runs code, by the name of the tool or of one of the *arguments*.
+    """
+    return _runs_code(tool) or (type(arguments) is dict and not arguments.keys().isdisjoint(_CODE))
 
 
 def _commands(arguments: dict[Any, Any], tool: str) -> Iterator[Command]:

@@ -10,12 +10,12 @@ import orjson
 
 from xxhash import xxh3_64_hexdigest
 
-from guardrails.core.outcome.error_names import error_type_of_status
 from guardrails.core.outcome.error_text import error_type_from_text, status_in_text
+from guardrails.core.outcome.plain_failures import sign_in
 from guardrails.core.values.types import ERROR_TYPES, ErrorType
 from guardrails.offline.readers.base import RecordedCall
 
-from .fields import count, is_one_of
+from .fields import is_one_of
 from .mcp_text import unwrapped
 
 
@@ -37,9 +37,6 @@ _FAILURE: Final = re.compile(
     | [45]\d\d\ (?:bad|unauthori|forbidden|not\ found|conflict|too\ many|internal|service|gateway|client|server)
     | -{20,80}\s{1,3}\w{1,60}(?:Error|Exception)\b                  # IPython
     | cell\ in\[\d{1,6}\],\ line\ \d[^\n]{0,500}\n(?:[^\n]{0,500}\n){1,2}[A-Z]\w{1,60}Error:
-    | \{(?:[^{}]{0,200},)?\s*+"(?:error|errors|err|exception)"\s*+:\s*+(?!null|""|''|false|\{\}|\[\]|0\b|"none")
-    | \{(?:[^{}]{0,200},)?\s*+"(?:status|result|state)"\s*+:\s*+"(?:error|failed|failure|fail)"
-    | \{(?:[^{}]{0,200},)?\s*+"(?:success|ok)"\s*+:\s*+false
     )""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -107,16 +104,13 @@ def settle(call: RecordedCall, content: Any, *, failed: bool | None = None) -> N
 
 def says_failure(told: str) -> bool:
     """
-    Whether a result says that it failed: by the status of an envelope, an HTTP status, or how its text begins.
+    Whether a result says that it failed: an object by the status of an envelope or as in a session, other text by how it begins,
+    since there is nobody else to ask.
     """
     if told[:1] == "{" and len(told) <= _MAX_PARSED:
         value = _object(told)
         if value is not None:
-            if is_one_of(value.get("status"), _ENVELOPE_FAILURES):
-                return True
-            status = count(value.get("status_code", value.get("status")))
-            if status is not None and error_type_of_status(status) is not None:
-                return True
+            return is_one_of(value.get("status"), _ENVELOPE_FAILURES) or sign_in(value, None) is not None
 
     head = told[:HEAD_CHARS]
     return _FAILURE.match(head) is not None or _TRACEBACK in head

@@ -1,0 +1,244 @@
+"""
+Failures inside results, as the model of a session reads them.
+"""
+
+import asyncio
+import json
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from guardrails import Budget, Policy, ResultClassifier, Retryable, Success, Tool
+
+
+NOW = 1_700_000_000.0
+"""Tue, 14 Nov 2023 22:13:20 GMT, in seconds."""
+LATER = "Tue, 14 Nov 2023 22:13:30 GMT"
+
+
+def read(
+    value: Any, *, tool: str = "book", said: dict[str, Any] | None = None, envelope: Any = "nested"
+) -> dict[str, Any]:
+    policy = Policy([Retryable()], tools=[Tool(name=tool, **said or {})], envelope=envelope)
+    answer = policy.session("s", clock=lambda: NOW).call(tool, {}, lambda _tool, _arguments: value)
+    found: dict[str, Any] = json.loads(answer.to_json())
+    found.pop("progress", None)
+    return found
+
+
+@pytest.mark.parametrize("value", [{"error": "rate limit, try again in 20s"}, "Error: rate limit, try again in 20s"])
+def test_a_failure_inside_a_result_is_one_and_says_when_to_come_again(value: Any) -> None:
+    found = read(value)
+
+    assert found["status"] == "error"
+    assert (found["error_type"], found["retryable"], found["retry_after_ms"]) == ("rate_limit", True, 20_000)
+
+
+@pytest.mark.parametrize(
+    "tool", ["read_file", "Read", "cat", "grep", "web_fetch", "get_log", "k8s__logs", "view_page", "Bash"]
+)
+@pytest.mark.parametrize("text", ["Error: it broke", '{"error": "it broke"}', "Traceback (most recent call last):\nx"])
+def test_what_a_reader_shows_is_no_failure_of_its_own(tool: str, text: str) -> None:
+    assert read(text, tool=tool) == {"status": "success", "result": text}
+
+
+@pytest.mark.parametrize("tool", ["search_hotels", "get_weather", "list_orders"])
+def test_of_a_tool_that_looks_up_an_object_is_believed_and_a_line_is_not(tool: str) -> None:
+    assert read('{"error": "it broke"}', tool=tool)["status"] == "error"
+    assert read("Error: it broke", tool=tool)["status"] == "success"
+
+
+def test_what_a_command_prints_is_the_programs() -> None:
+    session = Policy([]).session("s", clock=lambda: NOW)
+    found = [
+        session.call("run", arguments, lambda _tool, _arguments: "Error: it broke").status
+        for arguments in ({"command": "make"}, {"code": "f()"}, {"job": "make"})
+    ]
+
+    assert found == ["success", "success", "error"]
+
+
+def test_of_a_tool_that_is_declared_to_read_a_line_is_not_believed() -> None:
+    assert read("Error: it broke", said={"read_only": True})["status"] == "success"
+    assert read("Error: it broke", said={"read_only": False})["status"] == "error"
+
+
+def test_the_rule_is_replaced_by_what_is_declared() -> None:
+    off, own = ResultClassifier(), ResultClassifier(text_matches=("^oops",))
+
+    assert read({"error": "it broke"}, said={"result": off})["status"] == "success"
+    assert read("Error: it broke", said={"result": own})["status"] == "success"
+    assert read("oops", said={"result": own})["status"] == "error"
+
+
+# A wait that is a date.
+
+
+class Busy(Exception):  # noqa: N818
+    headers = {"Retry-After": LATER}  # noqa: RUF012
+    status = 429
+
+
+def parts() -> Iterator[int]:
+    yield 1
+    raise Busy
+
+
+async def slow_parts() -> AsyncIterator[int]:
+    yield 1
+    raise Busy
+
+
+@pytest.mark.parametrize("timeout", [None, 60])
+def test_a_date_is_read_by_the_sessions_clock_where_a_generator_raises(timeout: float | None) -> None:
+    for value in (parts(), Success(parts())):
+        found = read(value, said={"timeout": timeout})
+        assert (found["error_type"], found["retry_after_ms"]) == ("rate_limit", 10_000)
+
+
+@pytest.mark.parametrize("timeout", [None, 60])
+def test_a_date_is_read_by_the_sessions_clock_where_an_asynchronous_one_raises(timeout: float | None) -> None:
+    policy = Policy([Retryable()], tools=[Tool(name="book", timeout=timeout)])
+
+    async def book(_tool: str, _arguments: Any) -> Any:
+        return slow_parts()
+
+    answer = asyncio.run(policy.session("s", clock=lambda: NOW).acall("book", {}, book))
+
+    assert (answer.error_type, answer.retry_after_ms) == ("rate_limit", 10_000)
+
+
+# Merged.
+
+
+@pytest.mark.parametrize("text", ['{"error":  "it broke",\n "n": 0}\n', '{"ok":false}'])
+def test_in_the_merged_form_a_failed_object_keeps_its_text(text: str) -> None:
+    policy = Policy([Budget(max_calls=1), Retryable()], envelope="merged")
+    answer = policy.session("s", clock=lambda: NOW).call("book", {}, lambda _tool, _arguments: text).to_json()
+    found = json.loads(answer)
+
+    assert answer.startswith(text.rstrip().removesuffix("}"))
+    assert found == json.loads(text) | {
+        "error_type": "other",
+        "error_message": found["error_message"],
+        "retryable": False,
+        "max_retries_remaining": 0,
+        "retryable_after_correction": False,
+        "next_action": "give_up",
+        "next_action_hint": found["next_action_hint"],
+        "limit_reached": True,
+        "limit_message": "Tool call limit reached (1). Stopping tool loop.",
+    }
+
+
+def test_in_the_merged_form_an_object_is_data_as_well() -> None:
+    found = read({"error": "it broke", "n": 0}, envelope="merged")
+
+    assert (found["error"], found["n"], found["error_type"]) == ("it broke", 0, "other")
+    assert "status" not in found
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"error": "it broke", "retryable": True},
+        {"error": "it broke", "error_type": "x"},
+        {"error": "it broke", "status": "error"},
+        "Error: it broke",
+        "[1",
+    ],
+)
+def test_in_the_merged_form_what_could_be_taken_for_ours_is_nested(value: Any) -> None:
+    found = read(
+        value, envelope="merged", said={"result": ResultClassifier(text_matches=("1",))} if value == "[1" else None
+    )
+
+    assert found["status"] == "error"
+    assert "error" not in found
+
+
+# Tools that speak in envelopes.
+
+CLAIM = {
+    "status": "error",
+    "error_type": "timeout",
+    "error_message": "no answer from the hotel",
+    "retryable": True,
+    "retry_after_ms": 2000,
+}
+SPEAKS = {"returns_envelope": True}
+
+
+@pytest.mark.parametrize("envelope", ["nested", "merged"])
+def test_an_object_of_a_tool_that_returns_envelopes_is_one(envelope: Any) -> None:
+    found = read(CLAIM, said=SPEAKS, envelope=envelope)
+
+    assert {name: found[name] for name in CLAIM} == CLAIM
+    assert "result" not in found
+
+
+def test_what_it_says_of_kind_and_correction_stays() -> None:
+    auth = read({"status": "error", "error_type": "auth", "error_message": "no key"}, said=SPEAKS)
+    wrong = {
+        "status": "validation_error",
+        "errors": [{"field": "date", "message": "is past"}],
+        "user_facing_hint": "When?",
+    }
+
+    assert (auth["error_type"], auth["retryable"]) == ("auth", False)
+    assert read(wrong, said=SPEAKS).items() >= wrong.items()
+    assert read({"status": "error", "error_type": "rate_limit_exceeded"}, said=SPEAKS)["error_type"] == "rate_limit"
+    assert read({"status": "error", "error_type": "odd"}, said=SPEAKS)["error_type"] == "other"
+
+
+def test_a_success_and_its_cost_are_told_in_the_same_form() -> None:
+    rows = {
+        "status": "success",
+        "results": [1],
+        "total_matches": 9,
+        "is_complete": False,
+        "next_action_hint": "Ask on.",
+    }
+
+    assert read(rows, said=SPEAKS) == rows
+    assert read(Success(rows, 0.1), said=SPEAKS) == rows
+    assert read({"status": "success", "hotels": [1], "results": [2]}, said=SPEAKS) == {
+        "status": "success",
+        "result": {"hotels": [1], "results": [2]},
+    }
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        json.dumps(CLAIM),
+        [{"type": "text", "text": json.dumps(CLAIM)}],
+        {"content": [{"type": "text", "text": json.dumps(CLAIM)}]},
+        {"status": "limit_reached", "limit_message": "stop"},
+        {"status": ["error"], "retryable": True},
+    ],
+)
+def test_text_and_what_is_no_envelope_claim_nothing(value: Any) -> None:
+    found = read(value, said=SPEAKS)
+
+    assert (found["status"], found["result" if "result" in found else "results"]) == ("success", value)
+
+
+def test_an_object_of_any_other_tool_claims_nothing() -> None:
+    assert read(CLAIM) == {"status": "success", "result": CLAIM}
+
+
+def test_a_claim_that_has_not_the_form_of_its_field_is_data() -> None:
+    claim = {
+        "status": "error",
+        "error_type": "conflict",
+        "retry_after_ms": -1,
+        "retryable": "yes",
+        "progress": {"calls": 0},
+    }
+    found = read(claim, said=SPEAKS)
+
+    assert found["result"] == {"retry_after_ms": -1, "retryable": "yes", "progress": {"calls": 0}}
+    assert found["retryable"] is False
