@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import orjson
 
-from guardrails.core.text.truncation import Rendered
+from guardrails.core.text.truncation import LIMIT, Rendered, leading_of
 from guardrails.core.values.types import Denial, ErrorType, Outcome
 
 from .content import OPTIONAL, SETTABLE, Content
@@ -117,9 +117,9 @@ class Envelope(Content):
 
     def give_back(self, payload: bytes) -> None:
         """
-        Say what the earlier call brought that a refused one repeats, as JSON.
+        Say what the earlier call brought that a refused one repeats, as JSON; cut to 65,536 bytes.
         """
-        self.previous_payload = payload
+        self.previous_payload = payload if len(payload) <= LIMIT else leading_of(payload, LIMIT)
 
     def hint(self, text: str) -> None:
         """

@@ -2,14 +2,24 @@
 An envelope as the text that the model reads.
 """
 
-from typing import Any
+import json
+
+from typing import Any, Final
 
 import orjson
 
+from guardrails.core.text.control import cleaned
 from guardrails.core.text.truncation import render
 
 from .content import Content
-from .merged import imitates, imitates_text, with_fields
+from .merged import begins_object, imitates, imitates_text, is_strict, with_fields
+
+
+MAX_SAID: Final = 8_192
+"""Bytes of a message beside the result and the earlier one that a refusal gives back."""
+_CAPS: Final = (4_096, 2_048, 1_024, 512, 256)
+"""Bytes of one field, tried in turn: with the last of them all fields together are shorter than `MAX_SAID`."""
+_MORE: Final = {"field": "", "message": "there are more problems, not shown here"}
 
 
 def text_of(envelope: Content) -> str:
@@ -21,19 +31,53 @@ def text_of(envelope: Content) -> str:
         if text is not None:
             return text
     rendered = envelope.rendered
-    if rendered is None and (envelope.status == "success" or envelope.value is not None):
+    if rendered is None and envelope.value is not None:
         rendered = envelope.render()
     shown = fields_of(envelope, None if rendered is None else orjson.Fragment(rendered.payload))
     try:
-        return orjson.dumps(shown).decode()
+        written = orjson.dumps(shown)
     except (TypeError, ValueError):
         # A field that a tool's or guard's own code filled with what JSON cannot say.
-        return orjson.dumps(
-            {
-                name: content if isinstance(content, orjson.Fragment) else orjson.Fragment(render(content).payload)
-                for name, content in shown.items()
-            }
-        ).decode()
+        shown = {name: _sayable(content) for name, content in shown.items()}
+        written = orjson.dumps(shown)
+    most = MAX_SAID + len(envelope.previous_payload or b"") + (0 if rendered is None else rendered.size)
+    if len(written) > most:
+        written = orjson.dumps(_bounded(shown))
+    return cleaned(written.decode())
+
+
+def _sayable(content: Any) -> Any:
+    try:
+        orjson.dumps(content)
+    except (TypeError, ValueError):
+        return _written(content, _CAPS[-2])
+    return content
+
+
+def _written(content: Any, limit: int) -> orjson.Fragment:
+    return orjson.Fragment(render(content, limit).payload)
+
+
+def _bounded(shown: dict[str, Any]) -> dict[str, Any]:
+    """
+    The fields *shown* in at most `MAX_SAID` bytes but for what is written already: the longest are cut first.
+    """
+    made = shown
+    for cap in _CAPS:
+        made = {name: _cut(name, content, cap) for name, content in shown.items()}
+        said = {name: content for name, content in made.items() if not isinstance(shown[name], orjson.Fragment)}
+        if len(orjson.dumps(said)) <= MAX_SAID - len('"previous_result":,"results":,'):
+            break
+    return made
+
+
+def _cut(name: str, content: Any, cap: int) -> Any:
+    if not isinstance(content, (str, list, dict)) or len(orjson.dumps(content)) <= cap:
+        return content
+    if name != "errors" or not all(isinstance(one, dict) for one in content):
+        return _written(content, cap)
+    # Whoever reads them goes by their form.
+    return [*({key: _written(said, 256) for key, said in one.items()} for one in content[: cap // 600]), _MORE]
 
 
 def fields_of(envelope: Content, written: orjson.Fragment | None = None) -> dict[str, Any]:
@@ -47,7 +91,7 @@ def fields_of(envelope: Content, written: orjson.Fragment | None = None) -> dict
         shown["code"] = envelope.code
     if envelope.query_summary is not None:
         shown["query_summary"] = envelope.query_summary
-    if value is not None or envelope.status == "success":
+    if value is not None:
         shown["results" if isinstance(value, (list, tuple)) else "result"] = value if written is None else written
     if envelope.total_matches is not None:
         shown["total_matches"] = envelope.total_matches
@@ -96,12 +140,23 @@ def fields_of(envelope: Content, written: orjson.Fragment | None = None) -> dict
 def _merged(envelope: Content) -> str | None:
     if envelope.status != "success":
         return None
+    from guardrails.core.outcome.redaction import sanitise
+
     value, rendered = envelope.value, envelope.render()
-    text = rendered.payload.decode() if rendered.text is None else rendered.text
-    if imitates(value) if isinstance(value, dict) else imitates_text(text):
-        return None
-    added = _said(envelope)
-    return with_fields(text, added) if added else text
+    if rendered.text is None:
+        text = cleaned(rendered.payload.decode())
+        named = type(value) is dict and all(type(key) is str for key in value)
+        if imitates(value) if named else imitates_text(text):
+            return None
+    else:
+        text = sanitise(rendered.text)
+        if begins_object(text) and (text != rendered.text or not is_strict(text) or imitates_text(text)):
+            return None
+    added = _bounded(_said(envelope))
+    if not added:
+        return text
+    added = {name: sanitise(content) if isinstance(content, str) else content for name, content in added.items()}
+    return with_fields(text if rendered.text is None or is_strict(text) else json.dumps(text), added)
 
 
 def _said(envelope: Content) -> dict[str, Any]:

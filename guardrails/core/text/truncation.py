@@ -179,5 +179,12 @@ def _cut_object(value: Any, limit: int, written: bytes | None, lead: bytes) -> R
     return Rendered(payload, None, complete=False, size=len(payload), original_bytes=original)
 
 
+def leading_of(payload: bytes, limit: int) -> bytes:
+    """
+    The JSON *payload*, whatever it is, in at most *limit* bytes: as an object is cut.
+    """
+    return _cut_object(None, limit, payload, payload[:limit]).payload
+
+
 def _inside_quotes(lead: bytes, room: int) -> bytes:
     return leading_escaped(lead.decode("utf-8", "ignore"), room)

@@ -134,17 +134,26 @@ def test_a2_an_empty_success_and_a_failure_never_share_a_shape(nothing: Any, for
     assert not {"results", "result"} & set(read(failed))
     if form == "nested":
         assert read(empty)["status"] == "success"
-        assert {"results", "result"} & set(read(empty))
+        assert bool({"results", "result"} & set(read(empty))) is (nothing is not None)
         assert "error_type" not in read(empty)
 
 
 @pytest.mark.parametrize(
     ("value", "field"),
-    [([1], "results"), ((1,), "results"), ({"a": 1}, "result"), ("text", "result"), (None, "result"), (1.5, "result")],
+    [([1], "results"), ((1,), "results"), ({"a": 1}, "result"), ("text", "result"), (0, "result"), (1.5, "result")],
 )
 def test_a_list_goes_to_results_and_anything_else_to_result(value: Any, field: str) -> None:
     shown = read(Envelope.success(value))
     assert shown == {"status": "success", field: list(value) if isinstance(value, tuple) else value}
+
+
+@pytest.mark.parametrize("nothing", [None, Success(None)])
+def test_none_is_a_success_without_a_value(nothing: Any, clock: Any) -> None:
+    session = Policy([Summary()]).session("s", clock=clock)
+    envelope = session.call("t", {}, gives(nothing))
+    assert envelope.ok
+    assert read(envelope) == {"status": "success", "is_complete": True, "progress": {"calls_used": 1}}
+    assert session.wrap(lambda: None, name="u", returns="value")() is None
 
 
 def test_fields_are_written_in_one_order_and_absent_ones_left_out() -> None:
