@@ -198,6 +198,8 @@ class Calls(Ledger):
             earlier = self.policy.results.find(self.id, call.sig)
             if earlier is not None:
                 envelope.give_back(earlier.payload)
+        if envelope is not None and (envelope.error_type is not None or envelope.errors is not None):
+            self._log_refused(envelope, tool)
         if self._records is not None:
             self._records.decided(decision, plan)
         for guard, raised in decision.errors:
@@ -259,6 +261,20 @@ class Calls(Ledger):
             self.policy.results.keep(self.id, call.sig, kept)
         for guard, raised in completion.errors:
             log.error("guard `%s` failed: %s", guard, raised, extra={"guard": guard, "session": self.id})
+
+    def _log_refused(self, envelope: Envelope, tool: str) -> None:
+        """
+        Log a call that failed before it ran: its arguments do not fit, there is no such tool, or it may not be used.
+        """
+        from guardrails.core.outcome.redaction import redact
+
+        said = [f"{one['field']}: {one['message']}" for one in envelope.errors or ()]
+        error = redact(" ".join([envelope.message or envelope.status, *said]))
+        kind = envelope.error_type or "validation"
+        log.info(
+            "tool execution failed",
+            extra={"session": self.id, "tool": tool, "error": error, "error_type": kind},
+        )
 
     def _tell(self, decision: Decision) -> None:
         try:

@@ -90,7 +90,7 @@ def _heard(said: Envelope) -> Envelope:
 def _spoken(outcome: Outcome, own: Envelope) -> Outcome:
     return Outcome(
         own.value,
-        own.error_type or (None if own.ok else "other"),
+        own.error_type or (None if own.ok else "validation" if own.status == "validation_error" else "other"),
         own.error_message or own.message or "",
         own.http_status,
         own.retry_after_ms,
