@@ -33,6 +33,7 @@ from guardrails.core.values.types import NO_TIME, Outcome
 from .call_id import new_id
 from .ledger import Ledger, undecided
 from .places import places_of
+from .results import NAME, Kept
 from .running import Reading, with_timeout, within
 from .terms import Terms
 
@@ -67,6 +68,7 @@ class Calls(Ledger):
         self.policy = policy
         self._on_decision = on_decision
         self._parent = parent
+        self._kept = Kept(policy.wholes, self._keys[-1])
         self._specs: dict[str, Arguments] = {}
         self._wrapped: dict[str, object] = {}
 
@@ -216,7 +218,8 @@ class Calls(Ledger):
             if type(result) is Outcome:
                 outcome = result
             else:
-                outcome = outcome_of(result, classifier=plan.tool.result, limit=plan.max_bytes, now_ms=known)
+                limit = self._kept.room(result, plan) if self._kept.offered else plan.max_bytes
+                outcome = outcome_of(result, classifier=plan.tool.result, limit=limit, now_ms=known)
             prepared = prepare(outcome, plan.max_bytes, closer=decision.call.sketch is not None)
         except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now
             log.error("a result of `%s` could not be read: %r", decision.call.tool, error)
@@ -238,6 +241,8 @@ class Calls(Ledger):
             envelope, completion = Engine(self._chain, self.id).apply(over, (SessionState(),))
             # No event of the session, whose state does not know of it.
             completion = replace(completion, n=0)
+        if envelope.cut is not None and self._kept.offered and self._chain.plan(NAME).known is not False:
+            self._kept.tell(envelope, plan)
         self._settled(decision, prepared, completion)
         return envelope
 

@@ -1,5 +1,5 @@
 """
-Earlier results, kept to be given back; bounded in bytes, the least recently used go first.
+Earlier results, kept to be given back, and the whole of those that were cut; bounded in bytes, the oldest go first.
 """
 
 import os
@@ -7,15 +7,38 @@ import threading
 import weakref
 
 from collections import OrderedDict
-from typing import Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
+import orjson
+
+from guardrails.core.engine.plan import Plan, Rule
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.guards.results.truncate import Truncate
 from guardrails.core.records.digest import Earlier
+from guardrails.core.text.collect import Bytes
+from guardrails.core.text.leading_json import leading_escaped
+from guardrails.core.text.truncation import LIMIT, MIN_LIMIT, render, shown_of
+from guardrails.core.values.bounds import Ge
+from guardrails.core.values.types import Success
 
+
+if TYPE_CHECKING:
+    from .calls import Calls
 
 MAX_BYTES: Final = 4 * 2**20
 """Of one policy's sessions together; a larger cache costs each call more than it gives back (memory that is not warm)."""
+MAX_WHOLES: Final = 64 * 2**20
+"""Of the results that were cut, whole, of one policy's sessions together; each has a bound of its own (`truncate.keep`)."""
 OVERHEAD: Final = 450
 """Bytes that an entry costs beside its texts, as tracemalloc counts them."""
+
+
+NAME: Final = "read_result"
+# Whoever has lost a page by a compaction of the conversation may have it again.
+DECLARED: Final = {"read_only": True, "idempotent": True, "polling": True}
+FRAME: Final = 120
+"""Bytes of a page beside its text, and some to spare."""
 
 
 class Results:
@@ -70,19 +93,76 @@ class Results:
         """
         return self._bytes
 
-    def _begin_in_child(self) -> None:
+    def begin_in_child(self) -> None:
+        """
+        Go on in a process that was forked, whatever other threads were at.
+        """
         self._lock = threading.RLock()
         # The fork may have come between a change and its count.
         self._bytes = sum(map(_size, self._kept.values()))
 
 
-_caches: "weakref.WeakSet[Results]" = weakref.WeakSet()
+class Wholes:
+    """
+    Whole results by a family of sessions and a handle. It is this process's own: others know none of its handles.
+    """
+
+    def __init__(self, max_bytes: int = MAX_WHOLES) -> None:
+        self._kept: OrderedDict[str, dict[str, bytes]] = OrderedDict()
+        self._max = max_bytes
+        self._lock = threading.RLock()
+        _caches.add(self)
+
+    def keep(self, family: str, text: bytes, most: int) -> str:
+        """
+        The handle of *text* from here on; the oldest of the *family* go, so that it has at most *most* bytes, then families
+        that were not heard of for longest.
+        """
+        with self._lock:
+            kept = self._kept.setdefault(family, {})
+            self._kept.move_to_end(family)
+            handle = next((handle for handle, held in kept.items() if held == text), None)
+            if handle is None:
+                while kept and sum(map(len, kept.values())) + len(text) > most:
+                    del kept[next(iter(kept))]
+                # Nobody can guess it, so that what one session has read cannot be asked for by another.
+                handle = os.urandom(8).hex()
+                kept[handle] = text
+            while (
+                len(self._kept) > 1
+                and sum(len(held) for own in self._kept.values() for held in own.values()) > self._max
+            ):
+                self._kept.popitem(last=False)
+        return handle
+
+    def find(self, family: str, handle: str) -> bytes | None:
+        """
+        What is kept under *handle*. Returns None if nothing is, or no longer.
+        """
+        with self._lock:
+            return self._kept.get(family, {}).get(handle)
+
+    def forget(self, family: str) -> None:
+        """
+        Drop all of a *family*.
+        """
+        with self._lock:
+            self._kept.pop(family, None)
+
+    def begin_in_child(self) -> None:
+        """
+        As for `Results`.
+        """
+        self._lock = threading.RLock()
+
+
+_caches: "weakref.WeakSet[Results | Wholes]" = weakref.WeakSet()
 
 
 def _after_fork() -> None:
     # A lock that another thread of the parent held would never be released in the child.
     for results in _caches:
-        results._begin_in_child()  # noqa: SLF001
+        results.begin_in_child()
 
 
 if hasattr(os, "register_at_fork"):
@@ -91,3 +171,92 @@ if hasattr(os, "register_at_fork"):
 
 def _size(earlier: Earlier) -> int:
     return len(earlier.payload) + len(earlier.arguments) + OVERHEAD
+
+
+class Kept:
+    """
+    The whole results of a session, which has the bytes in *wholes* with its *family*: its parent and its children.
+    """
+
+    __slots__ = ("family", "offered", "wholes")
+
+    def __init__(self, wholes: Wholes, family: str) -> None:
+        self.wholes = wholes
+        self.family = family
+        self.offered = False
+        """Its caller has taken the tool `read_result`."""
+
+    def room(self, result: object, plan: Plan) -> int:
+        """
+        Bytes up to which *result* is read: of what is in memory already, all that can be kept.
+        """
+        value = result.value if isinstance(result, Success) else result
+        return max(plan.max_bytes, _most(plan)) if isinstance(value, Bytes) else plan.max_bytes
+
+    def tell(self, envelope: Envelope, plan: Plan) -> None:
+        """
+        Keep the whole of what was cut in *envelope*, which says how to read on; not if there is no room for it.
+        """
+        most, cut = _most(plan), envelope.rendered
+        whole = render(envelope.value, most) if most >= MIN_LIMIT else None
+        if cut is None or whole is None or not whole.complete:
+            return
+        text = whole.payload if whole.text is None else whole.text.encode()
+        envelope.keep(self.wholes.keep(self.family, text, most), whole.size, shown_of(cut))
+
+
+def reader(session: "Calls", kept: Kept) -> Callable[..., Envelope]:
+    """
+    The tool `read_result` of *session*, which offers it from now on.
+    """
+    if not kept.offered:
+        session._chain = session._chain.with_rule(Rule(match=NAME, declared=DECLARED))  # noqa: SLF001  one front door
+        kept.offered = True
+
+    def read_result(
+        handle: str, offset: Annotated[int, Ge(0)] = 0, limit: Annotated[int, Ge(1)] | None = None
+    ) -> Envelope:
+        """
+        Read on in a result that was cut.
+
+        Args:
+            handle: the `handle` of that result
+            offset: the character of its whole text to begin with
+            limit: characters at most; as many as there is room for, if it is left out
+        """
+        found = kept.wholes.find(kept.family, handle)
+        if found is None:
+            return _gone(handle)
+        room = min(session._chain.plan(NAME).max_bytes, LIMIT) - FRAME  # noqa: SLF001
+        return page(found.decode(), offset, limit, room)
+
+    return read_result
+
+
+def page(whole: str, offset: int, limit: int | None, room: int) -> Envelope:
+    """
+    The text of *whole* from the character *offset* on: at most *limit* characters, and *room* bytes as JSON.
+    """
+    total = len(whole)
+    if not 0 <= offset < total:
+        return Envelope.error("validation", f"the result has {total} characters, so that none is at offset {offset}")
+    text = orjson.loads(b'"%b"' % leading_escaped(whole[offset : offset + max(1, min(limit or room, room))], room))
+    after = offset + len(text)
+    value: dict[str, Any] = {"text": text, "offset": offset, "total_chars": total}
+    if after == total:
+        return Envelope.success(value, is_complete=True, next_action_hint="This is its end.")
+    value["next_offset"] = after
+    return Envelope.success(value, is_complete=False, next_action_hint=f"Read on with offset {after}.")
+
+
+def _gone(handle: str) -> Envelope:
+    return Envelope.error(
+        "not_found",
+        f"no result is kept under the handle `{handle[:40]}`, or no longer",
+        retryable=False,
+        next_action_hint="Make the call that gave it again, with a narrower request.",
+    )
+
+
+def _most(plan: Plan) -> int:
+    return next((guard.keep for guard in plan.guards if isinstance(guard, Truncate)), 0)

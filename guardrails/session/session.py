@@ -65,6 +65,17 @@ class Session(Calls):
 
         return scoped(self, specs, tools)
 
+    def result_reader(self) -> Callable[..., Any]:
+        """
+        The tool `read_result(handle, offset, limit)`, by which a model reads on in results that were cut, page by page. Give
+        it to the model with the other tools: from now on such results are kept whole, up to `truncate.keep` bytes.
+
+        They are in the memory of this process, for the session, its parent and its children together.
+        """
+        from .results import reader
+
+        return reader(self, self._kept)
+
     # Model turns
 
     def request(self) -> None:
@@ -164,20 +175,6 @@ class Session(Calls):
         """
         return self._look(partial(progress, self._chain))
 
-    @property
-    def cost_usd(self) -> float:
-        """
-        What the session has cost so far, open estimates left out.
-        """
-        return self._read(lambda state, now: state.cost) / 1_000_000
-
-    @property
-    def unpriced(self) -> int:
-        """
-        Model responses whose price nobody knows.
-        """
-        return self._read(lambda state, now: state.unpriced)
-
     def digest(self) -> str:
         """
         What was called and what came back, in a few lines: the answer where the model gives none, and what to put back
@@ -274,6 +271,8 @@ class Session(Calls):
         """
         Drop the session's state: the same name starts afresh.
         """
+        if self._parent is None:
+            self._kept.wholes.forget(self.id)
         self._store.forget(self.id)
 
     def __enter__(self) -> Self:

@@ -7,7 +7,7 @@ from typing import Protocol
 from guardrails.core.engine.chain import Chain
 from guardrails.core.values.usage import Price
 
-from .results import Results
+from .results import Results, Wholes
 
 
 class Models(Protocol):
@@ -31,6 +31,7 @@ class Terms(Protocol):
     scopes: dict[str, Chain]
     prices: dict[str, Price]
     results: Results
+    wholes: Wholes
 
     @property
     def model_files(self) -> Models | None:

@@ -385,7 +385,8 @@ def test_d11_a_call_that_fails_before_it_runs_is_logged_as_failed(
         return "ok"
 
     caplog.set_level(logging.INFO, logger="guardrails")
-    with Policy([Validation(), ToolFilter(deny=("rm",))]).session("log") as session:
+    policy = Policy([Validation(), ToolFilter(deny=("rm",))], prices={"m": {"input_mtok": 1.0}})
+    with policy.session("log") as session:
         way(serve([Calls(call(tool, arguments)), Text("done")]), session, tools=[look], parallel=1)
     said = [(r.message, vars(r)) for r in caplog.records if r.name == "guardrails"]
     assert [message for message, _ in said] == [

@@ -4,15 +4,19 @@ The envelope: the only thing of a call that the model reads.
 
 from collections.abc import Iterable
 from copy import copy as shallow
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 import orjson
 
 from guardrails.core.text.truncation import LIMIT, Rendered, leading_of
 from guardrails.core.values.types import Denial, ErrorType, Outcome
 
-from .content import OPTIONAL, SETTABLE, Content
+from .content import OPTIONAL, SETTABLE, Content, Cut
 from .text import fields_of, text_of
+
+
+NARROWER: Final = "Ask for a smaller part: a range, a filter or a page."
+"""What is to be done about a result that was cut, if the whole is not kept."""
 
 
 class Envelope(Content):
@@ -104,6 +108,26 @@ class Envelope(Content):
         """
         self.limit_message = message
         self.hint(hint)
+
+    def cut_to(self, shown: str, original_bytes: int | None) -> None:
+        """
+        Say that the result is not complete: *shown* of it is there. *original_bytes* are those of the whole that was cut;
+        None: it was cut before it came.
+        """
+        self.is_complete = False
+        if original_bytes is not None:
+            self.cut = Cut(original_bytes)
+        self.nudge(f"The result was cut{shown}. {NARROWER}")
+
+    def keep(self, handle: str, original_bytes: int, offset: int) -> None:
+        """
+        Say that the whole of a cut result can be read by its *handle*, and that what is shown ends before the character
+        *offset* of it.
+        """
+        self.cut = Cut(original_bytes, handle)
+        said = self.next_action_hint or NARROWER
+        rest = f'The whole is kept: read on with `read_result`, handle "{handle}" and offset {offset}.'
+        self.next_action_hint = said.replace(NARROWER, rest)
 
     def close(self, left_out: frozenset[str], progress: dict[str, Any] | None, *, merged: bool) -> None:
         """

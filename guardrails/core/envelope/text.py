@@ -11,7 +11,7 @@ import orjson
 from guardrails.core.text.control import cleaned
 from guardrails.core.text.truncation import render
 
-from .content import Content
+from .content import Content, Cut
 from .merged import begins_object, imitates, imitates_text, is_strict, with_fields
 
 
@@ -50,12 +50,8 @@ def _sayable(content: Any) -> Any:
     try:
         orjson.dumps(content)
     except (TypeError, ValueError):
-        return _written(content, _CAPS[-2])
+        return orjson.Fragment(render(content, _CAPS[-2]).payload)
     return content
-
-
-def _written(content: Any, limit: int) -> orjson.Fragment:
-    return orjson.Fragment(render(content, limit).payload)
 
 
 def _bounded(shown: dict[str, Any]) -> dict[str, Any]:
@@ -74,29 +70,34 @@ def _bounded(shown: dict[str, Any]) -> dict[str, Any]:
 def _cut(name: str, content: Any, cap: int) -> Any:
     if not isinstance(content, (str, list, dict)) or len(orjson.dumps(content)) <= cap:
         return content
-    if name != "errors" or not all(isinstance(one, dict) for one in content):
-        return _written(content, cap)
+    if name != "errors" or not isinstance(content, list) or not all(isinstance(one, dict) for one in content):
+        return _short(content, cap)
     # Whoever reads them goes by their form.
-    return [*({key: _written(said, 256) for key, said in one.items()} for one in content[: cap // 600]), _MORE]
+    return [*({key: _short(said, 256) for key, said in one.items()} for one in content[: cap // 600]), _MORE]
+
+
+def _short(content: Any, cap: int) -> Any:
+    return orjson.loads(render(content, cap).payload)
 
 
 def fields_of(envelope: Content, written: orjson.Fragment | None = None) -> dict[str, Any]:
     """
     The fields of *envelope* that are there, in order; its value as it is, or as it is *written*.
     """
-    value = envelope.value
     # Field by field, since every call comes this way: a loop over their names takes three times as long.
     shown: dict[str, Any] = {"status": envelope.status}
     if envelope.code is not None:
         shown["code"] = envelope.code
     if envelope.query_summary is not None:
         shown["query_summary"] = envelope.query_summary
-    if value is not None:
-        shown["results" if isinstance(value, (list, tuple)) else "result"] = value if written is None else written
+    if envelope.value is not None:
+        shown[_place(envelope.value)] = envelope.value if written is None else written
     if envelope.total_matches is not None:
         shown["total_matches"] = envelope.total_matches
     if envelope.is_complete is not None:
         shown["is_complete"] = envelope.is_complete
+    if envelope.cut is not None:
+        shown |= _cut_fields(envelope.cut)
     if envelope.error_type is not None:
         shown["error_type"] = envelope.error_type
     if envelope.error_message is not None:
@@ -137,6 +138,15 @@ def fields_of(envelope: Content, written: orjson.Fragment | None = None) -> dict
     return shown
 
 
+def _place(value: Any) -> str:
+    return "results" if isinstance(value, (list, tuple)) else "result"
+
+
+def _cut_fields(cut: Cut) -> dict[str, Any]:
+    said = {"truncated": True, "original_bytes": cut.original_bytes}
+    return said if cut.handle is None else {**said, "handle": cut.handle}
+
+
 def _merged(envelope: Content) -> str | None:
     if envelope.status != "success":
         return None
@@ -152,10 +162,10 @@ def _merged(envelope: Content) -> str | None:
         text = sanitise(rendered.text)
         if begins_object(text) and (text != rendered.text or not is_strict(text) or imitates_text(text)):
             return None
-    added = _bounded(_said(envelope))
-    if not added:
+    said = _said(envelope)
+    if not said:
         return text
-    added = {name: sanitise(content) if isinstance(content, str) else content for name, content in added.items()}
+    added = _bounded({name: sanitise(one) if isinstance(one, str) else one for name, one in said.items()})
     return with_fields(text if rendered.text is None or is_strict(text) else json.dumps(text), added)
 
 
@@ -166,6 +176,8 @@ def _said(envelope: Content) -> dict[str, Any]:
     said: dict[str, Any] = {}
     if envelope.is_complete is False:
         said["is_complete"] = False
+    if envelope.cut is not None:
+        said |= _cut_fields(envelope.cut)
     if (envelope.is_complete is False or envelope.nudged) and envelope.next_action_hint is not None:
         said["next_action_hint"] = envelope.next_action_hint
     if envelope.limit_message is not None:
