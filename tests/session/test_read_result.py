@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardrails import Budget, Duplicates, Envelope, Guard, Policy, Rule, Session, Success, Summary, Truncate, guard
+from guardrails import Budget, Envelope, Guard, Policy, Rule, Session, Success, Summary, Truncate, guard
 from guardrails.session.results import Wholes
 
 

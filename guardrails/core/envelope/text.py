@@ -153,6 +153,7 @@ def _merged(envelope: Content) -> str | None:
     from guardrails.core.outcome.redaction import sanitise
 
     value, rendered = envelope.value, envelope.render()
+    strict = True
     if rendered.text is None:
         text = cleaned(rendered.payload.decode())
         named = type(value) is dict and all(type(key) is str for key in value)
@@ -160,13 +161,14 @@ def _merged(envelope: Content) -> str | None:
             return None
     else:
         text = sanitise(rendered.text)
-        if begins_object(text) and (text != rendered.text or not is_strict(text) or imitates_text(text)):
+        strict = text == rendered.text and is_strict(text)
+        if begins_object(text) and (not strict or imitates_text(text)):
             return None
     said = _said(envelope)
     if not said:
         return text
     added = _bounded({name: sanitise(one) if isinstance(one, str) else one for name, one in said.items()})
-    return with_fields(text if rendered.text is None or is_strict(text) else json.dumps(text), added)
+    return with_fields(text if strict else json.dumps(text), added)
 
 
 def _said(envelope: Content) -> dict[str, Any]:
