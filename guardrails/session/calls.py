@@ -33,7 +33,7 @@ from guardrails.core.values.types import NO_TIME, Outcome
 from .call_id import new_id
 from .ledger import Ledger, undecided
 from .places import places_of
-from .results import NAME, Kept
+from .results import Kept
 from .running import Reading, with_timeout, within
 from .terms import Terms
 
@@ -199,7 +199,7 @@ class Calls(Ledger):
         if envelope is not None and envelope.status == "duplicate_call_blocked" and not decision.denials[0].running:
             earlier = self.policy.results.find(self.id, call.sig)
             if earlier is not None:
-                envelope.give_back(earlier.payload)
+                envelope.give_back(earlier.payload, earlier.cut)
         if envelope is not None and (envelope.error_type is not None or envelope.errors is not None):
             self._log_refused(envelope, tool)
         if self._records is not None:
@@ -241,12 +241,12 @@ class Calls(Ledger):
             envelope, completion = Engine(self._chain, self.id).apply(over, (SessionState(),))
             # No event of the session, whose state does not know of it.
             completion = replace(completion, n=0)
-        if envelope.cut is not None and self._kept.offered and self._chain.plan(NAME).known is not False:
+        if envelope.cut is not None and self._kept.reads(self._chain):
             self._kept.tell(envelope, plan)
-        self._settled(decision, prepared, completion)
+        self._settled(decision, prepared, completion, envelope)
         return envelope
 
-    def _settled(self, decision: Decision, prepared: Prepared, completion: Completion) -> None:
+    def _settled(self, decision: Decision, prepared: Prepared, completion: Completion, envelope: Envelope) -> None:
         call, outcome, rendered = decision.call, prepared.outcome, prepared.rendered
         if self._records is not None:
             self._records.settled(decision, prepared, completion)
@@ -262,7 +262,7 @@ class Calls(Ledger):
             )
         if call.sig is not None and call.canonical is not None and not completion.late:
             payload = failure(outcome) if rendered is None else rendered.payload
-            kept = Earlier(call.tool, call.canonical, payload, outcome.error_type is None)
+            kept = Earlier(call.tool, call.canonical, payload, outcome.error_type is None, envelope.cut)
             self.policy.results.keep(self.id, call.sig, kept)
         for guard, raised in completion.errors:
             log.error("guard `%s` failed: %s", guard, raised, extra={"guard": guard, "session": self.id})

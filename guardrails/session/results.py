@@ -8,12 +8,14 @@ import weakref
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import orjson
 
+from guardrails.core.engine.chain import Chain
 from guardrails.core.engine.plan import Plan, Rule
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.guards.access.tool_filter import ToolFilter
 from guardrails.core.guards.results.truncate import Truncate
 from guardrails.core.records.digest import Earlier
 from guardrails.core.text.collect import Bytes
@@ -22,9 +24,6 @@ from guardrails.core.text.truncation import LIMIT, MIN_LIMIT, render, shown_of
 from guardrails.core.values.bounds import Ge
 from guardrails.core.values.types import Success
 
-
-if TYPE_CHECKING:
-    from .calls import Calls
 
 MAX_BYTES: Final = 4 * 2**20
 """Of one policy's sessions together; a larger cache costs each call more than it gives back (memory that is not warm)."""
@@ -35,8 +34,8 @@ OVERHEAD: Final = 450
 
 
 NAME: Final = "read_result"
-# Whoever has lost a page by a compaction of the conversation may have it again.
-DECLARED: Final = {"read_only": True, "idempotent": True, "polling": True}
+RULE: Final = Rule(match=NAME, declared={"read_only": True, "idempotent": True, "polling": True})
+"""Polling: whoever has lost a page by a compaction of the conversation may have it again."""
 FRAME: Final = 120
 """Bytes of a page beside its text, and some to spare."""
 
@@ -186,6 +185,16 @@ class Kept:
         self.offered = False
         """Its caller has taken the tool `read_result`."""
 
+    def reads(self, chain: Chain) -> bool:
+        """
+        Whether the model may call `read_result`, as far as *chain* knows its tools and filters them.
+        """
+        plan = chain.plan(NAME) if self.offered else None
+        if plan is None or plan.known is False:
+            return False
+        filters = (guard for guard in plan.guards if isinstance(guard, ToolFilter) and guard.mode == "enforce")
+        return not any(one.checks_fresh(NAME, chain.known) for one in filters)
+
     def room(self, result: object, plan: Plan) -> int:
         """
         Bytes up to which *result* is read: of what is in memory already, all that can be kept.
@@ -205,13 +214,11 @@ class Kept:
         envelope.keep(self.wholes.keep(self.family, text, most), whole.size, shown_of(cut))
 
 
-def reader(session: "Calls", kept: Kept) -> Callable[..., Envelope]:
+def reader(kept: Kept, chain: Callable[[], Chain]) -> Callable[..., Envelope]:
     """
-    The tool `read_result` of *session*, which offers it from now on.
+    The tool `read_result` of the session that has *kept* and goes by *chain*, offered from now on.
     """
-    if not kept.offered:
-        session._chain = session._chain.with_rule(Rule(match=NAME, declared=DECLARED))  # noqa: SLF001  one front door
-        kept.offered = True
+    kept.offered = True
 
     def read_result(
         handle: str, offset: Annotated[int, Ge(0)] = 0, limit: Annotated[int, Ge(1)] | None = None
@@ -227,7 +234,7 @@ def reader(session: "Calls", kept: Kept) -> Callable[..., Envelope]:
         found = kept.wholes.find(kept.family, handle)
         if found is None:
             return _gone(handle)
-        room = min(session._chain.plan(NAME).max_bytes, LIMIT) - FRAME  # noqa: SLF001
+        room = min(chain().plan(NAME).max_bytes, LIMIT) - FRAME
         return page(found.decode(), offset, limit, room)
 
     return read_result

@@ -20,6 +20,7 @@ from guardrails.core.values.usage import read_usage, tells
 
 from .calls import Calls
 from .prices import Priced, price_of, public
+from .results import RULE, reader
 
 
 if TYPE_CHECKING:
@@ -72,9 +73,9 @@ class Session(Calls):
 
         They are in the memory of this process, for the session, its parent and its children together.
         """
-        from .results import reader
-
-        return reader(self, self._kept)
+        if not self._kept.offered:
+            self._chain = self._chain.with_rule(RULE)
+        return reader(self._kept, lambda: self._chain)
 
     # Model turns
 

@@ -14,7 +14,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from guardrails import Budget, Envelope, Guard, Policy, Rule, Session, Success, Summary, Truncate, guard
+from guardrails import (
+    Budget,
+    Duplicates,
+    Envelope,
+    Guard,
+    Policy,
+    Rule,
+    Session,
+    Success,
+    Summary,
+    ToolFilter,
+    Truncate,
+    guard,
+)
 from guardrails.session.results import Wholes
 
 
@@ -150,6 +163,16 @@ def test_a_session_whose_tools_are_named_without_it_does_not_name_it_either() ->
     assert "handle" not in read(session.call("opened", {}, gives(TEXT)))
     session.wrap(session.result_reader())
     assert "handle" in read(session.call("opened", {"n": 1}, gives(TEXT)))
+
+
+@pytest.mark.parametrize(
+    ("filtered", "named"),
+    [({"allow": ("t",)}, False), ({"deny": ("read_*",)}, False), ({"allow": ("t", "read_*")}, True)],
+)
+def test_a_policy_that_filters_it_out_does_not_name_it(filtered: Any, named: bool) -> None:
+    session = opened(ToolFilter(**filtered), *CUT)
+    session.result_reader()
+    assert ("handle" in read(session.call("t", {}, gives(TEXT)))) is named
 
 
 def test_a_result_that_is_whole_says_nothing_of_it() -> None:
@@ -301,6 +324,16 @@ def test_a_page_that_a_compaction_lost_is_given_again(policy: str) -> None:
     handle = read(session.call("export", {}, gives("line\n" * 40_000)))["handle"]
     reader = session.wrap(session.result_reader(), returns="envelope")
     assert [reader(handle, 0, 100).value["text"] for _ in range(2)] == ["line\n" * 20] * 2
+
+
+def test_a_refused_repeat_says_where_the_whole_is() -> None:
+    session = opened(Duplicates(window=5), *CUT)
+    session.result_reader()
+    first, again = (read(session.call("t", {}, gives(TEXT))) for _ in range(2))
+    assert again["status"] == "duplicate_call_blocked"
+    assert [again[name] for name in ("truncated", "original_bytes", "handle")] == [True, 1_002, first["handle"]]
+    assert again["next_action_hint"].endswith(f'read it with `read_result`, handle "{first["handle"]}".')
+    assert whole(session, again["handle"]) == TEXT
 
 
 def test_pages_count_as_calls() -> None:

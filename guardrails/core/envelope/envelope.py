@@ -139,10 +139,14 @@ class Envelope(Content):
         elif progress is not None:
             self.progress = progress
 
-    def give_back(self, payload: bytes) -> None:
+    def give_back(self, payload: bytes, cut: Cut | None = None) -> None:
         """
-        Say what the earlier call brought that a refused one repeats, as JSON; cut to 65,536 bytes.
+        Say what the earlier call brought that a refused one repeats, as JSON, at most 65,536 bytes; *cut* is what was said if
+        that was not all.
         """
+        self.cut = cut
+        if cut is not None and cut.handle is not None:
+            self.hint(f'The whole is kept: read it with `read_result`, handle "{cut.handle}".')
         self.previous_payload = payload if len(payload) <= LIMIT else leading_of(payload, LIMIT)
 
     def hint(self, text: str) -> None:

@@ -9,8 +9,6 @@ from typing import Final
 from guardrails.core.values.late_pattern import pattern
 
 
-_SIGNS: Final = (r"\u00", r"\b", r"\f", "\x7f")
-"""One of them is in every text that has one; to look for texts is cheapest."""
 _CODE: Final = r"(?:u00(?:0[0-8bBcCeEfF]|1[0-9a-fA-F]|7[fF])|[bf])"
 _CONTROL: Final = pattern(rf"\x7f|(?<!\\)(?:\\\\)*+\\{_CODE}")
 _ESCAPE: Final = pattern(rf"\x7f|\\(?:{_CODE}|(.))")
@@ -23,9 +21,10 @@ def cleaned(text: str) -> str:
 
     The names of members stay, so that no two become one; what is no character there is an escape, as JSON writes it.
     """
-    if not any(sign in text for sign in _SIGNS) or _CONTROL.search(text) is None:
-        return text
-    return _STRING.sub(_cleaned, text)
+    # One of these is in every text that has one. Spelt out, since every message comes this way.
+    if r"\u00" in text or r"\b" in text or r"\f" in text or "\x7f" in text:
+        return text if _CONTROL.search(text) is None else _STRING.sub(_cleaned, text)
+    return text
 
 
 def _cleaned(string: re.Match[str]) -> str:

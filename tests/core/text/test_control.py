@@ -18,7 +18,7 @@ from guardrails.core.text.control import cleaned
 
 values = st.recursive(
     st.none()
-    | st.integers()
+    | st.integers(-9, 9)
     | st.text(alphabet=st.characters(codec="utf-8"), max_size=20)
     | st.text('\\u0\x00\x1b\x7fbf"n:'),
     lambda inner: (
