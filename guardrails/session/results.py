@@ -12,6 +12,8 @@ from typing import Annotated, Any, Final
 
 import orjson
 
+from xxhash import xxh3_64_intdigest
+
 from guardrails.core.engine.chain import Chain
 from guardrails.core.engine.plan import Plan, Rule
 from guardrails.core.envelope.envelope import Envelope
@@ -22,6 +24,7 @@ from guardrails.core.text.collect import Bytes
 from guardrails.core.text.leading_json import leading_escaped
 from guardrails.core.text.truncation import LIMIT, MIN_LIMIT, render, shown_of
 from guardrails.core.values.bounds import Ge
+from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import Success
 
 
@@ -36,6 +39,8 @@ OVERHEAD: Final = 450
 NAME: Final = "read_result"
 RULE: Final = Rule(match=NAME, declared={"read_only": True, "idempotent": True, "polling": True})
 """Polling: whoever has lost a page by a compaction of the conversation may have it again."""
+_HANDLE: Final = pattern(r"[0-9a-f]{16}")
+_SECRET: Final = int.from_bytes(os.urandom(8))
 FRAME: Final = 120
 """Bytes of a page beside its text, and some to spare."""
 
@@ -85,6 +90,19 @@ class Results:
                 self._kept.move_to_end(key)
         return earlier
 
+    def trim(self, session: str, max_bytes: int) -> None:
+        """
+        Let go of those of *session* that were not used for longest, until it has at most *max_bytes*.
+        """
+        with self._lock:
+            own = [key for key in self._kept if key[0] == session]
+            size = sum(_size(self._kept[key]) for key in own)
+            for key in own:
+                if size > max_bytes:
+                    gone = _size(self._kept.pop(key))
+                    size -= gone
+                    self._bytes -= gone
+
     @property
     def size(self) -> int:
         """
@@ -92,76 +110,19 @@ class Results:
         """
         return self._bytes
 
-    def begin_in_child(self) -> None:
-        """
-        Go on in a process that was forked, whatever other threads were at.
-        """
+    def _begin_in_child(self) -> None:
         self._lock = threading.RLock()
         # The fork may have come between a change and its count.
         self._bytes = sum(map(_size, self._kept.values()))
 
 
-class Wholes:
-    """
-    Whole results by a family of sessions and a handle. It is this process's own: others know none of its handles.
-    """
-
-    def __init__(self, max_bytes: int = MAX_WHOLES) -> None:
-        self._kept: OrderedDict[str, dict[str, bytes]] = OrderedDict()
-        self._max = max_bytes
-        self._lock = threading.RLock()
-        _caches.add(self)
-
-    def keep(self, family: str, text: bytes, most: int) -> str:
-        """
-        The handle of *text* from here on; the oldest of the *family* go, so that it has at most *most* bytes, then families
-        that were not heard of for longest.
-        """
-        with self._lock:
-            kept = self._kept.setdefault(family, {})
-            self._kept.move_to_end(family)
-            handle = next((handle for handle, held in kept.items() if held == text), None)
-            if handle is None:
-                while kept and sum(map(len, kept.values())) + len(text) > most:
-                    del kept[next(iter(kept))]
-                # Nobody can guess it, so that what one session has read cannot be asked for by another.
-                handle = os.urandom(8).hex()
-                kept[handle] = text
-            while (
-                len(self._kept) > 1
-                and sum(len(held) for own in self._kept.values() for held in own.values()) > self._max
-            ):
-                self._kept.popitem(last=False)
-        return handle
-
-    def find(self, family: str, handle: str) -> bytes | None:
-        """
-        What is kept under *handle*. Returns None if nothing is, or no longer.
-        """
-        with self._lock:
-            return self._kept.get(family, {}).get(handle)
-
-    def forget(self, family: str) -> None:
-        """
-        Drop all of a *family*.
-        """
-        with self._lock:
-            self._kept.pop(family, None)
-
-    def begin_in_child(self) -> None:
-        """
-        As for `Results`.
-        """
-        self._lock = threading.RLock()
-
-
-_caches: "weakref.WeakSet[Results | Wholes]" = weakref.WeakSet()
+_caches: "weakref.WeakSet[Results]" = weakref.WeakSet()
 
 
 def _after_fork() -> None:
     # A lock that another thread of the parent held would never be released in the child.
     for results in _caches:
-        results.begin_in_child()
+        results._begin_in_child()  # noqa: SLF001
 
 
 if hasattr(os, "register_at_fork"):
@@ -179,7 +140,7 @@ class Kept:
 
     __slots__ = ("family", "offered", "wholes")
 
-    def __init__(self, wholes: Wholes, family: str) -> None:
+    def __init__(self, wholes: Results, family: str) -> None:
         self.wholes = wholes
         self.family = family
         self.offered = False
@@ -211,7 +172,11 @@ class Kept:
         if cut is None or whole is None or not whole.complete:
             return
         text = whole.payload if whole.text is None else whole.text.encode()
-        envelope.keep(self.wholes.keep(self.family, text, most), whole.size, shown_of(cut))
+        # The same text has one handle, and nobody can guess it.
+        handle = xxh3_64_intdigest(text, _SECRET)
+        self.wholes.trim(self.family, most - len(text))
+        self.wholes.keep(self.family, handle, Earlier(NAME, b"", text, ok=True))
+        envelope.keep(f"{handle:016x}", whole.size, shown_of(cut))
 
 
 def reader(kept: Kept, chain: Callable[[], Chain]) -> Callable[..., Envelope]:
@@ -231,11 +196,16 @@ def reader(kept: Kept, chain: Callable[[], Chain]) -> Callable[..., Envelope]:
             offset: the character of its whole text to begin with
             limit: characters at most; as many as there is room for, if it is left out
         """
-        found = kept.wholes.find(kept.family, handle)
+        found = kept.wholes.find(kept.family, int(handle, 16)) if _HANDLE.fullmatch(handle) else None
         if found is None:
-            return _gone(handle)
+            return Envelope.error(
+                "not_found",
+                f"no result is kept under the handle `{handle[:40]}`, or no longer",
+                retryable=False,
+                next_action_hint="Make the call that gave it again, with a narrower request.",
+            )
         room = min(chain().plan(NAME).max_bytes, LIMIT) - FRAME
-        return page(found.decode(), offset, limit, room)
+        return page(found.payload.decode(), offset, limit, room)
 
     return read_result
 
@@ -254,15 +224,6 @@ def page(whole: str, offset: int, limit: int | None, room: int) -> Envelope:
         return Envelope.success(value, is_complete=True, next_action_hint="This is its end.")
     value["next_offset"] = after
     return Envelope.success(value, is_complete=False, next_action_hint=f"Read on with offset {after}.")
-
-
-def _gone(handle: str) -> Envelope:
-    return Envelope.error(
-        "not_found",
-        f"no result is kept under the handle `{handle[:40]}`, or no longer",
-        retryable=False,
-        next_action_hint="Make the call that gave it again, with a narrower request.",
-    )
 
 
 def _most(plan: Plan) -> int:

@@ -273,7 +273,7 @@ class Session(Calls):
         Drop the session's state: the same name starts afresh.
         """
         if self._parent is None:
-            self._kept.wholes.forget(self.id)
+            self._kept.wholes.trim(self.id, 0)
         self._store.forget(self.id)
 
     def __enter__(self) -> Self:

@@ -7,7 +7,7 @@ from typing import Protocol
 from guardrails.core.engine.chain import Chain
 from guardrails.core.values.usage import Price
 
-from .results import Results, Wholes
+from .results import Results
 
 
 class Models(Protocol):
@@ -31,7 +31,7 @@ class Terms(Protocol):
     scopes: dict[str, Chain]
     prices: dict[str, Price]
     results: Results
-    wholes: Wholes
+    wholes: Results
 
     @property
     def model_files(self) -> Models | None:

@@ -28,7 +28,6 @@ from guardrails import (
     Truncate,
     guard,
 )
-from guardrails.session.results import Wholes
 
 
 TEXT = "x" * 1_000
@@ -154,7 +153,7 @@ def test_without_the_tool_nothing_is_kept_and_the_hint_does_not_name_it() -> Non
     assert (said["truncated"], said["original_bytes"]) == (True, 1_002)
     assert "handle" not in said
     assert said["next_action_hint"].endswith("Ask for a smaller part: a range, a filter or a page.")
-    assert not session.policy.wholes._kept
+    assert session.policy.wholes.size == 0
 
 
 def test_a_session_whose_tools_are_named_without_it_does_not_name_it_either() -> None:
@@ -341,11 +340,3 @@ def test_pages_count_as_calls() -> None:
     reader = session.wrap(session.result_reader(), returns="envelope")
     handle = read(session.call("t", {}, gives(TEXT)))["handle"]
     assert [reader(handle, offset).status for offset in (0, 10)] == ["success", "limit_reached"]
-
-
-def test_beyond_its_bound_a_policy_lets_go_of_the_family_it_has_not_heard_of_for_longest() -> None:
-    wholes = Wholes(max_bytes=250)
-    handles = {family: wholes.keep(family, family.encode() * 100, 1_000) for family in "abc"}
-    assert wholes.find("a", handles["a"]) is None
-    assert wholes.find("b", handles["b"]) == b"b" * 100
-    assert wholes.find("b", handles["c"]) is None

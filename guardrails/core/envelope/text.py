@@ -19,7 +19,6 @@ MAX_SAID: Final = 8_192
 """Bytes of a message beside the result and the earlier one that a refusal gives back."""
 _CAPS: Final = (4_096, 2_048, 1_024, 512, 256)
 """Bytes of one field, tried in turn: with the last of them all fields together are shorter than `MAX_SAID`."""
-_MORE: Final = {"field": "", "message": "there are more problems, not shown here"}
 
 
 def text_of(envelope: Content) -> str:
@@ -60,23 +59,16 @@ def _bounded(shown: dict[str, Any]) -> dict[str, Any]:
     """
     made = shown
     for cap in _CAPS:
-        made = {name: _cut(name, content, cap) for name, content in shown.items()}
+        made = {name: _cut(content, cap) for name, content in shown.items()}
         said = {name: content for name, content in made.items() if not isinstance(shown[name], orjson.Fragment)}
         if len(orjson.dumps(said)) <= MAX_SAID - len('"previous_result":,"results":,'):
             break
     return made
 
 
-def _cut(name: str, content: Any, cap: int) -> Any:
+def _cut(content: Any, cap: int) -> Any:
     if not isinstance(content, (str, list, dict)) or len(orjson.dumps(content)) <= cap:
         return content
-    if name != "errors" or not isinstance(content, list) or not all(isinstance(one, dict) for one in content):
-        return _short(content, cap)
-    # Whoever reads them goes by their form.
-    return [*({key: _short(said, 256) for key, said in one.items()} for one in content[: cap // 600]), _MORE]
-
-
-def _short(content: Any, cap: int) -> Any:
     return orjson.loads(render(content, cap).payload)
 
 

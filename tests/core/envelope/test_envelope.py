@@ -291,15 +291,6 @@ def test_all_but_the_result_is_at_most_8_kib_together(said: dict[str, Any], form
     assert len(orjson.dumps(read(worked).get("results", read(worked).get("result")))) <= 65_536
 
 
-def test_problems_that_are_too_many_keep_their_form() -> None:
-    problems = [{"field": f"f{n}", "message": "x" * 400} for n in range(100)]
-    said = read(Envelope("validation_error", errors=problems, message="The arguments do not fit."))
-    assert said["errors"][0] == {"field": "f0", "message": said["errors"][0]["message"]}
-    assert said["errors"][-1] == {"field": "", "message": "there are more problems, not shown here"}
-    assert all(one.keys() == {"field", "message"} for one in said["errors"])
-    assert said["message"] == "The arguments do not fit."
-
-
 @pytest.mark.parametrize("bound", [None, 262_144])
 def test_the_result_that_a_refusal_gives_back_has_the_bound_of_a_result(bound: int | None, clock: Any) -> None:
     guards = [] if bound is None else [Truncate(max_bytes=bound)]
