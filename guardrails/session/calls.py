@@ -275,11 +275,8 @@ class Calls(Ledger):
 
         said = [f"{one['field']}: {one['message']}" for one in envelope.errors or ()]
         error = redact(" ".join([envelope.message or envelope.status, *said]))
-        kind = envelope.error_type or "validation"
-        log.info(
-            "tool execution failed",
-            extra={"session": self.id, "tool": tool, "error": error, "error_type": kind},
-        )
+        told = {"session": self.id, "tool": tool, "error": error, "error_type": envelope.error_type or "validation"}
+        log.info("tool execution failed", extra=told)
 
     def _tell(self, decision: Decision) -> None:
         try:

@@ -116,7 +116,7 @@ def test_the_pages_are_the_whole_and_none_is_cut(value: Any, bound: int, limit: 
         text += page.value["text"]
         offset = page.value.get("next_offset", len(said))
     assert text == said
-    assert envelope.original_bytes == uncut.size
+    assert envelope.cut.original_bytes == uncut.size
 
 
 @pytest.mark.parametrize("form", ["nested", "merged"])

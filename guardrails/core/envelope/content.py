@@ -161,13 +161,6 @@ class Content:
         return None if self.cut is None else self.cut.handle
 
     @property
-    def original_bytes(self) -> int | None:
-        """
-        Of the whole of a cut result, as JSON; None: nothing was cut.
-        """
-        return None if self.cut is None else self.cut.original_bytes
-
-    @property
     def value(self) -> Any:
         """
         What the tool gave back.

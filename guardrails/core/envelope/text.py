@@ -37,20 +37,12 @@ def text_of(envelope: Content) -> str:
         written = orjson.dumps(shown)
     except (TypeError, ValueError):
         # A field that a tool's or guard's own code filled with what JSON cannot say.
-        shown = {name: _sayable(content) for name, content in shown.items()}
+        shown = {name: _cut(content, _CAPS[2]) for name, content in shown.items()}
         written = orjson.dumps(shown)
     most = MAX_SAID + len(envelope.previous_payload or b"") + (0 if rendered is None else rendered.size)
     if len(written) > most:
         written = orjson.dumps(_bounded(shown))
     return cleaned(written.decode())
-
-
-def _sayable(content: Any) -> Any:
-    try:
-        orjson.dumps(content)
-    except (TypeError, ValueError):
-        return orjson.Fragment(render(content, _CAPS[-2]).payload)
-    return content
 
 
 def _bounded(shown: dict[str, Any]) -> dict[str, Any]:
@@ -67,23 +59,31 @@ def _bounded(shown: dict[str, Any]) -> dict[str, Any]:
 
 
 def _cut(content: Any, cap: int) -> Any:
-    if not isinstance(content, (str, list, dict)) or len(orjson.dumps(content)) <= cap:
+    if isinstance(content, orjson.Fragment):
         return content
-    return orjson.loads(render(content, cap).payload)
+    try:
+        if len(orjson.dumps(content)) <= cap:
+            return content
+    except (TypeError, ValueError):
+        pass
+    return orjson.Fragment(render(content, cap).payload)
 
 
-def fields_of(envelope: Content, written: orjson.Fragment | None = None) -> dict[str, Any]:
+def fields_of(  # noqa: PLR0915  every call comes this way
+    envelope: Content, written: orjson.Fragment | None = None
+) -> dict[str, Any]:
     """
     The fields of *envelope* that are there, in order; its value as it is, or as it is *written*.
     """
+    value = envelope.value
     # Field by field, since every call comes this way: a loop over their names takes three times as long.
     shown: dict[str, Any] = {"status": envelope.status}
     if envelope.code is not None:
         shown["code"] = envelope.code
     if envelope.query_summary is not None:
         shown["query_summary"] = envelope.query_summary
-    if envelope.value is not None:
-        shown[_place(envelope.value)] = envelope.value if written is None else written
+    if value is not None:
+        shown["results" if isinstance(value, (list, tuple)) else "result"] = value if written is None else written
     if envelope.total_matches is not None:
         shown["total_matches"] = envelope.total_matches
     if envelope.is_complete is not None:
@@ -130,10 +130,6 @@ def fields_of(envelope: Content, written: orjson.Fragment | None = None) -> dict
     return shown
 
 
-def _place(value: Any) -> str:
-    return "results" if isinstance(value, (list, tuple)) else "result"
-
-
 def _cut_fields(cut: Cut) -> dict[str, Any]:
     said = {"truncated": True, "original_bytes": cut.original_bytes}
     return said if cut.handle is None else {**said, "handle": cut.handle}
@@ -160,7 +156,7 @@ def _merged(envelope: Content) -> str | None:
     if not said:
         return text
     added = _bounded({name: sanitise(one) if isinstance(one, str) else one for name, one in said.items()})
-    return with_fields(text if strict else json.dumps(text), added)
+    return with_fields(text if strict else json.dumps(text), orjson.loads(orjson.dumps(added)))
 
 
 def _said(envelope: Content) -> dict[str, Any]:
