@@ -42,7 +42,11 @@ def text_of(envelope: Content) -> str:
     most = MAX_SAID + len(envelope.previous_payload or b"") + (0 if rendered is None else rendered.size)
     if len(written) > most:
         written = orjson.dumps(_bounded(shown))
-    return cleaned(written.decode())
+    text = written.decode()
+    # One of these is in every text that has a control character. Spelt out, since every message comes this way.
+    if r"\u00" in text or r"\b" in text or r"\f" in text or "\x7f" in text:
+        return cleaned(text)
+    return text
 
 
 def _bounded(shown: dict[str, Any]) -> dict[str, Any]:
