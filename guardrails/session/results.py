@@ -169,7 +169,7 @@ class Kept:
         """
         most, cut = _most(plan), envelope.rendered
         whole = render(envelope.value, most) if most >= MIN_LIMIT else None
-        if cut is None or whole is None or not whole.complete:
+        if cut is None or cut.complete or whole is None or not whole.complete:
             return
         text = whole.payload if whole.text is None else whole.text.encode()
         # The same text has one handle, and nobody can guess it.

@@ -28,6 +28,7 @@ from guardrails import (
     Truncate,
     guard,
 )
+from guardrails.core.envelope.content import Cut
 
 
 TEXT = "x" * 1_000
@@ -333,6 +334,14 @@ def test_a_refused_repeat_says_where_the_whole_is() -> None:
     assert [again[name] for name in ("truncated", "original_bytes", "handle")] == [True, 1_002, first["handle"]]
     assert again["next_action_hint"].endswith(f'read it with `read_result`, handle "{first["handle"]}".')
     assert whole(session, again["handle"]) == TEXT
+
+
+def test_what_another_session_said_of_its_own_cut_stays() -> None:
+    inner, outer = opened(name="inner"), opened(Truncate(), Summary(), name="outer")
+    outer.result_reader()
+    passed = inner.call("t", {}, gives("short"))
+    passed.cut = Cut(9, "of another")
+    assert read(outer.call("ask", {}, gives(passed)))["handle"] == "of another"
 
 
 def test_pages_count_as_calls() -> None:
