@@ -31,7 +31,7 @@ def client_of(base_url: str | None) -> Iterator["OpenAI"]:
     openai = imported(AgentError, "this")
     key = key_for(base_url, AgentError, "`--base-url`")
     try:
-        with openai.OpenAI(base_url=base_url, api_key=key or "-") as client:
+        with made(openai, AgentError, base_url=base_url, api_key=key or "-") as client:
             yield client
     except openai.APIConnectionError as error:
         cause = error.__cause__ or error
@@ -62,6 +62,26 @@ def imported(failure: type[GuardrailsError], who: str) -> Any:
             raise failure(f"the openai client cannot be imported: {error}") from error
         raise failure(f'{who} needs the openai client: pip install "toolcall-guardrails[openai]"') from None
     return openai
+
+
+def made(openai: Any, failure: type[GuardrailsError], **settings: Any) -> "OpenAI":
+    """
+    A client of *openai*. Raises *failure* if the environment does not let it be made: certificates that cannot be read, a
+    proxy that is none.
+    """
+    try:
+        client: OpenAI = openai.OpenAI(**settings)
+    except openai.OpenAIError:
+        raise
+    except Exception as error:
+        file = os.environ.get("SSL_CERT_FILE")
+        said = in_one_line(str(error), None, _REASON_BYTES) or type(error).__name__
+        if file and isinstance(error, OSError):
+            said = (
+                f"SSL_CERT_FILE names `{file}`, which cannot be read: {said}; unset it, or name a file of certificates"
+            )
+        raise failure(f"the openai client cannot be made: {said}") from error
+    return client
 
 
 def key_for(base_url: str | None, failure: type[GuardrailsError], option: str) -> str | None:

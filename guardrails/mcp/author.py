@@ -12,12 +12,14 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 
 from mcp_types import CallToolResult, InputRequiredResult, TextContent
 from mcp_types import ToolAnnotations as Annotations
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
+from pydantic_core import core_schema
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError
 from guardrails.policy.policy import Policy
+from guardrails.policy.registry import checked_arguments
 from guardrails.session.running import is_async
 from guardrails.session.session import Session
 from guardrails.stores.base import Store
@@ -32,6 +34,8 @@ ENVELOPE: Final = f"{PREFIX}/envelope"
 """Key of a result's `_meta` that holds the envelope of a call that did not succeed."""
 PROCESS: Final = "process"
 """The run of calls that name none: MCP has no sessions, and a connection is no conversation."""
+_ABSENT: Final = object()
+"""In place of an argument that did not come."""
 MAX_RUNS: Final = 10_000
 """Runs that are remembered; a client may name as many as it likes."""
 
@@ -65,7 +69,8 @@ class AnsweringTools:
         def search_hotels(city: str) -> list[dict]: ...
 
     A success is an `Answer`, which the tool's `outputSchema` describes; a failure or a refusal says `isError` with one
-    line for a person and the envelope as JSON below it, and in `_meta` under `ENVELOPE`. Budgets and duplicates go by the
+    line for a person and the envelope as JSON below it, and in `_meta` under `ENVELOPE`; so does a call whose arguments do
+    not fit, which is a `validation_error`. Budgets and duplicates go by the
     run that a client names in `_meta` under `RUN`, else all calls of the process are one run.
     """
 
@@ -149,18 +154,22 @@ class AnsweringTools:
                 return made
 
             async def awaited(_: str, arguments: Any) -> Any:
-                return heard(await function(**arguments, **passed))
+                fitted = checked_arguments(tool, arguments)
+                return fitted if isinstance(fitted, Envelope) else heard(await function(**fitted, **passed))
 
             def called(_: str, arguments: Any) -> Any:
-                return heard(function(**arguments, **passed))
+                fitted = checked_arguments(tool, arguments)
+                return fitted if isinstance(fitted, Envelope) else heard(function(**fitted, **passed))
 
             # One that is synchronous runs in a thread where it has a timeout.
+            given = {key: value for key, value in given.items() if value is not _ABSENT}
             envelope = await session.acall(tool.name, given, awaited if is_async(function) else called)
             # A question to the client is no answer: it goes out as it is, and the same call comes again with what was said.
             return asked[0] if asked else self._told(envelope)
 
         parameters = [
-            one.replace(annotation=_resolved(function, one)) for one in inspect.signature(function).parameters.values()
+            one.replace(annotation=_unchecked(function, one, context))
+            for one in inspect.signature(function).parameters.values()
         ]
         if context is None:
             parameters.append(
@@ -194,12 +203,30 @@ class AnsweringTools:
         )
 
 
+class _Unchecked:
+    """
+    Marks a parameter that the SDK shows to clients as it is annotated, and takes as it comes, or does not: what does not fit
+    is answered by the session, with an envelope.
+    """
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
+        # A client's arguments have been read by now, so that only the second counts; the first is what the schema shows.
+        taken = core_schema.json_or_python_schema(handler(source), core_schema.any_schema())
+        # A chain of one step gives its default, and does not make the parameter optional in the schema.
+        return core_schema.chain_schema([core_schema.with_default_schema(taken, default_factory=lambda: _ABSENT)])
+
+
+def _unchecked(function: Callable[..., Any], parameter: inspect.Parameter, context: str | None) -> Any:
+    found = _resolved(function, parameter)
+    return found if parameter.name == context else Annotated[found, _Unchecked()]
+
+
 def _line(envelope: Envelope) -> str:
     """
     A failure in one line, as clients that show text only quote it.
     """
     said = envelope.message or envelope.error_message or envelope.limit_message or envelope.status
-    return f"[guardrails:{envelope.code or envelope.error_type or envelope.status}] {' '.join(said.split())}"
+    return f"[guardrails:{envelope.code or envelope.error_type or envelope.status}] {' '.join(said[:500].split())}"
 
 
 def _context_class(*, fast: bool) -> Any:

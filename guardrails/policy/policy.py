@@ -19,7 +19,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Mode
 from guardrails.core.values.usage import Price, Usage
-from guardrails.session.results import Results
+from guardrails.session.results import MAX_WHOLES, Results
 from guardrails.stores.memory import MemoryStore
 
 
@@ -102,6 +102,7 @@ class Policy:
 
         self.name = name
         self.results = Results()
+        self.wholes = Results(MAX_WHOLES)
         self._store = MemoryStore()
         self._sinks: dict[str, Sink] = {}
         kept = None if fields is None else list(fields)

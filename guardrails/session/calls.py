@@ -32,6 +32,7 @@ from guardrails.core.values.types import NO_TIME, Outcome
 from .call_id import new_id
 from .ledger import Ledger, undecided
 from .places import places_of
+from .results import Kept
 from .running import Reading, with_timeout, within
 from .terms import Terms
 
@@ -66,6 +67,7 @@ class Calls(Ledger):
         self.policy = policy
         self._on_decision = on_decision
         self._parent = parent
+        self._kept = Kept(policy.wholes, self._keys[-1])
         self._specs: dict[str, Arguments] = {}
         self._wrapped: dict[str, object] = {}
 
@@ -196,7 +198,9 @@ class Calls(Ledger):
         if envelope is not None and envelope.status == "duplicate_call_blocked" and not decision.denials[0].running:
             earlier = self.policy.results.find(self.id, call.sig)
             if earlier is not None:
-                envelope.give_back(earlier.payload)
+                envelope.give_back(earlier.payload, earlier.cut)
+        if envelope is not None and (envelope.error_type is not None or envelope.errors is not None):
+            self._log_refused(envelope, tool)
         if self._records is not None:
             self._records.decided(decision, plan)
         for guard, raised in decision.errors:
@@ -217,7 +221,11 @@ class Calls(Ledger):
         known = decision.at_ms if now == NO_TIME else now
         try:
             # What was read while its tool ran is an outcome already.
-            outcome = result if type(result) is Outcome else told(result, plan, decision.call.arguments, known)
+            if type(result) is Outcome:
+                outcome = result
+            else:
+                limit = self._kept.room(result, plan) if self._kept.offered else plan.max_bytes
+                outcome = told(result, plan, decision.call.arguments, known, limit)
             prepared = prepare(outcome, plan.max_bytes, closer=decision.call.sketch is not None)
         except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now
             log.error("a result of `%s` could not be read: %r", decision.call.tool, error)
@@ -239,10 +247,12 @@ class Calls(Ledger):
             envelope, completion = Engine(self._chain, self.id).apply(over, (SessionState(),))
             # No event of the session, whose state does not know of it.
             completion = replace(completion, n=0)
-        self._settled(decision, prepared, completion)
+        if envelope.cut is not None and self._kept.reads(self._chain):
+            self._kept.tell(envelope, plan)
+        self._settled(decision, prepared, completion, envelope)
         return envelope
 
-    def _settled(self, decision: Decision, prepared: Prepared, completion: Completion) -> None:
+    def _settled(self, decision: Decision, prepared: Prepared, completion: Completion, envelope: Envelope) -> None:
         call, outcome, rendered = decision.call, prepared.outcome, prepared.rendered
         if self._records is not None:
             self._records.settled(decision, prepared, completion)
@@ -258,10 +268,21 @@ class Calls(Ledger):
             )
         if call.sig is not None and call.canonical is not None and not completion.late:
             payload = failure(outcome) if rendered is None else rendered.payload
-            kept = Earlier(call.tool, call.canonical, payload, outcome.error_type is None)
+            kept = Earlier(call.tool, call.canonical, payload, outcome.error_type is None, envelope.cut)
             self.policy.results.keep(self.id, call.sig, kept)
         for guard, raised in completion.errors:
             log.error("guard `%s` failed: %s", guard, raised, extra={"guard": guard, "session": self.id})
+
+    def _log_refused(self, envelope: Envelope, tool: str) -> None:
+        """
+        Log a call that failed before it ran: its arguments do not fit, there is no such tool, or it may not be used.
+        """
+        from guardrails.core.outcome.redaction import redact
+
+        said = [f"{one['field']}: {one['message']}" for one in envelope.errors or ()]
+        error = redact(" ".join([envelope.message or envelope.status, *said]))
+        told = {"session": self.id, "tool": tool, "error": error, "error_type": envelope.error_type or "validation"}
+        log.info("tool execution failed", extra=told)
 
     def _tell(self, decision: Decision) -> None:
         try:

@@ -78,6 +78,20 @@ class Ledger:
         self._engine = Engine(chain, id, scopes=scopes, child=root is not None, life=named)
 
     @property
+    def cost_usd(self) -> float:
+        """
+        What the session has cost so far, open estimates left out.
+        """
+        return self._read(lambda state, now: state.cost) / 1_000_000
+
+    @property
+    def unpriced(self) -> int:
+        """
+        Model responses whose price nobody knows.
+        """
+        return self._read(lambda state, now: state.unpriced)
+
+    @property
     def _chain(self) -> Chain:
         return self._engine.chain
 

@@ -20,6 +20,7 @@ from guardrails.core.values.usage import read_usage, tells
 
 from .calls import Calls
 from .prices import Priced, price_of, public
+from .results import RULE, reader
 
 
 if TYPE_CHECKING:
@@ -64,6 +65,17 @@ class Session(Calls):
         from .wrapping import scoped
 
         return scoped(self, specs, tools)
+
+    def result_reader(self) -> Callable[..., Any]:
+        """
+        The tool `read_result(handle, offset, limit)`, by which a model reads on in results that were cut, page by page. Give
+        it to the model with the other tools: from now on such results are kept whole, up to `truncate.keep` bytes.
+
+        They are in the memory of this process, for the session, its parent and its children together.
+        """
+        if not self._kept.offered:
+            self._chain = self._chain.with_rule(RULE)
+        return reader(self._kept, lambda: self._chain)
 
     # Model turns
 
@@ -164,20 +176,6 @@ class Session(Calls):
         """
         return self._look(partial(progress, self._chain))
 
-    @property
-    def cost_usd(self) -> float:
-        """
-        What the session has cost so far, open estimates left out.
-        """
-        return self._read(lambda state, now: state.cost) / 1_000_000
-
-    @property
-    def unpriced(self) -> int:
-        """
-        Model responses whose price nobody knows.
-        """
-        return self._read(lambda state, now: state.unpriced)
-
     def digest(self) -> str:
         """
         What was called and what came back, in a few lines: the answer where the model gives none, and what to put back
@@ -274,6 +272,8 @@ class Session(Calls):
         """
         Drop the session's state: the same name starts afresh.
         """
+        if self._parent is None:
+            self._kept.wholes.trim(self.id, 0)
         self._store.forget(self.id)
 
     def __enter__(self) -> Self:

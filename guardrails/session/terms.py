@@ -31,6 +31,7 @@ class Terms(Protocol):
     scopes: dict[str, Chain]
     prices: dict[str, Price]
     results: Results
+    wholes: Results
 
     @property
     def model_files(self) -> Models | None:

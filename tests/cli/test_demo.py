@@ -158,6 +158,24 @@ def test_an_endpoint_that_fails_is_one_clear_line(monkeypatch: pytest.MonkeyPatc
     assert "no such key" in failed.stderr
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("SSL_CERT_FILE", "/nowhere/certificates.pem"), ("SSL_CERT_FILE", "/"), ("HTTPS_PROXY", "proxy:none")],
+)
+def test_a_client_that_the_environment_does_not_let_be_made_is_one_clear_line(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "-")
+    monkeypatch.setenv(name, value)
+    failed = demo("--base-url", "https://127.0.0.1:9/v1", "--model", "gpt-5-mini")
+    assert failed.exit_code == 2
+    assert failed.stderr.startswith("the openai client cannot be made: ")
+    assert failed.stderr.count("\n") == 1
+    if name == "SSL_CERT_FILE":
+        assert f"SSL_CERT_FILE names `{value}`" in failed.stderr
+        assert failed.stderr.endswith("unset it, or name a file of certificates\n")
+
+
 def test_openai_itself_is_asked_only_with_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)

@@ -5,6 +5,7 @@ What the agent loop does over both wires, sync and async, streamed or not.
 import asyncio
 import json
 import logging
+import re
 import threading
 
 from typing import Any
@@ -367,6 +368,87 @@ def test_d11_the_log_tells_the_loop(way: Any, serve: Any, caplog: pytest.LogCapt
     assert [(f["tool"], f["error"]) for m, f in said if m == "tool execution failed"] == [("look", "no such file")]
     assert said[-1][1]["iterations"] == 2
     assert {f["session"] for _, f in said} == {"log"}
+
+
+def test_a_model_reads_on_in_a_result_that_was_cut_instead_of_asking_again(way: Any, serve: Any) -> None:
+    asked: list[str] = []
+
+    def export(name: str) -> str:
+        asked.append(name)
+        return "row\n" * 40_000
+
+    def model(body: Any, n: int) -> Reply:
+        if not way.outputs(way.sent(body)):
+            return Calls(call("export", {"name": "all"}))
+        said = way.results(way.sent(body))
+        place = re.search(r'handle "(\w+)" and offset (\d+)|with offset (\d+)', said[-1]["next_action_hint"])
+        if place is None:
+            return Text("read to the end")
+        where = {"handle": said[0]["handle"], "offset": int(place[2] or place[3])}
+        return Calls(call("read_result", where))
+
+    server = serve(model)
+    with Policy.load("default").session("long") as session:
+        result = way(server, session, tools=[export, session.result_reader()])
+    first, *pages = way.results(result.messages)
+    shown = first["result"][: pages[0]["result"]["offset"]]
+    assert shown + "".join(page["result"]["text"] for page in pages) == "row\n" * 40_000
+    assert (asked, result.answer) == (["all"], "read to the end")
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "error_type", "error"),
+    [
+        ("look", {}, "validation", "The arguments do not fit `look`. path: is required"),
+        ("look", '{"path": ', "validation", "The arguments do not fit `look`. : "),
+        ("loook", {"path": "a"}, "tool_missing", "There is no tool `loook`."),
+        ("rm", {"path": "a"}, "permission", "`rm` may not be used here."),
+    ],
+)
+def test_d11_a_call_that_fails_before_it_runs_is_logged_as_failed(
+    way: Any, serve: Any, caplog: pytest.LogCaptureFixture, tool: str, arguments: Any, error_type: str, error: str
+) -> None:
+    def look(path: str) -> str:
+        return "ok"
+
+    caplog.set_level(logging.INFO, logger="guardrails")
+    policy = Policy([Validation(), ToolFilter(deny=("rm",))], prices={"m": {"input_mtok": 1.0}})
+    with policy.session("log") as session:
+        way(serve([Calls(call(tool, arguments)), Text("done")]), session, tools=[look], parallel=1)
+    said = [(r.message, vars(r)) for r in caplog.records if r.name == "guardrails"]
+    assert [message for message, _ in said] == [
+        "executing tool calls",
+        "tool execution failed",
+        "tool loop complete, returning text response",
+    ]
+    failed = said[1][1]
+    assert (failed["tool"], failed["error_type"], failed["session"]) == (tool, error_type, "log")
+    assert failed["error"].startswith(error.rstrip())
+
+
+def test_d9_what_goes_out_has_no_control_characters_and_arguments_stay_as_they_came(way: Any, serve: Any) -> None:
+    odd = "a\x00b\x1b[31m\x7fc\n\r\t\u0085\xe9"
+    clean = "ab[31mc\n\r\t\u0085\xe9"
+    got: list[str] = []
+
+    def look(path: str) -> Any:
+        got.append(path)
+        return {"text": path, "list": [path]}
+
+    messages = [{"role": "system", "content": odd}, {"role": "user", "content": odd}]
+    server = serve([Calls(call("look", {"path": odd})), Text(odd)])
+    with Policy().session("d9") as session:
+        result = way(server, session, tools=[look], messages=messages)
+    assert got == [odd]
+    first, last = server.requests
+    assert [one["content"] for one in way.sent(first)] == [clean, clean]
+    [read] = way.results(way.sent(last))
+    assert read["result"] == {"text": clean, "list": [clean]}
+    [asked] = [one for one in result.messages if one.get("tool_calls") or one.get("type") == "function_call"]
+    arguments = asked["tool_calls"][0]["function"]["arguments"] if way.chat else asked["arguments"]
+    assert json.loads(arguments) == {"path": odd}
+    assert result.answer == clean
+    assert messages[0]["content"] == odd
 
 
 def test_both_wires_come_to_the_same_results_and_the_same_end(serve: Any, request: pytest.FixtureRequest) -> None:

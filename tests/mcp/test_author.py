@@ -18,7 +18,7 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver import Context
 from mcp_types import CallToolResult, ElicitRequest, ElicitRequestFormParams, ElicitResult, InputRequiredResult
 
-from guardrails import Budget, Duplicates, Policy, Retryable, Summary, Truncate
+from guardrails import Budget, Duplicates, Policy, Retryable, Summary, Truncate, Validation
 from guardrails.mcp import AnsweringTools
 from guardrails.mcp.author import ENVELOPE, RUN
 
@@ -38,9 +38,9 @@ def of_fastmcp() -> Any:
 both = pytest.mark.parametrize("make", [of_mcp, of_fastmcp])
 
 
-def served(make: Callable[[], Any]) -> Any:
+def served(make: Callable[[], Any], policy: Policy = POLICY) -> Any:
     server = make()
-    tool = AnsweringTools(server, POLICY)
+    tool = AnsweringTools(server, policy)
 
     @tool(read_only=True)
     def search_hotels(city: str, limit: int = 3) -> list[dict[str, Any]]:
@@ -61,13 +61,15 @@ def served(make: Callable[[], Any]) -> Any:
     return server
 
 
-def asked(make: Callable[[], Any], *calls: tuple[str, dict[str, Any]], run: str | None = None) -> list[CallToolResult]:
+def asked(
+    make: Callable[[], Any], *calls: tuple[str, dict[str, Any]], run: str | None = None, policy: Policy = POLICY
+) -> list[CallToolResult]:
     """
     What a client of the `mcp` SDK, which checks structured content against the schema, gets.
     """
 
     async def whole() -> list[CallToolResult]:
-        server = served(make)
+        server = served(make, policy)
         target = server if make is of_mcp else server._mcp_server
         async with Client(target) as client:
             meta: Any = None if run is None else {RUN: run}
@@ -118,9 +120,26 @@ def test_a_truncated_answer_says_so_and_still_fits_its_schema(make: Callable[[],
 
 
 @both
-def test_arguments_that_do_not_fit_never_reach_the_function(make: Callable[[], Any]) -> None:
-    (result,) = asked(make, ("search_hotels", {"city": 7, "limit": "x"}))
+@pytest.mark.parametrize(
+    ("tool", "arguments", "fields"),
+    [
+        ("search_hotels", {"city": 7, "limit": "x"}, ["city", "limit"]),
+        ("search_hotels", {}, ["city"]),
+        ("describe", {"hotel": None}, ["hotel"]),
+    ],
+)
+@pytest.mark.parametrize("guards", [POLICY.chain.guards, [Validation()]], ids=["no guard", "validation"])
+def test_a7_arguments_that_do_not_fit_are_a_validation_error_and_never_reach_the_function(
+    make: Callable[[], Any], tool: str, arguments: dict[str, Any], fields: list[str], guards: Any
+) -> None:
+    (result,) = asked(make, (tool, arguments), policy=Policy(guards))
     assert result.is_error
+    line, envelope = result.content[0].text.split("\n", 1)  # type: ignore[union-attr]
+    assert line == f"[guardrails:validation.arguments] The arguments do not fit `{tool}`."
+    read = json.loads(envelope)
+    assert read["status"] == "validation_error"
+    assert [error["field"] for error in read["errors"]] == fields
+    assert read["retryable_after_correction"] is True
 
 
 @both
@@ -133,6 +152,14 @@ def test_tools_say_what_they_return_and_what_they_do(make: Callable[[], Any]) ->
     found = {tool.name: tool for tool in asyncio.run(whole())}
     search = found["search_hotels"]
     assert set(search.input_schema["properties"]) == {"city", "limit"}
+    assert search.input_schema["required"] == ["city"]
+    assert (
+        search.input_schema["properties"]["limit"]["default"],
+        search.input_schema["properties"]["city"]["type"],
+    ) == (
+        3,
+        "string",
+    )
     assert search.output_schema["properties"]["is_complete"]
     assert search.description == "Find hotels."
     assert search.annotations.read_only_hint is True

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from guardrails.agent.endpoint import imported, key_for
+from guardrails.agent.endpoint import imported, key_for, made
 from guardrails.core.values.errors import GuardrailsError
 from guardrails.testing.scripted_openai import ScriptedOpenAI
 
@@ -46,7 +46,7 @@ def real_client(base_url: str | None) -> Iterator["OpenAI"]:
     openai = imported(DemoError, "the demo")
     key = key_for(base_url, DemoError, "--base-url")
     try:
-        with openai.OpenAI(base_url=base_url, api_key=key or "-") as client:
+        with made(openai, DemoError, base_url=base_url, api_key=key or "-") as client:
             yield client
     except openai.OpenAIError as error:
         raise DemoError(f"the endpoint failed: {error}") from error

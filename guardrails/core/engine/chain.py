@@ -104,6 +104,14 @@ class Chain:
             return self._again((Budget(**limits), *self.guards), self.tools.values())
         return self._again([replace(g, **limits) if g is own else g for g in self.guards], self.tools.values())
 
+    def with_rule(self, rule: Rule) -> "Chain":
+        """
+        The same chain with one more *rule*, behind its own.
+        """
+        made = copy(self)
+        made.rules, made.plans = (*self.rules, rule), {}
+        return made
+
     def with_least(self, least: int | None) -> "Chain":
         """
         The same chain where *least* is what the cheapest tool costs; see `exhaustion.least`.

@@ -42,13 +42,15 @@ class Prepared:
         return Prepared(outcome, self.rendered, self.result_hash, self.own, self.steady, self.empty)
 
 
-def told(result: object, plan: Plan, arguments: Any, now_ms: int | None) -> Outcome:
+def told(result: object, plan: Plan, arguments: Any, now_ms: int | None, limit: int | None = None) -> Outcome:
     """
     The outcome of *result*, which a call of the tool of *plan* with *arguments* returned or raised.
+
+    At most *limit* bytes of what is still to be read are taken: those that are shown, if it is None.
     """
     if plan.tool.returns_envelope:
         result = Envelope.spoken(result)
-    return outcome_of(result, **_known(plan, arguments, now_ms))
+    return outcome_of(result, **_known(plan, arguments, now_ms, limit))
 
 
 async def told_async(result: object, plan: Plan, arguments: Any, now_ms: int | None) -> Outcome:
@@ -58,8 +60,8 @@ async def told_async(result: object, plan: Plan, arguments: Any, now_ms: int | N
     return await outcome_of_async(result, **_known(plan, arguments, now_ms))
 
 
-def _known(plan: Plan, arguments: Any, now_ms: int | None) -> dict[str, Any]:
-    said = {"classifier": plan.tool.result, "limit": plan.max_bytes, "now_ms": now_ms}
+def _known(plan: Plan, arguments: Any, now_ms: int | None, limit: int | None = None) -> dict[str, Any]:
+    said = {"classifier": plan.tool.result, "limit": limit or plan.max_bytes, "now_ms": now_ms}
     return {**said, "speaks": plan.speaks, "arguments": arguments}
 
 
@@ -115,7 +117,7 @@ def _heard(said: Envelope) -> Envelope:
 def _spoken(outcome: Outcome, own: Envelope) -> Outcome:
     return Outcome(
         own.value,
-        own.error_type or (None if own.ok else "other"),
+        own.error_type or (None if own.ok else "validation" if own.status == "validation_error" else "other"),
         own.error_message or own.message or "",
         own.http_status,
         own.retry_after_ms,

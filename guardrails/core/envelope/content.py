@@ -3,7 +3,7 @@ What an envelope holds.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from guardrails.core.retries.serving import Judged
 from guardrails.core.text.truncation import Rendered
@@ -19,6 +19,9 @@ FIELDS: Final = (
     "result",
     "total_matches",
     "is_complete",
+    "truncated",
+    "original_bytes",
+    "handle",
     "error_type",
     "error_message",
     "http_status",
@@ -46,9 +49,24 @@ OPTIONAL: Final = frozenset({"query_summary", "total_matches", "next_action", "n
 }
 """What a policy's `fields` may leave out."""
 UNBOUNDED: Final = 1 << 62
-SETTABLE: Final = frozenset(FIELDS) - {"status", "results", "result", "limit_reached", "previous_result"}
+SETTABLE: Final = (
+    frozenset(FIELDS)
+    - {"status", "results", "result", "limit_reached", "previous_result"}
+    - {"truncated", "original_bytes", "handle"}
+)
 """What code may set by name."""
 _NONE: Final[frozenset[str]] = frozenset()
+
+
+class Cut(NamedTuple):
+    """
+    What is said of a result that was cut.
+    """
+
+    original_bytes: int
+    """Of the whole as JSON; about as many if it is not kept."""
+    handle: str | None = None
+    """By which `read_result` finds the whole; None: it is not kept."""
 
 
 class Content:
@@ -59,6 +77,7 @@ class Content:
     __slots__ = (
         "_value",
         "code",
+        "cut",
         "error_message",
         "error_type",
         "errors",
@@ -113,6 +132,8 @@ class Content:
         self.previous_result_outdated: bool | None = None
         """A call made since may have changed what that result shows."""
         self.progress: dict[str, Any] | None = None
+        self.cut: Cut | None = None
+        """The result was cut; None: it is as the tool gave it."""
         self.rendered: Rendered | None = None
         """The value as text, once that is made; a guard that replaces the value clears it."""
         self.merged = False
@@ -131,6 +152,13 @@ class Content:
             if name not in SETTABLE:
                 raise TypeError(f"an envelope has no field `{name}`")
             setattr(self, name, content)
+
+    @property
+    def handle(self) -> str | None:
+        """
+        By which the whole of a cut result is read; None: it is not kept, or nothing was cut.
+        """
+        return None if self.cut is None else self.cut.handle
 
     @property
     def value(self) -> Any:

@@ -10,10 +10,10 @@ from typing import Any, ClassVar, Final, Self
 import orjson
 
 from guardrails.core.outcome.error_names import error_type_of_name
-from guardrails.core.text.truncation import Rendered
+from guardrails.core.text.truncation import LIMIT, Rendered, leading_of
 from guardrails.core.values.types import ERROR_TYPES, Denial, ErrorType, Outcome, Success
 
-from .content import OPTIONAL, SETTABLE, Content
+from .content import OPTIONAL, SETTABLE, Content, Cut
 from .text import fields_of, text_of
 
 
@@ -32,6 +32,10 @@ def _is_sound(content: Any) -> bool:
     return (
         content >= 0 if type(content) is int else type(content) is not list or all(type(one) is dict for one in content)
     )
+
+
+NARROWER: Final = "Ask for a smaller part: a range, a filter or a page."
+"""What is to be done about a result that was cut, if the whole is not kept."""
 
 
 class Envelope(Content):
@@ -152,6 +156,26 @@ class Envelope(Content):
         self.limit_message = message
         self.hint(hint)
 
+    def cut_to(self, shown: str, original_bytes: int | None) -> None:
+        """
+        Say that the result is not complete: *shown* of it is there. *original_bytes* are those of the whole that was cut;
+        None: it was cut before it came.
+        """
+        self.is_complete = False
+        if original_bytes is not None:
+            self.cut = Cut(original_bytes)
+        self.nudge(f"The result was cut{shown}. {NARROWER}")
+
+    def keep(self, handle: str, original_bytes: int, offset: int) -> None:
+        """
+        Say that the whole of a cut result can be read by its *handle*, and that what is shown ends before the character
+        *offset* of it.
+        """
+        self.cut = Cut(original_bytes, handle)
+        said = self.next_action_hint or NARROWER
+        rest = f'The whole is kept: read on with `read_result`, handle "{handle}" and offset {offset}.'
+        self.next_action_hint = said.replace(NARROWER, rest)
+
     def close(self, left_out: frozenset[str], progress: dict[str, Any] | None, *, merged: bool) -> None:
         """
         End the shaping: how it is written, without which fields, and what is left of the session.
@@ -162,11 +186,15 @@ class Envelope(Content):
         elif progress is not None:
             self.progress = progress
 
-    def give_back(self, payload: bytes) -> None:
+    def give_back(self, payload: bytes, cut: Cut | None = None) -> None:
         """
-        Say what the earlier call brought that a refused one repeats, as JSON.
+        Say what the earlier call brought that a refused one repeats, as JSON, at most 65,536 bytes; *cut* is what was said if
+        that was not all.
         """
-        self.previous_payload = payload
+        self.cut = cut
+        if cut is not None and cut.handle is not None:
+            self.hint(f'The whole is kept: read it with `read_result`, handle "{cut.handle}".')
+        self.previous_payload = payload if len(payload) <= LIMIT else leading_of(payload, LIMIT)
 
     def hint(self, text: str) -> None:
         """

@@ -10,11 +10,15 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import orjson
+
 from guardrails.core.values.types import STATUSES
 
 
 CLAIMS: Final = ("retryable", "retry_after_ms", "max_retries_remaining", "is_complete", "next_action_hint")
 """Fields by which a tool's own object would speak as an envelope."""
+LIMITS: Final = "limit_"
+"""What fields begin with that tell of a limit."""
 
 # Numbers stay text: nobody reads them here, and Python refuses integers of more than 4,300 digits.
 _decode = json.JSONDecoder(parse_int=str, parse_float=str).raw_decode
@@ -61,20 +65,42 @@ def imitates(value: Mapping[Any, Any]) -> bool:
     Whether an object of a tool could be taken for an envelope of ours.
     """
     status = value.get("status")
-    return any(key in value for key in CLAIMS) or (isinstance(status, str) and status in STATUSES)
+    if any(key in value for key in CLAIMS) or (isinstance(status, str) and status in STATUSES):
+        return True
+    return any(isinstance(key, str) and key.startswith(LIMITS) for key in value)
 
 
 def imitates_text(text: str) -> bool:
     """
     The same for a JSON object as text; text that is no object imitates nothing.
     """
-    if not any(f'"{key}"' in text for key in (*CLAIMS, "status")) and "\\u" not in text:
+    claimed = f'"{LIMITS}' in text or any(f'"{key}"' in text for key in (*CLAIMS, "status"))
+    if not claimed and "\\u" not in text:
         return False
     try:
         # Each member by itself: of two with one name, a reader may take either.
         return any(imitates({key: value}) for key, value, _, _ in members(text))
     except (ValueError, RecursionError):
         return False
+
+
+def begins_object(text: str) -> bool:
+    """
+    Whether *text* begins like a JSON object, behind marks that nobody sees: spaces of any kind, a byte order mark.
+    """
+    return next((one for one in text if one.isprintable() and not one.isspace()), "") == "{"
+
+
+def is_strict(text: str) -> bool:
+    """
+    Whether *text* is JSON for every parser: no NaN, no half of a surrogate pair, no number beyond a double, at most 254
+    containers within each other.
+    """
+    try:
+        orjson.dumps(orjson.loads(text))
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def splice(text: str, added: Mapping[str, Any]) -> str | None:

@@ -2,16 +2,23 @@
 An envelope as the text that the model reads.
 """
 
-from typing import Any, Final
+import json
+
+from typing import Any, Final, cast
 
 import orjson
 
+from guardrails.core.text.control import cleaned
 from guardrails.core.text.truncation import render
 
-from .content import Content
-from .merged import imitates, imitates_text, members, splice, with_fields
+from .content import Content, Cut
+from .merged import begins_object, imitates, imitates_text, is_strict, members, splice, with_fields
 
 
+MAX_SAID: Final = 8_192
+"""Bytes of a message beside the result and the earlier one that a refusal gives back."""
+_CAPS: Final = (4_096, 2_048, 1_024, 512, 256)
+"""Bytes of one field, tried in turn: with the last of them all fields together are shorter than `MAX_SAID`."""
 _NESTED: Final = frozenset({"status", "result", "results", "query_summary", "progress"})
 """Fields of the nested form that are not added to an object."""
 
@@ -25,22 +32,52 @@ def text_of(envelope: Content) -> str:
         if text is not None:
             return text
     rendered = envelope.rendered
-    if rendered is None and (envelope.status == "success" or envelope.value is not None):
+    if rendered is None and envelope.value is not None:
         rendered = envelope.render()
     shown = fields_of(envelope, None if rendered is None else orjson.Fragment(rendered.payload))
     try:
-        return orjson.dumps(shown).decode()
+        written = orjson.dumps(shown)
     except (TypeError, ValueError):
         # A field that a tool's or guard's own code filled with what JSON cannot say.
-        return orjson.dumps(
-            {
-                name: content if isinstance(content, orjson.Fragment) else orjson.Fragment(render(content).payload)
-                for name, content in shown.items()
-            }
-        ).decode()
+        shown = {name: _cut(content, _CAPS[2]) for name, content in shown.items()}
+        written = orjson.dumps(shown)
+    most = MAX_SAID + len(envelope.previous_payload or b"") + (0 if rendered is None else rendered.size)
+    if len(written) > most:
+        written = orjson.dumps(_bounded(shown))
+    text = written.decode()
+    # One of these is in every text that has a control character. Spelt out, since every message comes this way.
+    if r"\u00" in text or r"\b" in text or r"\f" in text or "\x7f" in text:
+        return cleaned(text)
+    return text
 
 
-def fields_of(envelope: Content, written: orjson.Fragment | None = None) -> dict[str, Any]:
+def _bounded(shown: dict[str, Any]) -> dict[str, Any]:
+    """
+    The fields *shown* in at most `MAX_SAID` bytes but for what is written already: the longest are cut first.
+    """
+    made = shown
+    for cap in _CAPS:
+        made = {name: _cut(content, cap) for name, content in shown.items()}
+        said = {name: content for name, content in made.items() if not isinstance(shown[name], orjson.Fragment)}
+        if len(orjson.dumps(said)) <= MAX_SAID - len('"previous_result":,"results":,'):
+            break
+    return made
+
+
+def _cut(content: Any, cap: int) -> Any:
+    if isinstance(content, orjson.Fragment):
+        return content
+    try:
+        if len(orjson.dumps(content)) <= cap:
+            return content
+    except (TypeError, ValueError):
+        pass
+    return orjson.Fragment(render(content, cap).payload)
+
+
+def fields_of(  # noqa: PLR0915  every call comes this way
+    envelope: Content, written: orjson.Fragment | None = None
+) -> dict[str, Any]:
     """
     The fields of *envelope* that are there, in order; its value as it is, or as it is *written*.
     """
@@ -51,12 +88,14 @@ def fields_of(envelope: Content, written: orjson.Fragment | None = None) -> dict
         shown["code"] = envelope.code
     if envelope.query_summary is not None:
         shown["query_summary"] = envelope.query_summary
-    if value is not None or envelope.status == "success":
+    if value is not None:
         shown["results" if isinstance(value, (list, tuple)) else "result"] = value if written is None else written
     if envelope.total_matches is not None:
         shown["total_matches"] = envelope.total_matches
     if envelope.is_complete is not None:
         shown["is_complete"] = envelope.is_complete
+    if envelope.cut is not None:
+        shown |= _cut_fields(envelope.cut)
     if envelope.error_type is not None:
         shown["error_type"] = envelope.error_type
     if envelope.error_message is not None:
@@ -97,31 +136,60 @@ def fields_of(envelope: Content, written: orjson.Fragment | None = None) -> dict
     return shown
 
 
-def _merged_failure(envelope: Content) -> str | None:
-    """
-    The object of a tool that is a failure, as it was, with what is said of that.
-    """
-    if envelope.status != "error" or not isinstance(envelope.value, dict | str):
+def _cut_fields(cut: Cut) -> dict[str, Any]:
+    said = {"truncated": True, "original_bytes": cut.original_bytes}
+    return said if cut.handle is None else {**said, "handle": cut.handle}
+
+
+def _merged(envelope: Content) -> str | None:
+    if envelope.status != "success" and (envelope.status != "error" or not isinstance(envelope.value, dict | str)):
         return None
-    rendered = envelope.render()
-    text = rendered.payload.decode() if rendered.text is None else rendered.text
+    own = _own(envelope)
+    if own is None:
+        return None
+    text, strict = own
+    if envelope.status == "error":
+        return _merged_failure(envelope, text) if strict else None
+    said = _said(envelope)
+    return with_fields(text if strict else json.dumps(text), _added(said)) if said else text
+
+
+def _own(envelope: Content) -> tuple[str, bool] | None:
+    """
+    The tool's own text, and whether it is JSON for every parser; None if it must be nested.
+    """
+    from guardrails.core.outcome.redaction import sanitise
+
+    value, rendered = envelope.value, envelope.render()
+    if rendered.text is None:
+        text = cleaned(rendered.payload.decode())
+        named = type(value) is dict and all(type(key) is str for key in value)
+        return None if (imitates(value) if named else imitates_text(text)) else (text, True)
+    text = sanitise(rendered.text)
+    strict = text == rendered.text and is_strict(text)
+    return None if begins_object(text) and (not strict or imitates_text(text)) else (text, strict)
+
+
+def _merged_failure(envelope: Content, text: str) -> str | None:
+    """
+    The object *text* of a tool that is a failure, with what is said of that; None if it is no object, or says so itself.
+    """
     added = {name: said for name, said in fields_of(envelope).items() if name not in _NESTED}
     try:
         own = {key for key, *_ in members(text)}
     except (ValueError, RecursionError):
         return None
-    return None if imitates_text(text) or own & added.keys() else splice(text, added)
+    return None if own & added.keys() else splice(text, _added(added))
 
 
-def _merged(envelope: Content) -> str | None:
-    if envelope.status != "success":
-        return _merged_failure(envelope)
-    value, rendered = envelope.value, envelope.render()
-    text = rendered.payload.decode() if rendered.text is None else rendered.text
-    if imitates(value) if isinstance(value, dict) else imitates_text(text):
-        return None
-    added = _said(envelope)
-    return with_fields(text, added) if added else text
+def _added(said: dict[str, Any]) -> dict[str, Any]:
+    """
+    The fields *said*, cleaned and within bounds.
+    """
+    from guardrails.core.outcome.redaction import sanitise
+
+    cut = _bounded({name: sanitise(one) if isinstance(one, str) else one for name, one in said.items()})
+    return cast("dict[str, Any]", orjson.loads(orjson.dumps(cut)))
 
 
 def _said(envelope: Content) -> dict[str, Any]:
@@ -131,6 +199,8 @@ def _said(envelope: Content) -> dict[str, Any]:
     said: dict[str, Any] = {}
     if envelope.is_complete is False:
         said["is_complete"] = False
+    if envelope.cut is not None:
+        said |= _cut_fields(envelope.cut)
     if (envelope.is_complete is False or envelope.nudged) and envelope.next_action_hint is not None:
         said["next_action_hint"] = envelope.next_action_hint
     if envelope.limit_message is not None:

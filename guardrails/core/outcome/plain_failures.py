@@ -50,6 +50,9 @@ _TELLS: Final = pattern(
     "|.* (?:errors?|message|msg|details?|reason|trace|traceback|exception|timestamp|ms)"
 )
 """Names of members that say more of a failure, or of the call: their words in lowercase."""
+_HTTP: Final = frozenset({*range(400, 419), *range(421, 427), 428, 429, 431, 451, *range(500, 509), 510, 511})
+"""The failures in IANA's registry of HTTP status codes."""
+_EXPLAINS: Final = ("message", "error", "detail", "title", "reason")
 _OF_RESPONSES: Final = frozenset({"body", "headers", "text", "content", "html", "response"})
 """What an HTTP response has beside its status."""
 _LINE: Final = pattern(
@@ -133,6 +136,8 @@ def sign_in(value: Any, arguments: Any) -> tuple[int | None, str] | None:
     state = next((word.lower() for name in _STATES if isinstance(word := value.get(name), str)), "error")
     thing = not state.isdecimal() and state not in _WRONG
     sure = bool(told and false)
+    # A number of HTTP's that is explained is hardly a thing's own: what was asked for stands beside it.
+    http = status in _HTTP and any(isinstance(value.get(name), str) for name in _EXPLAINS)
     for name, member in value.items():
         words = [word.lower() for word in _TOKEN.findall(str(name))] or [""]
         if name in _STATES:
@@ -144,6 +149,8 @@ def sign_in(value: Any, arguments: Any) -> tuple[int | None, str] | None:
         elif isinstance(member, int | float) and not told and status is None:
             # Who says no more than `false` may answer a question: a number or a flag is the answer.
             news = True
+        elif http and not isinstance(member, Mapping | list | tuple):
+            news = False
         else:
             news = brings(member) and (type(member) not in (str, int, float) or (type(member), member) not in given)
         if news:

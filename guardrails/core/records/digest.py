@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from guardrails.core.envelope.content import Cut
 from guardrails.core.state.state import Entry, SessionState
 from guardrails.core.text.jsonable import dumps, exact
 from guardrails.core.values.types import Outcome
@@ -28,6 +29,8 @@ class Earlier:
     payload: bytes
     """JSON."""
     ok: bool
+    cut: Cut | None = None
+    """What was said of it, if *payload* is not all of it."""
 
 
 def failure(outcome: Outcome) -> bytes:

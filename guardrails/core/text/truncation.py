@@ -179,5 +179,24 @@ def _cut_object(value: Any, limit: int, written: bytes | None, lead: bytes) -> R
     return Rendered(payload, None, complete=False, size=len(payload), original_bytes=original)
 
 
+def shown_of(rendered: Rendered) -> int:
+    """
+    Characters of the whole, its text or its JSON, that stand in what was cut.
+    """
+    if rendered.text is not None:
+        return rendered.text.rindex("... [truncated: ")
+    at = rendered.payload.rfind(b'{"_truncated":true')
+    before = len(rendered.payload[: max(at, 0)].decode())
+    cut = orjson.loads(rendered.payload[max(at, 0) :].removesuffix(b"]"))
+    return before + len(cut.get("_truncated_json", ""))
+
+
+def leading_of(payload: bytes, limit: int) -> bytes:
+    """
+    The JSON *payload*, whatever it is, in at most *limit* bytes: as an object is cut.
+    """
+    return _cut_object(None, limit, payload, payload[:limit]).payload
+
+
 def _inside_quotes(lead: bytes, room: int) -> bytes:
     return leading_escaped(lead.decode("utf-8", "ignore"), room)

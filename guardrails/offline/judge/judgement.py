@@ -76,14 +76,12 @@ class Judge:
         if call.tokens_in is not None or call.turn != track.turn.number or call.tokens_out is not None or call.cost_usd:
             self._respond(track, call, now, tally)
         plan = lens.plan(tool, call.read_only, call.polling)
-        if call.arguments is None:
-            self._held.blind += 1
+        self._held.blind += call.arguments is None
         track.calls = number = track.calls + 1
         track.last = call.call_index
         made = made_of(call, str(number), plan)
         outcome, evidence = SUCCESS, call.plain_hash
-        text = call.result
-        plain = plan.tool.result is None and (text is None or not may_fail(text))
+        plain = plan.tool.result is None and (call.result is None or not may_fail(call.result))
         if plain and call.is_error is False and evidence is not None and call.has_result:
             evidence &= BITS
         else:

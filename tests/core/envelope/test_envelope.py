@@ -6,12 +6,13 @@ import json
 
 from typing import Any
 
+import orjson
 import pytest
 
 from pydantic import BaseModel, model_validator
 
 from guardrails import Budget, Duplicates, Envelope, Policy, Retryable, Success, Summary, Tool, Truncate, Validation
-from guardrails.core.envelope.content import FIELDS, OPTIONAL
+from guardrails.core.envelope.content import FIELDS, OPTIONAL, SETTABLE, Cut
 from guardrails.core.values.types import STATUSES, Denial, Outcome
 
 
@@ -134,24 +135,35 @@ def test_a2_an_empty_success_and_a_failure_never_share_a_shape(nothing: Any, for
     assert not {"results", "result"} & set(read(failed))
     if form == "nested":
         assert read(empty)["status"] == "success"
-        assert {"results", "result"} & set(read(empty))
+        assert bool({"results", "result"} & set(read(empty))) is (nothing is not None)
         assert "error_type" not in read(empty)
 
 
 @pytest.mark.parametrize(
     ("value", "field"),
-    [([1], "results"), ((1,), "results"), ({"a": 1}, "result"), ("text", "result"), (None, "result"), (1.5, "result")],
+    [([1], "results"), ((1,), "results"), ({"a": 1}, "result"), ("text", "result"), (0, "result"), (1.5, "result")],
 )
 def test_a_list_goes_to_results_and_anything_else_to_result(value: Any, field: str) -> None:
     shown = read(Envelope.success(value))
     assert shown == {"status": "success", field: list(value) if isinstance(value, tuple) else value}
 
 
+@pytest.mark.parametrize("nothing", [None, Success(None)])
+def test_none_is_a_success_without_a_value(nothing: Any, clock: Any) -> None:
+    session = Policy([Summary()]).session("s", clock=clock)
+    envelope = session.call("t", {}, gives(nothing))
+    assert envelope.ok
+    assert read(envelope) == {"status": "success", "is_complete": True, "progress": {"calls_used": 1}}
+    assert session.wrap(lambda: None, name="u", returns="value")() is None
+
+
 def test_fields_are_written_in_one_order_and_absent_ones_left_out() -> None:
-    made = ("status", "results", "result", "limit_reached", "limit_message", "previous_result")
+    made = {"status", "results", "result", "limit_reached", "limit_message", "previous_result"}
+    made |= {"truncated", "original_bytes", "handle"}
     said: dict[str, Any] = {name: 1 for name in FIELDS if name not in made}
     envelope = Envelope.success("x", **said, limit_message="m")
     envelope.previous_payload = b"[1]"
+    envelope.cut = Cut(9, "h")
     assert envelope.previous_result == [1]
     expected = [name for name in FIELDS if name != "results"]
     assert list(read(envelope)) == list(envelope.to_dict()) == expected
@@ -242,3 +254,72 @@ def test_a_value_that_is_replaced_is_rendered_again() -> None:
     assert envelope.render().payload == b'{"a":1}'
     envelope.value = [2]
     assert (envelope.render().payload, envelope.value) == (b"[2]", [2])
+
+
+LONG = 'é"' * 50_000
+
+
+def size_beside(text: str) -> int:
+    """
+    Bytes of a message beside its result and the earlier one.
+    """
+    said = json.loads(text)
+    kept = [said.pop(name) for name in ("result", "results", "previous_result") if name in said]
+    return len(text.encode()) - sum(
+        len(json.dumps(one, ensure_ascii=False, separators=(",", ":")).encode()) for one in kept
+    )
+
+
+@pytest.mark.parametrize("form", ["nested", "merged"])
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"next_action_hint": LONG},
+        {"next_action_hint": "\ud800" * 10_000},
+        {"next_action_hint": LONG, "query_summary": {LONG: [LONG]}, "message": LONG, "user_facing_hint": LONG},
+        {"errors": [{"field": LONG, "message": LONG}] * 30, "progress": {str(n): n for n in range(10_000)}},
+        {"errors": [LONG], "query_summary": 10**5_000, "code": LONG, "error_message": LONG},
+        {name: LONG for name in FIELDS if name in SETTABLE and name != "error_type"},
+    ],
+)
+def test_all_but_the_result_is_at_most_8_kib_together(said: dict[str, Any], form: Any, clock: Any) -> None:
+    session = Policy([Truncate(), Summary()], envelope=form).session("s", clock=clock)
+    worked = session.call("t", {}, gives(Envelope.success(["x" * 70_000], **said)))
+    failed = session.call("u", {"q": LONG}, gives(Envelope.error("other", **{"error_message": LONG, **said})))
+    for envelope in (worked, failed):
+        assert size_beside(envelope.to_json()) <= 8_192
+    assert len(orjson.dumps(read(worked).get("results", read(worked).get("result")))) <= 65_536
+
+
+@pytest.mark.parametrize("bound", [None, 262_144])
+def test_the_result_that_a_refusal_gives_back_has_the_bound_of_a_result(bound: int | None, clock: Any) -> None:
+    guards = [] if bound is None else [Truncate(max_bytes=bound)]
+    session = Policy([Duplicates(window=5), *guards]).session("s", clock=clock)
+    session.call("t", {}, gives({"rows": list(range(100_000))}))
+    again = read(session.call("t", {}, gives("never")))
+    assert again["status"] == "duplicate_call_blocked"
+    assert len(orjson.dumps(again["previous_result"])) <= 65_536
+    assert again["previous_result"]["_truncated_json"].startswith("{")
+    assert again["previous_result"]["original_bytes"] > 200_000
+
+
+@pytest.mark.parametrize("form", ["nested", "merged"])
+def test_d9_the_model_reads_no_control_characters_and_the_caller_gets_the_value_as_it_was(
+    form: Any, clock: Any
+) -> None:
+    odd, clean = "a\x00b\x1b[31m\x7fc\n", "ab[31mc\n"
+    got = []
+
+    def tool(_: str, arguments: Any) -> Any:
+        got.append(arguments)
+        return {"text": odd}
+
+    session = Policy([Summary()], envelope=form).session("s", clock=clock)
+    envelope = session.call("t", {"q": odd}, tool)
+    said = read(envelope)
+    assert said.get("result", said) == {"text": clean}
+    if form == "nested":
+        assert said["query_summary"] == {"q": clean}
+    assert envelope.value == {"text": odd}
+    assert got == [{"q": odd}]
+    assert session.call("u", {}, gives(odd)).to_json().count("\x1b") == 0

@@ -50,6 +50,14 @@ TWINS: list[tuple[Any, Any]] = [
     ),
     ({"status": 404}, {"status": 399}),
     ({"status": 500, "message": "x"}, {"status": 500, "name": "Bob"}),
+    (
+        {"status": 503, "message": "down", "region": "eu"},
+        {"status": 599, "message": "on its way", "parcel": 7},
+    ),
+    (
+        {"status": 404, "title": "gone", "seats": 2},
+        {"status": 404, "title": "gone", "seats": [1]},
+    ),
     ({"status": "503", "detail": "busy"}, {"status": "busy", "detail": "503"}),
     ({"status": 404, "body": "<html>"}, {"status": 200, "body": "404"}),
     ({"statusCode": 429, "headers": {"a": "b"}}, {"statusCode": 204, "headers": {"a": "b"}}),

@@ -165,7 +165,8 @@ class Retryable(Guard):
             _advise(envelope, "give_up", _HOPELESS)
         else:
             _advise(envelope, *_instead(kind, said.next_action))
-            envelope.retryable_after_correction = envelope.next_action in ("fix_arguments", "fix_precondition")
+            if envelope.retryable_after_correction is None:
+                envelope.retryable_after_correction = envelope.next_action in ("fix_arguments", "fix_precondition")
         return envelope
 
     def _learned(

@@ -25,6 +25,8 @@ class Truncate(Guard):
     scope_settings: ClassVar[tuple[str, ...] | None] = ()
 
     max_bytes: Annotated[ByteSize, Ge(256)] = 65_536
+    keep: Annotated[ByteSize, Ge(0)] = 8 * 2**20
+    """Bytes of whole results that a session keeps for `read_result`, where its caller offers that; 0: none."""
 
     @property
     def result_bytes(self) -> int:
@@ -38,7 +40,6 @@ class Truncate(Guard):
             rendered = envelope.render(self.max_bytes)
         if rendered.complete and outcome.complete:
             return envelope
-        envelope.is_complete = False
         shown = "" if rendered.complete else f" to {rendered.size:,} of about {rendered.original_bytes:,} bytes"
-        envelope.nudge(f"The result was cut{shown}. Ask for a smaller part: a range, a filter or a page.")
+        envelope.cut_to(shown, None if rendered.complete else rendered.original_bytes)
         return envelope
