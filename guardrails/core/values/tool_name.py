@@ -7,7 +7,8 @@ from typing import Final
 from .late_pattern import pattern
 
 
-_MARKS: Final = pattern(r"__|[/.:]")
+MARKS: Final = pattern(r"__|[/.:]")
+"""What parts a host's prefix from a tool's own name."""
 _WORDS: Final = pattern(r"[-_]")
 _ACTS: Final = frozenset(
     {"ack", "acquire", "add", "append", "apply", "approve", "archive", "assign", "auto", "batch", "book", "bulk", "buy"}
@@ -29,7 +30,7 @@ def own_name(name: str) -> str:
 
     A hyphen parts a server from its tool only before words with an underscore, and after words of which none acts.
     """
-    own = _MARKS.split(name)[-1]
+    own = MARKS.split(name)[-1]
     server, hyphen, rest = own.rpartition("-")
     if hyphen and "_" in rest and _ACTS.isdisjoint(_WORDS.split(server.lower())):
         return rest

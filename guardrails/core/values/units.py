@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from .late_pattern import pattern
-from .tool_name import own_name
+from .tool_name import MARKS, own_name
 
 
 if TYPE_CHECKING:
@@ -185,11 +185,12 @@ def matcher(globs: tuple[str, ...]) -> Callable[[str], object]:
     What finds a name that any of the *globs* matches, and None for others: one regular expression, for they may be dozens;
     one more of those that begin with `**/`, which a tool's own name is to match.
     """
-    whole = _any_of(glob for glob in globs if not glob.startswith(_OWN))
-    own = [glob.removeprefix(_OWN) for glob in globs if glob.startswith(_OWN)]
+    # No own name has what parts it from a prefix: such a glob is one of whole names.
+    own = [glob for glob in globs if glob.startswith(_OWN) and MARKS.search(glob, len(_OWN)) is None]
+    whole = _any_of(glob for glob in globs if glob not in own)
     if not own:
         return whole
-    bare = _any_of(own)
+    bare = _any_of(glob.removeprefix(_OWN) for glob in own)
     return lambda name: whole(name) or bare(own_name(name))
 
 
