@@ -12,6 +12,7 @@ from guardrails.core.guards.base import Guard
 from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.guards.limits.growth import Growth
 from guardrails.core.guards.limits.rate import Rate
+from guardrails.core.guards.repeats.duplicates import Duplicates
 from guardrails.policy.policy import Policy
 
 
@@ -60,6 +61,9 @@ def timeless(policy: Policy) -> Policy:
 def _timeless(guard: Guard) -> Guard:
     if isinstance(guard, (Growth, Rate)):
         return replace(guard, mode="off")
+    if isinstance(guard, Duplicates) and guard.rule == "evidence":
+        # What was shown in an earlier turn speaks as if it had just been.
+        return replace(guard, settled_for=None)
     return replace(guard, max_elapsed=None) if isinstance(guard, Budget) else guard
 
 

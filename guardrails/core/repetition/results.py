@@ -139,11 +139,12 @@ def emptiness(payload: bytes) -> Emptiness:
 
 def steady_hash(payload: bytes) -> int:
     """
-    32 bits of what in a success is not volatile; 0 where it is too long to be looked at.
+    32 bits of what in a success is not volatile, those of its `result_hash` if nothing is; 0 if it is too long to be looked at.
     """
     if len(payload) > MAX_STEADY:
         return 0
-    return xxh3_64_intdigest(_steady(payload)) & 0xFFFFFFFF or 1
+    steady = _steady(payload)
+    return (result_hash(payload) if steady == payload else xxh3_64_intdigest(steady)) & 0xFFFFFFFF or 1
 
 
 def _steady(payload: bytes) -> bytes:

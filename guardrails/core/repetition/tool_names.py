@@ -2,13 +2,12 @@
 What the name of a tool says: the verb that it begins with, and whose tool it is.
 """
 
-import re
-
 from functools import lru_cache
 from typing import Final, Literal
 
 from guardrails.core.repetition.commands.verbs import TOKEN
 from guardrails.core.values.late_pattern import pattern
+from guardrails.core.values.tool_name import own_name
 
 
 _LOOKS: Final = frozenset({"get", "list", "find", "search", "read", "fetch", "show", "look", "view", "return"})
@@ -53,7 +52,7 @@ def shows(tool: str) -> Literal["written", "found"] | None:
     """
     What a result of *tool* is by its name: what others wrote, what was found, or (None) what the tool says itself.
     """
-    words = {word.lower() for word in TOKEN.findall(re.split(r"__|[/.:]", tool)[-1])}
+    words = {word.lower() for word in TOKEN.findall(own_name(tool))}
     if writes(tool):
         return None
     # What is returned may be goods.
@@ -68,5 +67,5 @@ def writes(tool: str) -> bool:
     """
     Whether *tool* begins with a verb that writes, and has none that looks: `edit_file`, not `add_and_get`.
     """
-    words = [word.lower() for word in TOKEN.findall(re.split(r"__|[/.:]", tool)[-1])]
+    words = [word.lower() for word in TOKEN.findall(own_name(tool))]
     return words[:1] != [] and words[0] in _WRITES | _ALSO_WRITES and (_LOOKS | _ALSO_LOOKS).isdisjoint(words)

@@ -209,7 +209,7 @@ def test_bytes_that_are_no_state_are_an_error_and_not_a_new_session(damage: Call
 @pytest.mark.parametrize(
     ("version", "said"),
     [
-        (5, "is of version 5, which a newer version of this library wrote .this one reads 3 and 4.: upgrade here"),
+        (6, "is of version 6, which a newer version of this library wrote .this one reads 3, 4 and 5.: upgrade here"),
         (255, "is of version 255, which a newer version"),
         (2, "is of version 2, which an older version of this library wrote .*: end it with that one"),
         (0, "is of version 0, which an older version"),
@@ -227,3 +227,14 @@ def test_a_state_that_the_version_before_packed_goes_on() -> None:
     assert made.refusals == [low(call("search", "invalid").sig)]
     assert [entry.status for entry in made.window] == ["ok", "running"]
     assert unpack(pack(made)) == made
+
+
+def test_a_state_of_version_4_goes_on() -> None:
+    made = unpack((Path(__file__).parents[2] / "golden" / "state_version_4.bin").read_bytes())
+    assert (made.calls, made.seq, len(made.refusals), made.moving) == (4, 4, 1, [])
+    assert [entry.status for entry in made.window] == ["ok", "ok", "error", "running"]
+    assert unpack(pack(made)) == made
+
+
+def test_what_changes_by_itself_is_packed() -> None:
+    assert unpack(pack(SessionState(moving=[7, 4_294_967_295]))).moving == [7, 4_294_967_295]

@@ -65,14 +65,14 @@ def outages() -> Traffic:
     """
     A tool that comes back after five failures.
     """
-    return [[Step("rates", {"of": "USD"}, DOWN, pause=300)] * 5 + [Step("rates", {"of": "USD"}, {"usd": 1.1})]] * 30
+    return [[Step("rates", {"of": "USD"}, DOWN, pause=20)] * 5 + [Step("rates", {"of": "USD"}, {"usd": 1.1})]] * 30
 
 
 def broken() -> Traffic:
     """
     A tool that never does.
     """
-    return [[Step("fax", {"to": "us"}, DOWN, pause=300)] * 4] * 30
+    return [[Step("fax", {"to": "us"}, DOWN, pause=20)] * 4] * 30
 
 
 def cycles() -> Traffic:

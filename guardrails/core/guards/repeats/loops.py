@@ -9,6 +9,7 @@ from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard, lat
 from guardrails.core.guards.limits.budget_words import FINISH
 from guardrails.core.guards.settings import map_of
 from guardrails.core.repetition import cycles, patterns
+from guardrails.core.repetition.age import SLOW, moves, recent, shown_to_move, speak
 from guardrails.core.repetition.commands.waiting import inspects, waits, waits_itself
 from guardrails.core.repetition.learned.features import KIND, RECENT, SAME, WAITS, Levels, levels
 from guardrails.core.repetition.sketch import NO_SKETCH, sketch_of
@@ -60,7 +61,8 @@ class Loops(Guard):
     """Equal answers of a read-only tool to the exact call, while nothing is done that could change them; to refuse the
     second asks for tools of which none hands out the next of something, or the time."""
     settled_for: Annotated[Duration, Gt(0)] | None = 60.0
-    """Seconds after a call in which `unrepaired` and `reread` take it that nobody else changes anything; none: for ever."""
+    """Seconds after a call in which it is taken that nobody else changes anything, so that what it showed may refuse the next;
+    none: for ever, whatever changes by itself."""
     cycle: Grades = map_of(nudge=2, deny=3)
     """Whole laps, of 2 to 5 calls."""
     same_error: Grades = map_of(nudge=3, deny=6)
@@ -107,7 +109,9 @@ class Loops(Guard):
         # A retry that the last envelope allowed is none of its business, nor is a command that waits.
         if last is not None and (last.advised or waits_itself(call)):
             return None
-        return self._learned(call.tool, known, refuse=last is not None and not outdated(state, last))
+        limit = self.settled_for
+        new = last is None or outdated(state, last) or not recent(state, last, limit) or moves(state, last, limit)
+        return self._learned(call.tool, known, refuse=not new)
 
     def _learned(self, tool: str, known: Levels, *, refuse: bool) -> Verdict:
         from guardrails.core.repetition.learned.model_format import repeat_model
@@ -132,7 +136,8 @@ class Loops(Guard):
         if last.advised or last.due(facts.now_ms):
             # As advised, or after the wait that nobody's advice is taken for.
             return None
-        if facts.tool.polling or last.unfinished or waits(call.tool) or waits_itself(call):
+        waiting = facts.tool.polling or last.unfinished or waits(call.tool) or waits_itself(call)
+        if waiting or moves(state, last, self.settled_for):
             return self._graded("wait", patterns.same_answer(before, call.sig), call, state)
         at_rest = self._settled(call, last, before, state, facts)
         if isinstance(at_rest, Denial):
@@ -147,7 +152,14 @@ class Loops(Guard):
 
     def _identical(self, call: ToolCall, last: Entry, before: list[Entry], state: SessionState) -> Verdict:
         count = patterns.identical(before, call.sig) - (RETRIES if last.error_type in TRANSIENT else 0)
-        return self._graded("identical", count, call, state, status="duplicate_call_blocked")
+        said = self._graded("identical", count, call, state, status="duplicate_call_blocked")
+        if isinstance(said, Denial):
+            own = [entry for entry in before if entry.sig == call.sig][:2]
+            if not speak(state, own[0], own[-1], self.settled_for):
+                # A look this late is a new one.
+                told = recent(state, last, self.settled_for, times=SLOW)
+                return self._graded("wait", patterns.same_answer(before, call.sig), call, state) if told else None
+        return said
 
     def _cycle(self, call: ToolCall, before: list[Entry], state: SessionState) -> Verdict:
         length, count = cycles.laps(before, call.sig)
@@ -155,8 +167,9 @@ class Loops(Guard):
             return None
         deny = self.cycle["deny"]
         # What may look at the work of the others is let through: that was done since.
-        refuse = deny is not None and count >= deny and cycles.in_vain(before, call.sig, length, deny)
-        return self._graded("cycle", count, call, state, refuse=refuse, length=length)
+        paused = 0 if self.settled_for is None else cycles.paused_s(before, state.now_ms, length) / self.settled_for
+        refuse = deny is not None and count >= deny and paused <= 1 and cycles.in_vain(before, call.sig, length, deny)
+        return None if paused > SLOW else self._graded("cycle", count, call, state, refuse=refuse, length=length)
 
     def _settled(self, call: ToolCall, last: Entry, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
         if last.error_type in patterns.DETERMINED:
@@ -183,8 +196,11 @@ class Loops(Guard):
         sketch = sketch_of(call)
         said: Verdict = None
         if last.sketch == sketch and not waits_itself(call):
-            count = patterns.unchanged([*patterns.past_of(state, tool)], sketch, call.sig)
+            own = [*patterns.past_of(state, tool)]
+            count = patterns.unchanged(own, sketch, call.sig)
             said = self._run_of("volatile_argument", count, call, last, state)
+            if isinstance(said, Denial) and self.settled_for is not None and shown_to_move(own, sketch):
+                said = softened(said)
         if said is not None or last.unfinished or inspects(tool):
             return said
         run = patterns.fruitless(last, earlier)
@@ -197,9 +213,12 @@ class Loops(Guard):
 
     def _run_of(self, pattern: str, count: int, call: ToolCall, last: Entry, state: SessionState) -> Verdict:
         said = self._graded(pattern, count, call, state)
-        if isinstance(said, Denial) and last.seq != state.seq:
+        if call.sig in state.latest and not recent(state, last, self.settled_for, times=SLOW):
+            return None
+        if isinstance(said, Denial):
             # Another call since may have shown why, or done something: only an unbroken run is refused.
-            refuse = patterns.past(state)[0] is last and not outdated(state, last)
+            unbroken = last.seq == state.seq or (patterns.past(state)[0] is last and not outdated(state, last))
+            refuse = unbroken and recent(state, last, self.settled_for)
             said = self._graded(pattern, count, call, state, refuse=refuse)
         return None if said is None or patterns.broken(state, last, {call.tool}) else said
 
@@ -231,6 +250,7 @@ class Loops(Guard):
         """
         What is said of *count* failures of *tools* that are like the *last*; nothing of a call that brings something new.
         """
+        refuse = refuse and recent(state, last, self.settled_for)
         said = self._graded(pattern, count, call, state, refuse=refuse, error=last.error_type)
         if said is None or patterns.broken(state, last, tools):
             return None
