@@ -215,7 +215,7 @@ class Calls(Ledger):
                 outcome = result
             else:
                 outcome = outcome_of(result, classifier=plan.tool.result, limit=plan.max_bytes, now_ms=known)
-            prepared = prepare(outcome, plan.max_bytes, closer=decision.call.sketch is not None)
+            prepared = prepare(outcome, plan.max_bytes, decision.call)
         except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now
             log.error("a result of `%s` could not be read: %r", decision.call.tool, error)
             prepared = prepare(

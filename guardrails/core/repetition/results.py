@@ -6,27 +6,37 @@ import re
 
 from functools import lru_cache
 from string import ascii_lowercase, digits
-from typing import Final, Literal
+from typing import Any, Final, Literal
+
+import orjson
 
 from xxhash import xxh3_64_intdigest
 
 from guardrails.core.text.signature import result_hash
 from guardrails.core.values.late_pattern import pattern
-from guardrails.core.values.types import ErrorType
+from guardrails.core.values.types import ErrorType, ToolCall
+
+from .answers import carried, given_by, said_by
+from .sketch import question_of
+from .volatile import ASIDE, beside, parted
 
 
-Emptiness = Literal[0, 1, 2, 3]
+Emptiness = Literal[0, 1, 2, 3, 4, 5]
 """
 0: it says something. 1: it is silent, as of a command that prints nothing. 2: it says that nothing was found. 3: it says that
-what is waited for is not there yet.
+what is waited for is not there yet. 4, told only where somebody looks closer: a flag or a few values, or a line. 5: a zero.
 """
 NOTHING: Final = 2
 UNFINISHED: Final = 3
+LITTLE: Final = 4
+ZERO: Final = 5
 
 MAX_STEADY: Final = 4096
 """Bytes of a result of which the steady part is compared; longer ones are compared as they are, so that no news is lost."""
-MAX_EMPTY: Final = 200
-"""Bytes of a result that may say that nothing was found."""
+MAX_EMPTY: Final = 400
+"""Bytes of a result that may say that nothing was found, or little."""
+MAX_SAID: Final = 200
+"""Bytes of those that say so in words."""
 HEAD: Final = 512
 """Bytes of a failure that tell its family."""
 
@@ -71,8 +81,18 @@ _STRINGS: Final = pattern(
 )
 """Those of JSON, and of a Python object's text, cut off or not."""
 _SILENT: Final = frozenset({b"", b"null", b'""', b"true", b'"ok"', b'"OK"', b'"Done"', b'"done"', b"ok", b"OK"})
+_BARREN: Final = pattern(rb"[\[{]\s*[\]}]")
+"""A list, or an object, with nothing in it; else it is a zero that was counted."""
+_MAY_CARRY: Final = pattern(rb'[\[{]\s*[\]}]|\A"\s*(?:[\[{]|\\"|```)|"text"')
+"""Something with nothing in it, data in a text, the blocks of MCP."""
+_WORD: Final = (1 << 64) - 1
 _BITS: Final = (1 << 63) - 1
 """Those of a hash that a recorded result has."""
+_BLANK: Final = frozenset({b"", b'""'})
+_SEEKS: Final = pattern(
+    r"(?:^|[_./:-])(?:[Ss]earch|[Ff]ind|[Gg]rep|[Ll]ookup|[Bb]rowse)(?!\w*(?:[Rr]eplace|_and_|And[A-Z]))(?:$|[_A-Z-])"
+)
+"""Names of tools that look for something."""
 _ACKNOWLEDGED: Final = frozenset(
     result_hash(form % word) & _BITS
     for form in (b"%b", b'"%b"', b'{"%b":true}', b'{"%b": true}', b'{"status":"%b"}', b'{"status": "%b"}')
@@ -112,6 +132,14 @@ _NOTHING: Final = pattern(
 )
 
 
+@lru_cache(maxsize=1024)
+def seeks(tool: str) -> bool:
+    """
+    Whether *tool*, by its name, looks for something.
+    """
+    return _SEEKS.search(tool) is not None
+
+
 def acknowledges(result: int) -> bool:
     """
     Whether the hash of a *result* is of one that only says that something was done.
@@ -119,17 +147,49 @@ def acknowledges(result: int) -> bool:
     return result & _BITS in _ACKNOWLEDGED
 
 
-def emptiness(payload: bytes) -> Emptiness:
+def emptiness(payload: bytes, call: ToolCall | None = None) -> Emptiness:
     """
-    Whether a success of JSON *payload* brought anything.
+    Whether a success of *call*, its JSON *payload*, brought anything; where somebody looked closer, whether it brought little.
     """
+    closer = call is not None and call.sketch is not None
     if len(payload) > MAX_EMPTY:
         return 0
     bare = payload.strip()
     if bare in _SILENT:
-        return 1
-    if bare[:1] in (b"{", b"[") and _STRUCTURE.fullmatch(bare):
-        return NOTHING if _HOLLOW.search(_FAULTLESS.sub(b"1", bare)) else 0
+        # No text at all is a search without a hit; of any other tool it may be a file, or a command that is done.
+        return NOTHING if call is not None and bare in _BLANK and seeks(call.tool) else 1
+    first = bare[:1]
+    if first in (b"{", b"[") and _STRUCTURE.fullmatch(bare):
+        faultless = _FAULTLESS.sub(b"1", bare)
+        if _HOLLOW.search(faultless) is not None:
+            return NOTHING if _BARREN.search(faultless) is not None else ZERO
+    elif first in (b"{", b"[", b'"') and _MAY_CARRY.search(bare) is not None:
+        return _carried(bare, call, closer=closer)
+    elif (told := _told(bare)):
+        return told
+    return LITTLE if closer and said_by(carried(bare)).few else 0
+
+
+def _carried(bare: bytes, call: ToolCall | None, *, closer: bool) -> Emptiness:
+    """
+    The same of what is in a text, or in the blocks of MCP.
+    """
+    value = carried(bare)
+    if type(value) is str:
+        text = value.encode("utf-8", "ignore")
+        return emptiness(text, call) if len(text) < len(bare) else 0
+    said = said_by(value)
+    if said.hollow and not said.full and not said.values:
+        return NOTHING
+    return _told(bare) or (LITTLE if closer and said.few else 0)
+
+
+def _told(bare: bytes) -> Emptiness:
+    """
+    What is said in words.
+    """
+    if len(bare) > MAX_SAID:
+        return 0
     if b"no output" in bare or b"No Output" in bare:
         return 1
     if _UNFINISHED_FIELD.search(bare) is not None or _UNFINISHED.match(bare) is not None:
@@ -137,13 +197,47 @@ def emptiness(payload: bytes) -> Emptiness:
     return NOTHING if _NOTHING.match(bare) else 0
 
 
-def steady_hash(payload: bytes) -> int:
+def steady_hash(payload: bytes, call: ToolCall | None = None) -> int:
     """
-    32 bits of what in a success is not volatile; 0 where it is too long to be looked at.
+    32 bits of what in a success of *call* is not volatile; 0 where it is too long to be looked at.
     """
     if len(payload) > MAX_STEADY:
         return 0
-    return xxh3_64_intdigest(_steady(payload)) & 0xFFFFFFFF or 1
+    value = carried(payload) if payload[:1] in (b"{", b"[", b'"') else None
+    if type(value) is not dict and type(value) is not list:
+        return xxh3_64_intdigest(_steady(payload)) & 0xFFFFFFFF or 1
+    seed = 0
+    if type(value) is dict and call is not None and call.sig is not None:
+        value, left_out = _without_volatile(value, call)
+        # Only of the same question: how long something takes is an answer to another.
+        seed = question_of(call) & _WORD if left_out else 0
+    return xxh3_64_intdigest(orjson.dumps(_masked(value)), seed) & 0xFFFFFFFF or 1
+
+
+def _without_volatile(value: dict[str, Any], call: ToolCall) -> tuple[dict[str, Any], bool]:
+    kinds, given = beside(call.tool), given_by(call)
+    for some in (kinds, kinds & ASIDE):
+        rest, found = parted(value, some)
+        if not found:
+            return value, False
+        said = said_by(rest, given)
+        if said.values or said.full or said.hollow or (said.flags and found <= ASIDE):
+            return rest, True
+    return value, False
+
+
+def _masked(value: Any) -> Any:
+    """
+    *value* with what is volatile in the sentences that it holds left out; a clock or an id that stands alone is news.
+    """
+    kind = type(value)
+    if kind is dict:
+        return {name: _masked(member) for name, member in value.items()}
+    if kind is list:
+        return [_masked(member) for member in value]
+    if kind is str and len(value.split(None, 2)) > 2:
+        return _steady(value.encode("utf-8", "replace")).decode("utf-8", "replace")
+    return value
 
 
 def _steady(payload: bytes) -> bytes:

@@ -20,8 +20,8 @@ from .packing_trail import ERROR_NUMBERS, Memo, packed_trail, unpacked_trail
 from .state import NEVER, Entry, Pending, SessionState
 
 
-VERSION: Final = 4
-READ: Final = (3, VERSION)
+VERSION: Final = 5
+READ: Final = (3, 4, VERSION)
 """Versions that `unpack` reads: a session goes on after an upgrade."""
 STATUSES: Final[tuple[EntryStatus, ...]] = ("running", "ok", "error", "expired")
 _NEW: Final = ("turn_refused", "implied", "turn_n", "turn_ms", "call_ms")
@@ -57,7 +57,7 @@ TOTALS: Final = (
 _HEAD = struct.Struct("<BBHI")
 """Version, 1 where the JSON holds what only Python's own module reads, entries, bytes of the name table."""
 _ENTRY = struct.Struct("<IqqqiBBBBB")
-"""seq, sig, result hash, time, milliseconds until a retry, status and two flags, error type + 1 and a flag, retries
+"""seq, sig, result hash, time, milliseconds until a retry, status and four flags, error type + 1 and a flag, retries
 left and two flags, turn, calls admitted beside it."""
 _ENTRY_3 = struct.Struct("<IqqqiBBBB")
 """The same in version 3, which did not count what was admitted beside a call."""
@@ -132,7 +132,7 @@ def _fields(entry: Entry, closer: int) -> tuple[int, ...]:
         entry.result_hash,
         entry.at_ms,
         wait,
-        _STATUS[entry.status] + len(STATUSES) * (entry.explored + 2 * entry.empty + 4 * entry.unfinished),
+        _STATUS[entry.status] + len(STATUSES) * (entry.explored + 2 * entry.empty + 4 * entry.unfinished + 8 * entry.little),
         ERROR_NUMBERS[entry.error_type] | (_LOOKED_AT if closer else 0),
         retries * 4 + entry.changes * 2 + (entry.sig is not None),
         entry.turn,
@@ -171,7 +171,7 @@ def unpack(packed: bytes) -> SessionState:
             raise StateUnreadable(_foreign(version))
         _, odd, entries, size = _HEAD.unpack_from(packed)
         loads = json.loads if odd else orjson.loads
-        layout = _ENTRY if version == VERSION else _ENTRY_3
+        layout = _ENTRY_3 if version == 3 else _ENTRY
         at = _HEAD.size
         names = loads(packed[at : at + size])
         at += size
@@ -204,7 +204,8 @@ def unpack(packed: bytes) -> SessionState:
                     sketch=sketch,
                     steady=steady,
                     empty=bool(status >> 3 & 1),
-                    unfinished=bool(status >> 4),
+                    unfinished=bool(status >> 4 & 1),
+                    little=bool(status >> 5 & 1),
                 )
             )
         return _state(version, window, names, loads(packed[at:]))
@@ -224,14 +225,14 @@ def _foreign(version: int) -> str:
 
 
 def _state(version: int, window: list[Entry], names: list[str], rest: dict[str, Any]) -> SessionState:
-    totals, known = rest["t"], TOTALS if version == VERSION else TOTALS[: -len(_NEW)]
+    totals, known = rest["t"], TOTALS[: -len(_NEW)] if version == 3 else TOTALS
     state = SessionState(**dict(zip(known, totals, strict=True)), streak_tool=rest["s"], window=window)
     state.latest = {entry.sig: entry.seq for entry in window}
     state.results = {entry.result_hash: entry.seq for entry in window if entry.status in ("ok", "error")}
     state.meters = {key: int(value) for key, value in rest["m"].items()} if "m" in rest else {}
     state.limits = rest.get("l", {})
     state.reserved = rest.get("r", {})
-    state.refusals = [sig if version == VERSION else low(sig) for sig in rest.get("p", ())]
+    state.refusals = [low(sig) if version == 3 else sig for sig in rest.get("p", ())]
     state.exhausted = tuple(rest["x"]) if "x" in rest else None
     state.closed = rest.get("c", False)
     state.work, state.working = rest.get("w", 0), rest.get("b", {})

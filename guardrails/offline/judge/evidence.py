@@ -107,23 +107,27 @@ def shown_by(
         values = None
         if result is not None:
             if looks:
-                steady, empty = _looked_at(result, outcome)
+                steady, empty = _looked_at(result, outcome, decided)
             if failed or failing:
                 values = told(decided, result.encode(errors="ignore"), failed=failed)
             if not failed and decided.sketch is not None and len(result) < CUT:
-                steady = _steady(result)
+                steady = steady_hash(result.encode("utf-8", "ignore"), decided)
         return Prepared(outcome, None, evidence, None, steady, empty=empty, told=values)
 
     return shown
 
 
-def _looked_at(result: str, outcome: Outcome) -> tuple[int, int]:
+def _looked_at(result: str, outcome: Outcome, call: ToolCall) -> tuple[int, int]:
     """
     The steady part of a failure, and whether a success brought anything.
     """
     if outcome.error_type is not None:
         return family_hash(outcome.error_type, result[:HEAD]), 0
-    return 0, brought(result) if len(result) <= MAX_EMPTY else 0
+    if len(result) > MAX_EMPTY:
+        return 0, 0
+    if call.sketch is None and result.strip():
+        return 0, brought(result)
+    return 0, emptiness(result.encode("utf-8", "ignore"), call)
 
 
 @lru_cache(maxsize=1024)
@@ -132,8 +136,3 @@ def brought(result: str) -> Emptiness:
     `emptiness` of a short success; more than half of them were there before.
     """
     return emptiness(result.encode("utf-8", "ignore"))
-
-
-@lru_cache(maxsize=256)
-def _steady(said: str) -> int:
-    return steady_hash(said.encode("utf-8", "ignore"))

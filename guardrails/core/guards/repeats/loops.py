@@ -11,7 +11,7 @@ from guardrails.core.guards.settings import map_of
 from guardrails.core.repetition import cycles, patterns
 from guardrails.core.repetition.commands.waiting import inspects, waits, waits_itself
 from guardrails.core.repetition.learned.features import KIND, RECENT, SAME, WAITS, Levels, levels
-from guardrails.core.repetition.sketch import NO_SKETCH, sketch_of
+from guardrails.core.repetition.sketch import NO_SKETCH, labelled, sketch_of, worded
 from guardrails.core.repetition.work import outdated, settled
 from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.state.failing import Failing, brings_new, spared
@@ -182,21 +182,31 @@ class Loops(Guard):
             return None
         sketch = sketch_of(call)
         said: Verdict = None
-        if last.sketch == sketch and not waits_itself(call):
+        # But for why or when it is asked, it is one question; a clock or an id may be of another.
+        same = last.sketch == sketch and (labelled(sketch) or not (last.little or last.empty))
+        if same and not waits_itself(call):
             count = patterns.unchanged([*patterns.past_of(state, tool)], sketch, call.sig)
             said = self._run_of("volatile_argument", count, call, last, state)
         if said is not None or last.unfinished or inspects(tool):
             return said
         run = patterns.fruitless(last, earlier)
+        scan = patterns.scans(run)
+        if scan and not last.empty:
+            return None
         nudge, deny = self.reworded["nudge"], self.reworded["deny"]
         if (nudge is not None and len(run) >= nudge) or (deny is not None and len(run) >= deny):
-            said = self._run_of("reworded", patterns.reworded(run, sketch, deny), call, last, state)
-        if said is None and last.empty:
-            said = self._run_of("empty", len(run), call, last, state)
+            # Of many things that are asked for there may be none; of one question, worded anew, there is no answer.
+            refuse = not last.empty or (not scan and worded(sketch))
+            said = self._run_of("reworded", patterns.reworded(run, sketch, deny), call, last, state, refuse=refuse)
+        if last.empty and not isinstance(said, Denial):
+            late = self._run_of("empty", len(run), call, last, state, refuse=not scan)
+            said = late if said is None or isinstance(late, Denial) else said
         return said
 
-    def _run_of(self, pattern: str, count: int, call: ToolCall, last: Entry, state: SessionState) -> Verdict:
-        said = self._graded(pattern, count, call, state)
+    def _run_of(
+        self, pattern: str, count: int, call: ToolCall, last: Entry, state: SessionState, *, refuse: bool = True
+    ) -> Verdict:
+        said = self._graded(pattern, count, call, state, refuse=refuse)
         if isinstance(said, Denial) and last.seq != state.seq:
             # Another call since may have shown why, or done something: only an unbroken run is refused.
             refuse = patterns.past(state)[0] is last and not outdated(state, last)
