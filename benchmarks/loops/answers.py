@@ -137,5 +137,5 @@ HONEST: Final[dict[str, Story]] = {
     ),
     "nothing found, in text": _asked("get_health", "host", [f"web{n}.shop.example" for n in range(30)], "up"),
     "edits that replace nothing": _replaced(["0 replacements", "0 replacements", *["1 replacement"] * 8]),
-    "edits that replace nothing, in JSON": _replaced([{"replacements": n % 2} for n in range(10)]),
+    "edits that replace nothing, in JSON": _replaced([{"replacements": int(n > 1)} for n in range(10)]),
 }

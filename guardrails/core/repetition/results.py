@@ -17,19 +17,22 @@ from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import ErrorType, ToolCall
 
 from .answers import carried, given_by, said_by
+from .idle import edits, says_idle
 from .sketch import question_of
 from .volatile import ASIDE, beside, parted
 
 
-Emptiness = Literal[0, 1, 2, 3, 4, 5]
+Emptiness = Literal[0, 1, 2, 3, 4, 5, 6]
 """
 0: it says something. 1: it is silent, as of a command that prints nothing. 2: it says that nothing was found. 3: it says that
-what is waited for is not there yet. 4, told only where somebody looks closer: a flag or a few values, or a line. 5: a zero.
+what is waited for is not there yet. 4, told only where somebody looks closer: a flag or a few values, or a line. 5: a zero. 6: that
+an edit changed nothing.
 """
 NOTHING: Final = 2
 UNFINISHED: Final = 3
 LITTLE: Final = 4
 ZERO: Final = 5
+IDLE: Final = 6
 
 MAX_STEADY: Final = 4096
 """Bytes of a result of which the steady part is compared; longer ones are compared as they are, so that no news is lost."""
@@ -158,6 +161,8 @@ def emptiness(payload: bytes, call: ToolCall | None = None) -> Emptiness:
     if bare in _SILENT:
         # No text at all is a search without a hit; of any other tool it may be a file, or a command that is done.
         return NOTHING if call is not None and bare in _BLANK and seeks(call.tool) else 1
+    if call is not None and edits(call.tool) and says_idle(bare, call):
+        return IDLE
     first = bare[:1]
     if first in (b"{", b"[") and _STRUCTURE.fullmatch(bare):
         faultless = _FAULTLESS.sub(b"1", bare)

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from guardrails.core.engine.prepare import Prepared
 from guardrails.core.outcome import outcome_of
+from guardrails.core.repetition.idle import edits
 from guardrails.core.repetition.results import HEAD, MAX_EMPTY, Emptiness, emptiness, family_hash, steady_hash
 from guardrails.core.state.failing import told
 from guardrails.core.text.signature import masked_result_hash, result_hash
@@ -125,7 +126,7 @@ def _looked_at(result: str, outcome: Outcome, call: ToolCall) -> tuple[int, int]
         return family_hash(outcome.error_type, result[:HEAD]), 0
     if len(result) > MAX_EMPTY:
         return 0, 0
-    if call.sketch is None and result.strip():
+    if call.sketch is None and result.strip() and not edits(call.tool):
         return 0, brought(result)
     return 0, emptiness(result.encode("utf-8", "ignore"), call)
 

@@ -198,6 +198,9 @@ class Loops(Guard):
             # Of many things that are asked for there may be none; of one question, worded anew, there is no answer.
             refuse = not last.empty or (not scan and worded(sketch))
             said = self._run_of("reworded", patterns.reworded(run, sketch, deny), call, last, state, refuse=refuse)
+            if said is None and not last.empty and deny is not None and len(run) >= deny:
+                # So much, whatever it was asked for: nobody can say of arguments that are unlike that they ask the same.
+                said = self._run_of("reworded", len(run), call, last, state, refuse=False)
         if last.empty and not isinstance(said, Denial):
             late = self._run_of("empty", len(run), call, last, state, refuse=not scan)
             said = late if said is None or isinstance(late, Denial) else said

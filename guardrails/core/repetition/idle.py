@@ -1,0 +1,64 @@
+"""
+Edits that say that they changed nothing.
+"""
+
+import re
+
+from functools import lru_cache
+from typing import Any, Final
+
+from guardrails.core.values.late_pattern import pattern
+from guardrails.core.values.types import ToolCall
+
+from .answers import carried, given_by
+
+
+_EDITS: Final = pattern(
+    r"(?:^|[_./:-])(?:[Ee]dit|[Rr]eplace|[Pp]atch|[Mm]odify|[Ss]ubstitute|[Rr]ewrite)(?:or)?(?:$|[_A-Z-])|(?:Edit|Replace|Patch)(?:$|[A-Z_])"
+)
+"""Names of tools that change a text in its place, and do nothing else."""
+_OBJECTS: Final = r"(?:replacements?|changes?|occurrences?|matches|substitutions?|edits?|modifications?|lines?|hunks?|places)"
+_DID: Final = r"(?:made|found|replaced|changed|modified|updated|affected|edited|applied|matched|necessary|needed)"
+_IDLE: Final = pattern(
+    r"\W*(?:(?:ok|done|success|warning|note|result)\W+)?(?:made |replaced |changed |edited |applied )?(?:no|zero|0) "
+    rf"(?:\w+ )?{_OBJECTS}(?: (?:were|was|have been|has been))?(?: {_DID})?(?: (?:in|to|of|for) \S{{1,200}})?\W*"
+    rf"|\W*nothing (?:was |to )?(?:{_DID}|change|replace|edit)(?: in \S{{1,200}})?\W*",
+    re.IGNORECASE,
+)
+_COUNTS: Final = pattern(
+    r"(?:\w+_)?(?:replac(?:ed|ements?)|chang(?:ed|es?)|modified|modifications?|edited|edits?|substitutions?|occurrences|affected|updated)"
+    r"(?:_\w+)?",
+    re.IGNORECASE,
+)
+"""Names of how much was changed."""
+_WORKED: Final = frozenset({"ok", "success", "done", "status", "result", "message", "error"})
+
+
+def says_idle(payload: bytes, call: ToolCall) -> bool:
+    """
+    Whether the success *payload* says that *call*, an edit, changed nothing, and says nothing else.
+    """
+    value = carried(payload)
+    if type(value) is str:
+        return _IDLE.fullmatch(value.strip()) is not None
+    if type(value) is not dict:
+        return False
+    counted = {name for name, member in value.items() if not member and _COUNTS.fullmatch(name)}
+    given = given_by(call)
+    return bool(counted) and all(name in counted or _is_beside(name, member, given) for name, member in value.items())
+
+
+def _is_beside(name: str, member: Any, given: frozenset[str]) -> bool:
+    if not member or str(member) in given:
+        return True
+    if name not in _WORKED:
+        return False
+    return member is True or (type(member) is str and (member.lower() in _WORKED or _IDLE.fullmatch(member) is not None))
+
+
+@lru_cache(maxsize=1024)
+def edits(tool: str) -> bool:
+    """
+    Whether *tool*, by its name, changes a text in its place.
+    """
+    return _EDITS.search(tool) is not None
