@@ -65,9 +65,7 @@ def _replaced(counts: Any) -> Story:
 
 
 LOOPS: Final[dict[str, Story]] = {
-    "rooms by number of guests": _asked(
-        "search_hotels", "guests", range(1, 13), HOTELS, destination="Shibuya"
-    ),
+    "rooms by number of guests": _asked("search_hotels", "guests", range(1, 13), HOTELS, destination="Shibuya"),
     "rooms by number of guests, as JSON text": _asked(
         "search_hotels", "guests", range(1, 13), json.dumps({"hotels": HOTELS}), destination="Shibuya"
     ),
@@ -77,15 +75,24 @@ LOOPS: Final[dict[str, Story]] = {
     "page after page of a document": _asked("read_document", "page", range(1, 13), PAGE, name="manual"),
     "help on a topic": _asked("get_help", "topic", [f"set up {name}" for name in NAMES], PAGE),
     "tables by the half hour": _asked(
-        "get_tables", "time", HALF_HOURS, {"tables": [{"no": 4, "seats": 2}, {"no": 9, "seats": 4}]}, guests=2, room="main"
+        "get_tables",
+        "time",
+        HALF_HOURS,
+        {"tables": [{"no": 4, "seats": 2}, {"no": 9, "seats": 4}]},
+        guests=2,
+        room="main",
     ),
     "flags, one by one": _asked("get_flag", "flag", FLAGS, {"flags": [{"name": "checkout", "on": True}] * 2}),
-    "the same question, and the time it took": _same("get_stock", {"sku": "A-7"}, lambda n: timed(n, stock=4, place="Oslo")),
+    "the same question, and the time it took": _same(
+        "get_stock", {"sku": "A-7"}, lambda n: timed(n, stock=4, place="Oslo")
+    ),
     "the same question, and the time it took, as MCP carries it": _same(
         "get_stock", {"sku": "A-7"}, lambda n: block(timed(n, stock=4, place="Oslo"))
     ),
     "the same question, and who answered": _same(
-        "get_user", {"id": 4}, lambda n: {"name": "Bo", "role": "guest", "meta": {"pid": 4000 + n, "duration": 0.01 * n}}
+        "get_user",
+        {"id": 4},
+        lambda n: {"name": "Bo", "role": "guest", "meta": {"pid": 4000 + n, "duration": 0.01 * n}},
     ),
     "a report written, and how long it took": _same(
         "get_report", {"of": "May"}, lambda n: {"rows": [[1, 2]], "elapsed": f"{n}.2s", "generatedAt": clock(n)}
@@ -130,7 +137,9 @@ HONEST: Final[dict[str, Story]] = {
     "a report written, and how long it took": _same(
         "create_report", {"of": "May"}, lambda n: {"id": f"r-{100 + n}", "elapsed": f"{n}.2s", "generatedAt": clock(n)}
     ),
-    "nothing found, as JSON text": _asked("get_role", "user", NAMES, '{"admin": false, "took_ms": 3}', app="crm", env="prod"),
+    "nothing found, as JSON text": _asked(
+        "get_role", "user", NAMES, '{"admin": false, "took_ms": 3}', app="crm", env="prod"
+    ),
     "nothing found, as MCP carries it": _asked("is_locked", "path", [f"src/{name}.py" for name in NAMES], block("no")),
     "nothing found, in text that MCP carries": _asked(
         "get_table", "time", HALF_HOURS, lambda one, _: block(f"No table is free at {one}"), guests=2, room="main"

@@ -23,19 +23,25 @@ LINE: Final = 80
 LAYERS: Final = 4
 DEPTH: Final = 6
 _CARRIERS: Final = frozenset({"content", "isError", "_meta", "structuredContent"})
-_PYTHON: Final = str.maketrans({"'": '"'})
-_WORDS: Final = {"None": "null", "True": "true", "False": "false"}
 _NAMED: Final = pattern(r"\b(?:None|True|False)\b")
-_FLAGS: Final = frozenset(
-    {"ok", "okay", "done", "success", "successful", "succeeded", "true", "false", "yes", "no", "none", "null", "off", "on"}
-    | {"up", "healthy", "alive", "pass", "passed", "saved", "sent", "logged", "created", "accepted", "queued", "completed"}
+_JSON: Final = {"None": "null", "True": "true", "False": "false"}
+_FLAGS: Final = pattern(
+    r"ok|okay|done|yes|no|true|false|none|null|on|off|up|down|alive|healthy|pass|passed|open|closed|ready|running|queued|not[ _]found"
+    r"|success\w{0,4}|succeeded|(?:sav|creat|clos|accept|complet|start|stopp|add|remov|delet|updat|logg|enabl|disabl)ed|sent"
+    r"|(?:un)?available|(?:in)?active",
+    re.IGNORECASE,
 )
 """Words that say no more than a flag does."""
-_ECHOES: Final = frozenset({"query", "q", "search", "term", "terms", "keyword", "keywords", "pattern", "filter", "filters"})
+_BESIDE: Final = pattern(
+    r"q|query|search|terms?|keywords?|pattern|filters?|page|limit|offset|per_?page|page_?size|size|start", re.IGNORECASE
+)
 """Names of what was asked for, in an answer that repeats it."""
-_PAGES: Final = frozenset({"page", "limit", "offset", "per_page", "perPage", "page_size", "pageSize", "size", "start"})
 _REMARKS: Final = frozenset({"message", "msg", "note", "info", "detail", "details", "description", "text"})
 _NONE: Final = pattern(r"\W{0,3}(?:no|not|none|nothing|zero|0|sorry|could not|couldn't)\b", re.IGNORECASE)
+_COUNTED: Final = pattern(
+    r"(?:count|total|found|hits|matches|results?|records|rows|items|entries|length|size)\w{0,20}$", re.IGNORECASE
+)
+"""A balance of zero is an answer."""
 _FAULTS: Final = pattern(r"error|warning|issue|problem|failure|violation|conflict|finding|diagnostic", re.IGNORECASE)
 """That nothing is wrong is an answer too."""
 
@@ -51,8 +57,17 @@ class Said(NamedTuple):
     """A list has something in it, or a text is long."""
     hollow: bool = False
     """A list or an object has nothing in it."""
+    zero: bool = False
+    """A count is zero, or a value is not there."""
     flags: bool = False
-    """There is a flag, a zero, or a word that says no more."""
+    """There is a flag, or a word that says no more."""
+
+    @property
+    def nothing(self) -> bool:
+        """
+        Whether there is no value that tells something.
+        """
+        return not self.full and not self.values
 
     @property
     def few(self) -> bool:
@@ -65,8 +80,9 @@ class Said(NamedTuple):
 _NO_MORE: Final = Said()
 _VALUE: Final = Said(values=1)
 _FULL: Final = Said(full=True)
-_FLAG: Final = Said(flags=True)
 _HOLLOW: Final = Said(hollow=True)
+_ZERO: Final = Said(zero=True)
+_FLAG: Final = Said(flags=True)
 
 
 def carried(payload: bytes) -> Any:
@@ -90,29 +106,33 @@ def said_by(value: Any, given: Collection[str] = (), name: str = "", depth: int 
     What an answer that is *value*, by its *name*, says beside what it was *given*: the arguments that it may repeat.
     """
     if type(value) is str:
-        value = _data(value)
+        value = _data(value.strip())
     kind = type(value)
-    if kind is str:
-        return _read(name, value, given)
-    if kind is not dict and kind is not list:
-        if kind is bool or not value:
-            return _FLAG
-        return _NO_MORE if name in _PAGES or str(value) in given else _VALUE
+    if kind is bool:
+        return _FLAG
     if not value:
-        return _FLAG if _FAULTS.search(name) else _HOLLOW
-    if not depth:
+        if _FAULTS.search(name):
+            return _FLAG
+        if kind is dict or kind is list:
+            return _HOLLOW
+        return _FLAG if (kind is int or kind is float) and _COUNTED.search(name) is None else _ZERO
+    if not depth or (kind is str and (len(value) > LINE or "\n" in value)):
         return _FULL
     if kind is list:
-        return _FULL if any(_tells(said_by(row, given, name, depth - 1)) for row in value) else _HOLLOW
-    found = [
-        said_by(member, given, key, depth - 1) for key, member in value.items() if volatile(key, member) is None
-    ]
-    values, full, hollow, flags = zip(*found, strict=True) if found else ((), (), (), ())
-    return Said(sum(values), any(full), any(hollow), any(flags))
-
-
-def _tells(row: Said) -> bool:
-    return row.full or row.values > 0 or not row.hollow
+        tell = any(not row.nothing or row.flags for row in (said_by(row, given, name, depth - 1) for row in value))
+        return _FULL if tell else _HOLLOW
+    if kind is dict:
+        found: list[Said] = []
+        for key, member in value.items():
+            if volatile(key, member) is None:
+                found.append(said_by(member, given, key, depth - 1))
+                if found[-1].full:
+                    return _FULL
+        values, *others = zip(*found, strict=True) if found else ((),)
+        return Said(sum(values), *map(any, others))
+    if kind is str and (_FLAGS.fullmatch(value.rstrip(".!")) or (name in _REMARKS and _NONE.match(value))):
+        return _FLAG
+    return _NO_MORE if str(value) in given or _BESIDE.fullmatch(name) else _VALUE
 
 
 def given_by(call: ToolCall) -> frozenset[str]:
@@ -153,15 +173,6 @@ def _data(text: str) -> Any:
         return text
     # As Python writes it.
     try:
-        return orjson.loads(_NAMED.sub(lambda found: _WORDS[found[0]], bare.translate(_PYTHON)))
+        return orjson.loads(_NAMED.sub(lambda found: _JSON[found[0]], bare.replace("'", '"')))
     except ValueError:
         return text
-
-
-def _read(name: str, text: str, given: Collection[str]) -> Said:
-    bare = text.strip()
-    if len(bare) > LINE or "\n" in bare:
-        return _FULL
-    if bare.lower().rstrip(".!") in _FLAGS or (name in _REMARKS and _NONE.match(bare)):
-        return _FLAG
-    return _NO_MORE if not bare or name in _ECHOES or bare in given else _VALUE

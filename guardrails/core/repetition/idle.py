@@ -5,19 +5,21 @@ Edits that say that they changed nothing.
 import re
 
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import ToolCall
 
-from .answers import carried, given_by
+from .answers import carried, given_by, said_by
 
 
 _EDITS: Final = pattern(
     r"(?:^|[_./:-])(?:[Ee]dit|[Rr]eplace|[Pp]atch|[Mm]odify|[Ss]ubstitute|[Rr]ewrite)(?:or)?(?:$|[_A-Z-])|(?:Edit|Replace|Patch)(?:$|[A-Z_])"
 )
 """Names of tools that change a text in its place, and do nothing else."""
-_OBJECTS: Final = r"(?:replacements?|changes?|occurrences?|matches|substitutions?|edits?|modifications?|lines?|hunks?|places)"
+_OBJECTS: Final = (
+    r"(?:replacements?|changes?|occurrences?|matches|substitutions?|edits?|modifications?|lines?|hunks?|places)"
+)
 _DID: Final = r"(?:made|found|replaced|changed|modified|updated|affected|edited|applied|matched|necessary|needed)"
 _IDLE: Final = pattern(
     r"\W*(?:(?:ok|done|success|warning|note|result)\W+)?(?:made |replaced |changed |edited |applied )?(?:no|zero|0) "
@@ -31,7 +33,7 @@ _COUNTS: Final = pattern(
     re.IGNORECASE,
 )
 """Names of how much was changed."""
-_WORKED: Final = frozenset({"ok", "success", "done", "status", "result", "message", "error"})
+_WELL: Final = frozenset({"ok", "success", "done"})
 
 
 def says_idle(payload: bytes, call: ToolCall) -> bool:
@@ -43,17 +45,12 @@ def says_idle(payload: bytes, call: ToolCall) -> bool:
         return _IDLE.fullmatch(value.strip()) is not None
     if type(value) is not dict:
         return False
-    counted = {name for name, member in value.items() if not member and _COUNTS.fullmatch(name)}
-    given = given_by(call)
-    return bool(counted) and all(name in counted or _is_beside(name, member, given) for name, member in value.items())
-
-
-def _is_beside(name: str, member: Any, given: frozenset[str]) -> bool:
-    if not member or str(member) in given:
-        return True
-    if name not in _WORKED:
+    counted = {name for name in value if _COUNTS.fullmatch(name)}
+    if not counted or not said_by(value, given_by(call)).nothing:
         return False
-    return member is True or (type(member) is str and (member.lower() in _WORKED or _IDLE.fullmatch(member) is not None))
+    return not any(
+        member for name, member in value.items() if name in counted or (member is True and name not in _WELL)
+    )
 
 
 @lru_cache(maxsize=1024)

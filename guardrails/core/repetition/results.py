@@ -84,13 +84,14 @@ _STRINGS: Final = pattern(
 )
 """Those of JSON, and of a Python object's text, cut off or not."""
 _SILENT: Final = frozenset({b"", b"null", b'""', b"true", b'"ok"', b'"OK"', b'"Done"', b'"done"', b"ok", b"OK"})
-_BARREN: Final = pattern(rb"[\[{]\s*[\]}]")
-"""A list, or an object, with nothing in it; else it is a zero that was counted."""
-_MAY_CARRY: Final = pattern(rb'[\[{]\s*[\]}]|\A"\s*(?:[\[{]|\\"|```)|"text"')
-"""Something with nothing in it, data in a text, the blocks of MCP."""
+_MAY_BE_NOTHING: Final = pattern(rb'[\[{]\s*[\]}]|"text"|[:\[]\s*(?:0\s*[,}\]]|null|"")')
+"""Something with nothing in it, a zero, the blocks of MCP."""
 _WORD: Final = (1 << 64) - 1
 _BITS: Final = (1 << 63) - 1
 """Those of a hash that a recorded result has."""
+_OPENINGS: Final = frozenset({b"{", b"["})
+_DATA: Final = _OPENINGS | {b"\\", b"`"}
+"""With which a text begins that may be data."""
 _BLANK: Final = frozenset({b"", b'""'})
 _SEEKS: Final = pattern(
     r"(?:^|[_./:-])(?:[Ss]earch|[Ff]ind|[Gg]rep|[Ll]ookup|[Bb]rowse)(?!\w*(?:[Rr]eplace|_and_|And[A-Z]))(?:$|[_A-Z-])"
@@ -102,20 +103,6 @@ _ACKNOWLEDGED: Final = frozenset(
     for word in (b"ok", b"OK", b"done", b"Done", b"success", b"saved", b"sent", b"logged", b"created", b"accepted")
 ) | {result_hash(said) & _BITS for said in _SILENT}
 """What a tool says that has done something, whatever it was."""
-_STRUCTURE: Final = pattern(rb'(?:\s|[\[\]{},:]|""|null|false|true|0|"[\w ]{1,40}"\s{0,4}:)*')
-"""JSON in which nothing is but names, zeros and flags."""
-_HOLLOW: Final = pattern(
-    rb"[\[{]\s*[\]}]|null|\"\"|(?:count|total|found|hits|matches|results?|records|rows|items|entries|length|size)\w{0,20}"
-    rb"\"\s{0,4}:\s{0,4}0\s{0,4}[,}]",
-    re.IGNORECASE,
-)
-"""Zero of what can be counted; a balance of zero is an answer."""
-_FAULTLESS: Final = pattern(
-    rb'"\w{0,20}(?:error|warning|issue|problem|failure|violation|conflict|finding|diagnostic)\w{0,20}"'
-    rb'\s{0,4}:\s{0,4}(?:\[\s{0,4}\]|0|null|"")',
-    re.IGNORECASE,
-)
-"""That nothing is wrong is an answer too."""
 _YET: Final = (
     rb"(?:pending|queued|running|in[ _-]?progress|processing|waiting|not (?:yet )?(?:ready|finished|done|complete[d]?)"
     rb"|still (?:pending|queued|running|in progress|processing|waiting))"
@@ -154,7 +141,6 @@ def emptiness(payload: bytes, call: ToolCall | None = None) -> Emptiness:
     """
     Whether a success of *call*, its JSON *payload*, brought anything; where somebody looked closer, whether it brought little.
     """
-    closer = call is not None and call.sketch is not None
     if len(payload) > MAX_EMPTY:
         return 0
     bare = payload.strip()
@@ -164,29 +150,18 @@ def emptiness(payload: bytes, call: ToolCall | None = None) -> Emptiness:
     if call is not None and edits(call.tool) and says_idle(bare, call):
         return IDLE
     first = bare[:1]
-    if first in (b"{", b"[") and _STRUCTURE.fullmatch(bare):
-        faultless = _FAULTLESS.sub(b"1", bare)
-        if _HOLLOW.search(faultless) is not None:
-            return NOTHING if _BARREN.search(faultless) is not None else ZERO
-    elif first in (b"{", b"[", b'"') and _MAY_CARRY.search(bare) is not None:
-        return _carried(bare, call, closer=closer)
-    elif (told := _told(bare)):
-        return told
-    return LITTLE if closer and said_by(carried(bare)).few else 0
-
-
-def _carried(bare: bytes, call: ToolCall | None, *, closer: bool) -> Emptiness:
-    """
-    The same of what is in a text, or in the blocks of MCP.
-    """
-    value = carried(bare)
-    if type(value) is str:
-        text = value.encode("utf-8", "ignore")
-        return emptiness(text, call) if len(text) < len(bare) else 0
-    said = said_by(value)
-    if said.hollow and not said.full and not said.values:
-        return NOTHING
-    return _told(bare) or (LITTLE if closer and said.few else 0)
+    if bare[1:2] in _DATA if first == b'"' else first in _OPENINGS and _MAY_BE_NOTHING.search(bare) is not None:
+        value = carried(bare)
+        if type(value) is str:
+            text = value.encode("utf-8", "ignore")
+            if len(text) < len(bare):
+                return emptiness(text, call)
+        else:
+            said = said_by(value)
+            if said.nothing and (said.hollow or said.zero):
+                return NOTHING if said.hollow else ZERO
+    told = _told(bare)
+    return told or (LITTLE if call is not None and call.sketch is not None and said_by(carried(bare)).few else 0)
 
 
 def _told(bare: bytes) -> Emptiness:
@@ -226,7 +201,7 @@ def _without_volatile(value: dict[str, Any], call: ToolCall) -> tuple[dict[str, 
         if not found:
             return value, False
         said = said_by(rest, given)
-        if said.values or said.full or said.hollow or (said.flags and found <= ASIDE):
+        if rest and (said.values or said.full or said.hollow or (said.flags and found <= ASIDE)):
             return rest, True
     return value, False
 

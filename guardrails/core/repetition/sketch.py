@@ -1,8 +1,8 @@
 """
 The arguments of a call as one small number that tells whether two calls are worded alike.
 
-A bottom-k min-hash (Broder 1997; Cohen and Kaplan 2007): the three least hashes of its words, 16 bits of each, 13 bits
-of all words in order, and three that say what kind of call it is. Volatile words (clocks, ids, temporary paths) and free-text labels are left out first.
+A bottom-k min-hash (Broder 1997; Cohen and Kaplan 2007): the three least hashes of its words, 16 bits of each, 12 bits
+of all words in order, and four that say what kind of call it is. Volatile words (clocks, ids, temporary paths) and free-text labels are left out first.
 """
 
 import re
@@ -27,25 +27,9 @@ VALUE: Final = 96
 """Characters of each."""
 VALUES: Final = 8
 LABELS: Final = frozenset(
-    {
-        "description",
-        "explanation",
-        "reason",
-        "reasoning",
-        "thought",
-        "purpose",
-        "request_id",
-        "requestId",
-        "trace_id",
-        "traceId",
-        "correlation_id",
-        "idempotency_key",
-        "nonce",
-        "timestamp",
-        "asked_at",
-        "requested_at",
-        "_meta",
-    }
+    {"description", "explanation", "reason", "reasoning", "thought", "purpose", "_meta"}
+    | {"request_id", "requestId", "trace_id", "traceId", "correlation_id", "idempotency_key", "nonce"}
+    | {"timestamp", "asked_at", "requested_at"}
 )
 """Arguments that say why or when a call is made, not what it asks for."""
 
@@ -78,8 +62,11 @@ _NAMES_ONE: Final = pattern(
 _LABELLED: Final = 1
 _WORDED: Final = 2
 _SIZED: Final = 4
-_MARKS_OF_CALLS: Final = 7
+_PLACED: Final = 8
+_MARKS_OF_CALLS: Final = 15
 """Bits of a sketch that tell what kind of call it is of: a record may not have the arguments."""
+_PLACE: Final = pattern(r"\S*[^\s/\\][/\\]\S+|\S*\w\.[A-Za-z]\w{0,4}")
+"""A path, an address, the name of a file."""
 _FEW: Final = 6
 """Digits without which nothing in a text is volatile but a temporary path."""
 _UNSPACED: Final = "\u0e00"
@@ -105,6 +92,13 @@ def labelled(sketch: int) -> bool:
     Whether the call of *sketch* says why or when it is made; then another has the same sketch only if all else is the same.
     """
     return bool(sketch & _LABELLED)
+
+
+def placed(sketch: int) -> bool:
+    """
+    Whether the call of *sketch* asks what stands at a place: in a file, on a page of the web.
+    """
+    return bool(sketch & _PLACED)
 
 
 def worded(sketch: int) -> bool:
@@ -176,8 +170,10 @@ def _sketch(call: ToolCall) -> int:
     arguments = call.arguments
     if type(arguments) is dict:
         marks = _LABELLED * (not LABELS.isdisjoint(arguments)) | _WORDED * any(map(_is_text, arguments.values()))
-        kept = _beside_sizes(call, arguments)
-        if kept is not None:
+        asked = {key: value for key, value in arguments.items() if not _is_size(key, value)}
+        if len(asked) == len(arguments):
+            marks = marks | _PLACED * any(map(_is_place, arguments.values()))
+        elif (kept := _word_of(call, asked)) is not None:
             marks = marks | _SIZED
             # The word that is not a size comes first.
             least.sort(key=lambda hashed: hashed not in kept)
@@ -191,7 +187,7 @@ def _sketch(call: ToolCall) -> int:
         whole = xxh3_64_intdigest((marks & _LABELLED and _text(call)) or b" ".join(words))
     last = whole & 0xFFFF & ~_MARKS_OF_CALLS | marks
     number: int = _ONE(_FOUR(least[0] & 0xFFFF, least[1] & 0xFFFF, least[2] & 0xFFFF, last))[0]
-    return number or 8
+    return number or 16
 
 
 def _is_text(value: Any) -> bool:
@@ -203,18 +199,25 @@ def _is_text(value: Any) -> bool:
     )
 
 
-def _beside_sizes(call: ToolCall, arguments: dict[Any, Any]) -> set[int] | None:
+def _is_place(value: Any) -> bool:
     """
-    The hashed word beside the numbers that say how much is asked for, or none; None if there are more, or no such number.
+    Whether *value* is where a file, or a page, is.
     """
-    kept = {
-        key: value
-        for key, value in arguments.items()
-        if (type(value) is not int and type(value) is not float) or type(key) is not str or _NAMES_ONE.search(key)
-    }
-    if len(kept) == len(arguments):
-        return None
-    words = _words(ToolCall(call.tool, kept, call.id, None, None))
+    return type(value) is str and len(value) <= HEAD and _PLACE.fullmatch(value) is not None
+
+
+def _is_size(key: Any, value: Any) -> bool:
+    """
+    Whether *value* is a number that says how much is asked for, or which part.
+    """
+    return (type(value) is int or type(value) is float) and type(key) is str and _NAMES_ONE.search(key) is None
+
+
+def _word_of(call: ToolCall, arguments: dict[Any, Any]) -> set[int] | None:
+    """
+    The hashed word of *arguments* of *call*, or none; None if there are more.
+    """
+    words = _words(ToolCall(call.tool, arguments, call.id, None, None))
     return None if words is None or len(words) > 1 else {*map(xxh3_64_intdigest, words)}
 
 

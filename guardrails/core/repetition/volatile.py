@@ -34,9 +34,19 @@ _GOES_ON: Final = pattern(
 )
 """Times that say how far something got, or how it is set."""
 _HUMPS: Final = pattern(r"(?<=[a-z0-9])(?=[A-Z])|-")
-_SPAN: Final = pattern(r"\d+(?:\.\d+)?(?:e-\d+)? ?(?:[mun\u00b5]?s|secs?|seconds?|m|min|minutes?|milliseconds?)?|\d+:\d\d(?::\d\d)?(?:\.\d+)?")
-_CLOCK: Final = pattern(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?|\d\d:\d\d:\d\d(?:[.,]\d+)?")
+_SPAN: Final = pattern(
+    r"\d+(?:\.\d+)?(?:e-\d+)? ?(?:[mun\u00b5]?s|secs?|seconds?|m|min|minutes?|milliseconds?)?|\d+:\d\d(?::\d\d)?(?:\.\d+)?"
+)
+_CLOCK: Final = pattern(
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?|\d\d:\d\d:\d\d(?:[.,]\d+)?"
+)
 _ID: Final = pattern(r"(?=[^\d]*\d)[\w.:/=+-]{1,200}")
+_FORMS: Final[dict[Kind, tuple[re.Pattern[str], ...]]] = {
+    **dict.fromkeys(("request", "made", "process"), (_ID,)),
+    "clock": (_CLOCK,),
+    "time": (_SPAN, _CLOCK),
+    "measure": (_SPAN,),
+}
 _EPOCHS: Final = tuple((1.4e9 * unit, 2.2e9 * unit) for unit in (1, 10**3, 10**6, 10**9))
 """Seconds since 1970 of the years 2014 to 2039, and their thousandths."""
 _ASKED: Final[dict[Kind, str]] = {
@@ -69,17 +79,14 @@ def volatile(name: Any, value: Any) -> Kind | None:
     kind = _named(name) if type(name) is str and len(name) <= LONGEST else None
     if kind is None:
         return None
-    is_number, is_text = type(value) is int or type(value) is float, type(value) is str
+    if type(value) is str:
+        return kind if any(form.fullmatch(value) for form in _FORMS[kind]) else None
+    if type(value) is not int and (type(value) is not float or kind in ("process", "request", "made")):
+        return None
     if kind == "clock":
-        fits = is_text and _CLOCK.fullmatch(value) or is_number and any(low < value < high for low, high in _EPOCHS)
-    elif kind in ("time", "measure"):
-        # Another number is an instant, or an amount of something else.
-        fits = is_text and (_SPAN.fullmatch(value) or (kind == "time" and _CLOCK.fullmatch(value))) or is_number and 0 <= value < _EPOCHS[0][0]
-    elif kind == "process":
-        fits = type(value) is int or (is_text and value.isdecimal())
-    else:
-        fits = type(value) is int or (is_text and _ID.fullmatch(value))
-    return kind if fits else None
+        return kind if any(low < value < high for low, high in _EPOCHS) else None
+    # Another number of a time is an instant, or an amount of something else.
+    return kind if kind in ("process", "request", "made") or 0 <= value < _EPOCHS[0][0] else None
 
 
 def parted(value: Any, kinds: Collection[Kind] | None = None, depth: int = 3) -> tuple[Any, set[Kind]]:
@@ -95,8 +102,10 @@ def parted(value: Any, kinds: Collection[Kind] | None = None, depth: int = 3) ->
         if kind is not None and (kinds is None or kind in kinds):
             found.add(kind)
             continue
-        rest[name], inside = parted(member, kinds, depth - 1)
+        kept, inside = parted(member, kinds, depth - 1)
         found |= inside
+        if kept or not inside:
+            rest[name] = kept
     return rest, found
 
 

@@ -132,7 +132,8 @@ def _fields(entry: Entry, closer: int) -> tuple[int, ...]:
         entry.result_hash,
         entry.at_ms,
         wait,
-        _STATUS[entry.status] + len(STATUSES) * (entry.explored + 2 * entry.empty + 4 * entry.unfinished + 8 * entry.little),
+        _STATUS[entry.status]
+        + len(STATUSES) * (entry.explored + 2 * entry.empty + 4 * entry.unfinished + 8 * entry.little),
         ERROR_NUMBERS[entry.error_type] | (_LOOKED_AT if closer else 0),
         retries * 4 + entry.changes * 2 + (entry.sig is not None),
         entry.turn,

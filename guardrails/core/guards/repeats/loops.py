@@ -11,7 +11,7 @@ from guardrails.core.guards.settings import map_of
 from guardrails.core.repetition import cycles, patterns
 from guardrails.core.repetition.commands.waiting import inspects, waits, waits_itself
 from guardrails.core.repetition.learned.features import KIND, RECENT, SAME, WAITS, Levels, levels
-from guardrails.core.repetition.sketch import NO_SKETCH, labelled, sketch_of, worded
+from guardrails.core.repetition.sketch import NO_SKETCH, labelled, placed, sketch_of, worded
 from guardrails.core.repetition.work import outdated, settled
 from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.state.failing import Failing, brings_new, spared
@@ -195,8 +195,9 @@ class Loops(Guard):
             return None
         nudge, deny = self.reworded["nudge"], self.reworded["deny"]
         if (nudge is not None and len(run) >= nudge) or (deny is not None and len(run) >= deny):
-            # Of many things that are asked for there may be none; of one question, worded anew, there is no answer.
-            refuse = not last.empty or (not scan and worded(sketch))
+            # Of many things that are asked for there may be none, and many files say the same; of one question, worded anew,
+            # there is no answer.
+            refuse = not scan and worded(sketch) if last.empty else not placed(sketch)
             said = self._run_of("reworded", patterns.reworded(run, sketch, deny), call, last, state, refuse=refuse)
             if said is None and not last.empty and deny is not None and len(run) >= deny:
                 # So much, whatever it was asked for: nobody can say of arguments that are unlike that they ask the same.
