@@ -23,6 +23,8 @@ LINE: Final = 80
 LAYERS: Final = 4
 DEPTH: Final = 6
 _CARRIERS: Final = frozenset({"content", "isError", "_meta", "structuredContent"})
+_ONLY: Final = frozenset({"result", "output", "text", "message", "content", "response"})
+"""Names of a text that is all there is."""
 _NAMED: Final = pattern(r"\b(?:None|True|False)\b")
 _JSON: Final = {"None": "null", "True": "true", "False": "false"}
 _FLAGS: Final = pattern(
@@ -153,6 +155,9 @@ def _inner(value: Any) -> Any:
         if "content" in value and value.keys() <= _CARRIERS:
             told = value.get("structuredContent")
             return value["content"] if told is None else told
+        if len(value) == 1:
+            [(name, only)] = value.items()
+            return only if type(only) is str and name in _ONLY else value
         return value["text"] if value.get("type") == "text" and type(value.get("text")) is str else value
     if kind is list:
         texts = blocks(value)

@@ -7,6 +7,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
+from guardrails.core.state.entries import Entry
 from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import ToolCall
 
@@ -51,6 +52,13 @@ def says_idle(payload: bytes, call: ToolCall) -> bool:
     return not any(
         member for name, member in value.items() if name in counted or (member is True and name not in _WELL)
     )
+
+
+def was_idle(entry: Entry) -> bool:
+    """
+    Whether the call of *entry* was such an edit.
+    """
+    return entry.empty and not entry.changes and edits(entry.tool)
 
 
 @lru_cache(maxsize=1024)

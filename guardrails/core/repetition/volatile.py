@@ -18,7 +18,7 @@ ASIDE: Final[frozenset[Kind]] = frozenset({"time", "request", "clock"})
 """They are beside the answer whatever that is; others may be what was asked for, if little else is there."""
 
 _KINDS: Final = pattern(
-    r"(?P<time>took|elapsed\w*|time_taken|(?:response|query|execution|exec|processing|search|server|request)_(?:time|duration)"
+    r"(?P<time>took|elapsed\w*|time_taken|(?:response|query|execution|exec|processing|search|request)_(?:time|duration)"
     r"|took_\w+)"
     r"|(?P<request>(?:x_)?(?:amz?n?_)?(?:request|req|trace|span|correlation)(?:_?id)?|traceparent)"
     r"|(?P<made>(?:message|msg)_?id)"
@@ -83,7 +83,7 @@ def volatile(name: Any, value: Any) -> Kind | None:
         return kind if any(form.fullmatch(value) for form in _FORMS[kind]) else None
     if type(value) is not int and (type(value) is not float or kind in ("process", "request", "made")):
         return None
-    if kind == "clock":
+    if kind == "clock" or (kind == "time" and value >= _EPOCHS[0][0]):
         return kind if any(low < value < high for low, high in _EPOCHS) else None
     # Another number of a time is an instant, or an amount of something else.
     return kind if kind in ("process", "request", "made") or 0 <= value < _EPOCHS[0][0] else None

@@ -217,7 +217,7 @@ def unpack(packed: bytes) -> SessionState:
 
 
 def _foreign(version: int) -> str:
-    known = " and ".join(map(str, READ))
+    known = f"{', '.join(map(str, READ[:-1]))} and {READ[-1]}"
     wrote, then = ("a newer", "upgrade here") if version > VERSION else ("an older", "end it with that one")
     return (
         f"is of version {version}, which {wrote} version of this library wrote (this one reads {known}): {then}; "

@@ -10,6 +10,7 @@ from guardrails.core.guards.limits.budget_words import FINISH
 from guardrails.core.guards.settings import map_of
 from guardrails.core.repetition import cycles, patterns
 from guardrails.core.repetition.commands.waiting import inspects, waits, waits_itself
+from guardrails.core.repetition.idle import was_idle
 from guardrails.core.repetition.learned.features import KIND, RECENT, SAME, WAITS, Levels, levels
 from guardrails.core.repetition.sketch import NO_SKETCH, labelled, placed, sketch_of, worded
 from guardrails.core.repetition.work import outdated, settled
@@ -167,6 +168,9 @@ class Loops(Guard):
         else:
             return None
         if not settled(state, last, self.settled_for):
+            return None
+        if pattern == "unrepaired" and any(was_idle(entry) for entry in state.window if entry.seq > last.seq):
+            # One failure is too little to take an edit at its word.
             return None
         count = patterns.same_answer(before, call.sig)
         return self._graded(pattern, count, call, state, status="duplicate_call_blocked")
