@@ -86,6 +86,7 @@ _STRINGS: Final = pattern(
 _SILENT: Final = frozenset({b"", b"null", b'""', b"true", b'"ok"', b'"OK"', b'"Done"', b'"done"', b"ok", b"OK"})
 _MAY_BE_NOTHING: Final = pattern(rb'[\[{]\s*[\]}]|"text"|[:\[]\s*(?:0\s*[,}\]]|null|"")')
 """Something with nothing in it, a zero, the blocks of MCP."""
+_SAYS: Final = pattern(rb"\w")
 _WORD: Final = (1 << 64) - 1
 _BITS: Final = (1 << 63) - 1
 """Those of a hash that a recorded result has."""
@@ -185,7 +186,11 @@ def steady_hash(payload: bytes, call: ToolCall | None = None) -> int:
         return 0
     value = carried(payload) if payload[:1] in (b"{", b"[", b'"') else None
     if type(value) is not dict and type(value) is not list:
-        return xxh3_64_intdigest(_steady(payload)) & 0xFFFFFFFF or 1
+        # Nothing but a clock, or what a tool is named for, is the answer.
+        asked = call is not None and not beside(call.tool) >= {"clock", "measure"}
+        text = value.encode("utf-8", "ignore") if type(value) is str else payload
+        masked = text if asked else _steady(text)
+        return xxh3_64_intdigest(masked if _SAYS.search(masked) else text) & 0xFFFFFFFF or 1
     seed = 0
     if type(value) is dict and call is not None and call.sig is not None:
         value, left_out = _without_volatile(value, call)

@@ -55,7 +55,7 @@ _ASKED: Final[dict[Kind, str]] = {
     "process": r"process|pid|daemon|start|spawn",
     "request": r"request|trace|span|correlat",
     "made": r"message|msg|send|post|publish",
-    "clock": r"time|clock|date|now",
+    "clock": r"time|clock|(?<!up)(?<!vali)date|(?:^|[_./-])now",
 }
 """Words of a tool that is asked for it."""
 LONGEST: Final = 40

@@ -118,6 +118,16 @@ def test_the_time_alone_is_the_news() -> None:
     assert not same({"zone": "Oslo", "now": clock(1)}, {"zone": "Oslo", "now": clock(2)}, "get_time")
 
 
+def test_a_text_that_is_a_clock_or_an_id_is_news_and_a_sentence_with_one_is_not() -> None:
+    assert not same(clock(1), clock(2))
+    assert not same(uuid(1), uuid(2))
+    assert not same({"result": clock(1)}, {"result": clock(2)})
+    assert not same(f"It is {clock(1)}.", f"It is {clock(2)}.", "current_time")
+    assert not same("p50 of db1: 12 ms", "p50 of db1: 17 ms", "get_latency")
+    assert same(f"Ready since {clock(1)}.", f"Ready since {clock(2)}.")
+    assert same("Saved in 12 ms.", "Saved in 17 ms.", "update_note")
+
+
 def test_how_long_something_takes_is_an_answer_to_another_question() -> None:
     answers = [{"mode": "car", "road": "E18", "toll": 5, "duration_minutes": n} for n in (30, 40)]
     calls = [tool_call("get_route", {"to": "B", "at": clock(n)}, "1", None) for n in (1, 2)]
