@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from guardrails.core.values.types import ToolCall as ToolCall
     from guardrails.core.values.usage import Price as Price
     from guardrails.core.values.version import __version__ as __version__
+    from guardrails.policy.names import READ_ONLY_NAMES as READ_ONLY_NAMES
     from guardrails.policy.policy import Policy as Policy
     from guardrails.policy.registry import Registry as Registry
     from guardrails.session.session import Session as Session
@@ -103,6 +104,7 @@ _NAMES = {
     "core.values.types": "Denial Nudge Outcome Success ToolCall",
     "core.values.usage": "Price",
     "core.values.version": "__version__",
+    "policy.names": "READ_ONLY_NAMES",
     "policy.policy": "Policy",
     "policy.registry": "Registry",
     "session.session": "Session",

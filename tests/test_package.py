@@ -38,7 +38,7 @@ HEAVY = {
 def test_all_names_are_there_sorted_and_declared_for_type_checkers() -> None:
     assert guardrails.__all__ == sorted(guardrails.__all__)
     for name in guardrails.__all__:
-        assert getattr(guardrails, name).__name__ == name
+        assert getattr(getattr(guardrails, name), "__name__", name) == name
     tree = ast.parse((ROOT / "guardrails" / "__init__.py").read_text())
     declared = {
         alias.asname

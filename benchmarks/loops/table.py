@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.judge.shipped_policies import CODING, DATA, WEAK, together
-from benchmarks.loops import answers, failures, stories
+from benchmarks.loops import answers, failures, stories, timed
 from benchmarks.loops.baselines import GeminiCli, HermesAgent, OpenHands, StepLimit, TwoIdenticalResults
-from benchmarks.loops.stories import Story
+from benchmarks.loops.stories import PAUSE, Story
 from guardrails import Duplicates, Loops, Policy
 from guardrails.offline.judge.files.inputs import inputs
 from guardrails.offline.judge.files.run import Work, judge_files
 from guardrails.offline.judge.result import Judgement
 
 
-LOOPS: Final = stories.LOOPS | failures.LOOPS | answers.LOOPS
-HONEST: Final = stories.HONEST | failures.HONEST | answers.HONEST
+LOOPS: Final = stories.LOOPS | failures.LOOPS | answers.LOOPS | timed.LOOPS
+HONEST: Final = stories.HONEST | failures.HONEST | answers.HONEST | timed.HONEST
 OFF: Final = Duplicates(window=30, mode="off")
 """Makes sessions remember as many calls as the others look back at."""
 
@@ -62,9 +62,13 @@ def said(policy: Policy, name: str, story: Story) -> tuple[bool, bool]:
     now = [1_800_000_000.0]
     nudged = denied = False
     session = policy.session(name.replace("`", ""), clock=lambda: now[0])
+    pause = PAUSE
     for turn in story:
+        if isinstance(turn, float | int):
+            pause = turn
+            continue
         session.begin_turn()
-        now[0] += 60
+        now[0], pause = now[0] + pause, PAUSE
         for tool, arguments, result in turn:
             decision = session.decide(tool, arguments)
             nudged |= bool(decision.nudges)

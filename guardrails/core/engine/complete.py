@@ -10,6 +10,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Facts
 from guardrails.core.guards.limits.budget_words import FINISH
 from guardrails.core.guards.repeats.loop_words import hints_of
+from guardrails.core.repetition.age import moved
 from guardrails.core.retries.context import Settled, due_of, time_left
 from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.retries.serving import Advised, Judged, Retried
@@ -18,6 +19,7 @@ from guardrails.core.state.entries import pending_key
 from guardrails.core.state.scope_state import settle as settle_held
 from guardrails.core.state.state import Pending, SessionState
 from guardrails.core.state.totals import exhaust, number, set_meters, touch
+from guardrails.core.state.worked import note_moved
 
 from .chain import Chain
 from .decision import Decision
@@ -148,6 +150,9 @@ class Settle(Event[tuple[Envelope, Completion]]):
             n = settle_late(state, changes=plan.changes)
         else:
             n = settle(state, pending, outcome, prepared.result_hash, prepared.steady, prepared.empty)
+            # Where each call in the window is another there is nothing to compare.
+            if len(state.latest) < len(state.window) and moved(state, pending.entry):
+                note_moved(state, sig)
             if failed or state.failing:
                 # What failed is followed by what it says where there is no result.
                 said = outcome.error_message.encode(errors="replace") if rendered is None else rendered.payload

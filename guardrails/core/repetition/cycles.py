@@ -3,6 +3,7 @@ Cycles of calls: how often they went round, and which of their calls is work tha
 """
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from guardrails.core.state.state import Entry
@@ -42,6 +43,14 @@ def laps(before: Sequence[Entry], sig: int | None) -> tuple[int, int]:
 
 def _like(a: Entry, b: Entry) -> bool:
     return a.sig == b.sig and a.sig is not None and same_end(a, b)
+
+
+def paused_s(before: Sequence[Entry], now_ms: int, length: int) -> float:
+    """
+    Seconds of the longest pause in the last lap of a cycle of *length* calls, up to now.
+    """
+    times = [now_ms, *(entry.at_ms for entry in before[:length])]
+    return max(later - sooner for later, sooner in pairwise(times)) / 1_000
 
 
 def in_vain(before: Sequence[Entry], sig: int | None, length: int, laps: int) -> bool:

@@ -180,7 +180,8 @@ def _told(bare: bytes) -> Emptiness:
 
 def steady_hash(payload: bytes, call: ToolCall | None = None) -> int:
     """
-    32 bits of what in a success of *call* is not volatile; 0 where it is too long to be looked at.
+    32 bits of what in a success of *call* is not volatile, those of its `result_hash` if nothing is; 0 if it is too long to be
+    looked at.
     """
     if len(payload) > MAX_STEADY:
         return 0
@@ -190,13 +191,16 @@ def steady_hash(payload: bytes, call: ToolCall | None = None) -> int:
         asked = call is not None and not beside(call.tool) >= {"clock", "measure"}
         text = value.encode("utf-8", "ignore") if type(value) is str else payload
         masked = text if asked else _steady(text)
-        return xxh3_64_intdigest(masked if _SAYS.search(masked) else text) & 0xFFFFFFFF or 1
+        same = masked == text or _SAYS.search(masked) is None
+        return (result_hash(payload) if same else xxh3_64_intdigest(masked)) & 0xFFFFFFFF or 1
     seed = 0
     if type(value) is dict and call is not None and call.sig is not None:
         value, left_out = _without_volatile(value, call)
         # Only of the same question: how long something takes is an answer to another.
         seed = question_of(call) & _WORD if left_out else 0
-    return xxh3_64_intdigest(orjson.dumps(_masked(value)), seed) & 0xFFFFFFFF or 1
+    masked = _masked(value)
+    same = not seed and masked == value
+    return (result_hash(payload) if same else xxh3_64_intdigest(orjson.dumps(masked), seed)) & 0xFFFFFFFF or 1
 
 
 def _without_volatile(value: dict[str, Any], call: ToolCall) -> tuple[dict[str, Any], bool]:

@@ -2,12 +2,11 @@
 What the name of a tool says: the verb that it begins with, and whose tool it is.
 """
 
-import re
-
 from functools import lru_cache
 from typing import Final
 
 from guardrails.core.repetition.commands.verbs import TOKEN
+from guardrails.core.values.tool_name import own_name
 
 
 _LOOKS: Final = frozenset({"get", "list", "find", "search", "read", "fetch", "show", "look", "view", "return"})
@@ -44,5 +43,5 @@ def writes(tool: str) -> bool:
     """
     Whether *tool* begins with a verb that writes, and has none that looks: `edit_file`, not `add_and_get`.
     """
-    words = [word.lower() for word in TOKEN.findall(re.split(r"__|[/.:]", tool)[-1])]
+    words = [word.lower() for word in TOKEN.findall(own_name(tool))]
     return words[:1] != [] and words[0] in _WRITES | _ALSO_WRITES and (_LOOKS | _ALSO_LOOKS).isdisjoint(words)

@@ -35,19 +35,19 @@ def shown_to_change(since: Iterable[Executed], between: Iterable[Executed]) -> b
     return any(call.status == "ok" and shown.get(call.sig, call.result_hash) != call.result_hash for call in since)
 
 
-def outdated(state: SessionState, last: Entry) -> bool:
+def outdated(state: SessionState, last: Entry, *, alone: bool = False) -> bool:
     """
     Whether work may have been done since the call *last* was admitted, so that its result is no evidence any more.
 
     Work is any call that may have changed something. It counts from its admission until it is over. An earlier call equal
-    to *last* is part of the evidence.
+    to *last* is part of the evidence; *alone*: so is a later one.
     """
     if last.seq <= state.changed_seq:
         return True
     if state.working and any(until > state.now_ms for until in state.working.values()):
         return True
     for entry in reversed(state.window):
-        if not entry.worked or entry is last:
+        if not entry.worked or entry is last or (alone and entry.sig == last.sig):
             continue
         # Through a shell, or an interpreter, all that is done is done by one tool: other arguments are other work.
         if entry.seq > last.seq or (entry.sig != last.sig and not _over_before(entry, last)):

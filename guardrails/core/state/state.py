@@ -94,6 +94,8 @@ class SessionState:
     """`seq` of the latest call in the window, by signature: to look here is all that most calls need."""
     failing: dict[str, Failing] = field(default_factory=dict)
     """The tools whose latest call failed, by name, as far as they are followed."""
+    moving: list[int] = field(default_factory=list)
+    """Signatures, as `low` gives them, of the calls whose result was seen to change by itself, the latest last."""
     pending: dict[tuple[str, int | None], Pending] = field(default_factory=dict)
     meters: dict[str, int] = field(default_factory=dict)
     limits: dict[str, int] = field(default_factory=dict)

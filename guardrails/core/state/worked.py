@@ -1,9 +1,15 @@
 """
-When work is over, and who hears of it.
+When work is over, and who hears of it; and what changes without any.
 """
 
-from .entries import MANY, Entry
+from typing import Final
+
+from .entries import MANY, Entry, low
 from .state import SessionState
+
+
+MOVING: Final = 64
+"""Calls of a session that are remembered to show what changes by itself."""
 
 
 def end(state: SessionState, entry: Entry) -> None:
@@ -30,3 +36,13 @@ def tell(state: SessionState) -> None:
     """
     if state.family is not None or state.reserved:
         state.work += 1
+
+
+def note_moved(state: SessionState, sig: int | None) -> None:
+    """
+    Remember that what calls of *sig* show changes by itself.
+    """
+    key = low(sig)
+    if key not in state.moving:
+        state.moving.append(key)
+        del state.moving[:-MOVING]

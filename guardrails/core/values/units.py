@@ -8,7 +8,7 @@ A duration is `500ms`, `30s`, `10m`, `24h`, `7d`, or a bare number of seconds. A
 import math
 import re
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fnmatch import translate
@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from .late_pattern import pattern
+from .tool_name import MARKS, own_name
 
 
 if TYPE_CHECKING:
@@ -174,14 +175,26 @@ def glob(value: object) -> object:
 
 
 Glob = Annotated[str, FromText(glob, {"type": "string", "minLength": 1})]
-"""A pattern of names with `*`, `?` and `[...]` (fnmatch)."""
+"""A pattern of names with `*`, `?` and `[...]` (fnmatch); after `**/` it is one of the tool's own name, see `own_name`."""
+_OWN: Final = "**/"
 
 
 @lru_cache(maxsize=256)
 def matcher(globs: tuple[str, ...]) -> Callable[[str], object]:
     """
-    What finds a name that any of the *globs* matches, and None for others: one regular expression, for they may be dozens.
+    What finds a name that any of the *globs* matches, and None for others: one regular expression, for they may be dozens;
+    one more of those that begin with `**/`, which a tool's own name is to match.
     """
+    # No own name has what parts it from a prefix: such a glob is one of whole names.
+    own = [glob for glob in globs if glob.startswith(_OWN) and MARKS.search(glob, len(_OWN)) is None]
+    whole = _any_of(glob for glob in globs if glob not in own)
+    if not own:
+        return whole
+    bare = _any_of(glob.removeprefix(_OWN) for glob in own)
+    return lambda name: whole(name) or bare(own_name(name))
+
+
+def _any_of(globs: Iterable[str]) -> Callable[[str], object]:
     return re.compile("|".join(map(translate, globs)) or "(?!)").match
 
 

@@ -16,6 +16,7 @@ from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.guards.limits.denials import Denials
 from guardrails.core.guards.limits.growth import Growth
 from guardrails.core.guards.limits.rate import Rate
+from guardrails.core.guards.repeats.duplicates import Duplicates
 from guardrails.core.guards.repeats.loops import Loops
 from guardrails.core.guards.results.summary import Summary
 from guardrails.core.guards.results.truncate import Truncate
@@ -105,7 +106,7 @@ def _seen(guard: Guard, timed: bool, turned: bool) -> Guard | None:  # noqa: FBT
             max_elapsed=guard.max_elapsed if timed else None,
             max_turns=guard.max_turns if turned else None,
         )
-    if isinstance(guard, Loops) and not timed:
+    if not timed and (isinstance(guard, Loops) or (isinstance(guard, Duplicates) and guard.rule == "evidence")):
         # Agents repeat themselves within seconds; that is said beside the figures.
         return replace(guard, settled_for=None)
     if isinstance(guard, Growth):
@@ -120,6 +121,8 @@ def _seen_rule(rule: Rule, timed: bool) -> Rule:  # noqa: FBT001
     if not timed:
         guards.get(Budget.name, {}).pop("max_elapsed", None)
         guards.get(Loops.name, {}).pop("settled_for", None)
+        if guards.get(Duplicates.name):
+            guards[Duplicates.name]["settled_for"] = None
     return replace(rule, guards=guards)
 
 

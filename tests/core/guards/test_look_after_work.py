@@ -312,7 +312,7 @@ def test_a_call_that_is_stuck_is_refused_by_its_fifth_time(call: Call, turns: bo
     one = Policy.load("default").session("s", clock=lambda: now)
     heard = []
     for _ in range(5):
-        now += 100
+        now += 10
         if turns:
             one.begin_turn()
         decision = one.decide(call[0], call[1])

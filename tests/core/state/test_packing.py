@@ -229,9 +229,13 @@ def test_a_state_that_the_version_before_packed_goes_on() -> None:
     assert unpack(pack(made)) == made
 
 
-def test_a_state_of_version_4_has_no_scans() -> None:
+def test_a_state_of_version_4_goes_on() -> None:
     made = unpack((Path(__file__).parents[2] / "golden" / "state_version_4.bin").read_bytes())
-    assert [entry.empty for entry in made.window] == [True, True, True, False, False]
-    assert [entry.unfinished for entry in made.window] == [False, False, False, True, False]
+    assert (made.calls, made.seq, len(made.refusals), made.moving) == (4, 4, 1, [])
     assert not any(entry.little for entry in made.window)
+    assert [entry.status for entry in made.window] == ["ok", "ok", "error", "running"]
     assert unpack(pack(made)) == made
+
+
+def test_what_changes_by_itself_is_packed() -> None:
+    assert unpack(pack(SessionState(moving=[7, 4_294_967_295]))).moving == [7, 4_294_967_295]

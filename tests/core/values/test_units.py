@@ -218,3 +218,14 @@ def test_a_name_is_matched_by_any_of_several_globs() -> None:
         "a1",
     ]
     assert matcher(())("") is None
+
+
+def test_a_glob_of_own_names_is_matched_whatever_a_host_puts_before_them() -> None:
+    found = matcher(("**/get_*", "exact"))
+    names = ("get_x", "a__get_x", "a/b.get_x", "a-get_x", "exact", "a__exact", "get_a__b", "forget_x", "get_x/y")
+    assert [name for name in names if found(name)] == ["get_x", "a__get_x", "a/b.get_x", "a-get_x", "exact"]
+
+
+def test_a_glob_with_a_path_is_one_of_whole_names() -> None:
+    found = matcher(("**/admin/*",))
+    assert [name for name in ("a/admin/drop", "admin/drop", "drop") if found(name)] == ["a/admin/drop"]

@@ -94,9 +94,10 @@ def test_made_up_tools_do_not_fill_the_memory() -> None:
 
 
 def test_without_times_every_repeat_counts_as_soon() -> None:
-    rule = Rule(match=("a",), guards={"loops": {"settled_for": 5.0, "empty_deny": 7}})
-    chain = Policy([Loops()], rules=[rule]).chain
+    own = {"loops": {"settled_for": 5.0, "empty_deny": 7}, "duplicates": {"settled_for": 5.0}}
+    chain = Policy([Loops(), Duplicates(rule="evidence")], rules=[Rule(match=("a",), guards=own)]).chain
     for timed, seconds in ((True, (60.0, 5.0)), (False, (None, None))):
         seen = lens(chain, timed=timed, turned=True).engine.chain
-        limits = [next(g for g in seen.plan(tool).guards if isinstance(g, Loops)).settled_for for tool in "ba"]
-        assert tuple(limits) == seconds
+        for kind in (Duplicates, Loops):
+            limits = [next(g for g in seen.plan(tool).guards if isinstance(g, kind)).settled_for for tool in "ba"]
+            assert tuple(limits) == seconds

@@ -38,8 +38,8 @@ def judged(path: Path) -> tuple[int, int, int, int, list[str]]:
 
 
 def line(session: int, n: int, result: str) -> bytes:
-    call = {"session_id": f"s{session}", "tool": "Read", "arguments": {"n": n % 3}, "result": result, "ts": 1.8e9 + n}
-    return json.dumps({**call, "is_error": False}).encode() + b"\n"
+    call = {"session_id": f"s{session}", "tool": "Read", "arguments": {"n": n % 3}, "result": result}
+    return json.dumps({**call, "ts": 1.8e9 + n / 250, "is_error": False}).encode() + b"\n"
 
 
 def test_one_file_of_a_gigabyte_is_judged_in_bounded_memory(tmp_path: Path) -> None:

@@ -7,13 +7,15 @@ from functools import lru_cache
 from typing import Annotated, ClassVar, Final, Literal
 
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
+from guardrails.core.repetition.age import moves, speak
 from guardrails.core.repetition.commands.waiting import waits, waits_itself
 from guardrails.core.repetition.patterns import same_evidence
 from guardrails.core.repetition.work import outdated, shown_to_change
 from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.state.state import Entry, SessionState
-from guardrails.core.values.bounds import Ge, Le
+from guardrails.core.values.bounds import Ge, Gt, Le
 from guardrails.core.values.types import Denial, ErrorType, ToolCall
+from guardrails.core.values.units import Duration
 
 
 REPAIRABLE: Final[frozenset[ErrorType]] = frozenset({"precondition", "conflict", "exec_nonzero", "code_error"})
@@ -27,8 +29,8 @@ class Duplicates(Guard):
     Deny an exact repeat (same tool, same canonical arguments) within the last *window* executed calls.
 
     `always` denies any repeat, and says so if the earlier result may be outdated. `evidence` denies a repeat only if it
-    would bring nothing: the tool is declared stable, or the last two identical calls gave the same result. A call that may
-    have changed something, made since, frees the repeat.
+    would bring nothing: the tool is declared stable, or the last two identical calls gave the same result, not long ago. A
+    call that may have changed something, made since, frees the repeat. What was seen to change by itself is never evidence.
 
     Under both, an identical call that still runs is denied at once, and polling tools are exempt. A retry that the last
     envelope allowed is let through. What failed for a repairable cause may be repeated after another call. Under
@@ -45,6 +47,8 @@ class Duplicates(Guard):
 
     window: Annotated[int, Ge(1), Le(200)] = 5
     rule: Literal["always", "evidence"] = "always"
+    settled_for: Annotated[Duration, Gt(0)] | None = 60.0
+    """Seconds that two equal results speak at most, under `evidence`; none: for ever, whatever changes by itself."""
 
     @property
     def remembers(self) -> int:
@@ -67,9 +71,13 @@ class Duplicates(Guard):
             if _worth_again(earlier[0], state):
                 return None
             return _again(call.tool, "window", earlier[0], outdated(state, earlier[0]))
+        if moves(state, earlier[0], self.settled_for):
+            return None
         if facts.tool.stable and earlier[0].status == "ok" and not outdated(state, earlier[0]):
             return _repeat(call.tool, "stable")
         if len(earlier) < 2 or not same_evidence(earlier[0], earlier[1]):
+            return None
+        if not speak(state, earlier[0], earlier[1], self.settled_for):
             return None
         if earlier[0].unfinished or waits(call.tool) or waits_itself(call):
             return None

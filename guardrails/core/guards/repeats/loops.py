@@ -9,9 +9,10 @@ from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard, lat
 from guardrails.core.guards.limits.budget_words import FINISH
 from guardrails.core.guards.settings import map_of
 from guardrails.core.repetition import cycles, patterns
+from guardrails.core.repetition.age import SLOW, moves, recent, shown_to_move, speak
 from guardrails.core.repetition.commands.waiting import inspects, waits, waits_itself
 from guardrails.core.repetition.idle import was_idle
-from guardrails.core.repetition.learned.features import KIND, RECENT, SAME, WAITS, Levels, levels
+from guardrails.core.repetition.learned.features import RECENT, levels
 from guardrails.core.repetition.sketch import NO_SKETCH, labelled, placed, sketch_of, worded
 from guardrails.core.repetition.work import outdated, settled
 from guardrails.core.retries.decision import TRANSIENT
@@ -22,8 +23,9 @@ from guardrails.core.values.types import Denial, ErrorType, Status, ToolCall
 from guardrails.core.values.units import Duration
 
 from .duplicates import still_failing
+from .loop_learned import by_model
 from .loop_settings import SPELLINGS, Count, FromCalls, Grades, Learned, Waits
-from .loop_words import ALIKE, WORDS, denial_of, learned_denial, learned_nudge, nudge_of, softened
+from .loop_words import ALIKE, WORDS, denial_of, nudge_of, softened
 
 
 RETRIES: Final = 2
@@ -61,7 +63,8 @@ class Loops(Guard):
     """Equal answers of a read-only tool to the exact call, while nothing is done that could change them; to refuse the
     second asks for tools of which none hands out the next of something, or the time."""
     settled_for: Annotated[Duration, Gt(0)] | None = 60.0
-    """Seconds after a call in which `unrepaired` and `reread` take it that nobody else changes anything; none: for ever."""
+    """Seconds after a call in which it is taken that nobody else changes anything, so that what it showed may refuse the next;
+    none: for ever, whatever changes by itself."""
     cycle: Grades = map_of(nudge=2, deny=3)
     """Whole laps, of 2 to 5 calls."""
     same_error: Grades = map_of(nudge=3, deny=6)
@@ -108,19 +111,9 @@ class Loops(Guard):
         # A retry that the last envelope allowed is none of its business, nor is a command that waits.
         if last is not None and (last.advised or waits_itself(call)):
             return None
-        return self._learned(call.tool, known, refuse=last is not None and not outdated(state, last))
-
-    def _learned(self, tool: str, known: Levels, *, refuse: bool) -> Verdict:
-        from guardrails.core.repetition.learned.model_format import repeat_model
-
-        model = repeat_model(self.model or "")
-        p = model.probability(known)
-        if known[KIND] == WAITS:
-            return None
-        nudge, deny = self.learned["nudge"], self.learned["deny"]
-        if refuse and known[SAME] == 1 and p >= (model.deny_at if deny is None else deny):
-            return learned_denial(tool, int(100 * p))
-        return learned_nudge(tool, int(100 * p)) if nudge is not None and p >= nudge else None
+        limit = self.settled_for
+        new = last is None or outdated(state, last) or not recent(state, last, limit) or moves(state, last, limit)
+        return by_model(self.model, self.learned, call.tool, known, refuse=not new)
 
     def _repeated(self, call: ToolCall, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
         last = next((entry for entry in before if entry.sig == call.sig), None)
@@ -133,7 +126,8 @@ class Loops(Guard):
         if last.advised or last.due(facts.now_ms):
             # As advised, or after the wait that nobody's advice is taken for.
             return None
-        if facts.tool.polling or last.unfinished or waits(call.tool) or waits_itself(call):
+        waiting = facts.tool.polling or last.unfinished or waits(call.tool) or waits_itself(call)
+        if waiting or moves(state, last, self.settled_for):
             return self._graded("wait", patterns.same_answer(before, call.sig), call, state)
         at_rest = self._settled(call, last, before, state, facts)
         if isinstance(at_rest, Denial):
@@ -148,7 +142,14 @@ class Loops(Guard):
 
     def _identical(self, call: ToolCall, last: Entry, before: list[Entry], state: SessionState) -> Verdict:
         count = patterns.identical(before, call.sig) - (RETRIES if last.error_type in TRANSIENT else 0)
-        return self._graded("identical", count, call, state, status="duplicate_call_blocked")
+        said = self._graded("identical", count, call, state, status="duplicate_call_blocked")
+        if isinstance(said, Denial):
+            own = [entry for entry in before if entry.sig == call.sig][:2]
+            if not speak(state, own[0], own[-1], self.settled_for):
+                # A look this late is a new one.
+                told = recent(state, last, self.settled_for, times=SLOW)
+                return self._graded("wait", patterns.same_answer(before, call.sig), call, state) if told else None
+        return said
 
     def _cycle(self, call: ToolCall, before: list[Entry], state: SessionState) -> Verdict:
         length, count = cycles.laps(before, call.sig)
@@ -156,8 +157,9 @@ class Loops(Guard):
             return None
         deny = self.cycle["deny"]
         # What may look at the work of the others is let through: that was done since.
-        refuse = deny is not None and count >= deny and cycles.in_vain(before, call.sig, length, deny)
-        return self._graded("cycle", count, call, state, refuse=refuse, length=length)
+        paused = 0 if self.settled_for is None else cycles.paused_s(before, state.now_ms, length) / self.settled_for
+        refuse = deny is not None and count >= deny and paused <= 1 and cycles.in_vain(before, call.sig, length, deny)
+        return None if paused > SLOW else self._graded("cycle", count, call, state, refuse=refuse, length=length)
 
     def _settled(self, call: ToolCall, last: Entry, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
         if last.error_type in patterns.DETERMINED:
@@ -189,8 +191,11 @@ class Loops(Guard):
         # But for why or when it is asked, it is one question; a clock or an id may be of another.
         same = last.sketch == sketch and (labelled(sketch) or not (last.little or last.empty))
         if same and not waits_itself(call):
-            count = patterns.unchanged([*patterns.past_of(state, tool)], sketch, call.sig)
+            own = [*patterns.past_of(state, tool)]
+            count = patterns.unchanged(own, sketch, call.sig)
             said = self._run_of("volatile_argument", count, call, last, state)
+            if isinstance(said, Denial) and self.settled_for is not None and shown_to_move(own, sketch):
+                said = softened(said)
         if said is not None or last.unfinished or inspects(tool):
             return said
         run = patterns.fruitless(last, earlier)
@@ -215,9 +220,12 @@ class Loops(Guard):
         self, pattern: str, count: int, call: ToolCall, last: Entry, state: SessionState, *, refuse: bool = True
     ) -> Verdict:
         said = self._graded(pattern, count, call, state, refuse=refuse)
-        if isinstance(said, Denial) and last.seq != state.seq:
+        if call.sig in state.latest and not recent(state, last, self.settled_for, times=SLOW):
+            return None
+        if isinstance(said, Denial):
             # Another call since may have shown why, or done something: only an unbroken run is refused.
-            refuse = patterns.past(state)[0] is last and not outdated(state, last)
+            unbroken = last.seq == state.seq or (patterns.past(state)[0] is last and not outdated(state, last))
+            refuse = unbroken and recent(state, last, self.settled_for)
             said = self._graded(pattern, count, call, state, refuse=refuse)
         return None if said is None or patterns.broken(state, last, {call.tool}) else said
 
@@ -249,6 +257,7 @@ class Loops(Guard):
         """
         What is said of *count* failures of *tools* that are like the *last*; nothing of a call that brings something new.
         """
+        refuse = refuse and recent(state, last, self.settled_for)
         said = self._graded(pattern, count, call, state, refuse=refuse, error=last.error_type)
         if said is None or patterns.broken(state, last, tools):
             return None

@@ -174,7 +174,7 @@ def test_a_retry_that_was_offered_is_no_duplicate(rule: Any, clock: Any) -> None
     seen = []
     for _ in range(5):
         seen.append(codes(session, [("t", ConnectionResetError("reset"))])[0])
-        clock.advance(60)
+        clock.advance(20)
     refused = "duplicates.window" if rule == "always" else "duplicates.evidence"
     assert seen == [None, None, None, refused, refused]
 

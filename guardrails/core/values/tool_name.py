@@ -1,0 +1,37 @@
+"""
+What of a tool's name is its own, and what a host put before it.
+"""
+
+from typing import Final
+
+from .late_pattern import pattern
+
+
+MARKS: Final = pattern(r"__|[/.:]")
+"""What parts a host's prefix from a tool's own name."""
+_WORDS: Final = pattern(r"[-_]")
+_ACTS: Final = frozenset(
+    {"ack", "acquire", "add", "append", "apply", "approve", "archive", "assign", "auto", "batch", "book", "bulk", "buy"}
+    | {"cancel", "change", "claim", "clear", "close", "consume", "copy", "create", "delete", "disable", "do", "draw"}
+    | {"drop", "edit", "empty", "enable", "exec", "execute", "fix", "flush", "force", "generate", "insert", "kill"}
+    | {"lock", "make", "mark", "merge", "modify", "move", "new", "open", "or", "and", "patch", "pay", "pop", "post"}
+    | {"publish", "purge", "push", "put", "refresh", "register", "release", "remove", "rename", "replace", "reserve"}
+    | {"reset", "restart", "restore", "revert", "rotate", "run", "save", "sell", "send", "set", "start", "stop"}
+    | {"store", "submit", "subscribe", "swap", "sync", "take", "then", "toggle", "transfer", "trigger", "un", "unlock"}
+    | {"unset", "unsubscribe", "update", "upload", "upsert", "use", "withdraw", "write"}
+)
+"""Words that no server is called by: before a hyphen they belong to the tool, as in `mark-read_all`."""
+
+
+def own_name(name: str) -> str:
+    """
+    The name of a tool without what hosts put before it: `get_x` of `get_x`, `mcp__server__get_x`, `server/get_x`,
+    `server.get_x`, `server:get_x` and `server-get_x`.
+
+    A hyphen parts a server from its tool only before words with an underscore, and after words of which none acts.
+    """
+    own = MARKS.split(name)[-1]
+    server, hyphen, rest = own.rpartition("-")
+    if hyphen and "_" in rest and _ACTS.isdisjoint(_WORDS.split(server.lower())):
+        return rest
+    return own
