@@ -109,7 +109,7 @@ class ByHand:
             t5 = tick()
             outcome = outcome_of(result, classifier=plan.tool.result, limit=plan.max_bytes, now_ms=now)
             t6 = tick()
-            prepared = prepare(outcome, plan.max_bytes, closer=call.sketch is not None)
+            prepared = prepare(outcome, plan.max_bytes, call)
             t7 = tick()
             envelope, completion = store.update(keys, partial(engine.apply, Settle(now, decision, prepared, plan)))
             t8 = tick()

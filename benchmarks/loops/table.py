@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.judge.shipped_policies import CODING, DATA, WEAK, together
-from benchmarks.loops import failures, stories, timed
+from benchmarks.loops import answers, failures, stories, timed
 from benchmarks.loops.baselines import GeminiCli, HermesAgent, OpenHands, StepLimit, TwoIdenticalResults
 from benchmarks.loops.stories import PAUSE, Story
 from guardrails import Duplicates, Loops, Policy
@@ -20,8 +20,8 @@ from guardrails.offline.judge.files.run import Work, judge_files
 from guardrails.offline.judge.result import Judgement
 
 
-LOOPS: Final = stories.LOOPS | failures.LOOPS | timed.LOOPS
-HONEST: Final = stories.HONEST | failures.HONEST | timed.HONEST
+LOOPS: Final = stories.LOOPS | failures.LOOPS | answers.LOOPS | timed.LOOPS
+HONEST: Final = stories.HONEST | failures.HONEST | answers.HONEST | timed.HONEST
 OFF: Final = Duplicates(window=30, mode="off")
 """Makes sessions remember as many calls as the others look back at."""
 
@@ -127,7 +127,7 @@ def main(folder: Path = DATA) -> int:
         if not refused:
             print(f"not refused by default: {name}{'' if heard else ' (nor nudged)'}")
     for name, story in HONEST.items():
-        heard, refused = said(ours, name, story)
+        heard, refused = said(ours, f"honest {name}", story)
         if heard:
             print(f"{'refused' if refused else 'nudged'} by default: {name}")
     if not files:

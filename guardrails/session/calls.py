@@ -226,7 +226,7 @@ class Calls(Ledger):
             else:
                 limit = self._kept.room(result, plan) if self._kept.offered else plan.max_bytes
                 outcome = told(result, plan, decision.call.arguments, known, limit)
-            prepared = prepare(outcome, plan.max_bytes, closer=decision.call.sketch is not None)
+            prepared = prepare(outcome, plan.max_bytes, decision.call)
         except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now
             log.error("a result of `%s` could not be read: %r", decision.call.tool, error)
             prepared = prepare(

@@ -11,7 +11,7 @@ from guardrails.core.repetition.results import HEAD, MAX_EMPTY, emptiness, famil
 from guardrails.core.state.failing import Told
 from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.text.truncation import Rendered, render
-from guardrails.core.values.types import ERROR_TYPES, STATUSES, Outcome
+from guardrails.core.values.types import ERROR_TYPES, STATUSES, Outcome, ToolCall
 
 from .plan import Plan
 
@@ -65,9 +65,10 @@ def _known(plan: Plan, arguments: Any, now_ms: int | None, limit: int | None = N
     return {**said, "speaks": plan.speaks, "arguments": arguments}
 
 
-def prepare(outcome: Outcome, max_bytes: int, *, closer: bool = False) -> Prepared:
+def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None) -> Prepared:
     """
-    Render and hash an outcome; the work is bounded by *max_bytes* and 64 KB. *closer*: its steady part is hashed too.
+    Render and hash an outcome; the work is bounded by *max_bytes* and 64 KB. Its steady part is hashed too if a guard looked
+    closer at the *call*.
     """
     own = _heard(outcome.value) if isinstance(outcome.value, Envelope) else None
     if own is not None:
@@ -84,8 +85,8 @@ def prepare(outcome: Outcome, max_bytes: int, *, closer: bool = False) -> Prepar
     rendered.compact()
     # A cut result is told apart from another by how long it really was.
     payload = rendered.payload
-    steady = steady_hash(payload) if closer else 0
-    empty = emptiness(payload) if len(payload) <= MAX_EMPTY else 0
+    steady = steady_hash(payload, call) if call is not None and call.sketch is not None else 0
+    empty = emptiness(payload, call) if len(payload) <= MAX_EMPTY else 0
     return Prepared(outcome, rendered, result_hash(payload, rendered.original_bytes), own, steady, empty)
 
 

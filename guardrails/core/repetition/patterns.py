@@ -13,7 +13,7 @@ from guardrails.core.state.state import Entry, SessionState
 from guardrails.core.values.types import ErrorType
 
 from .results import acknowledges
-from .sketch import NO_SKETCH, likes
+from .sketch import NO_SKETCH, likes, resized
 from .tool_names import server_of
 from .work import shown_to_change
 
@@ -219,6 +219,13 @@ def unchanged(own: Sequence[Entry], sketch: int, sig: int | None) -> int:
     return len(run) if any(entry.sig != sig for entry in run) else 0
 
 
+def scans(run: Sequence[Entry]) -> bool:
+    """
+    Whether what the calls of a *run* brought, all the same, is an answer of its own to each: a flag, a zero, a few values.
+    """
+    return any(entry.little for entry in run)
+
+
 def fruitless(last: Entry, earlier: Iterable[Entry]) -> list[Entry]:
     """
     The latest calls of a tool as far as they brought nothing, or all the same; one of each turn. *earlier* are its calls
@@ -240,11 +247,12 @@ def fruitless(last: Entry, earlier: Iterable[Entry]) -> list[Entry]:
 
 def reworded(run: Sequence[Entry], sketch: int, most: int | None = None) -> int:
     """
-    How many calls of a *run* that was `fruitless` are worded like the one of *sketch*; more than *most* are not counted.
+    How many calls of a *run* that was `fruitless` are worded like the one of *sketch*, or differ from it by numbers that
+    say how much is asked for; more than *most* are not counted.
     """
     if sketch == NO_SKETCH:
         return 0
     known = [entry.sketch for entry in run if entry.sketch != NO_SKETCH]
-    like = likes(sketch, known, most)
+    like = likes(sketch, known, most) or resized(sketch, known, most)
     # The first of them is not looked at before it turned out to be fruitless.
     return like + len(run) - len(known) if like else 0

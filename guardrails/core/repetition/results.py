@@ -6,27 +6,40 @@ import re
 
 from functools import lru_cache
 from string import ascii_lowercase, digits
-from typing import Final, Literal
+from typing import Any, Final, Literal
+
+import orjson
 
 from xxhash import xxh3_64_intdigest
 
 from guardrails.core.text.signature import result_hash
 from guardrails.core.values.late_pattern import pattern
-from guardrails.core.values.types import ErrorType
+from guardrails.core.values.types import ErrorType, ToolCall
+
+from .answers import carried, given_by, said_by
+from .idle import edits, says_idle
+from .sketch import question_of
+from .volatile import ASIDE, beside, parted
 
 
-Emptiness = Literal[0, 1, 2, 3]
+Emptiness = Literal[0, 1, 2, 3, 4, 5, 6]
 """
 0: it says something. 1: it is silent, as of a command that prints nothing. 2: it says that nothing was found. 3: it says that
-what is waited for is not there yet.
+what is waited for is not there yet. 4, told only where somebody looks closer: a flag or a few values, or a line. 5: a zero. 6: that
+an edit changed nothing.
 """
 NOTHING: Final = 2
 UNFINISHED: Final = 3
+LITTLE: Final = 4
+ZERO: Final = 5
+IDLE: Final = 6
 
 MAX_STEADY: Final = 4096
 """Bytes of a result of which the steady part is compared; longer ones are compared as they are, so that no news is lost."""
-MAX_EMPTY: Final = 200
-"""Bytes of a result that may say that nothing was found."""
+MAX_EMPTY: Final = 400
+"""Bytes of a result that may say that nothing was found, or little."""
+MAX_SAID: Final = 200
+"""Bytes of those that say so in words."""
 HEAD: Final = 512
 """Bytes of a failure that tell its family."""
 
@@ -71,28 +84,26 @@ _STRINGS: Final = pattern(
 )
 """Those of JSON, and of a Python object's text, cut off or not."""
 _SILENT: Final = frozenset({b"", b"null", b'""', b"true", b'"ok"', b'"OK"', b'"Done"', b'"done"', b"ok", b"OK"})
+_MAY_BE_NOTHING: Final = pattern(rb'[\[{]\s*[\]}]|"text"|[:\[]\s*(?:0\s*[,}\]]|null|"")')
+"""Something with nothing in it, a zero, the blocks of MCP."""
+_SAYS: Final = pattern(rb"\w")
+_WORD: Final = (1 << 64) - 1
 _BITS: Final = (1 << 63) - 1
 """Those of a hash that a recorded result has."""
+_OPENINGS: Final = frozenset({b"{", b"["})
+_DATA: Final = _OPENINGS | {b"\\", b"`"}
+"""With which a text begins that may be data."""
+_BLANK: Final = frozenset({b"", b'""'})
+_SEEKS: Final = pattern(
+    r"(?:^|[_./:-])(?:[Ss]earch|[Ff]ind|[Gg]rep|[Ll]ookup|[Bb]rowse)(?!\w*(?:[Rr]eplace|_and_|And[A-Z]))(?:$|[_A-Z-])"
+)
+"""Names of tools that look for something."""
 _ACKNOWLEDGED: Final = frozenset(
     result_hash(form % word) & _BITS
     for form in (b"%b", b'"%b"', b'{"%b":true}', b'{"%b": true}', b'{"status":"%b"}', b'{"status": "%b"}')
     for word in (b"ok", b"OK", b"done", b"Done", b"success", b"saved", b"sent", b"logged", b"created", b"accepted")
 ) | {result_hash(said) & _BITS for said in _SILENT}
 """What a tool says that has done something, whatever it was."""
-_STRUCTURE: Final = pattern(rb'(?:\s|[\[\]{},:]|""|null|false|true|0|"[\w ]{1,40}"\s{0,4}:)*')
-"""JSON in which nothing is but names, zeros and flags."""
-_HOLLOW: Final = pattern(
-    rb"[\[{]\s*[\]}]|null|\"\"|(?:count|total|found|hits|matches|results?|records|rows|items|entries|length|size)\w{0,20}"
-    rb"\"\s{0,4}:\s{0,4}0\s{0,4}[,}]",
-    re.IGNORECASE,
-)
-"""Zero of what can be counted; a balance of zero is an answer."""
-_FAULTLESS: Final = pattern(
-    rb'"\w{0,20}(?:error|warning|issue|problem|failure|violation|conflict|finding|diagnostic)\w{0,20}"'
-    rb'\s{0,4}:\s{0,4}(?:\[\s{0,4}\]|0|null|"")',
-    re.IGNORECASE,
-)
-"""That nothing is wrong is an answer too."""
 _YET: Final = (
     rb"(?:pending|queued|running|in[ _-]?progress|processing|waiting|not (?:yet )?(?:ready|finished|done|complete[d]?)"
     rb"|still (?:pending|queued|running|in progress|processing|waiting))"
@@ -112,6 +123,14 @@ _NOTHING: Final = pattern(
 )
 
 
+@lru_cache(maxsize=1024)
+def seeks(tool: str) -> bool:
+    """
+    Whether *tool*, by its name, looks for something.
+    """
+    return _SEEKS.search(tool) is not None
+
+
 def acknowledges(result: int) -> bool:
     """
     Whether the hash of a *result* is of one that only says that something was done.
@@ -119,17 +138,39 @@ def acknowledges(result: int) -> bool:
     return result & _BITS in _ACKNOWLEDGED
 
 
-def emptiness(payload: bytes) -> Emptiness:
+def emptiness(payload: bytes, call: ToolCall | None = None) -> Emptiness:
     """
-    Whether a success of JSON *payload* brought anything.
+    Whether a success of *call*, its JSON *payload*, brought anything; where somebody looked closer, whether it brought little.
     """
     if len(payload) > MAX_EMPTY:
         return 0
     bare = payload.strip()
     if bare in _SILENT:
-        return 1
-    if bare[:1] in (b"{", b"[") and _STRUCTURE.fullmatch(bare):
-        return NOTHING if _HOLLOW.search(_FAULTLESS.sub(b"1", bare)) else 0
+        # No text at all is a search without a hit; of any other tool it may be a file, or a command that is done.
+        return NOTHING if call is not None and bare in _BLANK and seeks(call.tool) else 1
+    if call is not None and edits(call.tool) and says_idle(bare, call):
+        return IDLE
+    first = bare[:1]
+    if bare[1:2] in _DATA if first == b'"' else first in _OPENINGS and _MAY_BE_NOTHING.search(bare) is not None:
+        value = carried(bare)
+        if type(value) is str:
+            text = value.encode("utf-8", "ignore")
+            if len(text) < len(bare):
+                return emptiness(text, call)
+        else:
+            said = said_by(value)
+            if said.nothing and (said.hollow or said.zero):
+                return NOTHING if said.hollow else ZERO
+    told = _told(bare)
+    return told or (LITTLE if call is not None and call.sketch is not None and said_by(carried(bare)).few else 0)
+
+
+def _told(bare: bytes) -> Emptiness:
+    """
+    What is said in words.
+    """
+    if len(bare) > MAX_SAID:
+        return 0
     if b"no output" in bare or b"No Output" in bare:
         return 1
     if _UNFINISHED_FIELD.search(bare) is not None or _UNFINISHED.match(bare) is not None:
@@ -137,14 +178,55 @@ def emptiness(payload: bytes) -> Emptiness:
     return NOTHING if _NOTHING.match(bare) else 0
 
 
-def steady_hash(payload: bytes) -> int:
+def steady_hash(payload: bytes, call: ToolCall | None = None) -> int:
     """
-    32 bits of what in a success is not volatile, those of its `result_hash` if nothing is; 0 if it is too long to be looked at.
+    32 bits of what in a success of *call* is not volatile, those of its `result_hash` if nothing is; 0 if it is too long to be
+    looked at.
     """
     if len(payload) > MAX_STEADY:
         return 0
-    steady = _steady(payload)
-    return (result_hash(payload) if steady == payload else xxh3_64_intdigest(steady)) & 0xFFFFFFFF or 1
+    value = carried(payload) if payload[:1] in (b"{", b"[", b'"') else None
+    if type(value) is not dict and type(value) is not list:
+        # Nothing but a clock, or what a tool is named for, is the answer.
+        asked = call is not None and not beside(call.tool) >= {"clock", "measure"}
+        text = value.encode("utf-8", "ignore") if type(value) is str else payload
+        masked = text if asked else _steady(text)
+        same = masked == text or _SAYS.search(masked) is None
+        return (result_hash(payload) if same else xxh3_64_intdigest(masked)) & 0xFFFFFFFF or 1
+    seed = 0
+    if type(value) is dict and call is not None and call.sig is not None:
+        value, left_out = _without_volatile(value, call)
+        # Only of the same question: how long something takes is an answer to another.
+        seed = question_of(call) & _WORD if left_out else 0
+    masked = _masked(value)
+    same = not seed and masked == value
+    return (result_hash(payload) if same else xxh3_64_intdigest(orjson.dumps(masked), seed)) & 0xFFFFFFFF or 1
+
+
+def _without_volatile(value: dict[str, Any], call: ToolCall) -> tuple[dict[str, Any], bool]:
+    kinds, given = beside(call.tool), given_by(call)
+    for some in (kinds, kinds & ASIDE):
+        rest, found = parted(value, some)
+        if not found:
+            return value, False
+        said = said_by(rest, given)
+        if rest and (said.values or said.full or said.hollow or (said.flags and found <= ASIDE)):
+            return rest, True
+    return value, False
+
+
+def _masked(value: Any) -> Any:
+    """
+    *value* with what is volatile in the sentences that it holds left out; a clock or an id that stands alone is news.
+    """
+    kind = type(value)
+    if kind is dict:
+        return {name: _masked(member) for name, member in value.items()}
+    if kind is list:
+        return [_masked(member) for member in value]
+    if kind is str and len(value.split(None, 2)) > 2:
+        return _steady(value.encode("utf-8", "replace")).decode("utf-8", "replace")
+    return value
 
 
 def _steady(payload: bytes) -> bytes:

@@ -1,9 +1,11 @@
 """
 The arguments of a call as one small number that tells whether two calls are worded alike.
 
-A bottom-k min-hash (Broder 1997; Cohen and Kaplan 2007): the three least hashes of its words, 16 bits of each, and
-16 bits of all words in order. Volatile words (clocks, ids, temporary paths) and free-text labels are left out first.
+A bottom-k min-hash (Broder 1997; Cohen and Kaplan 2007): the three least hashes of its words, 16 bits of each, 12 bits
+of all words in order, and four that say what kind of call it is. Volatile words (clocks, ids, temporary paths) and free-text labels are left out first.
 """
+
+import re
 
 from collections.abc import Iterable
 from string import ascii_letters, digits
@@ -25,23 +27,9 @@ VALUE: Final = 96
 """Characters of each."""
 VALUES: Final = 8
 LABELS: Final = frozenset(
-    {
-        "description",
-        "explanation",
-        "reason",
-        "reasoning",
-        "thought",
-        "purpose",
-        "request_id",
-        "requestId",
-        "trace_id",
-        "traceId",
-        "correlation_id",
-        "idempotency_key",
-        "nonce",
-        "timestamp",
-        "_meta",
-    }
+    {"description", "explanation", "reason", "reasoning", "thought", "purpose", "_meta"}
+    | {"request_id", "requestId", "trace_id", "traceId", "correlation_id", "idempotency_key", "nonce"}
+    | {"timestamp", "asked_at", "requested_at"}
 )
 """Arguments that say why or when a call is made, not what it asks for."""
 
@@ -64,6 +52,21 @@ _CLOCKS: Final = pattern(
 _IDS: Final = pattern(rb"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 _TEMPORARY: Final = pattern(rb"/tmp/[\w.-]+")
 _DIGITS: Final = digits.encode()
+_NAMES_ONE: Final = pattern(
+    r"(?:^|_)(?:id|ids|no|nr|number|code|key|uid|pk|index|user|account|order|ticket|issue|pr|customer|product|item|employee|port"
+    r"|row|seat|room|floor|hall|gate|zone|slot|lot|line|day|week|month|quarter|year|season|episode|chapter|version|lat|lon|x|y)$"
+    r"|(?:Id|Number|Code|Key)$",
+    re.IGNORECASE,
+)
+"""Names of numbers that each stand for a thing, or a day, of its own."""
+_LABELLED: Final = 1
+_WORDED: Final = 2
+_SIZED: Final = 4
+_PLACED: Final = 8
+_MARKS_OF_CALLS: Final = 15
+"""Bits of a sketch that tell what kind of call it is of: a record may not have the arguments."""
+_PLACE: Final = pattern(r"\S*[^\s/\\][/\\]\S+|\S*\w\.[A-Za-z]\w{0,4}")
+"""A path, an address, the name of a file."""
 _FEW: Final = 6
 """Digits without which nothing in a text is volatile but a temporary path."""
 _UNSPACED: Final = "\u0e00"
@@ -84,6 +87,35 @@ def sketch_of(call: ToolCall) -> int:
     return known
 
 
+def labelled(sketch: int) -> bool:
+    """
+    Whether the call of *sketch* says why or when it is made; then another has the same sketch only if all else is the same.
+    """
+    return bool(sketch & _LABELLED)
+
+
+def placed(sketch: int) -> bool:
+    """
+    Whether the call of *sketch* asks what stands at a place: in a file, on a page of the web.
+    """
+    return bool(sketch & _PLACED)
+
+
+def worded(sketch: int) -> bool:
+    """
+    Whether the call of *sketch* asks in words of its own, and does not only name things.
+    """
+    return bool(sketch & _WORDED)
+
+
+def question_of(call: ToolCall) -> int:
+    """
+    What tells the question that *call* asks from another, whatever it says of why or when it is asked.
+    """
+    sketch = sketch_of(call)
+    return sketch if call.sig is None or labelled(sketch) else call.sig
+
+
 def alike(a: int, b: int) -> bool:
     """
     Whether two sketches are of calls that share most of their words.
@@ -98,7 +130,7 @@ def likes(sketch: int, others: Iterable[int], most: int | None = None) -> int:
     if sketch == NO_SKETCH:
         return 0
     # Two of three least hashes are shared; 0 stands for none.
-    parts = {sketch >> 48 & 0xFFFF, sketch >> 32 & 0xFFFF, sketch >> 16 & 0xFFFF} - {0}
+    parts = _parts(sketch)
     count = 0
     for other in others:
         if other >> 48 & 0xFFFF in parts:
@@ -112,6 +144,21 @@ def likes(sketch: int, others: Iterable[int], most: int | None = None) -> int:
     return count
 
 
+def resized(sketch: int, others: Iterable[int], most: int | None = None) -> int:
+    """
+    How many of *others* are of the call of *sketch* but for numbers that say how much, or which part, is asked for; *most* is
+    where counting ends. Of calls of one word or none beside these: of more, the sketches share most.
+    """
+    if not sketch & _SIZED:
+        return 0
+    like = sum(other & _SIZED != 0 and (other ^ sketch) >> 48 == 0 for other in others)
+    return min(like, most or like)
+
+
+def _parts(sketch: int) -> set[int]:
+    return {sketch >> 48 & 0xFFFF, sketch >> 32 & 0xFFFF, sketch >> 16 & 0xFFFF} - {0}
+
+
 def _sketch(call: ToolCall) -> int:
     words = _words(call)
     if words is None:
@@ -119,10 +166,59 @@ def _sketch(call: ToolCall) -> int:
     least = sorted(map(xxh3_64_intdigest, set(words)))
     if len(least) < len(_NONE):
         least += _NONE
-    # What is only read in part is no other call's equal.
-    whole = call.sig if _is_cut(call) and call.sig is not None else xxh3_64_intdigest(b" ".join(words))
-    number: int = _ONE(_FOUR(least[0] & 0xFFFF, least[1] & 0xFFFF, least[2] & 0xFFFF, whole & 0xFFFF))[0]
-    return number or 1
+    marks = 0
+    arguments = call.arguments
+    if type(arguments) is dict:
+        marks = _LABELLED * (not LABELS.isdisjoint(arguments)) | _WORDED * any(map(_is_text, arguments.values()))
+        asked = {key: value for key, value in arguments.items() if not _is_size(key, value)}
+        if len(asked) == len(arguments):
+            marks = marks | _PLACED * any(map(_is_place, arguments.values()))
+        elif (kept := _word_of(call, asked)) is not None:
+            marks = marks | _SIZED
+            # The word that is not a size comes first.
+            least.sort(key=lambda hashed: hashed not in kept)
+            least[:0] = (0,) if not kept else ()
+    elif type(arguments) is str:
+        marks = _WORDED * _is_text(arguments)
+    # What is only read in part is no other call's equal; with labels left out, what else is different makes it another.
+    if _is_cut(call) and call.sig is not None:
+        whole = call.sig
+    else:
+        whole = xxh3_64_intdigest((marks & _LABELLED and _text(call)) or b" ".join(words))
+    last = whole & 0xFFFF & ~_MARKS_OF_CALLS | marks
+    number: int = _ONE(_FOUR(least[0] & 0xFFFF, least[1] & 0xFFFF, least[2] & 0xFFFF, last))[0]
+    return number or 16
+
+
+def _is_text(value: Any) -> bool:
+    """
+    Whether *value* is a text of three words, or in a script that does not space them.
+    """
+    return type(value) is str and (
+        len(value[:HEAD].split(None, 2)) > 2 or (len(value) > _STEM and not value.isascii() and max(value) >= _UNSPACED)
+    )
+
+
+def _is_place(value: Any) -> bool:
+    """
+    Whether *value* is where a file, or a page, is.
+    """
+    return type(value) is str and len(value) <= HEAD and _PLACE.fullmatch(value) is not None
+
+
+def _is_size(key: Any, value: Any) -> bool:
+    """
+    Whether *value* is a number that says how much is asked for, or which part.
+    """
+    return (type(value) is int or type(value) is float) and type(key) is str and _NAMES_ONE.search(key) is None
+
+
+def _word_of(call: ToolCall, arguments: dict[Any, Any]) -> set[int] | None:
+    """
+    The hashed word of *arguments* of *call*, or none; None if there are more.
+    """
+    words = _words(ToolCall(call.tool, arguments, call.id, None, None))
+    return None if words is None or len(words) > 1 else {*map(xxh3_64_intdigest, words)}
 
 
 def _words(call: ToolCall) -> list[bytes] | None:

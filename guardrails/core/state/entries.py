@@ -42,6 +42,7 @@ class Entry:
     steady: int = 0  # 32 bits of its result but for what is volatile, or of the family of its failure; 0: not taken
     empty: bool = False  # it brought nothing
     unfinished: bool = False  # it said that what is waited for is not there yet
+    little: bool = False  # it brought a flag, a zero or a few values, as far as anyone looked
 
     @classmethod
     def begun(cls, seq: int, tool: str, sig: int | None, at_ms: int, changes: bool, *, turn: int, sketch: int) -> Self:  # noqa: FBT001
@@ -53,7 +54,7 @@ class Entry:
         made.status = "running"
         made.error_type = None
         made.result_hash = made.retry_at_ms = made.retries_left = made.beside = made.steady = 0
-        made.explored = made.empty = made.unfinished = False
+        made.explored = made.empty = made.unfinished = made.little = False
         made.sketch = sketch
         return made
 

@@ -57,7 +57,7 @@ TOTALS: Final = (
 _HEAD = struct.Struct("<BBHI")
 """Version, 1 where the JSON holds what only Python's own module reads, entries, bytes of the name table."""
 _ENTRY = struct.Struct("<IqqqiBBBBB")
-"""seq, sig, result hash, time, milliseconds until a retry, status and two flags, error type + 1 and a flag, retries
+"""seq, sig, result hash, time, milliseconds until a retry, status and four flags, error type + 1 and a flag, retries
 left and two flags, turn, calls admitted beside it."""
 _ENTRY_3 = struct.Struct("<IqqqiBBBB")
 """The same in version 3, which did not count what was admitted beside a call."""
@@ -133,7 +133,8 @@ def _fields(entry: Entry, closer: int) -> tuple[int, ...]:
         entry.result_hash,
         entry.at_ms,
         wait,
-        _STATUS[entry.status] + len(STATUSES) * (entry.explored + 2 * entry.empty + 4 * entry.unfinished),
+        _STATUS[entry.status]
+        + len(STATUSES) * (entry.explored + 2 * entry.empty + 4 * entry.unfinished + 8 * entry.little),
         ERROR_NUMBERS[entry.error_type] | (_LOOKED_AT if closer else 0),
         retries * 4 + entry.changes * 2 + (entry.sig is not None),
         entry.turn,
@@ -205,7 +206,8 @@ def unpack(packed: bytes) -> SessionState:
                     sketch=sketch,
                     steady=steady,
                     empty=bool(status >> 3 & 1),
-                    unfinished=bool(status >> 4),
+                    unfinished=bool(status >> 4 & 1),
+                    little=bool(status >> 5 & 1),
                 )
             )
         return _state(version, window, names, loads(packed[at:]))

@@ -10,6 +10,7 @@ from typing import Final, Literal
 from guardrails.core.engine.prepare import Prepared
 from guardrails.core.outcome import outcome_of
 from guardrails.core.outcome.plain_failures import may_fail
+from guardrails.core.repetition.idle import edits
 from guardrails.core.repetition.own_words import own_words
 from guardrails.core.repetition.results import HEAD, MAX_EMPTY, Emptiness, emptiness, family_hash, steady_hash
 from guardrails.core.state.failing import told
@@ -99,7 +100,7 @@ class Past:
     def _steady(self, at: int) -> int:
         said = self.said[at]
         if isinstance(said, str):
-            said = self.said[at] = _steady(said)
+            said = self.said[at] = steady_hash(said.encode("utf-8", "ignore"))
         return said
 
 
@@ -153,23 +154,27 @@ def shown_by(
         values = None
         if result is not None:
             if looks:
-                steady, empty = _looked_at(result, outcome)
+                steady, empty = _looked_at(result, outcome, decided)
             if failed or failing:
                 values = told(decided, result.encode(errors="ignore"), failed=failed)
             if not failed and decided.sketch is not None and len(result) < CUT:
-                steady = _steady(result)
+                steady = steady_hash(result.encode("utf-8", "ignore"), decided)
         return Prepared(outcome, None, evidence, None, steady, empty=empty, told=values)
 
     return shown
 
 
-def _looked_at(result: str, outcome: Outcome) -> tuple[int, int]:
+def _looked_at(result: str, outcome: Outcome, call: ToolCall) -> tuple[int, int]:
     """
     The steady part of a failure, and whether a success brought anything.
     """
     if outcome.error_type is not None:
         return family_hash(outcome.error_type, result[:HEAD]), 0
-    return 0, brought(result) if len(result) <= MAX_EMPTY else 0
+    if len(result) > MAX_EMPTY:
+        return 0, 0
+    if call.sketch is None and result.strip() and not edits(call.tool):
+        return 0, brought(result)
+    return 0, emptiness(result.encode("utf-8", "ignore"), call)
 
 
 @lru_cache(maxsize=1024)
@@ -178,8 +183,3 @@ def brought(result: str) -> Emptiness:
     `emptiness` of a short success; more than half of them were there before.
     """
     return emptiness(result.encode("utf-8", "ignore"))
-
-
-@lru_cache(maxsize=256)
-def _steady(said: str) -> int:
-    return steady_hash(said.encode("utf-8", "ignore"))

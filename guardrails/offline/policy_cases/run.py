@@ -200,7 +200,7 @@ class _Run:
         else:
             self.now += ran.takes_ms
             outcome = self._outcome(ran, plan, decision.call.arguments)
-        prepared = prepare(outcome, plan.max_bytes, closer=decision.call.sketch is not None)
+        prepared = prepare(outcome, plan.max_bytes, decision.call)
         envelope, completion = self.happen(complete.Settle(self.now, decision, prepared, plan))
         call = decision.call
         if call.sig is not None and call.canonical is not None and not completion.late:

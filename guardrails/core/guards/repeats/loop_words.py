@@ -42,7 +42,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
         "Use the previous result, or change what is asked for.",
     ),
     "reworded": (
-        "$count of the last calls of `$tool`, most with arguments like these, brought the same result or none.",
+        "$count of the last calls of `$tool`, with other arguments, brought the same result or none.",
         "Try another source or a different question, or answer with what is there.",
     ),
     "empty": (

@@ -11,8 +11,9 @@ from guardrails.core.guards.settings import map_of
 from guardrails.core.repetition import cycles, patterns
 from guardrails.core.repetition.age import SLOW, moves, recent, shown_to_move, speak
 from guardrails.core.repetition.commands.waiting import inspects, waits, waits_itself
-from guardrails.core.repetition.learned.features import KIND, RECENT, SAME, WAITS, Levels, levels
-from guardrails.core.repetition.sketch import NO_SKETCH, sketch_of
+from guardrails.core.repetition.idle import was_idle
+from guardrails.core.repetition.learned.features import RECENT, levels
+from guardrails.core.repetition.sketch import NO_SKETCH, labelled, placed, sketch_of, worded
 from guardrails.core.repetition.work import outdated, settled
 from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.state.failing import Failing, brings_new, spared
@@ -22,8 +23,9 @@ from guardrails.core.values.types import Denial, ErrorType, Status, ToolCall
 from guardrails.core.values.units import Duration
 
 from .duplicates import still_failing
+from .loop_learned import by_model
 from .loop_settings import SPELLINGS, Count, FromCalls, Grades, Learned, Waits
-from .loop_words import ALIKE, WORDS, denial_of, learned_denial, learned_nudge, nudge_of, softened
+from .loop_words import ALIKE, WORDS, denial_of, nudge_of, softened
 
 
 RETRIES: Final = 2
@@ -111,19 +113,7 @@ class Loops(Guard):
             return None
         limit = self.settled_for
         new = last is None or outdated(state, last) or not recent(state, last, limit) or moves(state, last, limit)
-        return self._learned(call.tool, known, refuse=not new)
-
-    def _learned(self, tool: str, known: Levels, *, refuse: bool) -> Verdict:
-        from guardrails.core.repetition.learned.model_format import repeat_model
-
-        model = repeat_model(self.model or "")
-        p = model.probability(known)
-        if known[KIND] == WAITS:
-            return None
-        nudge, deny = self.learned["nudge"], self.learned["deny"]
-        if refuse and known[SAME] == 1 and p >= (model.deny_at if deny is None else deny):
-            return learned_denial(tool, int(100 * p))
-        return learned_nudge(tool, int(100 * p)) if nudge is not None and p >= nudge else None
+        return by_model(self.model, self.learned, call.tool, known, refuse=not new)
 
     def _repeated(self, call: ToolCall, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
         last = next((entry for entry in before if entry.sig == call.sig), None)
@@ -181,6 +171,9 @@ class Loops(Guard):
             return None
         if not settled(state, last, self.settled_for):
             return None
+        if pattern == "unrepaired" and any(was_idle(entry) for entry in state.window if entry.seq > last.seq):
+            # One failure is too little to take an edit at its word.
+            return None
         count = patterns.same_answer(before, call.sig)
         return self._graded(pattern, count, call, state, status="duplicate_call_blocked")
 
@@ -195,7 +188,9 @@ class Loops(Guard):
             return None
         sketch = sketch_of(call)
         said: Verdict = None
-        if last.sketch == sketch and not waits_itself(call):
+        # But for why or when it is asked, it is one question; a clock or an id may be of another.
+        same = last.sketch == sketch and (labelled(sketch) or not (last.little or last.empty))
+        if same and not waits_itself(call):
             own = [*patterns.past_of(state, tool)]
             count = patterns.unchanged(own, sketch, call.sig)
             said = self._run_of("volatile_argument", count, call, last, state)
@@ -204,15 +199,27 @@ class Loops(Guard):
         if said is not None or last.unfinished or inspects(tool):
             return said
         run = patterns.fruitless(last, earlier)
+        scan = patterns.scans(run)
+        if scan and not last.empty:
+            return None
         nudge, deny = self.reworded["nudge"], self.reworded["deny"]
         if (nudge is not None and len(run) >= nudge) or (deny is not None and len(run) >= deny):
-            said = self._run_of("reworded", patterns.reworded(run, sketch, deny), call, last, state)
-        if said is None and last.empty:
-            said = self._run_of("empty", len(run), call, last, state)
+            # Of many things that are asked for there may be none, and many files say the same; of one question, worded anew,
+            # there is no answer.
+            refuse = not scan and worded(sketch) if last.empty else not placed(sketch)
+            said = self._run_of("reworded", patterns.reworded(run, sketch, deny), call, last, state, refuse=refuse)
+            if said is None and not last.empty and deny is not None and len(run) >= deny:
+                # So much, whatever it was asked for: nobody can say of arguments that are unlike that they ask the same.
+                said = self._run_of("reworded", len(run), call, last, state, refuse=False)
+        if last.empty and not isinstance(said, Denial):
+            late = self._run_of("empty", len(run), call, last, state, refuse=not scan)
+            said = late if said is None or isinstance(late, Denial) else said
         return said
 
-    def _run_of(self, pattern: str, count: int, call: ToolCall, last: Entry, state: SessionState) -> Verdict:
-        said = self._graded(pattern, count, call, state)
+    def _run_of(
+        self, pattern: str, count: int, call: ToolCall, last: Entry, state: SessionState, *, refuse: bool = True
+    ) -> Verdict:
+        said = self._graded(pattern, count, call, state, refuse=refuse)
         if call.sig in state.latest and not recent(state, last, self.settled_for, times=SLOW):
             return None
         if isinstance(said, Denial):

@@ -77,7 +77,7 @@ LOOPS: list[tuple[str, list[Call], str, int | None, int]] = [
     ),
     (
         "volatile argument",
-        [("rates", {"base": "EUR", "at": f"2026-11-22T10:{n:02d}:00Z"}, {"USD": 1.08}) for n in range(6)],
+        [("rates", {"base": "EUR", "asked_at": f"2026-11-22T10:{n:02d}:00Z"}, {"USD": 1.08}) for n in range(6)],
         "volatile_argument",
         None,
         0,
@@ -450,7 +450,7 @@ def test_an_acting_tool_is_in_no_loop_while_a_look_shows_something_new(news: int
 def test_a_beat_or_a_line_of_a_log_is_not_the_one_before(clock: Any) -> None:
     beats = [("beat", {"at": f"2026-11-22T10:{n:02d}:00Z", "load": 1}, {"ok": True}) for n in range(8)]
     assert not any(said(session(clock), *beats))
-    assert any(said(session(clock), *[(tool, arguments, {"load": 1}) for tool, arguments, _ in beats]))
+    assert any(said(session(clock), *[(tool, arguments, [{"load": 1}]) for tool, arguments, _ in beats]))
 
 
 def test_what_still_runs_may_help_a_failed_call(clock: Any) -> None:
