@@ -31,10 +31,9 @@ from guardrails.core.values.session_id import checked_id
 from guardrails.core.values.types import NO_TIME, Outcome
 
 from .call_id import new_id
-from .ledger import Ledger, undecided
+from .ledger import Ledger, Terms, undecided
 from .places import places_of
 from .running import Reading, with_timeout, within
-from .terms import Terms
 
 
 if TYPE_CHECKING:

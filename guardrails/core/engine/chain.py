@@ -11,6 +11,7 @@ from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard, filled, overrides
 from guardrails.core.guards.far import far_of
 from guardrails.core.guards.limits.budget import Budget
+from guardrails.core.guards.limits.tool_budget import ToolBudget
 from guardrails.core.guards.settings import laid
 from guardrails.core.retries.serving import NO_MODELS, Models
 from guardrails.core.state.state import NEVER
@@ -77,6 +78,9 @@ class Chain:
         self.enders = tuple(g for g in enforced if overrides(g, "spent") or overrides(g, "turn_spent"))
         """The guards by which a call may end the session."""
         self.far = far_of(self.enders)
+        held = [*(g.limits for g in self.guards), *(g for g in self.ruled("limits") if isinstance(g, ToolBudget))]
+        self.reserves = any(limits.reserves for limits in held if limits is not None)
+        """Whether money or tokens are limited, of the session or of a tool."""
         # What only observes keeps its counters too, else it would see nothing.
         counting = [g for g in self.guards if g.mode != "off" and mode != "off"]
         self.requests = _methods(counting, "request")
@@ -157,6 +161,7 @@ class Chain:
             timeout_ms=None if tool.timeout is None else max(1, round(tool.timeout * 1000)),
             changes=not (tool.read_only or tool.stable),
             cost=tool.cost,
+            tokens=tool.tokens,
             known=None if self.known is None else name in self.known,
             deny_on_error=on_error == "deny",
             enforced=tuple(

@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Facts
-from guardrails.core.guards.limits.budget_words import FINISH
+from guardrails.core.guards.limits.budget_words import finish, names
 from guardrails.core.guards.repeats.loop_words import hints_of
 from guardrails.core.retries.context import Settled, due_of, time_left
 from guardrails.core.retries.decision import TRANSIENT
@@ -26,7 +26,7 @@ from .exhaustion import first_cause
 from .exhaustion import progress as own_progress
 from .plan import Plan
 from .prepare import Prepared
-from .scopes import Cause, Scope, progress
+from .scopes import Cause, Scope, free_all, note_all, progress
 
 
 DUE: Final = "due."
@@ -137,16 +137,21 @@ class Settle(Event[tuple[Envelope, Completion]]):
                 plan.tool,
                 decision.cost,
                 decision.tokens,
-                decision.turn,
-                chain.known,
+                turn=decision.turn,
+                known=chain.known,
                 duration_ms=duration,
                 retried=retried,
             )
         if failed and outcome.retry_after_ms is not None:
             _note_due(state, call.tool, outcome.retry_after_ms)
+        if state.holds:
+            free_all(engine.id, state, scopes, f"c{seq}")
         if pending is None:
             n = settle_late(state, changes=plan.changes)
         else:
+            cost, tokens = 0 if plan.cost else outcome.cost or 0, 0 if plan.tokens else outcome.tokens or 0
+            if cost or tokens:
+                note_all(chain, state, scopes, call.tool, cost, tokens)
             n = settle(state, pending, outcome, prepared.result_hash, prepared.steady, prepared.empty)
             if failed or state.failing:
                 # What failed is followed by what it says where there is no result.
@@ -175,7 +180,8 @@ class Settle(Event[tuple[Envelope, Completion]]):
             limit = limit or spent
             errors += raised
         if limit is not None:
-            envelope.limit(limit[1], FINISH)
+            code = limit[0]
+            envelope.limit(limit[1], finish(code), code if names(code) else None)
         shown = None
         if not chain.merged and "progress" not in chain.left_out:
             shown = progress(chain, state, now, scopes) if scopes else own_progress(chain, state, now)
@@ -214,8 +220,8 @@ class Settle(Event[tuple[Envelope, Completion]]):
                         scope.now_ms,
                         self.plan.tool,
                         *estimate,
-                        decision.turn,
-                        scope.chain.known,
+                        turn=decision.turn,
+                        known=scope.chain.known,
                         duration_ms=duration,
                     )
                     said = _corrected(applied, self, scope.state, facts)

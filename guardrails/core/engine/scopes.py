@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
+from guardrails.core.state.entries import Hold
+from guardrails.core.state.holds import free, hold, note_used
 from guardrails.core.state.state import SessionState
 from guardrails.core.state.totals import time_of
 from guardrails.core.values.types import Denial
@@ -100,6 +102,42 @@ def progress(chain: Chain, state: SessionState, now_ms: int, scopes: Iterable[Sc
                 present: Any = shown.get(key)
                 shown[key] = left if present is None else min(present, left)
     return shown
+
+
+def hold_all(
+    holder: str,
+    state: SessionState,
+    scopes: Iterable[Scope],
+    key: str,
+    amounts: tuple[int, int],
+    *,
+    lasts_ms: int,
+    said: bool = False,
+) -> None:
+    """
+    Hold *amounts*, of micro-dollars and tokens, under *key* of the session *holder*, in its scopes too; see `Hold`.
+    """
+    hold(state, key, Hold(state.now_ms + lasts_ms, *amounts, said))
+    for scope in scopes:
+        hold(scope.state, f"{holder}#{key}", Hold(scope.now_ms + lasts_ms, *amounts, said))
+
+
+def free_all(holder: str, state: SessionState, scopes: Iterable[Scope], key: str) -> None:
+    """
+    Give back what `hold_all` held.
+    """
+    free(state, key)
+    for scope in scopes:
+        free(scope.state, f"{holder}#{key}")
+
+
+def note_all(chain: Chain, state: SessionState, scopes: Iterable[Scope], name: str, cost: int, tokens: int) -> None:
+    """
+    Let what a call of the tool *name*, or a response, used count for the averages of those that limit money or tokens.
+    """
+    for its, each in ((chain, state), *((scope.chain, scope.state) for scope in scopes)):
+        if its.reserves:
+            note_used(each, name, cost, tokens)
 
 
 def marks(state: SessionState, scopes: Sequence[Scope]) -> dict[str, Any] | None:

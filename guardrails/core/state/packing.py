@@ -14,18 +14,18 @@ import orjson
 from guardrails.core.values.errors import StateUnreadable
 from guardrails.core.values.types import ERROR_TYPES
 
-from .entries import EntryStatus, low, pending_key
+from .entries import EntryStatus, Hold, low, pending_key
 from .failing import packed_failing, unpacked_failing
 from .packing_trail import ERROR_NUMBERS, Memo, packed_trail, unpacked_trail
 from .state import NEVER, Entry, Pending, SessionState
 
 
-VERSION: Final = 4
-READ: Final = (3, VERSION)
+VERSION: Final = 5
+READ: Final = (3, 4, VERSION)
 """Versions that `unpack` reads: a session goes on after an upgrade."""
 STATUSES: Final[tuple[EntryStatus, ...]] = ("running", "ok", "error", "expired")
 _NEW: Final = ("turn_refused", "implied", "turn_n", "turn_ms", "call_ms")
-"""What version 3 did not have."""
+"""What version 3 did not have; before version 5 nothing was held for model requests."""
 TOTALS: Final = (
     "started_ms",
     "now_ms",
@@ -115,6 +115,8 @@ def _optional(state: SessionState) -> Iterator[tuple[str, Any]]:
     yield "x", state.exhausted
     yield "w", state.work
     yield "b", state.working
+    yield "k", state.holds
+    yield "u", state.used
 
 
 def _entry(entry: Entry) -> bytes:
@@ -171,7 +173,7 @@ def unpack(packed: bytes) -> SessionState:
             raise StateUnreadable(_foreign(version))
         _, odd, entries, size = _HEAD.unpack_from(packed)
         loads = json.loads if odd else orjson.loads
-        layout = _ENTRY if version == VERSION else _ENTRY_3
+        layout = _ENTRY if version > 3 else _ENTRY_3
         at = _HEAD.size
         names = loads(packed[at : at + size])
         at += size
@@ -215,7 +217,7 @@ def unpack(packed: bytes) -> SessionState:
 
 
 def _foreign(version: int) -> str:
-    known = " and ".join(map(str, READ))
+    known = f"{', '.join(map(str, READ[:-1]))} and {VERSION}"
     wrote, then = ("a newer", "upgrade here") if version > VERSION else ("an older", "end it with that one")
     return (
         f"is of version {version}, which {wrote} version of this library wrote (this one reads {known}): {then}; "
@@ -224,18 +226,20 @@ def _foreign(version: int) -> str:
 
 
 def _state(version: int, window: list[Entry], names: list[str], rest: dict[str, Any]) -> SessionState:
-    totals, known = rest["t"], TOTALS if version == VERSION else TOTALS[: -len(_NEW)]
+    totals, known = rest["t"], TOTALS if version > 3 else TOTALS[: -len(_NEW)]
     state = SessionState(**dict(zip(known, totals, strict=True)), streak_tool=rest["s"], window=window)
     state.latest = {entry.sig: entry.seq for entry in window}
     state.results = {entry.result_hash: entry.seq for entry in window if entry.status in ("ok", "error")}
     state.meters = {key: int(value) for key, value in rest["m"].items()} if "m" in rest else {}
     state.limits = rest.get("l", {})
     state.reserved = rest.get("r", {})
-    state.refusals = [sig if version == VERSION else low(sig) for sig in rest.get("p", ())]
+    state.refusals = [sig if version > 3 else low(sig) for sig in rest.get("p", ())]
     state.exhausted = tuple(rest["x"]) if "x" in rest else None
     state.closed = rest.get("c", False)
     state.work, state.working = rest.get("w", 0), rest.get("b", {})
     state.run = rest.get("i", "")
+    state.holds = {key: Hold(*held) for key, held in rest["k"].items()} if "k" in rest else {}
+    state.used = {name: tuple(sums) for name, sums in rest["u"].items()} if "u" in rest else {}
     state.failing = unpacked_failing(rest.get("f", ()))
     state.trail = unpacked_trail(rest.get("h", ()), window, names)
     by_seq = {entry.seq: entry for entry in window}

@@ -45,7 +45,9 @@ class Tool:
     retryable: bool | None = None
     """A prior for failures of kinds that may pass; evidence changes it."""
     cost_usd: Annotated[float, Ge(0)] = 0.0
-    """Estimate reserved at admission, until the call settles."""
+    """Estimate reserved at admission, until the call settles; 0: free, until its calls say what they cost."""
+    tokens: Annotated[int, Ge(0)] = 0
+    """The same of tokens; 0: none, until its calls say what they used."""
     timeout: Annotated[Duration, Gt(0)] | None = None
     """Seconds."""
     result: ResultClassifier | None = None

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from guardrails.core.envelope.envelope import Envelope
 
-from .wire import Message, Sent, Wire
+from .wire import Message, Sent, Wire, part
 
 
 Compact = Callable[[list[Any]], Any]
@@ -34,6 +34,13 @@ class Context:
         self._digest: Message | None = None
         self._known = 0
         self._previous = previous
+
+    @property
+    def asked(self) -> bool:
+        """
+        Whether the latest message is the user's.
+        """
+        return bool(self.whole) and part(self.whole[-1], "role") == "user"
 
     def append(self, message: Message) -> None:
         """

@@ -209,7 +209,7 @@ def test_bytes_that_are_no_state_are_an_error_and_not_a_new_session(damage: Call
 @pytest.mark.parametrize(
     ("version", "said"),
     [
-        (5, "is of version 5, which a newer version of this library wrote .this one reads 3 and 4.: upgrade here"),
+        (6, "is of version 6, which a newer version of this library wrote .this one reads 3, 4 and 5.: upgrade here"),
         (255, "is of version 255, which a newer version"),
         (2, "is of version 2, which an older version of this library wrote .*: end it with that one"),
         (0, "is of version 0, which an older version"),
