@@ -14,7 +14,7 @@ from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.guards.limits.tool_budget import ToolBudget
 from guardrails.core.guards.settings import laid
 from guardrails.core.retries.serving import NO_MODELS, Models
-from guardrails.core.state.state import NEVER
+from guardrails.core.state.state import NEVER, SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import Denial, Mode, Nudge
 from guardrails.core.values.units import matcher
@@ -26,6 +26,8 @@ PLANS: Final = 1_024
 """Tools whose plan is kept; a model that makes up names cannot fill the memory."""
 ACTS: Final = ("check", "shape", "shape_failure", "spent", "blown", "turn_spent", "turn_refused")
 SHAPES: Final = ("shape", "shape_failure")
+FAR_MS: Final = 86_400_000
+"""No call is held to an end of its session that is as far away: a day."""
 WINDOW: Final = 20
 """Executed calls that every session remembers at least."""
 
@@ -69,6 +71,9 @@ class Chain:
         """Those of the session, also where they are only observed."""
         enforced = [g for g in self.guards if self._enforced(g)]
         self.budget = next((g.limits for g in enforced if g.limits is not None), None)
+        lasts_ms = None if self.budget is None else self.budget.limit(SessionState(), "max_elapsed")
+        self.soon_ms = NEVER if lasts_ms is None else lasts_ms - FAR_MS
+        """When its end is near, in milliseconds from the session's first event."""
         self.spenders = _methods(enforced, "spent", "blown")
         self.turn_spenders = _methods(enforced, "turn_spent", "turn_refused")
         self.refusal_spenders = _methods(enforced, "turn_refused")

@@ -23,7 +23,7 @@ from .engine import Engine, Event
 from .exhaustion import tell_turn, turn_cause, used_up
 from .plan import Plan
 from .refusals import Found, over
-from .scopes import Scope, hold_all
+from .scopes import Scope, hold_all, time_left
 
 
 Voice = tuple[Scope | None, Plan, SessionState, Facts, tuple[Any, ...]]
@@ -117,12 +117,14 @@ class Ask(Event[Decision]):
         if limit is not None:
             note_limit(pending, limit)
         marks = engine.marks(state, scopes) if scopes or state.family is not None else None
+        soon = now - state.started_ms >= chain.soon_ms
         return Decision.admitted(
             call,
             pending,
             found,
             source,
             (engine.id, state.run, marks, expired),
+            left_ms=time_left(chain, state, scopes) if soon or scopes or state.limits else None,
         )
 
     def _again(
@@ -143,7 +145,8 @@ class Ask(Event[Decision]):
                 claim_held(scope.state, engine.id, pending.seq)
         # Only an event has a place: the same question again is none in a scope.
         where = engine.id, state.run, engine.marks(state, scopes if claim_n else ()), expired
-        return Decision.again(self.call, pending, where, at_ms=at_ms, claim_n=claim_n)
+        left_ms = time_left(engine.chain, state, scopes)
+        return Decision.again(self.call, pending, where, at_ms=at_ms, claim_n=claim_n, left_ms=left_ms)
 
     def _refused(
         self,

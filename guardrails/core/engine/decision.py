@@ -58,12 +58,21 @@ class Decision:
     """Which life of that session."""
     marks: dict[str, Any] | None = field(default=None, kw_only=True)
     """Where its event stands among those of other sessions, where it shares anything with them."""
+    left_ms: int | None = field(default=None, kw_only=True)
+    """Milliseconds until the time of the session, or of a scope, is up; None: it has no limit, or one that is days away."""
     retry_source: RetrySource | None = field(default=None, kw_only=True)
     """Who caused it, where the same call failed before: the caller by itself, or what it was advised."""
 
     @classmethod
     def admitted(
-        cls, call: ToolCall, pending: Pending, found: Found | None, source: RetrySource | None, where: Where
+        cls,
+        call: ToolCall,
+        pending: Pending,
+        found: Found | None,
+        source: RetrySource | None,
+        where: Where,
+        *,
+        left_ms: int | None = None,
     ) -> Self:
         """
         Of a *call* that was just admitted; *found* is what was said of it all the same.
@@ -85,12 +94,19 @@ class Decision:
         made.repeated = False
         made.claim_n = 0
         made.session, made.run, made.marks, made.expired = where
-        made.retry_source = source
+        made.left_ms, made.retry_source = left_ms, source
         return made
 
     @classmethod
     def again(
-        cls, call: ToolCall, pending: Pending, where: Where = NOWHERE, *, at_ms: int | None = None, claim_n: int = 0
+        cls,
+        call: ToolCall,
+        pending: Pending,
+        where: Where = NOWHERE,
+        *,
+        at_ms: int | None = None,
+        claim_n: int = 0,
+        left_ms: int | None = None,
     ) -> Self:
         """
         Of a *call* that was admitted before and is not settled; *at_ms* is when it is taken up by number *claim_n* of the
@@ -113,7 +129,7 @@ class Decision:
         made.repeated = True
         made.claim_n = claim_n
         made.session, made.run, made.marks, made.expired = where
-        made.retry_source = None
+        made.left_ms, made.retry_source = left_ms, None
         return made
 
     @classmethod
@@ -148,7 +164,7 @@ class Decision:
         made.repeated = False
         made.claim_n = 0
         made.session, made.run, made.marks, made.expired = where
-        made.retry_source = None
+        made.left_ms = made.retry_source = None
         return made
 
     @classmethod

@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple
 
 from guardrails.core.state.entries import Hold
 from guardrails.core.state.holds import free, hold, note_used
-from guardrails.core.state.state import SessionState
+from guardrails.core.state.state import NEVER, SessionState
 from guardrails.core.state.totals import time_of
 from guardrails.core.values.types import Denial
 
-from .chain import Chain
+from .chain import FAR_MS, Chain
 from .exhaustion import exhaustion, first_cause, spent
 from .exhaustion import progress as own_progress
 
@@ -102,6 +102,16 @@ def progress(chain: Chain, state: SessionState, now_ms: int, scopes: Iterable[Sc
                 present: Any = shown.get(key)
                 shown[key] = left if present is None else min(present, left)
     return shown
+
+
+def time_left(chain: Chain, state: SessionState, scopes: Iterable[Scope]) -> int | None:
+    """
+    Milliseconds until the time of the session, or of a scope, is up; None: it has no limit, or one that is days away.
+    """
+    places = ((chain.budget, state), *((scope.chain.budget, scope.state) for scope in scopes))
+    found = [limits.left(each, "max_elapsed", each.now_ms) for limits, each in places if limits is not None]
+    left = min((each for each in found if each is not None), default=NEVER)
+    return None if left > FAR_MS else left
 
 
 def hold_all(

@@ -50,6 +50,8 @@ class Tool:
     """The same of tokens; 0: none, until its calls say what they used."""
     timeout: Annotated[Duration, Gt(0)] | None = None
     """Seconds."""
+    same_thread: bool = False
+    """It works only in the thread that calls it: without a *timeout* it is not held to the time that the session has left."""
     result: ResultClassifier | None = None
     """How to see a failure that hides in a result."""
     ask_user: tuple[str, ...] = ()
