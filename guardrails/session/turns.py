@@ -10,6 +10,7 @@ from typing import Any, Self
 from guardrails.core.engine.events import Charge, Drop, Request, Turn
 from guardrails.core.guards.limits import amounts as units
 from guardrails.core.state.admissions import ADMISSION_MS
+from guardrails.core.state.holds import fitting
 from guardrails.core.values.usage import read_usage, tells
 
 from .calls import Calls
@@ -99,10 +100,10 @@ class Turns(Calls):
         Raises SessionError where *calls* is no whole number of at least 0.
         """
         count = units.count_of(calls)
-        self._event("turn", Turn(self._time(), count), {"calls": count})
-        # Nobody will charge what came: what was guessed of it is not held any longer.
-        if self._reserves and self._read(lambda state, _: any(not held.said for held in state.holds.values())):
-            self._event("release", Drop(self._time()), {"request": None})
+        # Nobody will charge what came, so that what was guessed of it need not be held.
+        guessed = self._reserves and self._read(lambda state, _: fitting(state, 0, 0, guesses=True) is not None)
+        values = {"calls": count, "uncharged": True} if guessed else {"calls": count}
+        self._event("turn", Turn(self._time(), count, guessed), values)
 
     def charge(
         self,

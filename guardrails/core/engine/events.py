@@ -25,12 +25,23 @@ from .scopes import Cause, Scope, exhausted_by, free_all, hold_all, note_all
 class Turn(Event[Happened]):
     """
     A model response came, with *calls* calls (0: unknown): the present turn is over, and the next begins.
+
+    *uncharged*: nobody will charge it, and what was guessed of its request comes back.
     """
 
     now_ms: int
     calls: int = 0
+    uncharged: bool = False
+
+    @property
+    def shared(self) -> bool:
+        return self.uncharged
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
+        if self.uncharged:
+            free_all(engine.id, state, scopes, fitting(state, 0, 0, guesses=True) or "")
+            for scope in scopes:
+                number(scope.state)
         now = touch(state, self.now_ms)
         cause = exhaustion(engine.chain, state, now)
         if cause is not None:
@@ -140,16 +151,14 @@ class Request(Counted):
 @dataclass(slots=True)
 class Drop(Counted):
     """
-    A model *request* came to nothing, or to a response that nobody charges: what it holds comes back. None: of the requests
-    that nobody said an estimate of the one that holds least.
+    The model request number *request* came to nothing: what it holds comes back.
     """
 
     now_ms: int
-    request: int | None = None
+    request: int
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
-        key = fitting(state, 0, 0, guesses=True) if self.request is None else str(self.request)
-        free_all(engine.id, state, scopes, key or "")
+        free_all(engine.id, state, scopes, str(self.request))
         return Counted.happen(self, engine, state, scopes)
 
     def count(self, chain: Chain, state: SessionState, now: int) -> None:

@@ -149,7 +149,7 @@ def _event(name: str, record: Record, now: int) -> Event[Happened]:
     """
     match name:
         case "turn":
-            return Turn(now, record["calls"])
+            return Turn(now, record["calls"], record.get("uncharged", False))
         case "charge":
             untold = record.get("untold", False)
             charged = now, record["cost"], record["tokens"], record.get("model") or ""

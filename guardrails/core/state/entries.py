@@ -90,7 +90,7 @@ class Hold(NamedTuple):
     cost: int
     tokens: int
     said: bool
-    """Somebody said the estimate; else it is an average, and only a guess."""
+    """Somebody said the estimate, which is among what the state holds; else it is an average, and only a guess."""
 
 
 @dataclass(slots=True)

@@ -30,8 +30,9 @@ def hold(state: SessionState, key: str, held: Hold) -> None:
         oldest = next(iter(state.holds))
         _lapse(state, oldest)
         state.holds.pop(oldest, None)
-    state.held_cost += held.cost
-    state.held_tokens += held.tokens
+    if held.said:
+        state.held_cost += held.cost
+        state.held_tokens += held.tokens
     state.holds[key] = held
 
 
@@ -45,9 +46,18 @@ def free(state: SessionState, key: str) -> None:
     if held.ends_ms == LAPSED:
         state.cost -= held.cost
         state.tokens -= held.tokens
-    else:
+    elif held.said:
         state.held_cost -= held.cost
         state.held_tokens -= held.tokens
+
+
+def guessed(state: SessionState) -> tuple[int, int]:
+    """
+    Micro-dollars and tokens that guesses hold. They stand in the way of other guesses and of model requests only: what was
+    said is held whether or not a host tells how its requests end.
+    """
+    guesses = [held for held in state.holds.values() if not held.said]
+    return sum(held.cost for held in guesses), sum(held.tokens for held in guesses)
 
 
 def lapse(state: SessionState, now_ms: int) -> None:

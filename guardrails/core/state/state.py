@@ -48,7 +48,7 @@ class SessionState:
     unpriced: int = 0
     """Model responses whose price is unknown."""
     held_cost: int = 0
-    """Estimates of admitted, unsettled calls, and what `holds` are of."""
+    """Estimates of admitted, unsettled calls, and those of `holds` that somebody said."""
     held_tokens: int = 0
     reserved: dict[str, dict[str, int]] = field(default_factory=dict)
     """What children hold, by child: limit name to amount."""

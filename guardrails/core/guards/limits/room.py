@@ -5,6 +5,7 @@ Whether there is room for one more below the limits of a session: a call, a mode
 from typing import Final
 
 from guardrails.core.guards.session_limits import Limits
+from guardrails.core.state.holds import NOTHING, guessed
 from guardrails.core.state.state import SessionState
 from guardrails.core.values.types import Denial
 
@@ -23,13 +24,18 @@ def fits(
     """
     The refusal of *what* takes more than is left by its *estimate*, in micro-dollars and tokens.
 
-    By a mere *guess* it is refused only beside what calls and requests hold: alone it may be wrong. What is free fits beside
-    what is held, and what is spent has ended the session.
+    By a mere *guess* it is refused only beside what other calls and requests hold: alone it may be wrong. What is free fits
+    beside what is held, and what is spent has ended the session.
     """
+    guesses = guessed(state) if state.holds else NOTHING
     for place, (name, held) in enumerate((("max_cost", state.held_cost), ("max_tokens", state.held_tokens))):
-        need = estimate[place] or (guess[place] if held else 0)
+        need = estimate[place] or (guess[place] if held or guesses[place] else 0)
         left = limits.left(state, name, state.now_ms) if need else None
-        if left is not None and need > max(left, 0):
+        if left is None:
+            continue
+        if what != "call" or not estimate[place]:
+            left -= guesses[place]
+        if need > max(left, 0):
             shown = (
                 (usd(need), usd(max(left, 0))) if name == "max_cost" else (counted(need, "token"), str(max(left, 0)))
             )
