@@ -52,7 +52,7 @@ class Shell(ToolSet):
             raise ToolFailure("validation", "the command holds a NUL", retryable=False)
         seconds, left = self._timeout if timeout is None else timeout, seconds_left()
         # What the session has no time for ends with it.
-        seconds = seconds if left is None else min(seconds, left)
+        seconds = seconds if left is None else min(seconds, round(left, 3))
         try:
             ended = run_to_end(
                 [self._bash, "-c", command],

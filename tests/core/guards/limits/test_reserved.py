@@ -4,7 +4,6 @@ Estimates that are held: of calls, of model requests, in families and scopes, fo
 
 import asyncio
 import json
-import os
 import subprocess
 import sys
 import threading
@@ -353,7 +352,7 @@ def test_parallel_children_in_processes_admit_exactly_the_limit(limit: int, chil
     log.touch()
     SqliteStore(path).close()
     processes(PROCESS, *([path, str(n), str(limit), str(log)] for n in range(children)))
-    assert os.stat(log).st_size == limit
+    assert log.stat().st_size == limit
 
 
 def test_requests_of_processes_share_a_cap(tmp_path: Path) -> None:
