@@ -39,7 +39,7 @@ def turns(session: Any, count: int, execute: Any = ok) -> int:
         ("max_elapsed", 20, "budget.max_elapsed"),
     ],
 )
-def test_every_limit_is_raised_by_the_same_call(limit: str, amount: float, code: str, clock: Any) -> None:
+def test_every_limit_is_raised_by_the_same_call(limit: str, amount: Any, code: str, clock: Any) -> None:
     name = code.partition(".")[2]
     settings: Any = {name: {"max_tokens": 30, "max_cost_usd": 0.3, "max_elapsed": 30}.get(name, 3)}
     tools, sink = [Tool(name="t", tokens=10, cost_usd=0.1)], MemorySink()
@@ -51,7 +51,8 @@ def test_every_limit_is_raised_by_the_same_call(limit: str, amount: float, code:
         return "ok"
 
     assert (turns(session, 9, slow), session.exhausted_by) == (3, code)
-    session.extend(**{limit: amount})
+    more: Any = {limit: amount}
+    session.extend(**more)
     assert not session.exhausted
     assert (turns(session, 9, slow), session.exhausted_by) == (2, code)
     assert all(again.same for again in replay(policy.chain, sink.records, tools=tools))
@@ -117,7 +118,7 @@ def test_a_message_opens_no_money_tokens_or_time(limit: str) -> None:
 
 
 def test_a_message_opens_nothing_that_ended_for_another_cause(clock: Any) -> None:
-    more = {"max_turns": 5, "max_calls": 5}
+    more: Any = {"max_turns": 5, "max_calls": 5}
     dear = Policy([Budget(max_cost_usd=0.1, go_on=more)]).session("dear", clock=clock)
     dear.charge(model="m", cost_usd=0.2)
     fast = Policy([Budget(max_calls=99, go_on=more), Growth(max_calls_per_second=1)]).session("fast", clock=clock)
