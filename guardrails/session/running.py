@@ -135,7 +135,10 @@ def in_thread(
         with lock:
             state["done"] = True
             abandoned = state["abandoned"]
-        if abandoned:
+        if abandoned and inspect.iscoroutine(outcome):
+            # It never ran, and will not.
+            outcome.close()
+        elif abandoned:
             on_late(outcome)
         elif failed:
             future.set_exception(outcome)
@@ -218,6 +221,8 @@ async def in_time(work: Awaitable[Any], limit: Limit, on_late: Late) -> Any:
 
     def over(ended: "asyncio.Future[Any]") -> None:
         _running.discard(ended)
+        if inspect.iscoroutine(work) and inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
+            work.close()
         if not ended.cancelled():
             on_late(ended.exception() or ended.result())
 

@@ -117,15 +117,9 @@ class Ask(Event[Decision]):
         if limit is not None:
             note_limit(pending, limit)
         marks = engine.marks(state, scopes) if scopes or state.family is not None else None
-        soon = now - state.started_ms >= chain.soon_ms
-        return Decision.admitted(
-            call,
-            pending,
-            found,
-            source,
-            (engine.id, state.run, marks, expired),
-            left_ms=time_left(chain, state, scopes) if soon or scopes or state.limits else None,
-        )
+        soon = now - state.started_ms >= chain.soon_ms or scopes or state.limits
+        left_ms = time_left(chain, state, scopes) if soon else None
+        return Decision.admitted(call, pending, found, source, (engine.id, state.run, marks, expired, left_ms))
 
     def _again(
         self,
@@ -144,9 +138,9 @@ class Ask(Event[Decision]):
             for scope in scopes:
                 claim_held(scope.state, engine.id, pending.seq)
         # Only an event has a place: the same question again is none in a scope.
-        where = engine.id, state.run, engine.marks(state, scopes if claim_n else ()), expired
         left_ms = time_left(engine.chain, state, scopes)
-        return Decision.again(self.call, pending, where, at_ms=at_ms, claim_n=claim_n, left_ms=left_ms)
+        where = engine.id, state.run, engine.marks(state, scopes if claim_n else ()), expired, left_ms
+        return Decision.again(self.call, pending, where, at_ms=at_ms, claim_n=claim_n)
 
     def _refused(
         self,
@@ -165,7 +159,7 @@ class Ask(Event[Decision]):
         last = state.turn_decided == state.turn_expects if state.turn_expects else state.turn_admitted > 0
         cause = turn_cause(chain, state, state.now_ms) if last else None
         envelope = Envelope.refusal(first, None if cause is None else cause.message, left_out=chain.left_out)
-        where = engine.id, state.run, engine.marks(state, scopes), expired
+        where = engine.id, state.run, engine.marks(state, scopes), expired, None
         event = n, state.now_ms, state.turn
         return Decision.refused(call, event, found, envelope, where, claimed=self.claim)
 

@@ -12,10 +12,10 @@ from guardrails.core.values.types import Denial, Nudge, RetrySource, ToolCall
 from .refusals import Found
 
 
-Where = tuple[str, str, dict[str, Any] | None, tuple[tuple[int, Pending], ...]]
-"""Where a decision was made: the id of the session, which life of it, the marks of its event, and what was given up on the
-way, as the fields of a decision have them."""
-NOWHERE: Final[Where] = "", "", None, ()
+Where = tuple[str, str, dict[str, Any] | None, tuple[tuple[int, Pending], ...], int | None]
+"""Where a decision was made: the id of the session, which life of it, the marks of its event, what was given up on the
+way, and the time that is left, as the fields of a decision have them."""
+NOWHERE: Final[Where] = "", "", None, (), None
 
 
 @dataclass(slots=True)
@@ -65,14 +65,7 @@ class Decision:
 
     @classmethod
     def admitted(
-        cls,
-        call: ToolCall,
-        pending: Pending,
-        found: Found | None,
-        source: RetrySource | None,
-        where: Where,
-        *,
-        left_ms: int | None = None,
+        cls, call: ToolCall, pending: Pending, found: Found | None, source: RetrySource | None, where: Where
     ) -> Self:
         """
         Of a *call* that was just admitted; *found* is what was said of it all the same.
@@ -93,20 +86,13 @@ class Decision:
         made.claimed = pending.claimed
         made.repeated = False
         made.claim_n = 0
-        made.session, made.run, made.marks, made.expired = where
-        made.left_ms, made.retry_source = left_ms, source
+        made.session, made.run, made.marks, made.expired, made.left_ms = where
+        made.retry_source = source
         return made
 
     @classmethod
     def again(
-        cls,
-        call: ToolCall,
-        pending: Pending,
-        where: Where = NOWHERE,
-        *,
-        at_ms: int | None = None,
-        claim_n: int = 0,
-        left_ms: int | None = None,
+        cls, call: ToolCall, pending: Pending, where: Where = NOWHERE, *, at_ms: int | None = None, claim_n: int = 0
     ) -> Self:
         """
         Of a *call* that was admitted before and is not settled; *at_ms* is when it is taken up by number *claim_n* of the
@@ -128,8 +114,8 @@ class Decision:
         made.claimed = pending.claimed
         made.repeated = True
         made.claim_n = claim_n
-        made.session, made.run, made.marks, made.expired = where
-        made.left_ms, made.retry_source = left_ms, None
+        made.session, made.run, made.marks, made.expired, made.left_ms = where
+        made.retry_source = None
         return made
 
     @classmethod
@@ -163,8 +149,8 @@ class Decision:
         made.claimed = claimed
         made.repeated = False
         made.claim_n = 0
-        made.session, made.run, made.marks, made.expired = where
-        made.left_ms = made.retry_source = None
+        made.session, made.run, made.marks, made.expired, made.left_ms = where
+        made.retry_source = None
         return made
 
     @classmethod

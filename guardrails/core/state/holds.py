@@ -23,13 +23,10 @@ def hold(state: SessionState, key: str, held: Hold) -> None:
     """
     Hold under *key*, which is one of a session of this name that lived before at worst.
     """
-    if key in state.holds:
-        _lapse(state, key)
-        state.holds.pop(key, None)
-    elif len(state.holds) >= MOST:
-        oldest = next(iter(state.holds))
-        _lapse(state, oldest)
-        state.holds.pop(oldest, None)
+    while key in state.holds or len(state.holds) >= MOST:
+        gone = key if key in state.holds else next(iter(state.holds))
+        _lapse(state, gone)
+        state.holds.pop(gone, None)
     if held.said:
         state.held_cost += held.cost
         state.held_tokens += held.tokens
