@@ -149,9 +149,11 @@ class Settle(Event[tuple[Envelope, Completion]]):
         if pending is None:
             n = settle_late(state, changes=plan.changes)
         else:
-            cost, tokens = 0 if plan.cost else outcome.cost or 0, 0 if plan.tokens else outcome.tokens or 0
-            if cost or tokens:
-                note_all(chain, state, scopes, call.tool, cost, tokens)
+            if outcome.cost or outcome.tokens:
+                # What is declared needs no average, and a record cannot tell it from what was used.
+                cost, tokens = 0 if plan.cost else outcome.cost or 0, 0 if plan.tokens else outcome.tokens or 0
+                if cost or tokens:
+                    note_all(chain, state, scopes, call.tool, cost, tokens)
             n = settle(state, pending, outcome, prepared.result_hash, prepared.steady, prepared.empty)
             if failed or state.failing:
                 # What failed is followed by what it says where there is no result.

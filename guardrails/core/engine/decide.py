@@ -62,15 +62,14 @@ class Ask(Event[Decision]):
                 return self._again(engine, state, scopes, running, expired)
         if state.turn == 0:
             tell_turn(chain, state, sig)
-        cost, tokens, guess = plan.cost, plan.tokens, self.guess
-        if guess is None:
-            guess = _guess(self, state, scopes) if state.used or scopes else NOTHING
+        cost, tokens = plan.cost, plan.tokens
+        guess = _guess(self, state, scopes) if state.used or scopes or self.guess else NOTHING
         found = None if state.exhausted is None else Found([over(chain, state.exhausted)])
         far = False
         if sig in state.latest or state.pending or call.problems:
             checks = plan.checks
         else:
-            far = chain.far is not None and not tokens and guess == NOTHING and chain.far(state, now, cost)
+            far = chain.far is not None and not tokens and guess is NOTHING and chain.far(state, now, cost)
             checks = plan.far_checks if far else plan.fresh_checks
         own: Voice = (
             None,
@@ -112,7 +111,7 @@ class Ask(Event[Decision]):
             number(scope.state)
             hold(scope.state, engine.id, pending)
             limit = limit or scope.cause(scope.chain.call_spenders)
-        if guess != NOTHING:
+        if guess is not NOTHING:
             hold_all(engine.id, state, scopes, f"c{pending.seq}", guess, lasts_ms=pending.expires_ms - now)
         if limit is not None:
             note_limit(pending, limit)
@@ -170,11 +169,15 @@ def _guess(ask: Ask, state: SessionState, scopes: Sequence[Scope]) -> tuple[int,
     its session or else of a scope.
     """
     tool, plan = ask.call.tool, ask.plan
+    if ask.guess is not None:
+        return ask.guess
     known = next((each for each in (state, *(scope.state for scope in scopes)) if tool in each.used), None)
     if known is None:
         return NOTHING
     cost, tokens = average(known, tool)
     guess = 0 if plan.cost else cost, 0 if plan.tokens else tokens
+    if guess == NOTHING:
+        return NOTHING
     ask.call.note_guess(guess)
     return guess
 

@@ -106,5 +106,6 @@ def over(chain: Chain, exhausted: tuple[str, str]) -> Denial:
     """
     # The message is in the policy's words already, with the numbers of when it was kept.
     code, message = exhausted
-    hint = filled(chain.messages.get(code, {}).get("hint", finish(code)), {}, finish(code))
+    hint = finish(code)
+    hint = filled(chain.messages.get(code, {}).get("hint", hint), {}, hint)
     return Denial(code=code, status="limit_reached", message=message, hint=hint, ends_session=True)

@@ -109,7 +109,8 @@ class Life:
             self._ways = _Ways(self._chain)
         if name == "call":
             way = self._ways.of(record)
-            ask = Ask(now, _call(record), way.plan, record["claimed"], tuple(record.get("guess", NOTHING)))
+            guess = tuple(record["guess"]) if "guess" in record else NOTHING
+            ask = Ask(now, _call(record), way.plan, record["claimed"], guess)
             decision = self._apply(ask, way.chain, beside)
             self._decisions[n] = decision, way
             return Replayed(record, decision)
