@@ -146,6 +146,8 @@ class Agent:
             self._over = True
             self.view.say("it has its answer: to go on, give it another task, or raise a limit")
             return
+        if task is not None:
+            self.session.go_on()
         cause = self.session.exhausted_by
         if cause is not None:
             raise AgentError(f"the session is exhausted ({cause}): go on with `{how_to_go_on(cause)}`")

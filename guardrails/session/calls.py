@@ -30,11 +30,10 @@ from guardrails.core.values.session_id import checked_id
 from guardrails.core.values.types import NO_TIME, Outcome
 
 from .call_id import new_id
-from .ledger import Ledger, undecided
+from .ledger import Ledger, Terms, undecided
 from .places import places_of
 from .results import Kept
-from .running import Reading, with_timeout, within
-from .terms import Terms
+from .running import Reading, in_time, is_async, limit_of, with_timeout, within
 
 
 if TYPE_CHECKING:
@@ -87,12 +86,15 @@ class Calls(Ledger):
             log.info("executing tool", extra={"tool": tool, "session": self.id})
         result: object
         try:
-            if plan.timeout_ms is None:
+            limit = None
+            if plan.timeout_ms is not None or decision.left_ms is not None:
+                limit = limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=True)
+            if limit is None:
                 result = execute(tool, decision.call.arguments)
             else:
                 reading = self._reading(decision, plan)
                 run = lambda: reading.drained(execute(tool, decision.call.arguments))  # noqa: E731
-                result = with_timeout(run, plan.timeout_ms / 1000, partial(self._settle, decision, plan))
+                result = with_timeout(run, limit, partial(self._settle, decision, plan))
             if type(result) not in _PLAIN and inspect.isawaitable(result):
                 result = _not_awaited(result)
         except Exception as error:  # noqa: BLE001  a tool may raise anything; the model reads it as data
@@ -106,7 +108,7 @@ class Calls(Ledger):
     async def acall(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
         """
         The same, awaited. *execute* may be synchronous too: it then runs in this task, or, where the tool declares a
-        timeout, in a thread. A generator is read where its function ran: a slow one without a timeout blocks the loop.
+        timeout or the session has less than ten minutes left, in a thread. A generator is read where its function ran: a slow one without a timeout blocks the loop.
         """
         decision, plan = self._decide(tool, arguments, id, execute)
         if decision.envelope is not None:
@@ -115,15 +117,21 @@ class Calls(Ledger):
             log.info("executing tool", extra={"tool": tool, "session": self.id})
         result: object
         try:
-            if plan.timeout_ms is None:
+            limit = None
+            if plan.timeout_ms is not None or decision.left_ms is not None:
+                threaded = plan.timeout_ms is None and not is_async(execute)
+                limit = limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=threaded)
+            if limit is None:
                 result = execute(tool, decision.call.arguments)
                 if type(result) is CoroutineType or inspect.isawaitable(result):
-                    result = await result
+                    held = limit_of(plan.tool, None, decision.left_ms, threaded=False)
+                    late = partial(self._settle, decision, plan)
+                    result = await (result if held is None else in_time(result, held, late))
                 if type(result) not in _PLAIN:
                     result = await self._reading(decision, plan).gathered(result)
             else:
                 late, reading = partial(self._settle, decision, plan), self._reading(decision, plan)
-                result = await within(plan.timeout_ms / 1000, execute, decision.call, late, reading)
+                result = await within(limit, execute, decision.call, late, reading)
         except Exception as error:  # noqa: BLE001
             return self._settle(decision, plan, error)
         except BaseException as error:

@@ -4,7 +4,7 @@ The state of one session behind its store: read by the clock, changed by events 
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from guardrails.core.engine.chain import Chain
 from guardrails.core.engine.decide import Ask
@@ -13,14 +13,17 @@ from guardrails.core.engine.engine import Engine, Event, Happened
 from guardrails.core.engine.exhaustion import least
 from guardrails.core.engine.refusals import unreachable, unreadable
 from guardrails.core.engine.scopes import Scope
-from guardrails.core.engine.sharing import Extend
+from guardrails.core.engine.sharing import ITERATIONS, Extend
+from guardrails.core.state.holds import NOTHING
 from guardrails.core.state.state import SessionState
 from guardrails.core.values.errors import GuardrailsError, SessionError, StateUnreadable, StoreError
 from guardrails.core.values.logs import log
 from guardrails.core.values.session_id import scope_key
 from guardrails.core.values.types import NO_TIME
+from guardrails.core.values.usage import Price
 
 from .recorder import Recorder, life
+from .results import Results
 
 
 if TYPE_CHECKING:
@@ -31,6 +34,36 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 LATEST_S: Final = 9e12
 """Seconds since 1970 from which on a clock is not believed."""
+
+
+class Models(Protocol):
+    """
+    Model files that may change while a session runs.
+    """
+
+    def refresh(self, now_ms: int) -> None:
+        """
+        Load again what has changed on disk.
+        """
+
+
+class Terms(Protocol):
+    """
+    A policy, as its sessions know it.
+    """
+
+    name: str
+    chain: Chain
+    scopes: dict[str, Chain]
+    prices: dict[str, Price]
+    results: Results
+    wholes: Results
+
+    @property
+    def model_files(self) -> Models | None:
+        """
+        The model files of its guards. Returns None if no guard has one.
+        """
 
 
 def undecided(session_id: str, ask: Ask, error: Exception, failed: str) -> Decision:
@@ -173,6 +206,8 @@ class Ledger:
                 shown["least"] = cheapest
             if made.limits is not None:
                 shown.setdefault("limits", made.limits)
+            if made.guess != NOTHING:
+                shown["guess"] = made.guess
             self._records.event(name, made, {**shown, **(made.marks or {})})
         return made
 
@@ -182,6 +217,8 @@ class Ledger:
         if not one:
             raise SessionError(f"the session is in no scope `{scope}`")
         keys = (self.id, scope_key(scope, one[0][1]), *self._keys[1:])
+        if ITERATIONS in amounts:
+            raise SessionError(f"`{ITERATIONS}` is a limit of loops, and of no scope")
         event = Extend(self._time(), amounts, shared=True)
         self._happen(engine.within(one), keys, "extend", event, {"amounts": amounts, "scope": scope}, needed=True)
 

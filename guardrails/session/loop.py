@@ -14,7 +14,9 @@ It knows no wire and does no I/O. A driver, sync or async, asks the model and ru
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from guardrails.core.guards.limits.budget_words import FINISH, ended
 from guardrails.core.values.errors import LoopLimitExceeded, SessionError
+from guardrails.core.values.types import Denial
 
 
 if TYPE_CHECKING:
@@ -28,8 +30,10 @@ FORCED_ASKS: Final = 2
 """Times the model is asked for its final answer: once, and once more."""
 CUT_ASKS: Final = 2
 """Times the model is asked for one turn if its stream is cut: once, and once more."""
-LIMIT_CODE: Final = "loop.max_tool_iterations"
+LIMIT: Final = "max_tool_iterations"
+LIMIT_CODE: Final = f"loop.{LIMIT}"
 SILENT_CODE: Final = "loop.no_answer"
+_NOT_MADE: Final = "This call was not made: the final answer was asked for."
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +147,10 @@ class Loop:
 
     max_tool_iterations: int = MAX_TOOL_ITERATIONS
     on_limit: OnLimit = "answer"
+    called: str = LIMIT
+    """What whoever set the limit calls it."""
+    more: int = field(default=0, init=False)
+    """Iterations beyond it, as the session was extended by them."""
     requests: int = field(default=0, init=False)
     iterations: int = field(default=0, init=False)
     code: str | None = field(default=None, init=False)
@@ -162,9 +170,37 @@ class Loop:
         """
         if self.end is not None:
             return False
-        if self.on_limit == "raise" and self.iterations >= self.max_tool_iterations:
-            raise LoopLimitExceeded(f"max tool iterations ({self.max_tool_iterations}) exceeded")
+        if self.on_limit == "raise" and self.iterations >= self.limit:
+            raise LoopLimitExceeded(f"max tool iterations ({self.limit}) exceeded")
         return True
+
+    @property
+    def limit(self) -> int:
+        """
+        Requests whose calls may be run.
+        """
+        return self.max_tool_iterations + self.more
+
+    @property
+    def limit_code(self) -> str:
+        """
+        What it is refused by once they are used up.
+        """
+        return f"loop.{self.called}"
+
+    def told(self) -> Denial | None:
+        """
+        What the last results say if no more calls will be run after them; None if more may be.
+        """
+        return self.over(self.limit_code) if self.iterations >= self.limit else None
+
+    def over(self, code: str) -> Denial:
+        """
+        The refusal of a call that came although the final answer was asked for, because of *code*.
+        """
+        if code == self.limit_code:
+            return ended(code, "Tool call limit", str(self.limit), self.iterations)
+        return Denial(code=code, status="limit_reached", message=_NOT_MADE, hint=FINISH)
 
     def ask(self, exhausted: str | None) -> Ask:
         """
@@ -172,7 +208,7 @@ class Loop:
         """
         self.requests += 1
         if self.code is None:
-            self.code = exhausted or (LIMIT_CODE if self.iterations >= self.max_tool_iterations else None)
+            self.code = exhausted or (self.limit_code if self.iterations >= self.limit else None)
         return Ask(first=not self._taken, forced=self.code is not None)
 
     def cut(self) -> bool:

@@ -6,17 +6,65 @@ import contextvars
 import functools
 import inspect
 import threading
+import time
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from guardrails.core.engine.plan import Plan
 from guardrails.core.engine.prepare import told, told_async
+from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import Success, ToolCall
 
 
+if TYPE_CHECKING:
+    import asyncio
+
 Late = Callable[[object], object]
+GRACE_S: Final = 0.05
+"""For an asynchronous tool that is cancelled to end in, before it is answered all the same."""
+IN_A_THREAD_MS: Final = 600_000
+"""How little time a session has left where a synchronous tool without a timeout is held to it, which takes a thread."""
+_until: "contextvars.ContextVar[float | None]" = contextvars.ContextVar("guardrails_until", default=None)
+_running: "set[asyncio.Future[Any]]" = set()
+"""What goes on although it was answered: the loop itself does not hold it."""
+
+
+class Limit(NamedTuple):
+    """
+    How long a tool may take: *seconds*, and *why* no longer.
+    """
+
+    seconds: float
+    why: str = ""
+
+    def error(self) -> TimeoutError:
+        """
+        What a tool that takes longer is answered by.
+        """
+        return TimeoutError(f"no result within {self.seconds:g} s{self.why}")
+
+
+def limit_of(tool: Tool, timeout_ms: int | None, left_ms: int | None, *, threaded: bool) -> Limit | None:
+    """
+    The smaller of the time limit of *tool* and what its session has left, in milliseconds; None: it may take any time.
+
+    Without a limit of its own a tool that would be *threaded* for it is held to the last ten minutes only.
+    """
+    spared = timeout_ms is None and threaded and (tool.same_thread or (left_ms or 0) > IN_A_THREAD_MS)
+    if left_ms is not None and not spared and (timeout_ms is None or left_ms < timeout_ms):
+        # A millisecond more: times are rounded, and it is to be over then.
+        return Limit((left_ms + 1) / 1000, ", when the session's time was up")
+    return None if timeout_ms is None else Limit(timeout_ms / 1000)
+
+
+def seconds_left() -> float | None:
+    """
+    What the call that runs here may still take; None: any time. For tools that can end what they started.
+    """
+    until = _until.get()
+    return None if until is None else max(0.0, until - time.monotonic())
 
 
 class Reading(NamedTuple):
@@ -60,9 +108,11 @@ def _has(result: object, method: str) -> bool:
     return hasattr(type(result.value if isinstance(result, Success) else result), method)
 
 
-def in_thread(run: Callable[[], Any], on_late: Late) -> "tuple[Future[Any], Callable[[], bool]]":
+def in_thread(
+    run: Callable[[], Any], on_late: Late, seconds: float | None = None
+) -> "tuple[Future[Any], Callable[[], bool]]":
     """
-    Start *run* in a daemon thread, with the caller's context variables.
+    Start *run* in a daemon thread, with the caller's context variables; it may take *seconds*.
 
     Returns the future of its result and `abandon`: once that returned True the outcome, value or exception, goes to
     *on_late* instead.
@@ -71,6 +121,8 @@ def in_thread(run: Callable[[], Any], on_late: Late) -> "tuple[Future[Any], Call
     lock = threading.Lock()
     state = {"abandoned": False, "done": False}
     context = contextvars.copy_context()
+    if seconds is not None:
+        context.run(_until.set, time.monotonic() + seconds)
 
     def work() -> None:
         outcome: Any
@@ -85,7 +137,10 @@ def in_thread(run: Callable[[], Any], on_late: Late) -> "tuple[Future[Any], Call
         with lock:
             state["done"] = True
             abandoned = state["abandoned"]
-        if abandoned:
+        if abandoned and inspect.iscoroutine(outcome):
+            # It never ran, and will not.
+            outcome.close()
+        elif abandoned:
             on_late(outcome)
         elif failed:
             future.set_exception(outcome)
@@ -101,16 +156,16 @@ def in_thread(run: Callable[[], Any], on_late: Late) -> "tuple[Future[Any], Call
     return future, abandon
 
 
-def with_timeout(run: Callable[[], Any], seconds: float, on_late: Late) -> Any:
+def with_timeout(run: Callable[[], Any], limit: Limit, on_late: Late) -> Any:
     """
-    The result of *run*, or TimeoutError after *seconds*; the thread is then abandoned, its outcome goes to *on_late*.
+    The result of *run*, or TimeoutError after its *limit*; the thread is then abandoned, its outcome goes to *on_late*.
     """
-    future, abandon = in_thread(run, on_late)
+    future, abandon = in_thread(run, on_late, limit.seconds)
     try:
-        return future.result(seconds)
+        return future.result(limit.seconds)
     except TimeoutError:
         if not future.done() and abandon():
-            raise TimeoutError(f"no result within {seconds:g} s") from None
+            raise limit.error() from None
         return future.result()
     except BaseException:
         # Ctrl-C while waiting: the tool goes on, its outcome must still be recorded.
@@ -120,30 +175,64 @@ def with_timeout(run: Callable[[], Any], seconds: float, on_late: Late) -> Any:
 
 
 async def within(
-    seconds: float, execute: Callable[[str, Any], Any], call: ToolCall, on_late: Late, reading: Reading
+    limit: Limit, execute: Callable[[str, Any], Any], call: ToolCall, on_late: Late, reading: Reading
 ) -> Any:
     """
-    The awaited and read result of `execute(tool, arguments)`, or TimeoutError after *seconds*.
+    The awaited and read result of `execute(tool, arguments)`, or TimeoutError after *limit*.
 
     A coroutine is cancelled then; a synchronous function runs in a thread, which is abandoned.
     """
     import asyncio
 
-    limit = asyncio.timeout(seconds)
-    try:
-        async with limit:
-            if is_async(execute):
-                made = execute(call.tool, call.arguments)
-                return await reading.gathered(await made if inspect.isawaitable(made) else made)
-            future, abandon = in_thread(lambda: reading.drained(execute(call.tool, call.arguments)), on_late)
+    async def run() -> Any:
+        if is_async(execute):
+            result = execute(call.tool, call.arguments)
+        else:
+            work = lambda: reading.drained(execute(call.tool, call.arguments))  # noqa: E731
+            future, abandon = in_thread(work, on_late, limit.seconds)
             try:
                 result = await asyncio.shield(asyncio.wrap_future(future))
             except asyncio.CancelledError:
                 abandon()
                 raise
-            return await reading.gathered(await result if inspect.isawaitable(result) else result)
-    except TimeoutError:
-        # The tool may have had a timeout of its own.
-        if not limit.expired():
-            raise
-        raise TimeoutError(f"no result within {seconds:g} s") from None
+        return await reading.gathered(await result if inspect.isawaitable(result) else result)
+
+    return await in_time(run(), limit, on_late)
+
+
+async def in_time(work: Awaitable[Any], limit: Limit, on_late: Late) -> Any:
+    """
+    The result of *work*, or TimeoutError after *limit*: it is cancelled then, and answered also if it goes on all the same. Its
+    outcome goes to *on_late* in that case.
+    """
+    import asyncio
+
+    async def run() -> Any:
+        _until.set(time.monotonic() + limit.seconds)
+        return await work
+
+    task = asyncio.ensure_future(run())
+    try:
+        await asyncio.wait({task}, timeout=limit.seconds)
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait({task})
+        raise
+    if task.done():
+        return task.result()
+
+    def over(ended: "asyncio.Future[Any]") -> None:
+        _running.discard(ended)
+        if inspect.iscoroutine(work) and inspect.getcoroutinestate(work) == inspect.CORO_CREATED:
+            work.close()
+        if not ended.cancelled():
+            on_late(ended.exception() or ended.result())
+
+    _running.add(task)
+    task.cancel()
+    try:
+        await asyncio.wait({task}, timeout=GRACE_S)
+    finally:
+        # Called by the loop, and so after whoever waits here was answered.
+        task.add_done_callback(over)
+    raise limit.error()

@@ -3,24 +3,22 @@ The front door: one budget for the calls of an agent, its model turns and its su
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from decimal import Decimal
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from guardrails.core.engine.events import Charge, Request, Turn
 from guardrails.core.engine.scopes import Scope, exhausted_by, progress
-from guardrails.core.engine.sharing import Close, Extend, Open, Release, Reserve
+from guardrails.core.engine.sharing import ITERATIONS, LIMITS, Close, Extend, Open, Release, Reserve
 from guardrails.core.guards.limits import amounts as units
+from guardrails.core.guards.limits.budget import Budget
+from guardrails.core.guards.session_limits import Limits
 from guardrails.core.records.digest import digest
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice, next_tool_choice
 from guardrails.core.values.errors import SessionError
-from guardrails.core.values.usage import read_usage, tells
 
-from .calls import Calls
-from .prices import Priced, price_of, public
 from .results import RULE, reader
+from .turns import Turns
 
 
 if TYPE_CHECKING:
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     from guardrails.core.tools.tool import Tool
 
 
-class Session(Calls):
+class Session(Turns):
     """
     The calls that share a budget. Made by `Policy.session`; safe in any number of threads and tasks at once.
 
@@ -76,54 +74,6 @@ class Session(Calls):
         if not self._kept.offered:
             self._chain = self._chain.with_rule(RULE)
         return reader(self._kept, lambda: self._chain)
-
-    # Model turns
-
-    def request(self) -> None:
-        """
-        Say that a model request starts, so that growth caps see the ones that fail.
-        """
-        self._event("request", Request(self._time()))
-
-    def begin_turn(self, calls: int | None = None) -> None:
-        """
-        Say that a model response came, with *calls* tool calls, where `charge` is not used.
-
-        Raises SessionError where *calls* is no whole number of at least 0.
-        """
-        count = units.count_of(calls)
-        self._event("turn", Turn(self._time(), count), {"calls": count})
-
-    def charge(
-        self,
-        *,
-        model: str,
-        usage: object = None,
-        cost_usd: float | str | Decimal | None = None,
-        calls: int | None = None,
-        provider: str | None = None,
-        whole: bool = True,
-    ) -> Priced:
-        """
-        Charge a model response, and begin its turn; what it cost, and who says so.
-
-        *usage* is what the client returned (chat.completions or Responses form); it is priced by the policy's `prices`,
-        else as `genai-prices` lists *model* (of *provider*: an id, or the endpoint's URL), unless *cost_usd* says what it
-        cost. What nobody knows the price of is counted in `unpriced`, never as free; a response that is not *whole* broke
-        off. Raises SessionError if *cost_usd*, *usage* or *calls* is no such thing; nothing is charged then.
-        """
-        used, count = read_usage(usage), units.count_of(calls)
-        if cost_usd is not None:
-            priced = Priced(units.money("cost_usd", cost_usd), "caller")
-        else:
-            known = used if tells(usage) else None
-            priced = price_of(known, model, self.policy.prices, provider, self._time())
-        self.begin_turn(count)
-        untold: dict[str, Any] = {"untold": True} if whole and priced.untold else {}
-        values = {"model": model, "provider": public(provider), **priced.recorded, **used.recorded, **untold}
-        event = Charge(self._time(), priced.cost, used.total, model or "", bool(untold))
-        self._event("charge", event, values)
-        return priced
 
     def tool_choice(
         self, requested: ToolChoice = None, *, first: bool | None = None, strategy: Strategy | None = None
@@ -197,22 +147,50 @@ class Session(Calls):
         Let the session use *amounts* more (`max_calls=20`, `max_cost_usd=0.5`, ...) than its limits so far; it goes on.
 
         Without amounts it forgives refused turns and blown growth caps. A child takes the amounts from its parent. With the
-        name of a *scope* it is that one's limits, for all of its sessions. Raises SessionError for a limit that the policy
-        does not set, or where the parent has less left.
+        name of a *scope* it is that one's limits, for all of its sessions. `max_tool_iterations`, or `max_steps`, is what
+        every loop may do beyond its own limit, one under way too; `max_turns` is raised with it where the policy sets one.
+        Raises SessionError for a limit that the policy does not set, or where the parent has less left.
         """
         wanted = units.internal(amounts)
         if scope is not None:
             self._extend_scope(scope, wanted)
             return
-        if self._parent is not None and wanted:
+        if ITERATIONS in wanted and self._limits.limit(SessionState(), "max_turns") is not None:
+            wanted.setdefault("max_turns", wanted[ITERATIONS])
+        shared = {name: amount for name, amount in wanted.items() if name in LIMITS}
+        if self._parent is not None and shared:
             self._parent._event(  # noqa: SLF001  a child is a session too
                 "reserve",
-                Reserve(self._parent._time(), self.id, wanted, more=True),  # noqa: SLF001
-                {"child": self.id, "amounts": wanted, "more": True},
+                Reserve(self._parent._time(), self.id, shared, more=True),  # noqa: SLF001
+                {"child": self.id, "amounts": shared, "more": True},
                 needed=True,
             )
 
         self._event("extend", Extend(self._time(), wanted), {"amounts": wanted}, needed=True)
+
+    def go_on(self) -> bool:
+        """
+        Say that the user has sent a further message: if calls or turns have ended the session, it may use as many more as
+        `go_on` of the policy's `budget` says; whether it may. Nothing else is raised or forgiven, nothing of a child, and
+        nothing by default.
+        """
+        opens = units.internal(dict(self._limits.go_on))
+        cause = self.exhausted_by if opens and self._parent is None else None
+        if cause not in ("budget.max_calls", "budget.max_turns"):
+            return False
+        self._event("extend", Extend(self._time(), opens, asked=True), {"amounts": opens, "asked": True}, needed=True)
+        return not self.exhausted
+
+    @property
+    def iterations_more(self) -> int:
+        """
+        What every loop may do beyond its own limit, as `extend` said.
+        """
+        return self._read(lambda state, _: state.limits.get(ITERATIONS, 0))
+
+    @property
+    def _limits(self) -> Limits:
+        return self._chain.limits or Budget()
 
     # Children
 
@@ -227,6 +205,8 @@ class Session(Calls):
         where more is asked for than is left.
         """
         wanted = units.internal(amounts)
+        if ITERATIONS in wanted:
+            wanted["max_turns"] = wanted.pop(ITERATIONS)
         child = Session(
             self.policy,
             name,

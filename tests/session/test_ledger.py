@@ -31,7 +31,7 @@ class Faulty(MemoryStore):
 
 ASKED: dict[str, tuple[Callable[[Session], Any], Any]] = {
     "begin_turn": (lambda s: s.begin_turn(), None),
-    "request": (lambda s: s.request(), None),
+    "request": (lambda s: s.request().allowed, True),
     "charge": (lambda s: s.charge(model="m", usage={"prompt_tokens": 5}).cost, None),
     "exhausted": (lambda s: s.exhausted, False),
     "limit_message": (lambda s: s.limit_message, None),

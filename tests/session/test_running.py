@@ -181,3 +181,149 @@ def test_a_generator_that_fails_half_way_has_failed(clock: Any) -> None:
 
     envelope = run(make(clock), lambda *_: fails(), awaited=True)
     assert (envelope.status, envelope.error_type) == ("error", "connection")
+
+
+def late_records(sink: MemorySink) -> list[Any]:
+    for thread in threading.enumerate():
+        if thread.name == "guardrails-tool":
+            thread.join(10)
+    return [record["late"] for record in sink.records if record["event"] == "settle"]
+
+
+@pytest.mark.parametrize("timeout", [None, 60.0])
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_synchronous_tool_is_answered_when_the_session_s_time_is_up(
+    awaited: bool, timeout: float | None, clock: Any
+) -> None:
+    release, sink = threading.Event(), MemorySink()
+
+    def stuck(*_: Any) -> str:
+        release.wait(10)
+        return "late"
+
+    session = Policy([Budget(max_elapsed=10)], tools=[Tool(name="t", timeout=timeout)]).session(
+        "s", clock=clock, records=sink
+    )
+    session.request()
+    clock.advance(9.95)
+    envelope = run(session, stuck, awaited=awaited)
+    assert (envelope.error_type, envelope.error_message) == (
+        "timeout",
+        "no result within 0.051 s, when the session's time was up",
+    )
+    clock.advance(0.051)
+    assert session.exhausted_by == "budget.max_elapsed"
+    release.set()
+    assert late_records(sink) == [False, True]
+
+
+def test_the_smaller_of_the_tool_s_and_the_session_s_time_is_the_limit(clock: Any) -> None:
+    session = Policy([Budget(max_elapsed=10)], tools=[Tool(name="t", timeout=0.02)]).session("s", clock=clock)
+    release = threading.Event()
+    envelope = run(session, lambda *_: release.wait(10), awaited=False)
+    release.set()
+    assert envelope.error_message == "no result within 0.02 s"
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_an_asynchronous_tool_that_swallows_its_cancellation_is_answered_in_time(declared: bool, clock: Any) -> None:
+    sink = MemorySink()
+    tool = Tool(name="t", timeout=0.02 if declared else None)
+    session = Policy([Budget(max_elapsed=10)], tools=[tool]).session("s", clock=clock, records=sink)
+    session.request()
+    clock.advance(5 if declared else 9.98)
+
+    async def main() -> Envelope:
+        release = asyncio.Event()
+
+        async def deaf(*_: Any) -> str:
+            while not release.is_set():
+                try:
+                    await release.wait()
+                except asyncio.CancelledError:
+                    continue
+            return "the late value"
+
+        envelope: Envelope = await asyncio.wait_for(session.acall("t", {}, deaf), 5)
+        release.set()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        return envelope
+
+    assert asyncio.run(main()).error_type == "timeout"
+    settled = [record for record in sink.records if record["event"] == "settle"]
+    assert [record["late"] for record in settled] == [False, True]
+    assert orjson.dumps(settled[-1]["result"]) == b'"the late value"'
+
+
+def test_an_asynchronous_tool_is_held_to_the_session_s_time_however_its_coroutine_came_about(clock: Any) -> None:
+    session = Policy([Budget(max_elapsed=3600)]).session("s", clock=clock)
+    session.request()
+    clock.advance(3599.98)
+
+    async def endless() -> Any:
+        await asyncio.Event().wait()
+
+    assert run(session, lambda *_: endless(), awaited=True).error_type == "timeout"
+
+
+@pytest.mark.parametrize(("left", "same"), [(601, True), (599, False)])
+def test_a_synchronous_tool_leaves_its_thread_only_in_the_last_ten_minutes(left: float, same: bool, clock: Any) -> None:
+    session = Policy([Budget(max_elapsed=3600)]).session("s", clock=clock)
+    session.request()
+    clock.advance(3600 - left)
+    where = run(session, lambda *_: threading.get_ident(), awaited=False).value
+    assert (where == threading.get_ident()) is same
+
+
+def test_a_tool_that_needs_its_thread_keeps_it(clock: Any) -> None:
+    tool = Tool(name="t", same_thread=True)
+    session = Policy([Budget(max_elapsed=10)], tools=[tool]).session("s", clock=clock)
+    assert run(session, lambda *_: threading.get_ident(), awaited=False).value == threading.get_ident()
+
+
+def test_a_childs_tool_is_held_to_the_time_of_its_parent(clock: Any) -> None:
+    parent = Policy([Budget(max_elapsed=10)]).session("s", clock=clock)
+    parent.request()
+    clock.advance(9.98)
+    release = threading.Event()
+    with parent.child("c") as child:
+        envelope = child.call("t", {}, lambda *_: release.wait(10))
+    release.set()
+    assert envelope.error_type == "timeout"
+
+
+def test_the_time_of_a_scope_bounds_a_running_tool_too(clock: Any) -> None:
+    policy = Policy([Budget(max_calls=9)], scopes={"user": [Budget(max_elapsed=10)]})
+    policy.session("before", scopes={"user": "u1"}, clock=clock).call("t", {}, lambda *_: "ok")
+    session = policy.session("s", scopes={"user": "u1"}, clock=clock)
+    clock.advance(9.98)
+    release = threading.Event()
+    envelope = session.call("t", {"n": 2}, lambda *_: release.wait(10))
+    release.set()
+    assert envelope.error_type == "timeout"
+
+
+def test_a_cancelled_call_waits_for_its_tool_to_end(clock: Any) -> None:
+    session, ended = make(clock, 5.0), []
+
+    async def main() -> None:
+        started = asyncio.Event()
+
+        async def slow(*_: Any) -> None:
+            started.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                await asyncio.sleep(0)
+                ended.append("cleaned up")
+
+        task = asyncio.ensure_future(session.acall("t", {}, slow))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert ended == ["cleaned up"]
+
+    asyncio.run(main())

@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final
 from annotated_types import Ge, Le
 
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.session.running import seconds_left
 
 from .failure import ToolFailure, ToolSet
 from .processes import Ended, run_to_end
@@ -49,7 +50,9 @@ class Shell(ToolSet):
         """
         if "\0" in command:
             raise ToolFailure("validation", "the command holds a NUL", retryable=False)
-        seconds = self._timeout if timeout is None else timeout
+        seconds, left = self._timeout if timeout is None else timeout, seconds_left()
+        # What the session has no time for ends with it.
+        seconds = seconds if left is None else min(seconds, round(left, 3))
         try:
             ended = run_to_end(
                 [self._bash, "-c", command],

@@ -97,6 +97,6 @@ def _settle(session: "Session", call: "RequestedCall") -> Envelope | None:
     envelope = None
     for pending in found:
         asked = ToolCall(pending.tool, call.arguments, pending.id, None, pending.sig)
-        decision = Decision.again(asked, pending, (session.id, run, None, ()))
+        decision = Decision.again(asked, pending, (session.id, run, None, (), None))
         envelope = session.complete(decision, Outcome(error_type="cancelled", error_message=INTERRUPTED))
     return envelope

@@ -12,10 +12,11 @@ from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import Guard, filled, overrides
 from guardrails.core.guards.far import far_of
 from guardrails.core.guards.limits.budget import Budget
+from guardrails.core.guards.limits.tool_budget import ToolBudget
 from guardrails.core.guards.settings import laid
 from guardrails.core.repetition.own_words import own_words
 from guardrails.core.retries.serving import NO_MODELS, Models
-from guardrails.core.state.state import NEVER
+from guardrails.core.state.state import NEVER, SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import Denial, Mode, Nudge
 from guardrails.core.values.units import matcher
@@ -27,6 +28,8 @@ PLANS: Final = 1_024
 """Tools whose plan is kept; a model that makes up names cannot fill the memory."""
 ACTS: Final = ("check", "shape", "shape_failure", "spent", "blown", "turn_spent", "turn_refused")
 SHAPES: Final = ("shape", "shape_failure")
+FAR_MS: Final = 86_400_000
+"""No call is held to an end of its session that is as far away: a day."""
 WINDOW: Final = 20
 """Executed calls that every session remembers at least."""
 
@@ -70,6 +73,9 @@ class Chain:
         """Those of the session, also where they are only observed."""
         enforced = [g for g in self.guards if self._enforced(g)]
         self.budget = next((g.limits for g in enforced if g.limits is not None), None)
+        lasts_ms = None if self.budget is None else self.budget.limit(SessionState(), "max_elapsed")
+        self.soon_ms = NEVER if lasts_ms is None else lasts_ms - FAR_MS
+        """When its end is near, in milliseconds from the session's first event."""
         self.spenders = _methods(enforced, "spent", "blown")
         self.turn_spenders = _methods(enforced, "turn_spent", "turn_refused")
         self.refusal_spenders = _methods(enforced, "turn_refused")
@@ -79,6 +85,9 @@ class Chain:
         self.enders = tuple(g for g in enforced if overrides(g, "spent") or overrides(g, "turn_spent"))
         """The guards by which a call may end the session."""
         self.far = far_of(self.enders)
+        held = [*(g.limits for g in self.guards), *(g for g in self.ruled("limits") if isinstance(g, ToolBudget))]
+        self.reserves = any(limits.reserves for limits in held if limits is not None)
+        """Whether money or tokens are limited, of the session or of a tool."""
         # What only observes keeps its counters too, else it would see nothing.
         counting = [g for g in self.guards if g.mode != "off" and mode != "off"]
         self.requests = _methods(counting, "request")
@@ -167,6 +176,7 @@ class Chain:
             timeout_ms=None if tool.timeout is None else max(1, round(tool.timeout * 1000)),
             changes=not (tool.read_only or tool.stable),
             cost=tool.cost,
+            tokens=tool.tokens,
             known=None if self.known is None else name in self.known,
             deny_on_error=on_error == "deny",
             enforced=tuple(

@@ -8,7 +8,7 @@ from typing import Any, Final, Self
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Facts
-from guardrails.core.guards.limits.budget_words import FINISH
+from guardrails.core.guards.limits.budget_words import finish, names
 from guardrails.core.guards.repeats.loop_words import hints_of
 from guardrails.core.repetition.age import moved
 from guardrails.core.retries.context import Settled, due_of, time_left
@@ -16,10 +16,10 @@ from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.retries.serving import Advised, Judged, Retried
 from guardrails.core.state.admissions import follow, note_retry, settle, settle_late
 from guardrails.core.state.entries import pending_key
+from guardrails.core.state.family import note_moved
 from guardrails.core.state.scope_state import settle as settle_held
 from guardrails.core.state.state import Pending, SessionState
 from guardrails.core.state.totals import exhaust, number, set_meters, touch
-from guardrails.core.state.worked import note_moved
 
 from .chain import Chain
 from .decision import Decision
@@ -28,7 +28,7 @@ from .exhaustion import first_cause
 from .exhaustion import progress as own_progress
 from .plan import Plan
 from .prepare import Prepared
-from .scopes import Cause, Scope, progress
+from .scopes import Cause, Scope, free_all, note_all, progress
 
 
 DUE: Final = "due."
@@ -139,16 +139,23 @@ class Settle(Event[tuple[Envelope, Completion]]):
                 plan.tool,
                 decision.cost,
                 decision.tokens,
-                decision.turn,
-                chain.known,
+                turn=decision.turn,
+                known=chain.known,
                 duration_ms=duration,
                 retried=retried,
             )
         if failed and outcome.retry_after_ms is not None:
             _note_due(state, call.tool, outcome.retry_after_ms)
+        if state.holds:
+            free_all(engine.id, state, scopes, f"c{seq}")
         if pending is None:
             n = settle_late(state, changes=plan.changes)
         else:
+            if outcome.cost or outcome.tokens:
+                # What is declared needs no average, and a record cannot tell it from what was used.
+                cost, tokens = 0 if plan.cost else outcome.cost or 0, 0 if plan.tokens else outcome.tokens or 0
+                if cost or tokens:
+                    note_all(chain, state, scopes, call.tool, cost, tokens)
             n = settle(state, pending, outcome, prepared.result_hash, prepared.steady, prepared.empty)
             # Where each call in the window is another there is nothing to compare.
             if len(state.latest) < len(state.window) and moved(state, pending.entry):
@@ -180,7 +187,8 @@ class Settle(Event[tuple[Envelope, Completion]]):
             limit = limit or spent
             errors += raised
         if limit is not None:
-            envelope.limit(limit[1], FINISH)
+            code = limit[0]
+            envelope.limit(limit[1], finish(code), code if names(code) else None)
         shown = None
         if not chain.merged and "progress" not in chain.left_out:
             shown = progress(chain, state, now, scopes) if scopes else own_progress(chain, state, now)
@@ -219,8 +227,8 @@ class Settle(Event[tuple[Envelope, Completion]]):
                         scope.now_ms,
                         self.plan.tool,
                         *estimate,
-                        decision.turn,
-                        scope.chain.known,
+                        turn=decision.turn,
+                        known=scope.chain.known,
                         duration_ms=duration,
                     )
                     said = _corrected(applied, self, scope.state, facts)

@@ -10,6 +10,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Facts, latest
 from guardrails.core.guards.repeats.duplicates import in_flight
 from guardrails.core.state.admissions import admit, deny, give_up, note_limit, take_up
+from guardrails.core.state.holds import NOTHING, average, lapse
 from guardrails.core.state.scope_state import claim as claim_held
 from guardrails.core.state.scope_state import hold
 from guardrails.core.state.state import Pending, SessionState
@@ -22,7 +23,7 @@ from .engine import Engine, Event
 from .exhaustion import tell_turn, turn_cause, used_up
 from .plan import Plan
 from .refusals import Found, over
-from .scopes import Scope
+from .scopes import Scope, hold_all, time_left
 
 
 Voice = tuple[Scope | None, Plan, SessionState, Facts, tuple[Any, ...]]
@@ -42,6 +43,8 @@ class Ask(Event[Decision]):
     call: ToolCall
     plan: Plan
     claim: bool = False
+    guess: tuple[int, int] | None = None
+    """What a record says that was guessed of what the call uses; None: to be found in the states."""
 
     shared = True
 
@@ -49,6 +52,8 @@ class Ask(Event[Decision]):
         chain, call, plan = engine.chain, self.call, self.plan
         now, sig = touch(state, self.now_ms), call.sig
         expired: tuple[tuple[int, Pending], ...] = ()
+        if state.holds:
+            lapse(state, now)
         if state.pending:
             expired = give_up(state)
             # What cannot be signed is never the same call.
@@ -57,16 +62,23 @@ class Ask(Event[Decision]):
                 return self._again(engine, state, scopes, running, expired)
         if state.turn == 0:
             tell_turn(chain, state, sig)
-        cost = plan.cost
+        cost, tokens = plan.cost, plan.tokens
+        guess = _guess(self, state, scopes) if state.used or scopes or self.guess else NOTHING
         found = None if state.exhausted is None else Found([over(chain, state.exhausted)])
         far = False
         if sig in state.latest or state.pending or call.problems:
             checks = plan.checks
         else:
-            far = chain.far is not None and chain.far(state, now, cost)
+            far = chain.far is not None and not tokens and guess is NOTHING and chain.far(state, now, cost)
             checks = plan.far_checks if far else plan.fresh_checks
-        own: Voice = None, plan, state, Facts(now, plan.tool, cost, 0, state.turn, chain.known), checks
-        voices = (*(_voice(scope, plan, call, state.turn) for scope in scopes), own) if scopes else (own,)
+        own: Voice = (
+            None,
+            plan,
+            state,
+            Facts(now, plan.tool, cost, tokens, state.turn, chain.known, guess=guess),
+            checks,
+        )
+        voices = (*(_voice(scope, plan, call, guess, state.turn) for scope in scopes), own) if scopes else (own,)
         for scope, applied, looked, facts, asked in voices:
             for name, enforced, check in asked:
                 try:
@@ -87,6 +99,7 @@ class Ask(Event[Decision]):
             state,
             call,
             cost=cost,
+            tokens=tokens,
             timeout_ms=plan.timeout_ms,
             changes=plan.changes,
             claimed=self.claim,
@@ -98,16 +111,14 @@ class Ask(Event[Decision]):
             number(scope.state)
             hold(scope.state, engine.id, pending)
             limit = limit or scope.cause(scope.chain.call_spenders)
+        if guess is not NOTHING:
+            hold_all(engine.id, state, scopes, f"c{pending.seq}", guess, lasts_ms=pending.expires_ms - now)
         if limit is not None:
             note_limit(pending, limit)
         marks = engine.marks(state, scopes) if scopes or state.family is not None else None
-        return Decision.admitted(
-            call,
-            pending,
-            found,
-            source,
-            (engine.id, state.run, marks, expired),
-        )
+        soon = now - state.started_ms >= chain.soon_ms or scopes or state.limits
+        left_ms = time_left(chain, state, scopes) if soon else None
+        return Decision.admitted(call, pending, found, source, (engine.id, state.run, marks, expired, left_ms))
 
     def _again(
         self,
@@ -126,7 +137,8 @@ class Ask(Event[Decision]):
             for scope in scopes:
                 claim_held(scope.state, engine.id, pending.seq)
         # Only an event has a place: the same question again is none in a scope.
-        where = engine.id, state.run, engine.marks(state, scopes if claim_n else ()), expired
+        left_ms = time_left(engine.chain, state, scopes)
+        where = engine.id, state.run, engine.marks(state, scopes if claim_n else ()), expired, left_ms
         return Decision.again(self.call, pending, where, at_ms=at_ms, claim_n=claim_n)
 
     def _refused(
@@ -146,12 +158,31 @@ class Ask(Event[Decision]):
         last = state.turn_decided == state.turn_expects if state.turn_expects else state.turn_admitted > 0
         cause = turn_cause(chain, state, state.now_ms) if last else None
         envelope = Envelope.refusal(first, None if cause is None else cause.message, left_out=chain.left_out)
-        where = engine.id, state.run, engine.marks(state, scopes), expired
+        where = engine.id, state.run, engine.marks(state, scopes), expired, None
         event = n, state.now_ms, state.turn
         return Decision.refused(call, event, found, envelope, where, claimed=self.claim)
 
 
-def _voice(scope: Scope, plan: Plan, call: ToolCall, turn: int) -> Voice:
+def _guess(ask: Ask, state: SessionState, scopes: Sequence[Scope]) -> tuple[int, int]:
+    """
+    What the call of *ask* may use, as far as its tool declares no estimate: as much as its calls have on average, those of
+    its session or else of a scope.
+    """
+    tool, plan = ask.call.tool, ask.plan
+    if ask.guess is not None:
+        return ask.guess
+    known = next((each for each in (state, *(scope.state for scope in scopes)) if tool in each.used), None)
+    if known is None:
+        return NOTHING
+    cost, tokens = average(known, tool)
+    guess = 0 if plan.cost else cost, 0 if plan.tokens else tokens
+    if guess == NOTHING:
+        return NOTHING
+    ask.call.note_guess(guess)
+    return guess
+
+
+def _voice(scope: Scope, plan: Plan, call: ToolCall, guess: tuple[int, int], turn: int) -> Voice:
     """
     That of *scope*, where *plan* is the session's.
     """
@@ -160,7 +191,7 @@ def _voice(scope: Scope, plan: Plan, call: ToolCall, turn: int) -> Voice:
         scope,
         own,
         scope.state,
-        Facts(scope.now_ms, plan.tool, plan.cost, 0, turn, scope.chain.known),
+        Facts(scope.now_ms, plan.tool, plan.cost, plan.tokens, turn, scope.chain.known, guess=guess),
         own.checks,
     )
 

@@ -12,10 +12,10 @@ from guardrails.core.values.types import Denial, Nudge, RetrySource, ToolCall
 from .refusals import Found
 
 
-Where = tuple[str, str, dict[str, Any] | None, tuple[tuple[int, Pending], ...]]
-"""Where a decision was made: the id of the session, which life of it, the marks of its event, and what was given up on the
-way, as the fields of a decision have them."""
-NOWHERE: Final[Where] = "", "", None, ()
+Where = tuple[str, str, dict[str, Any] | None, tuple[tuple[int, Pending], ...], int | None]
+"""Where a decision was made: the id of the session, which life of it, the marks of its event, what was given up on the
+way, and the time that is left, as the fields of a decision have them."""
+NOWHERE: Final[Where] = "", "", None, (), None
 
 
 @dataclass(slots=True)
@@ -58,6 +58,8 @@ class Decision:
     """Which life of that session."""
     marks: dict[str, Any] | None = field(default=None, kw_only=True)
     """Where its event stands among those of other sessions, where it shares anything with them."""
+    left_ms: int | None = field(default=None, kw_only=True)
+    """Milliseconds until the time of the session, or of a scope, is up; None: it has no limit, or one that is days away."""
     retry_source: RetrySource | None = field(default=None, kw_only=True)
     """Who caused it, where the same call failed before: the caller by itself, or what it was advised."""
 
@@ -84,7 +86,7 @@ class Decision:
         made.claimed = pending.claimed
         made.repeated = False
         made.claim_n = 0
-        made.session, made.run, made.marks, made.expired = where
+        made.session, made.run, made.marks, made.expired, made.left_ms = where
         made.retry_source = source
         return made
 
@@ -112,7 +114,7 @@ class Decision:
         made.claimed = pending.claimed
         made.repeated = True
         made.claim_n = claim_n
-        made.session, made.run, made.marks, made.expired = where
+        made.session, made.run, made.marks, made.expired, made.left_ms = where
         made.retry_source = None
         return made
 
@@ -147,7 +149,7 @@ class Decision:
         made.claimed = claimed
         made.repeated = False
         made.claim_n = 0
-        made.session, made.run, made.marks, made.expired = where
+        made.session, made.run, made.marks, made.expired, made.left_ms = where
         made.retry_source = None
         return made
 

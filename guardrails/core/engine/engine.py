@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from guardrails.core.state.family import join, part
+from guardrails.core.state.holds import NOTHING
 from guardrails.core.state.scope_state import open_step
 from guardrails.core.state.state import SessionState
 from guardrails.core.state.totals import begin_life, number, time_of
@@ -57,6 +58,10 @@ class Happened(NamedTuple):
     """Where it stands among the events of other sessions."""
     limits: dict[str, int] | None = None
     """What it set or held, by limit."""
+    refused: tuple[str, str] | None = None
+    """(code, message) of why a model request is not to be made."""
+    guess: tuple[int, int] = NOTHING
+    """What was guessed of it."""
 
 
 class Engine:

@@ -5,30 +5,43 @@ What happens in a session beside calls: turns, charges, model requests, and what
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from guardrails.core.state.admissions import forgo, lose
+from guardrails.core.guards.limits.room import fits
+from guardrails.core.state.admissions import ADMISSION_MS, forgo, lose
 from guardrails.core.state.entries import pending_key
+from guardrails.core.state.holds import NOTHING, RESPONSES, average, fitting, lapse
 from guardrails.core.state.scope_state import go_on
 from guardrails.core.state.state import SessionState
-from guardrails.core.state.totals import charge, count_request, exhaust, keep_cause, number, set_meters, touch
+from guardrails.core.state.totals import charge, count_request, exhaust, keep_cause, number, set_meters, time_of, touch
 from guardrails.core.state.turns import begin_turn, end_turn, part_turn
 
 from .chain import Chain
 from .decision import Decision
 from .engine import Engine, Event, Happened
 from .exhaustion import exhaustion, failed, note_turn, spent
-from .scopes import Scope
+from .scopes import Cause, Scope, exhausted_by, free_all, hold_all, note_all
 
 
 @dataclass(slots=True)
 class Turn(Event[Happened]):
     """
     A model response came, with *calls* calls (0: unknown): the present turn is over, and the next begins.
+
+    *uncharged*: nobody will charge it, and what was guessed of its request comes back.
     """
 
     now_ms: int
     calls: int = 0
+    uncharged: bool = False
+
+    @property
+    def shared(self) -> bool:
+        return self.uncharged
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
+        if self.uncharged:
+            free_all(engine.id, state, scopes, fitting(state, 0, 0, guesses=True) or "")
+            for scope in scopes:
+                number(scope.state)
         now = touch(state, self.now_ms)
         cause = exhaustion(engine.chain, state, now)
         if cause is not None:
@@ -74,6 +87,16 @@ class Charge(Counted):
     tokens: int
     model: str | None = None
     untold: bool = False
+    request: int | None = None
+    """The number of the request that it settles; None: of those that are open the one that fits, 0: none."""
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
+        if state.holds:
+            key = str(self.request) if self.request is not None else fitting(state, self.cost or 0, self.tokens)
+            free_all(engine.id, state, scopes, key or "")
+        if self.cost or self.tokens:
+            note_all(engine.chain, state, scopes, RESPONSES, self.cost or 0, self.tokens)
+        return Counted.happen(self, engine, state, scopes)
 
     def count(self, chain: Chain, state: SessionState, now: int) -> None:
         charge(state, self.cost, self.tokens)
@@ -90,10 +113,31 @@ class Charge(Counted):
 @dataclass(slots=True)
 class Request(Counted):
     """
-    A model request starts.
+    A model request starts, and holds its *estimate* for *lasts_ms* or until it is charged, if that fits. None: nobody said,
+    and it is as much as responses have used on average.
     """
 
     now_ms: int
+    estimate: tuple[int, int] | None = None
+    """Micro-dollars, tokens."""
+    lasts_ms: int = ADMISSION_MS
+    guess: tuple[int, int] | None = None
+    """What a record says that was guessed."""
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
+        now, key = time_of(state, self.now_ms), str(state.n + 1)
+        lapse(state, now)
+        said, guess = self.estimate or NOTHING, self.guess
+        if guess is None:
+            known = next((each for each in (state, *(s.state for s in scopes)) if RESPONSES in each.used), state)
+            guess = average(known, RESPONSES) if self.estimate is None else NOTHING
+        refused = exhausted_by(engine.chain, state, now, scopes) or _refused(engine.chain, state, scopes, said, guess)
+        made = Counted.happen(self, engine, state, scopes)
+        held = said if self.estimate is not None else guess
+        limited = engine.chain.reserves or any(scope.chain.reserves for scope in scopes)
+        if limited and refused is None and held != NOTHING:
+            hold_all(engine.id, state, scopes, key, held, lasts_ms=self.lasts_ms, said=self.estimate is not None)
+        return made._replace(refused=refused, guess=guess)
 
     def count(self, chain: Chain, state: SessionState, now: int) -> None:
         count_request(state)
@@ -102,6 +146,25 @@ class Request(Counted):
             for request in chain.requests:
                 _count(chain, state, request, now)
             ended(chain, state, now)
+
+
+@dataclass(slots=True)
+class Drop(Counted):
+    """
+    The model request number *request* came to nothing: what it holds comes back.
+    """
+
+    now_ms: int
+    request: int
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
+        free_all(engine.id, state, scopes, str(self.request))
+        return Counted.happen(self, engine, state, scopes)
+
+    def count(self, chain: Chain, state: SessionState, now: int) -> None:
+        """
+        Count nothing.
+        """
 
 
 @dataclass(slots=True)
@@ -164,6 +227,25 @@ class Part(Event[None]):
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> None:
         part_turn(state)
+
+
+def _refused(
+    chain: Chain, state: SessionState, scopes: Sequence[Scope], said: tuple[int, int], guess: tuple[int, int]
+) -> Cause | None:
+    """
+    (code, message) of why a model request is not to be made: it does not fit beside what is held.
+    """
+    for scope in scopes:
+        its = scope.chain.budget
+        denial = its and fits(its, scope.state, said, guess, "model request")
+        if denial:
+            denial = scope.says(denial)
+            return denial.code, denial.message
+    denial = chain.budget and fits(chain.budget, state, said, guess, "model request")
+    if denial:
+        denial = chain.worded(denial)
+        return denial.code, denial.message
+    return None
 
 
 def _count(chain: Chain, state: SessionState, method: Callable[..., Mapping[str, int]], *facts: object) -> None:

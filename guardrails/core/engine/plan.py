@@ -55,6 +55,7 @@ class Plan:
     timeout_ms: int | None
     changes: bool
     cost: int
+    tokens: int
     known: bool | None
     """Whether the tools that are named hold it; None: none are named."""
     deny_on_error: bool

@@ -6,7 +6,7 @@ over, of a state or a time that cannot be known.
 from dataclasses import dataclass, field, replace
 
 from guardrails.core.guards.base import filled
-from guardrails.core.guards.limits.budget_words import FINISH
+from guardrails.core.guards.limits.budget_words import finish
 from guardrails.core.values.errors import StateUnreadable
 from guardrails.core.values.types import Denial, Nudge
 
@@ -106,5 +106,6 @@ def over(chain: Chain, exhausted: tuple[str, str]) -> Denial:
     """
     # The message is in the policy's words already, with the numbers of when it was kept.
     code, message = exhausted
-    hint = filled(chain.messages.get(code, {}).get("hint", FINISH), {}, FINISH)
+    hint = finish(code)
+    hint = filled(chain.messages.get(code, {}).get("hint", hint), {}, hint)
     return Denial(code=code, status="limit_reached", message=message, hint=hint, ends_session=True)

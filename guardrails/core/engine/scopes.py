@@ -9,11 +9,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from guardrails.core.state.state import SessionState
+from guardrails.core.state.entries import Hold
+from guardrails.core.state.holds import free, hold, note_used
+from guardrails.core.state.state import NEVER, SessionState
 from guardrails.core.state.totals import time_of
 from guardrails.core.values.types import Denial
 
-from .chain import Chain
+from .chain import FAR_MS, Chain
 from .exhaustion import exhaustion, first_cause, spent
 from .exhaustion import progress as own_progress
 
@@ -100,6 +102,52 @@ def progress(chain: Chain, state: SessionState, now_ms: int, scopes: Iterable[Sc
                 present: Any = shown.get(key)
                 shown[key] = left if present is None else min(present, left)
     return shown
+
+
+def time_left(chain: Chain, state: SessionState, scopes: Iterable[Scope]) -> int | None:
+    """
+    Milliseconds until the time of the session, or of a scope, is up; None: it has no limit, or one that is days away.
+    """
+    places = ((chain.budget, state), *((scope.chain.budget, scope.state) for scope in scopes))
+    found = [limits.left(each, "max_elapsed", each.now_ms) for limits, each in places if limits is not None]
+    left = min((each for each in found if each is not None), default=NEVER)
+    return None if left > FAR_MS else left
+
+
+def hold_all(
+    holder: str,
+    state: SessionState,
+    scopes: Iterable[Scope],
+    key: str,
+    amounts: tuple[int, int],
+    *,
+    lasts_ms: int,
+    said: bool = False,
+) -> None:
+    """
+    Hold *amounts*, of micro-dollars and tokens, under *key* of the session *holder*, in its scopes too; see `Hold`.
+    """
+    hold(state, key, Hold(state.now_ms + lasts_ms, *amounts, said))
+    for scope in scopes:
+        hold(scope.state, f"{holder}#{key}", Hold(scope.now_ms + lasts_ms, *amounts, said))
+
+
+def free_all(holder: str, state: SessionState, scopes: Iterable[Scope], key: str) -> None:
+    """
+    Give back what `hold_all` held.
+    """
+    free(state, key)
+    for scope in scopes:
+        free(scope.state, f"{holder}#{key}")
+
+
+def note_all(chain: Chain, state: SessionState, scopes: Iterable[Scope], name: str, cost: int, tokens: int) -> None:
+    """
+    Let what a call of the tool *name*, or a response, used count for the averages of those that limit money or tokens.
+    """
+    for its, each in ((chain, state), *((scope.chain, scope.state) for scope in scopes)):
+        if its.reserves:
+            note_used(each, name, cost, tokens)
 
 
 def marks(state: SessionState, scopes: Sequence[Scope]) -> dict[str, Any] | None:

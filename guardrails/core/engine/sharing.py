@@ -8,9 +8,10 @@ from typing import Final
 
 from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.guards.limits.budget_words import usd
+from guardrails.core.guards.limits.room import CHILDREN, CHILDREN_LIMIT, crowded
 from guardrails.core.state.scope_state import go_on
 from guardrails.core.state.state import SessionState
-from guardrails.core.state.totals import close, extend, number, release, reserve, time_of, touch
+from guardrails.core.state.totals import close, extend, number, release, reserve, set_meters, time_of, touch
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import Denial
 
@@ -23,6 +24,8 @@ from .scopes import Scope
 
 LIMITS: Final = ("max_calls", "max_turns", "max_cost", "max_tokens", "max_elapsed")
 """Limits as the state names them: money in micro-dollars, time in milliseconds."""
+ITERATIONS: Final = "max_tool_iterations"
+"""What loops may do beyond the limit of each, as the state names it."""
 CLOSED: Final = Denial(
     code="session.closed",
     status="limit_reached",
@@ -44,6 +47,8 @@ class Extend(Event[Happened]):
     now_ms: int
     amounts: Mapping[str, int]
     shared: bool = False
+    asked: bool = False
+    """A further message of the user asks for it: nothing is forgiven."""
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
         limits = None
@@ -68,16 +73,24 @@ class Extend(Event[Happened]):
             "max_cost": state.cost,
             "max_tokens": state.tokens,
             "max_elapsed": time_of(state, now_ms) - state.started_ms if state.started_ms >= 0 else 0,
+            "max_children": state.meter(CHILDREN),
         }
         limits = {}
         for name, amount in self.amounts.items():
+            if name == ITERATIONS:
+                # Each loop has a limit of its own; what all may do more is counted here.
+                limits[name] = state.limits.get(name, 0) + amount
+                continue
             limit = budget.limit(state, name)
             if limit is None:
                 raise SessionError(f"the policy sets no limit `{_said(name)}` that could be raised")
             limits[name] = max(limit, used[name]) + amount
         # Time is noted last: what is refused is no event, and leaves no trace that a replay would miss.
         now = touch(state, now_ms)
-        extend(state, limits)
+        if "max_children" in limits:
+            # Of the whole family, as their number is.
+            set_meters(state, {CHILDREN_LIMIT: limits.pop("max_children")})
+        extend(state, limits, forgive=not self.asked)
         ended(chain, state, now)
         return limits
 
@@ -112,6 +125,9 @@ class Reserve(Event[Happened]):
         cause = exhaustion(chain, state, now)
         if cause is not None:
             raise SessionError(f"the session is exhausted ({cause[0]}), so nothing is left for `{child}`")
+        narrow = chain.budget and crowded(chain.budget, state, child.count("/"))
+        if narrow:
+            raise SessionError(f"`{child}` cannot be made: {narrow}")
         left = _left(chain, state, now)
         held: dict[str, int] = {}
         for name in LIMITS:
@@ -122,6 +138,8 @@ class Reserve(Event[Happened]):
             amount = available if own is None else own
             if amount is not None:
                 held[name] = max(0, amount)
+        if chain.limits is not None and chain.limits.limit(state, "max_children") is not None:
+            set_meters(state, {CHILDREN: state.meter(CHILDREN) + 1})
         return held
 
     def _more(self, chain: Chain, state: SessionState, held: dict[str, int] | None) -> dict[str, int]:

@@ -149,11 +149,12 @@ class Envelope(Content):
         made.rendered = rendered
         return made
 
-    def limit(self, message: str, hint: str) -> None:
+    def limit(self, message: str, hint: str, code: str | None = None) -> None:
         """
-        Say that the call has used up a limit, and what to do.
+        Say that the call has used up a limit, and what to do; *code* is what was limited, if nothing else says so.
         """
         self.limit_message = message
+        self.code = self.code or code
         self.hint(hint)
 
     def cut_to(self, shown: str, original_bytes: int | None) -> None:

@@ -5,6 +5,7 @@ What a guard is told beside the call and the state.
 from dataclasses import dataclass
 
 from guardrails.core.retries.serving import Retried
+from guardrails.core.state.holds import NOTHING
 from guardrails.core.tools.tool import Tool
 
 
@@ -26,5 +27,7 @@ class Facts:
     """The tools there are; None: nobody said."""
     duration_ms: int = 0
     """Once the call is done: how long it took."""
+    guess: tuple[int, int] = NOTHING
+    """Of what nobody estimates, what calls of the tool have used on average: micro-dollars, tokens."""
     retried: Retried | None = None
     """Of a failure, where models are loaded: what they are asked."""

@@ -2,7 +2,7 @@
 What a guard is that holds the limits of a session: they can be raised, shared with a child, and told.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 
@@ -31,6 +31,18 @@ class Limits(Protocol):
     def closes(self) -> bool:
         """
         Whether a model response of unknown price ends the session.
+        """
+
+    @property
+    def reserves(self) -> bool:
+        """
+        Whether money or tokens are limited, so that estimates of them are held.
+        """
+
+    @property
+    def go_on(self) -> Mapping[str, object]:
+        """
+        What a further message of the user opens, by limit.
         """
 
     def limit(self, state: "SessionState", name: str) -> int | None:

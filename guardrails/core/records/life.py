@@ -11,7 +11,7 @@ from guardrails.core.engine.complete import Settle
 from guardrails.core.engine.decide import Ask
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.engine import Engine, Event, Happened
-from guardrails.core.engine.events import Charge, Expire, Note, Request, Turn
+from guardrails.core.engine.events import Charge, Drop, Expire, Note, Request, Turn
 from guardrails.core.engine.plan import Plan
 from guardrails.core.engine.prepare import Prepared
 from guardrails.core.engine.sharing import Close, Extend, Open, Release, Reserve
@@ -19,6 +19,8 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.limits.amounts import settings_of
 from guardrails.core.repetition.sketch import NO_SKETCH
 from guardrails.core.retries.serving import Advised
+from guardrails.core.state.admissions import ADMISSION_MS
+from guardrails.core.state.holds import NOTHING
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError
@@ -107,7 +109,9 @@ class Life:
             self._ways = _Ways(self._chain)
         if name == "call":
             way = self._ways.of(record)
-            decision = self._apply(Ask(now, _call(record), way.plan, record["claimed"]), way.chain, beside)
+            guess = tuple(record["guess"]) if "guess" in record else NOTHING
+            ask = Ask(now, _call(record), way.plan, record["claimed"], guess)
+            decision = self._apply(ask, way.chain, beside)
             self._decisions[n] = decision, way
             return Replayed(record, decision)
         if name == "settle":
@@ -146,14 +150,20 @@ def _event(name: str, record: Record, now: int) -> Event[Happened]:
     """
     match name:
         case "turn":
-            return Turn(now, record["calls"])
+            return Turn(now, record["calls"], record.get("uncharged", False))
         case "charge":
             untold = record.get("untold", False)
-            return Charge(now, record["cost"], record["tokens"], record.get("model") or "", untold)
+            charged = now, record["cost"], record["tokens"], record.get("model") or ""
+            return Charge(*charged, untold, record.get("request"))
         case "request":
-            return Request(now)
+            # Records of before requests held anything say nothing of it.
+            said, guess = record.get("estimate"), record.get("guess", NOTHING)
+            lasts_ms = record.get("lasts_ms", ADMISSION_MS)
+            return Request(now, None if said is None else tuple(said), lasts_ms, tuple(guess))
+        case "release" if "request" in record:
+            return Drop(now, record["request"])
         case "extend":
-            return Extend(now, dict(record["amounts"]), "scope" in record)
+            return Extend(now, dict(record["amounts"]), "scope" in record, record.get("asked", False))
         case "reserve":
             return Reserve(now, record["child"], dict(record["amounts"]), record.get("more", False))
         case "release":
@@ -209,14 +219,13 @@ class _Ways:
         # Records of before there were estimates say one only of what was admitted.
         cost = record.get("estimate", plan.cost if record["decision"] == "deny" else record["cost"])
         tool = replace(tool, retryable=retryable, **said)
-        return _Way(
-            chain, replace(plan, tool=tool, cost=cost, timeout_ms=record["timeout_ms"], changes=record["mutates"])
-        )
+        own = {"cost": cost, "tokens": record.get("estimate_tokens", 0), "timeout_ms": record["timeout_ms"]}
+        return _Way(chain, replace(plan, tool=tool, changes=record["mutates"], **own))
 
 
 _DECLARED: Final = (
     *("tool", "known", "stable", "idempotent", "polling", "read_only", "retryable_declared"),
-    *("estimate", "cost", "timeout_ms", "mutates"),
+    *("estimate", "estimate_tokens", "cost", "timeout_ms", "mutates"),
 )
 
 

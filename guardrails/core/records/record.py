@@ -95,6 +95,10 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
         "args_sim_max": None,
         "propensity": _propensity(decision, plan),
     }
+    if plan.tokens:
+        record["estimate_tokens"] = plan.tokens
+    if call.guess is not None:
+        record["guess"] = call.guess
     if call.sketch is not None:
         # Arguments may be erased, and what they were told by is not.
         record["sketch"] = call.sketch

@@ -10,9 +10,9 @@ from guardrails.core.values.types import Denial, Outcome, ToolCall
 
 from .entries import Entry, Pending, low, pending_key
 from .failing import Told, note_ended, note_refused, told
+from .family import end, outdate, tell
 from .state import SessionState
 from .totals import exhaust, number
-from .worked import end, outdate, tell
 
 
 REMEMBERED_REFUSALS: Final = 16

@@ -3,13 +3,16 @@ What a state is made of: the executed calls of its window, and the admissions th
 """
 
 from dataclasses import dataclass
-from typing import Final, Literal, Self
+from typing import Final, Literal, NamedTuple, Self
 
 from guardrails.core.values.types import WITHOUT_EFFECT, ErrorType
 
 
 MANY: Final = 255
 """Calls admitted beside one that runs, from which on they are not counted."""
+
+LAPSED: Final = -1
+"""When a hold ends that has ended: its estimate is charged until its figure comes."""
 
 EntryStatus = Literal["running", "ok", "error", "expired"]
 
@@ -77,6 +80,18 @@ class Entry:
         Whether it may have changed something, as far as its end tells.
         """
         return self.changes and self.error_type not in WITHOUT_EFFECT
+
+
+class Hold(NamedTuple):
+    """
+    Micro-dollars and tokens that are held until *ends_ms*, beside those of admissions.
+    """
+
+    ends_ms: int
+    cost: int
+    tokens: int
+    said: bool
+    """Somebody said the estimate, which is among what the state holds; else it is an average, and only a guess."""
 
 
 @dataclass(slots=True)

@@ -1,15 +1,19 @@
 """
 What the sessions of a family, a root and its children, share: named counters, and the news that one of them did work.
+When work is over, and who hears of it, is told here; so is what changes without any.
 
 The root's state holds it. A child has it for the time of a step.
 """
 
 from typing import Final
 
+from .entries import MANY, Entry, low
 from .state import SessionState
 
 
 _MARK: Final = "/"
+MOVING: Final = 64
+"""Calls of a session that are remembered to show what changes by itself."""
 
 
 def join(child: SessionState, root: SessionState, session_id: str) -> None:
@@ -42,3 +46,39 @@ def part(child: SessionState, root: SessionState, session_id: str, *, event: boo
         until = max((pending.expires_ms for pending in child.pending.values() if pending.entry.changes), default=0)
         kept = {other: end for other, end in root.working.items() if other != session_id and end > child.now_ms}
         root.working = {**kept, session_id: until} if until else kept
+
+
+def end(state: SessionState, entry: Entry) -> None:
+    """
+    Note which calls were admitted while that of *entry* ran: what it did may have come after them.
+    """
+    entry.beside = min(state.seq - entry.seq, MANY)
+    # A scope holds admissions of its sessions, and no window.
+    if entry.worked and state.window and entry.seq < state.window[0].seq:
+        outdate(state)
+
+
+def outdate(state: SessionState) -> None:
+    """
+    Note that work is over which the window does not tell of: all that was seen so far may be older.
+    """
+    state.changed_seq = state.seq
+    tell(state)
+
+
+def tell(state: SessionState) -> None:
+    """
+    Let the others of its family know that work begins, or is over.
+    """
+    if state.family is not None or state.reserved:
+        state.work += 1
+
+
+def note_moved(state: SessionState, sig: int | None) -> None:
+    """
+    Remember that what calls of *sig* show changes by itself.
+    """
+    key = low(sig)
+    if key not in state.moving:
+        state.moving.append(key)
+        del state.moving[:-MOVING]

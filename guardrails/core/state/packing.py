@@ -14,7 +14,7 @@ import orjson
 from guardrails.core.values.errors import StateUnreadable
 from guardrails.core.values.types import ERROR_TYPES
 
-from .entries import EntryStatus, low, pending_key
+from .entries import EntryStatus, Hold, low, pending_key
 from .failing import packed_failing, unpacked_failing
 from .packing_trail import ERROR_NUMBERS, Memo, packed_trail, unpacked_trail
 from .state import NEVER, Entry, Pending, SessionState
@@ -25,7 +25,7 @@ READ: Final = (3, 4, VERSION)
 """Versions that `unpack` reads: a session goes on after an upgrade."""
 STATUSES: Final[tuple[EntryStatus, ...]] = ("running", "ok", "error", "expired")
 _NEW: Final = ("turn_refused", "implied", "turn_n", "turn_ms", "call_ms")
-"""What version 3 did not have; before version 5 nothing was known to change by itself."""
+"""What version 3 did not have; before version 5 nothing was known to change by itself, or held for model requests."""
 TOTALS: Final = (
     "started_ms",
     "now_ms",
@@ -116,6 +116,8 @@ def _optional(state: SessionState) -> Iterator[tuple[str, Any]]:
     yield "w", state.work
     yield "b", state.working
     yield "v", state.moving
+    yield "k", state.holds
+    yield "u", state.used
 
 
 def _entry(entry: Entry) -> bytes:
@@ -239,6 +241,8 @@ def _state(version: int, window: list[Entry], names: list[str], rest: dict[str, 
     state.closed = rest.get("c", False)
     state.work, state.working = rest.get("w", 0), rest.get("b", {})
     state.run, state.moving = rest.get("i", ""), rest.get("v", [])
+    state.holds = {key: Hold(*held) for key, held in rest["k"].items()} if "k" in rest else {}
+    state.used = {name: tuple(sums) for name, sums in rest["u"].items()} if "u" in rest else {}
     state.failing = unpacked_failing(rest.get("f", ()))
     state.trail = unpacked_trail(rest.get("h", ()), window, names)
     by_seq = {entry.seq: entry for entry in window}

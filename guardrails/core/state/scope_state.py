@@ -9,6 +9,7 @@ from guardrails.core.values.types import Outcome
 
 from .admissions import charge_held, expire, take_up
 from .entries import Entry, Pending, pending_key
+from .holds import lapse
 from .state import SessionState
 from .totals import charge, number, touch
 
@@ -20,6 +21,8 @@ def open_step(state: SessionState, now_ms: int) -> int:
     now = touch(state, now_ms)
     if state.pending:
         expire(state)
+    if state.holds:
+        lapse(state, now)
     return now
 
 

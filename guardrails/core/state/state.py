@@ -13,8 +13,8 @@ from typing import Final
 from guardrails.core.retries.context import Settled
 
 from .entries import Entry as Entry  # noqa: PLC0414  what a state is made of
+from .entries import Hold, low
 from .entries import Pending as Pending  # noqa: PLC0414
-from .entries import low
 from .failing import Failing
 
 
@@ -48,7 +48,7 @@ class SessionState:
     unpriced: int = 0
     """Model responses whose price is unknown."""
     held_cost: int = 0
-    """Estimates of admitted, unsettled calls."""
+    """Estimates of admitted, unsettled calls, and those of `holds` that somebody said."""
     held_tokens: int = 0
     reserved: dict[str, dict[str, int]] = field(default_factory=dict)
     """What children hold, by child: limit name to amount."""
@@ -100,6 +100,11 @@ class SessionState:
     meters: dict[str, int] = field(default_factory=dict)
     limits: dict[str, int] = field(default_factory=dict)
     """Limits of this session that differ from its policy's: raised by `extend`, given to a child."""
+    holds: dict[str, Hold] = field(default_factory=dict)
+    """What is held for model requests, by the number of the event, and for calls by guess, `c` and their `seq`; a scope
+    has the session and `#` before it."""
+    used: dict[str, tuple[int, int, int]] = field(default_factory=dict)
+    """By tool, `""` for model responses: how many said what they used, and their micro-dollars and tokens together."""
     refusals: list[int] = field(default_factory=list)
     """Signatures of the latest refused calls as `low` gives them, the newest last."""
     exhausted: tuple[str, str] | None = None

@@ -121,12 +121,15 @@ def count_request(state: SessionState) -> None:
     state.requests += 1
 
 
-def extend(state: SessionState, limits: dict[str, int]) -> None:
+def extend(state: SessionState, limits: dict[str, int], *, forgive: bool = True) -> None:
     """
-    Set limits and let an exhausted session go on; the refused turns so far are forgiven, blown fuses replaced.
+    Set limits and let an exhausted session go on; to *forgive* is to forget the refused turns so far and to replace blown
+    fuses.
     """
     state.limits.update(limits)
     state.exhausted = None
+    if not forgive:
+        return
     state.denied_turns = state.refused_turns = state.turn_strikes = state.turn_refused = 0
     state.refusals.clear()
     state.meters = {key: value for key, value in state.meters.items() if value >= 0}

@@ -45,9 +45,13 @@ class Tool:
     retryable: bool | None = None
     """A prior for failures of kinds that may pass; evidence changes it."""
     cost_usd: Annotated[float, Ge(0)] = 0.0
-    """Estimate reserved at admission, until the call settles."""
+    """Estimate reserved at admission, until the call settles; 0: free, until its calls say what they cost."""
+    tokens: Annotated[int, Ge(0)] = 0
+    """The same of tokens; 0: none, until its calls say what they used."""
     timeout: Annotated[Duration, Gt(0)] | None = None
     """Seconds."""
+    same_thread: bool = False
+    """It works only in the thread that calls it: without a *timeout* it is not held to the time that the session has left."""
     result: ResultClassifier | None = None
     """How to see a failure that hides in a result."""
     returns_envelope: bool = False

@@ -100,6 +100,9 @@ class ToolCall:
     """Whether it has a value that a result has shown since its tool began to fail, not tried yet; None: nobody looked."""
     waits: bool | None = None
     """Whether it is a command that is made again until something has happened; None: nobody looked."""
+    guess: tuple[int, int] | None = None
+    """Micro-dollars and tokens that calls of its tool have used on average, as far as nobody estimates them; None: nothing is
+    known."""
 
     @classmethod
     def signed(
@@ -119,7 +122,7 @@ class ToolCall:
         made.signature, made.sig, made.canonical = signed
         made.problems = problems
         made.asked = asked
-        made.places = made.sketch = made.news = made.waits = None
+        made.places = made.sketch = made.news = made.waits = made.guess = None
         return made
 
     def note_sketch(self, sketch: int) -> int:
@@ -128,6 +131,12 @@ class ToolCall:
         """
         self.sketch = sketch
         return sketch
+
+    def note_guess(self, guess: tuple[int, int]) -> None:
+        """
+        Keep what was guessed of it.
+        """
+        self.guess = guess
 
     def note_waits(self, *, waits: bool) -> bool:
         """

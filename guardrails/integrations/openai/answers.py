@@ -4,19 +4,14 @@ What answers the calls of a turn: results as they come, and refusals of calls th
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.guards.limits.budget_words import FINISH
 from guardrails.core.values.types import Denial
-from guardrails.session.loop import LIMIT_CODE, Loop, RequestedCall
+from guardrails.session.loop import Loop, RequestedCall
 from guardrails.session.session import Session
 
 from .context import BROKEN_OFF
 from .wire import Message, Wire
-
-
-_NOT_MADE: Final = "This call was not made: the final answer was asked for."
 
 
 def refusal(session: Session, loop: Loop, call: RequestedCall, code: str) -> Envelope:
@@ -28,9 +23,18 @@ def refusal(session: Session, loop: Loop, call: RequestedCall, code: str) -> Env
         decision = session.decide(call.tool, call.arguments, id=call.id)
         if decision.envelope is not None:
             return decision.envelope
-    limit = loop.max_tool_iterations
-    message = f"Tool call limit reached ({limit}). Stopping tool loop." if code == LIMIT_CODE else _NOT_MADE
-    return Envelope.refusal(Denial(code=code, status="limit_reached", message=message, hint=FINISH))
+    return Envelope.refusal(loop.over(code))
+
+
+def limited(envelope: Envelope, limit: Denial | None) -> Envelope:
+    """
+    *envelope* as that of the last result before the *limit* of a loop; what it says of another limit stays.
+    """
+    if limit is None or envelope.limit_message is not None:
+        return envelope
+    made = envelope.copy()
+    made.limit(limit.message, limit.hint, limit.code)
+    return made
 
 
 @dataclass(slots=True)
@@ -44,6 +48,8 @@ class Answers:
     _append: Callable[[Message], None]
     calls: tuple[RequestedCall, ...]
     """Those to run."""
+    limit: Denial | None = None
+    """What the result of the last of them says, if no more calls will be run after them."""
     _given: dict[int, str] = field(default_factory=dict)
     _said: int = 0
 
@@ -51,7 +57,8 @@ class Answers:
         """
         The call at *position* came to *envelope*.
         """
-        self._given[position] = envelope.to_json()
+        last = self.limit is not None and position == len(self.calls) - 1
+        self._given[position] = (limited(envelope, self.limit) if last else envelope).to_json()
         while self._said in self._given:
             self._say()
 

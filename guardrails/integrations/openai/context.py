@@ -8,7 +8,7 @@ from typing import Any, Final
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.outcome.redaction import sanitise
 
-from .wire import Message, Sent, Wire
+from .wire import Message, Sent, Wire, part
 
 
 Compact = Callable[[list[Any]], Any]
@@ -37,6 +37,13 @@ class Context:
         self._digest: Message | None = None
         self._known = 0
         self._previous = previous
+
+    @property
+    def asked(self) -> bool:
+        """
+        Whether the latest message is the user's.
+        """
+        return bool(self.whole) and part(self.whole[-1], "role") == "user"
 
     def append(self, message: Message) -> None:
         """

@@ -13,6 +13,7 @@ from guardrails.policy.registry import Registry
 from guardrails.session.calls import Execute
 from guardrails.session.loop import MAX_TOOL_ITERATIONS, Loop, LoopResult, OnLimit, Refuse, Run
 from guardrails.session.session import Session
+from guardrails.session.turns import Requested
 
 from .answers import Answers, refusal
 from .chat_completions import ChatCompletions
@@ -79,6 +80,8 @@ class Conversation:
         self._finish_reason: str | None = None
         self._endpoint: str | None = None
         self._key: str | None = None
+        self._asked: Requested | None = None
+        """The request under way."""
         self._again = False
         """Whether the latest response was cut off and is asked for once more."""
 
@@ -96,6 +99,7 @@ class Conversation:
         """
         Whether another request is. LoopLimitExceeded at the limit, with `on_limit="raise"`.
         """
+        self._loop.more = self._session.iterations_more
         return self._loop.next()
 
     def create(self, client: Any) -> Callable[..., Any]:
@@ -140,8 +144,11 @@ class Conversation:
         self.tools.refresh()
         self._refuse_asynchronous()
         self._again = False
-        self._session.request()
-        ask = self._loop.ask(self._session.exhausted_by)
+        if not self._loop.requests and self._context.asked:
+            self._session.go_on()
+        self._asked = self._session.request()
+        refused = self._session.exhausted_by or self._asked.code
+        ask = self._loop.ask(refused)
         own = self._wire.request(self._context.next(), stream=self.stream)
         request = {"model": self._model, **own, **self._options}
         if self.tools.listed:
@@ -165,6 +172,10 @@ class Conversation:
         except JSONDecodeError as error:
             self._charge(None, 0, whole=False)
             raise self.heard(error.doc).no_json() from error
+        except BaseException:
+            if self._asked is not None:
+                self._asked.release()
+            raise
 
     @contextmanager
     def receiving(self, reply: Reply, heard: Heard) -> Iterator[None]:
@@ -207,7 +218,8 @@ class Conversation:
             self._context.extend(kept)
             # A response that said nothing is not gone on from: there would be nothing new to send.
             self._context.answered(turn.id)
-        answers = Answers(turn.calls, self._wire, self._context.append, step.calls if isinstance(step, Run) else ())
+        run = step.calls if isinstance(step, Run) else ()
+        answers = Answers(turn.calls, self._wire, self._context.append, run, self._loop.told() if run else None)
         if isinstance(step, Run):
             log.info("executing tool calls", extra=self._told(iteration=step.iteration, count=len(step.calls)))
         try:
@@ -246,7 +258,8 @@ class Conversation:
 
     def _charge(self, usage: Any, calls: int, *, whole: bool = True) -> None:
         usage = readable_usage(usage)
-        self._session.charge(model=self._model, usage=usage, calls=calls, provider=self._endpoint, whole=whole)
+        told: dict[str, Any] = {"calls": calls, "provider": self._endpoint, "whole": whole, "request": self._asked}
+        self._session.charge(model=self._model, usage=usage, **told)
 
     def _refuse_asynchronous(self) -> None:
         if self._blocking and self.tools.asynchronous:

@@ -23,6 +23,7 @@ from openai.lib.responses_tool_runner import (
     ToolRunnerError,
 )
 
+from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_choice import Strategy
 from guardrails.integrations.openai.offered import Offered, Tools
@@ -98,10 +99,11 @@ class _Guarded(Generic[F]):
         return functions
 
     def _begun(self, params: Mapping[str, Any], max_steps: int | None) -> tuple[Watch, dict[str, Any], int]:
-        loop = Loop(max_tool_iterations=MAX_TOOL_ITERATIONS if max_steps is None else max_steps)
+        loop = Loop(max_tool_iterations=MAX_TOOL_ITERATIONS if max_steps is None else max_steps, called="max_steps")
         names = [listed["name"] for listed in self._offered.listed]
         watch = self._watch = Watch(self._session, loop, names, self._strategy)
-        return watch, watch.params(params), loop.max_tool_iterations + FORCED_ASKS
+        loop.more = self._session.iterations_more
+        return watch, watch.params(params), loop.limit + FORCED_ASKS
 
     def _asked(self, name: str, arguments: Any) -> tuple[str, Any, str | None]:
         """
@@ -110,6 +112,9 @@ class _Guarded(Generic[F]):
         if name == UNREADABLE:
             name, arguments = arguments["tool"], arguments["arguments"]
         return name, arguments, None if self._watch is None else self._watch.refused(name, arguments)
+
+    def _said(self, envelope: Envelope) -> str:
+        return envelope.to_json() if self._watch is None else self._watch.limited(envelope)
 
 
 class GuardedToolRunner(_Guarded[RegisteredFunction], ResponsesToolRunner):
@@ -143,7 +148,7 @@ class GuardedToolRunner(_Guarded[RegisteredFunction], ResponsesToolRunner):
             tool, given, refused = self._asked(name, arguments)
             if refused is not None:
                 return refused
-            return self._offered.session.call(tool, given, self._offered.executor(tool)).to_json()
+            return self._said(self._offered.session.call(tool, given, self._offered.executor(tool)))
 
         return execute
 
@@ -170,7 +175,7 @@ class AsyncGuardedToolRunner(_Guarded[AsyncRegisteredFunction], AsyncResponsesTo
             tool, given, refused = self._asked(name, arguments)
             if refused is not None:
                 return refused
-            return (await self._offered.session.acall(tool, given, self._offered.executor(tool))).to_json()
+            return self._said(await self._offered.session.acall(tool, given, self._offered.executor(tool)))
 
         return execute
 

@@ -43,7 +43,9 @@ class WatchedClient:
         Send *request* as the watch has it.
         """
         create, streamed = self._creating(request)
-        heard = self._heard(create(**self._watch.asked(request)))
+        sent = self._watch.asked(request)
+        with self._watch.asking():
+            heard = self._heard(create(**sent))
         return WatchedStream(heard, self._watch) if streamed else answered(heard, self._watch)
 
     def _creating(self, request: Mapping[str, Any]) -> tuple[Callable[..., Any], bool]:
@@ -64,7 +66,9 @@ class AsyncWatchedClient(WatchedClient):
         Send *request* as the watch has it.
         """
         create, streamed = self._creating(request)
-        heard = self._heard(await create(**self._watch.asked(request)))
+        sent = self._watch.asked(request)
+        with self._watch.asking():
+            heard = self._heard(await create(**sent))
         return AsyncWatchedStream(heard, self._watch) if streamed else answered(heard, self._watch)
 
 

@@ -5,12 +5,14 @@ the runner would end on.
 
 import json
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool_choice import Strategy, forces
 from guardrails.core.values.logs import log
-from guardrails.integrations.openai.answers import refusal
+from guardrails.integrations.openai.answers import limited, refusal
 from guardrails.integrations.openai.reading import (
     Cut,
     check_sendable,
@@ -20,8 +22,10 @@ from guardrails.integrations.openai.reading import (
     written_in,
 )
 from guardrails.integrations.openai.responses import Response
+from guardrails.integrations.openai.wire import part
 from guardrails.session.loop import Loop, Refuse, RequestedCall, Run, Turn
 from guardrails.session.session import Session
+from guardrails.session.turns import Requested
 
 
 if TYPE_CHECKING:
@@ -48,6 +52,7 @@ class Watch:
         self.failure: BaseException | None = None
         """Why a reply could not be gone on with, which the runner does not say."""
         self._answered = False
+        self._asked: Requested | None = None
         self._usage: Any = None
         self._refusing: str | None = None
         self._ids: set[str] = set()
@@ -69,13 +74,16 @@ class Watch:
         """
         The next request as it is sent; tells the session that it starts.
         """
-        self._session.request()
+        given = request["input"]
+        if not self._loop.requests and (isinstance(given, str) or (given and part(given[-1], "role") == "user")):
+            self._session.go_on()
+        self._asked = self._session.request()
         self._mended, self._answered, self._usage = {}, False, None
-        ask = self._loop.ask(self._session.exhausted_by)
+        self._loop.more = self._session.iterations_more
+        ask = self._loop.ask(self._session.exhausted_by or self._asked.code)
         self._model = str(request["model"])
         own = {"input", "tools", "tool_choice"}
         sent = {name: said for name, said in request.items() if name not in own}
-        given = request["input"]
         sent["input"] = given if isinstance(given, str) else [_as_it_came(item) for item in given]
         tools = [tool for tool in request.get("tools") or () if tool.get("name") != UNREADABLE]
         if tools:
@@ -88,6 +96,24 @@ class Watch:
             if choice is not None:
                 sent["tool_choice"] = choice
         return sent
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """
+        While a request is sent: one that fails holds nothing.
+        """
+        try:
+            yield
+        except BaseException:
+            if self._asked is not None:
+                self._asked.release()
+            raise
+
+    def limited(self, envelope: Envelope) -> str:
+        """
+        The text of *envelope*, with the limit of the loop if no more calls will be run after those of this response.
+        """
+        return limited(envelope, self._loop.told()).to_json()
 
     def answered(self, response: "Whole") -> "Whole":
         """
@@ -155,7 +181,8 @@ class Watch:
         return refusal(self._session, self._loop, call, self._refusing).to_json()
 
     def _charge(self, calls: int, *, whole: bool = True) -> None:
-        self._session.charge(model=self._model, usage=self._usage, calls=calls, provider=self.endpoint, whole=whole)
+        told: dict[str, Any] = {"calls": calls, "provider": self.endpoint, "whole": whole, "request": self._asked}
+        self._session.charge(model=self._model, usage=self._usage, **told)
 
     def _turn(self, response: "Whole") -> Turn:
         reply = Response()

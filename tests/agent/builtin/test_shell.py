@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Envelope
+from guardrails import Budget, Envelope, MemorySink, Policy
 from guardrails.agent.builtin import Root, Shell
 from guardrails.agent.builtin.processes import Bounded
 from guardrails.agent.builtin.shell import harmless
@@ -137,3 +137,14 @@ def test_no_handle_stays_open(tmp_path: Path) -> None:
     for _ in range(3):
         shell.tools["exec_shell"]("true")
     assert len(list(Path("/proc/self/fd").iterdir())) == before
+
+
+def test_a_command_ends_when_the_time_of_its_session_is_up(tmp_path: Path, clock: Any) -> None:
+    sink = MemorySink()
+    session = Policy([Budget(max_elapsed=10)]).session("s", clock=clock, records=sink)
+    session.request()
+    clock.advance(9.5)
+    command = Shell(Root(tmp_path)).tools["exec_shell"]
+    envelope = session.call("exec_shell", {}, lambda *_: command("echo $$ > pid; exec sleep 60"))
+    assert envelope.error_type == "timeout"
+    assert gone(int((tmp_path / "pid").read_text()))

@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.core.state.admissions import admit, deny, expire, settle
-from guardrails.core.state.entries import low
+from guardrails.core.state.entries import Hold, low
+from guardrails.core.state.holds import hold, note_used
 from guardrails.core.state.packing import pack, unpack
 from guardrails.core.state.packing_trail import Memo
 from guardrails.core.state.state import SessionState
@@ -239,3 +240,20 @@ def test_a_state_of_version_4_goes_on() -> None:
 
 def test_what_changes_by_itself_is_packed() -> None:
     assert unpack(pack(SessionState(moving=[7, 4_294_967_295]))).moving == [7, 4_294_967_295]
+
+
+def test_a_state_of_before_requests_held_anything_goes_on() -> None:
+    """
+    Version 4 is the same without what is held for requests, and without averages.
+    """
+    packed = pack(SessionState(started_ms=5, now_ms=9, calls=3, tokens=40))
+    made = unpack(bytes([4]) + packed[1:])
+    assert (made.calls, made.tokens, made.holds, made.used) == (3, 40, {}, {})
+
+
+def test_what_is_held_and_the_averages_are_packed() -> None:
+    state = SessionState(started_ms=5, now_ms=9)
+    hold(state, "7", Hold(600_000, 5, 900, said=True))
+    hold(state, "c8", Hold(600_000, 0, 30, said=False))
+    note_used(state, "", 5, 900)
+    assert unpack(pack(state)) == state

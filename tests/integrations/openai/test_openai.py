@@ -361,11 +361,16 @@ def test_beyond_the_loop_s_own_limit_the_model_reads_why_nothing_was_run(either:
         result = either(server, session, tools=[GREP], execute=tool, max_tool_iterations=3)
         assert session.progress["calls_used"] == 3
     assert (result.ended, result.code, len(tool.ran)) == ("digest", LIMIT_CODE, 3)
+    hint = f"No more turns with tool calls (`{LIMIT_CODE}`). Write the final answer from what you have."
+    # The last that ran says so already.
+    told = [each for each in results(result.messages)[:4] if each["status"] == "success"]
+    assert [each.get("limit_message") for each in told] == [None, None, FORCED]
+    assert (told[-1]["code"], told[-1]["next_action_hint"], told[-1]["limit_reached"]) == (LIMIT_CODE, hint, True)
     assert results(result.messages)[-1] == {
         "status": "limit_reached",
         "code": LIMIT_CODE,
         "retryable": False,
-        "next_action_hint": "Write the final answer from what you have.",
+        "next_action_hint": hint,
         "limit_reached": True,
         "limit_message": FORCED,
     }

@@ -135,6 +135,27 @@ def test_d1_after_max_steps_the_final_answer_is_forced_where_the_sdk_would_raise
     with Policy().session("runner") as session:
         assert runs(server, session, tools=searches.tools, max_steps=3).output_text == "that is all"
     assert (len(searches.ran), choices(server)) == (3, ["absent"] * 3 + ["none"])
+    last = outputs(server.requests[-1])[-1]
+    assert (last["code"], last["limit_reached"]) == ("loop.max_steps", True)
+    assert last["limit_message"] == "Tool call limit reached (3). Stopping tool loop."
+    assert "limit_message" not in outputs(server.requests[-1])[-2]
+
+
+def test_steps_are_raised_by_the_call_that_raises_every_limit(runs: Runs, serve: Serve) -> None:
+    server, searches = serve(obeying(lambda _, n: Calls(search(str(n))), "that is all")), Searches()
+    with Policy().session("runner") as session:
+        session.extend(max_steps=2)
+        assert runs(server, session, tools=searches.tools, max_steps=1).output_text == "that is all"
+    assert len(searches.ran) == 3
+
+
+def test_a_further_message_of_the_user_opens_what_the_policy_says(runs: Runs, serve: Serve) -> None:
+    searches = Searches()
+    with Policy([Budget(max_turns=1, go_on={"max_turns": 2})]).session("runner") as session:
+        for ran in (1, 3):
+            server = serve(obeying(lambda _, n: Calls(search(f"{ran} {n}")), "that is all"))  # noqa: B023
+            runs(server, session, tools=searches.tools)
+            assert len(searches.ran) == ran
 
 
 @pytest.mark.parametrize("guards", [[Budget(max_turns=2)], []])

@@ -4,12 +4,17 @@ Amounts as a caller names them, in the units of the state: money in micro-dollar
 
 import math
 
-from typing import Any
+from typing import Any, Final
 
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import micro_dollars
 
 from .budget import Budget
+
+
+LOOPS: Final = {"max_tool_iterations": "max_tool_iterations", "max_steps": "max_tool_iterations"}
+"""Limits that each loop has for itself."""
+_NAMES: Final = ("max_calls", "max_turns", "max_cost_usd", "max_tokens", "max_elapsed", "max_children", *LOOPS)
 
 
 def internal(amounts: dict[str, Any]) -> dict[str, int]:
@@ -22,11 +27,9 @@ def internal(amounts: dict[str, Any]) -> dict[str, int]:
     for key, value in amounts.items():
         if value is None:
             continue
-        name = Budget.aliases.get(key, key)
-        if name not in ("max_calls", "max_turns", "max_cost_usd", "max_tokens", "max_elapsed"):
-            raise SessionError(
-                f"`{key}` is no limit: use max_calls, max_turns, max_cost_usd, max_tokens or max_elapsed"
-            )
+        name = LOOPS.get(key) or Budget.aliases.get(key, key)
+        if name not in _NAMES:
+            raise SessionError(f"`{key}` is no limit: use {', '.join(_NAMES[:-1])} or {_NAMES[-1]}")
         if name == "max_cost_usd":
             made["max_cost"] = money(key, value)
             continue

@@ -3,11 +3,11 @@ Cap what a session, or one tool of it, may use: calls, turns, money, tokens, tim
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
 from guardrails.core.guards.session_limits import Far, Limits
-from guardrails.core.guards.settings import respelt
+from guardrails.core.guards.settings import map_of, respelt
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.bounds import Ge, Gt
@@ -15,18 +15,11 @@ from guardrails.core.values.types import MICRO, Denial, ToolCall, micro_dollars
 from guardrails.core.values.units import Duration
 
 from .budget_far import far_test
-from .budget_words import ended, held, outgrown, too_dear, unpriced, usd
+from .budget_settings import LIMITS, SEEDS, GoOn
+from .budget_words import ended, held, outgrown, unpriced, usd
+from .room import CHILDREN_LIMIT, fits
 from .tool_budget import ToolBudget, tool_budgets
 from .unpriced import blow, blown_by
-
-
-LIMITS: Final = ("max_calls", "max_turns", "max_cost_usd", "max_tokens", "max_elapsed")
-SEEDS = {
-    "max_tool_calls": "max_calls",
-    "max_tool_turns": "max_turns",
-    "max_tool_iterations": "max_turns",
-    "max_total_cost_usd": "max_cost_usd",
-}
 
 
 @guard
@@ -68,6 +61,12 @@ class Budget(Guard):
     max_tokens: Annotated[int, Ge(0)] | None = None
     max_elapsed: Annotated[Duration, Gt(0)] | None = None
     """Seconds from the session's first event."""
+    max_children: Annotated[int, Ge(0)] | None = None
+    """Sub-agents below a root session, those of sub-agents included, however long they live."""
+    max_depth: Annotated[int, Ge(0)] | None = None
+    """Levels of sub-agents below a root session."""
+    go_on: GoOn = map_of()
+    """Calls and turns that a further message of the user opens once those are used up, `{max_turns: 10}`; none by default."""
     final_answer_reserve_usd: Annotated[float, Ge(0)] = 0.0
     """Held back from `max_cost_usd` for the model's final answer."""
     on_unpriced: Literal["deny", "warn"] = "deny"
@@ -120,16 +119,11 @@ class Budget(Guard):
             left = self.calls_left(state)
             if left is not None and left <= 0:
                 return held("budget.max_calls", "calls", state.reserved_by_children("max_calls"))
-        if self.max_cost_usd is not None:
-            money = self.cost_left(state)
-            # What is free fits beside what is held; what is spent has ended the session above.
-            if money is not None and facts.cost > max(money, 0):
-                return too_dear("max_cost_usd", usd(facts.cost), usd(max(money, 0)))
-        if self.max_tokens is not None:
-            tokens = self.tokens_left(state)
-            if tokens is not None and (facts.tokens > tokens or tokens <= 0):
-                return too_dear("max_tokens", str(facts.tokens), str(max(tokens, 0)))
-        return None
+        return fits(self, state, (facts.cost, facts.tokens), facts.guess) if self.reserves else None
+
+    @property
+    def reserves(self) -> bool:
+        return self.max_cost_usd is not None or self.max_tokens is not None
 
     def spent(self, state: SessionState, now_ms: int) -> Denial | None:
         limits = state.limits
@@ -204,6 +198,8 @@ class Budget(Guard):
         """
         if name == "max_cost":
             return self.cost_limit(state)
+        if name == "max_children":
+            return state.meters.get(CHILDREN_LIMIT, self.max_children)
         if name == "max_elapsed":
             return state.limit(name, None if self.max_elapsed is None else round(self.max_elapsed * 1000))
         return state.limit(name, getattr(self, name))
@@ -273,9 +269,7 @@ class Budget(Guard):
         """
         Milliseconds that are left; None: no limit.
         """
-        limit = None if self.max_elapsed is None else round(self.max_elapsed * 1000)
-        if state.limits:
-            limit = state.limits.get("max_elapsed", limit)
+        limit = self.limit(state, "max_elapsed")
         if limit is None or state.started_ms < 0:
             return limit
         return limit - now_ms + state.started_ms

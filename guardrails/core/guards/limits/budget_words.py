@@ -12,28 +12,42 @@ from .unpriced import told
 FINISH: Final = "Write the final answer from what you have."
 
 
+def names(code: str) -> bool:
+    """
+    Whether what is said of *code* names it: the words of a limit of calls are those of limits of turns too.
+    """
+    return code == "budget.max_turns" or code.startswith("loop.")
+
+
+def finish(code: str) -> str:
+    """
+    What is to be done after *code* has ended the calls.
+    """
+    return f"No more turns with tool calls (`{code}`). {FINISH}" if names(code) else FINISH
+
+
 def ended(code: str, what: str, limit: str, used: object) -> Denial:
     """
-    The refusal of a call after a limit of the session is used up.
+    The refusal of a call after a limit of the session, or of a loop, is used up.
     """
     return Denial(
         code=code,
         status="limit_reached",
         message=f"{what} reached ({limit}). Stopping tool loop.",
-        hint=FINISH,
+        hint=finish(code),
         ends_session=True,
         values={"limit": limit, "used": used},
     )
 
 
-def too_dear(name: str, estimate: str, left: str) -> Denial:
+def too_dear(name: str, estimate: str, left: str, what: str) -> Denial:
     """
-    The refusal of one call whose estimate does not fit any more.
+    The refusal of one call, or model request, whose estimate does not fit any more.
     """
     return Denial(
         code=f"budget.{name}",
         status="limit_reached",
-        message=f"This call is estimated at {estimate}, {left} is left.",
+        message=f"This {what} is estimated at {estimate}, {left} is left.",
         hint="Use a cheaper tool, or write the final answer from what you have.",
         values={"estimate": estimate, "left": left},
     )

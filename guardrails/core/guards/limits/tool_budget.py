@@ -34,6 +34,10 @@ class ToolBudget(Guard):
     amount: int = 0
     """Calls, turns, micro-dollars, tokens or milliseconds."""
 
+    @property
+    def reserves(self) -> bool:
+        return self.limit in ("max_cost_usd", "max_tokens")
+
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         meter = state.meter(self._key(call))
         used, need = meter, 1

@@ -1,0 +1,141 @@
+"""
+The model's side of a session: its requests, its responses and what they cost.
+"""
+
+from dataclasses import dataclass
+from decimal import Decimal
+from types import TracebackType
+from typing import Any, Self
+
+from guardrails.core.engine.events import Charge, Drop, Request, Turn
+from guardrails.core.guards.limits import amounts as units
+from guardrails.core.state.admissions import ADMISSION_MS
+from guardrails.core.state.holds import fitting
+from guardrails.core.values.usage import read_usage, tells
+
+from .calls import Calls
+from .prices import Priced, price_of, public
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """
+    A model request that was told to a session. A context manager: what it holds comes back where it is left uncharged.
+    """
+
+    session: "Turns"
+    n: int
+    """Number of its event in the session; 0: the store failed."""
+    code: str | None = None
+    """Why it is not to be made; None: it may be."""
+    message: str | None = None
+
+    @property
+    def allowed(self) -> bool:
+        """
+        It may be made: its estimate fits, and is held.
+        """
+        return self.code is None
+
+    def release(self) -> None:
+        """
+        Say that it came to nothing, and will not be charged.
+        """
+        self.session.release(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+
+class Turns(Calls):
+    """
+    A session as a model uses it.
+    """
+
+    def request(
+        self,
+        *,
+        tokens: int | None = None,
+        cost_usd: float | str | Decimal | None = None,
+        timeout: float | None = None,
+    ) -> Requested:
+        """
+        Say that a model request starts, so that growth caps see the ones that fail, and hold what it may use at most until its
+        `charge`: *tokens* and *cost_usd*, or, if neither is said, as much as responses have used on average.
+
+        What does not fit beside what is held is not `allowed`, and holds nothing; by an average alone it is. Whoever makes
+        one that fails calls `release`. After *timeout* seconds (600) nobody waits for it: an estimate that was said stays
+        charged, as that of a call. Raises SessionError for what is no amount.
+        """
+        said = {"max_tokens": tokens, "max_cost_usd": cost_usd, "max_elapsed": timeout}
+        amounts = units.internal({f"{name}": amount for name, amount in said.items()})
+        lasts_ms = amounts.pop("max_elapsed", ADMISSION_MS)
+        estimate = (amounts.get("max_cost", 0), amounts.get("max_tokens", 0)) if amounts else None
+        values: dict[str, Any] = {} if estimate is None else {"estimate": estimate}
+        if lasts_ms != ADMISSION_MS:
+            values["lasts_ms"] = lasts_ms
+        made = self._event("request", Request(self._time(), estimate, lasts_ms), values)
+        return Requested(self, 0) if made is None else Requested(self, made.n, *(made.refused or ()))
+
+    def release(self, request: Requested) -> None:
+        """
+        Let a *request* that came to nothing hold nothing; one that was charged, or is not `allowed`, holds nothing.
+        """
+        if self._reserves and self._read(lambda state, _: str(request.n) in state.holds):
+            self._event("release", Drop(self._time(), request.n), {"request": request.n})
+
+    @property
+    def _reserves(self) -> bool:
+        return self._chain.reserves or any(chain.reserves for _, _, chain in self._engine.scopes)
+
+    def begin_turn(self, calls: int | None = None) -> None:
+        """
+        Say that a model response came, with *calls* tool calls, where `charge` is not used.
+
+        Raises SessionError where *calls* is no whole number of at least 0.
+        """
+        count = units.count_of(calls)
+        # Nobody will charge what came, so that what was guessed of it need not be held.
+        guessed = self._reserves and self._read(lambda state, _: fitting(state, 0, 0, guesses=True) is not None)
+        values = {"calls": count, "uncharged": True} if guessed else {"calls": count}
+        self._event("turn", Turn(self._time(), count, guessed), values)
+
+    def charge(
+        self,
+        *,
+        model: str,
+        usage: object = None,
+        cost_usd: float | str | Decimal | None = None,
+        calls: int | None = None,
+        provider: str | None = None,
+        whole: bool = True,
+        request: Requested | None = None,
+    ) -> Priced:
+        """
+        Charge a model response, and begin its turn; what it cost, and who says so.
+
+        *usage* is what the client returned (chat.completions or Responses form); it is priced by the policy's `prices`,
+        else as `genai-prices` lists *model* (of *provider*: an id, or the endpoint's URL), unless *cost_usd* says what it
+        cost. What nobody knows the price of is counted in `unpriced`, never as free; a response that is not *whole* broke
+        off. *request* is what `request` gave for it; without one it is that of the open ones that it fits. Raises SessionError
+        if *cost_usd*, *usage* or *calls* is no such thing; nothing is charged then.
+        """
+        used, count = read_usage(usage), units.count_of(calls)
+        if cost_usd is not None:
+            priced = Priced(units.money("cost_usd", cost_usd), "caller")
+        else:
+            known = used if tells(usage) else None
+            priced = price_of(known, model, self.policy.prices, provider, self._time())
+        self._event("turn", Turn(self._time(), count), {"calls": count})
+        untold: dict[str, Any] = {"untold": True} if whole and priced.untold else {}
+        values = {"model": model, "provider": public(provider), **priced.recorded, **used.recorded, **untold}
+        if request is not None:
+            values["request"] = request.n
+        event = Charge(self._time(), priced.cost, used.total, model or "", bool(untold), values.get("request"))
+        self._event("charge", event, values)
+        return priced

@@ -1,0 +1,450 @@
+"""
+Estimates that are held: of calls, of model requests, in families and scopes, for threads, tasks and processes.
+"""
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails import Budget, MemorySink, Policy, SessionError, SessionState, SqliteStore, Success, Tool
+from guardrails.core.records.replay import replay, replay_together
+
+
+def ok(*_: Any) -> str:
+    return "ok"
+
+
+def make(clock: Any, *guards: Any, tools: Any = (), **settings: Any) -> Any:
+    return Policy(guards, tools=tools).session("s", clock=clock, **settings)
+
+
+def used(session: Any, tokens: int, **said: Any) -> None:
+    session.charge(model="m", usage={"prompt_tokens": tokens}, cost_usd=said.pop("cost_usd", 0), **said)
+
+
+def live(session: Any) -> SessionState:
+    found: SessionState = session._read(lambda state, _: state)
+    return found
+
+
+# Model requests
+
+
+def test_20_parallel_requests_of_900_tokens_under_a_cap_of_1000_are_one(clock: Any) -> None:
+    session = make(clock, Budget(max_tokens=1_000))
+    barrier = threading.Barrier(20)
+
+    def ask(_: int) -> Any:
+        barrier.wait()
+        return session.request(tokens=900)
+
+    with ThreadPoolExecutor(20) as pool:
+        asked = list(pool.map(ask, range(20)))
+    assert [each.allowed for each in asked].count(True) == 1
+    refused = next(each for each in asked if not each.allowed)
+    assert (refused.code, refused.message) == (
+        "budget.max_tokens",
+        "This model request is estimated at 900 tokens, 100 is left.",
+    )
+    assert not session.exhausted
+
+
+def test_money_is_held_for_a_request_until_it_is_charged(clock: Any) -> None:
+    session = make(clock, Budget(max_cost_usd=1), tools=[Tool(name="pay", cost_usd=0.5)])
+    asked = session.request(cost_usd=0.6)
+    assert session.progress["cost_left_usd"] == 0.4
+    assert session.call("pay", {}, ok).limit_message == "This call is estimated at $0.50, $0.40 is left."
+    used(session, 10, cost_usd=0.1, request=asked)
+    assert session.progress["cost_left_usd"] == 0.9
+    assert session.call("pay", {}, ok).ok
+
+
+@pytest.mark.parametrize("end", ["release", "with", "error"])
+def test_a_request_that_fails_gives_back_what_it_holds(end: str, clock: Any) -> None:
+    session = make(clock, Budget(max_tokens=1_000))
+    if end == "release":
+        session.request(tokens=900).release()
+    elif end == "with":
+        with session.request(tokens=900) as asked:
+            assert asked.allowed
+    else:
+        with pytest.raises(ConnectionError), session.request(tokens=900):
+            raise ConnectionError
+    assert session.progress["tokens_left"] == 1_000
+
+
+def test_what_was_charged_is_not_given_back_on_leaving(clock: Any) -> None:
+    session = make(clock, Budget(max_tokens=1_000))
+    with session.request(tokens=900) as asked:
+        used(session, 400, request=asked)
+    asked.release()
+    assert session.progress["tokens_left"] == 600
+
+
+def test_a_request_that_nobody_settles_stays_charged_after_its_time_and_is_corrected_by_its_charge(clock: Any) -> None:
+    session = make(clock, Budget(max_tokens=1_000))
+    lost = session.request(tokens=900)
+    clock.advance(599)
+    assert not session.request(tokens=200).allowed
+    clock.advance(2)
+    assert not session.request(tokens=200).allowed
+    assert (live(session).tokens, live(session).held_tokens) == (900, 0)
+    used(session, 300, request=lost)
+    assert (live(session).tokens, live(session).held_tokens) == (300, 0)
+    assert session.request(tokens=200).allowed
+
+
+def test_a_request_may_say_how_long_it_takes(clock: Any) -> None:
+    session = make(clock, Budget(max_tokens=1_000))
+    session.request(tokens=900, timeout=3_600)
+    clock.advance(3_000)
+    session.request()
+    assert live(session).held_tokens == 900
+
+
+def test_a_charge_that_does_not_say_its_request_leaves_enough_held_for_the_others(clock: Any) -> None:
+    session = make(clock, Budget(max_tokens=1_100))
+    session.request(tokens=100)
+    session.request(tokens=900)
+    used(session, 90)
+    assert (live(session).tokens, live(session).held_tokens) == (90, 900)
+    used(session, 900)
+    assert (live(session).tokens, live(session).held_tokens) == (990, 0)
+
+
+def test_requests_of_unknown_size_are_held_by_the_average_so_far(clock: Any) -> None:
+    session = make(clock, Budget(max_tokens=10_000))
+    for tokens in (800, 1_000):
+        session.request()
+        used(session, tokens)
+    asked = [session.request() for _ in range(20)]
+    assert [each.allowed for each in asked] == [True] * 9 + [False] * 11
+    # Of a guess the first is made all the same, however little is left.
+    for each in asked[:9]:
+        used(session, 900, request=each)
+    assert session.progress["tokens_left"] == 100
+    assert [session.request().allowed for _ in range(3)] == [True, False, False]
+
+
+def test_a_host_that_never_says_how_its_requests_end_is_refused_no_call_for_it(clock: Any) -> None:
+    session = make(clock, Budget(max_tokens=1_000), tools=[Tool(name="ask", tokens=300)])
+    used(session, 300)
+    for _ in range(30):
+        session.request()
+    assert session.call("ask", {}, ok).ok
+    assert session.progress["tokens_left"] == 400
+
+
+def test_a_turn_that_is_not_charged_ends_the_request_that_was_guessed(clock: Any) -> None:
+    session = make(clock, Budget(max_tokens=1_000))
+    used(session, 400)
+    for _ in range(10):
+        assert session.request().allowed
+        session.begin_turn(1)
+    assert live(session).holds == {}
+
+
+def test_an_exhausted_session_asks_for_no_request(clock: Any) -> None:
+    session = make(clock, Budget(max_calls=1))
+    session.call("t", {}, ok)
+    assert (session.request().allowed, session.request().code) == (False, "budget.max_calls")
+
+
+@pytest.mark.parametrize("said", [{"tokens": -1}, {"tokens": 1.5}, {"cost_usd": "much"}, {"timeout": float("inf")}])
+def test_what_is_no_amount_is_no_estimate(said: Any, clock: Any) -> None:
+    session = make(clock, Budget(max_tokens=9))
+    with pytest.raises(SessionError):
+        session.request(**said)
+    assert live(session) == SessionState()
+
+
+def test_a_scope_holds_what_its_sessions_have_asked_for(clock: Any) -> None:
+    policy, sink = Policy([Budget(max_calls=9)], scopes={"user": [Budget(max_tokens=1_000)]}), MemorySink()
+    sessions = [policy.session(f"s{n}", scopes={"user": "u1"}, clock=clock, records=sink) for n in range(3)]
+    asked = [session.request(tokens=450) for session in sessions]
+    assert [each.allowed for each in asked] == [True, True, False]
+    assert asked[2].code == "user.budget.max_tokens"
+    asked[0].release()
+    used(sessions[1], 100, request=asked[1])
+    assert sessions[2].request(tokens=900).allowed
+    assert all(again.same for again in replay_together(policy.chain, sink.records, scopes=policy.scopes))
+
+
+# Calls
+
+
+def test_tokens_of_a_tool_are_reserved_and_settled_by_what_it_used(clock: Any) -> None:
+    session = make(clock, Budget(max_tokens=1_000), tools=[Tool(name="t", tokens=400)])
+    decisions = [session.decide("t", {"n": n}, id=f"call_{n}") for n in range(5)]
+    assert [decision.allowed for decision in decisions] == [True, True, False, False, False]
+    assert decisions[2].denial.message == "This call is estimated at 400 tokens, 200 is left."
+    session.complete(decisions[0], Success("ok", tokens=100))
+    session.complete(decisions[1], "ok")
+    assert session.progress["tokens_left"] == 500
+
+
+def test_a_tool_that_declares_nothing_is_held_by_what_its_calls_used_on_average(clock: Any) -> None:
+    session = make(clock, Budget(max_tokens=1_000, max_cost_usd=1))
+    session.call("t", {}, lambda *_: Success("ok", tokens=300, cost_usd=0.3))
+    decisions = [session.decide("t", {"n": n}, id=f"call_{n}") for n in range(5)]
+    assert [decision.allowed for decision in decisions] == [True, True, False, False, False]
+    # One that says nothing this time has used nothing.
+    session.complete(decisions[0], "ok")
+    session.complete(decisions[1], Success("ok", tokens=200))
+    assert (session.progress["tokens_left"], live(session).holds) == (500, {})
+
+
+def test_calls_one_after_the_other_are_refused_by_no_guess(clock: Any) -> None:
+    session = make(clock, Budget(max_tokens=1_000))
+    admitted = sum(session.call("t", {"n": n}, lambda *_: Success("ok", tokens=300)).ok for n in range(9))
+    assert (admitted, session.exhausted_by) == (4, "budget.max_tokens")
+
+
+def test_the_rules_of_a_policy_declare_tokens(tmp_path: Path, clock: Any) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text("version: 1\nbudget: {max_tokens: 1000}\ntools:\n  - {match: 't*', tokens: 600}\n")
+    session = Policy.load(file).session("s", clock=clock)
+    assert [session.decide("tea", {"n": n}, id=str(n)).allowed for n in range(2)] == [True, False]
+
+
+# Children
+
+
+def test_of_children_there_are_no_more_and_no_deeper_than_the_budget_says(clock: Any) -> None:
+    session = make(clock, Budget(max_calls=99, max_children=3, max_depth=2))
+    child = session.child("a", max_calls=9)
+    grandchild = child.child("b", max_calls=3)
+    with pytest.raises(SessionError, match=r"at most 2 levels deep \(`budget.max_depth`\)"):
+        grandchild.child("c")
+    grandchild.close()
+    child.child("d", max_calls=1)
+    with pytest.raises(SessionError, match=r"3 sub-agents already \(`budget.max_children` is 3\)"):
+        session.child("e", max_calls=1)
+    session.extend(max_children=1)
+    child.child("e", max_calls=1)
+    with pytest.raises(SessionError, match="4 sub-agents already"):
+        session.child("f", max_calls=1)
+
+
+def test_a_child_that_is_taken_up_again_is_counted_once(clock: Any) -> None:
+    session = make(clock, Budget(max_calls=9, max_children=1))
+    for _ in range(3):
+        session.child("a", max_calls=1)
+    assert live(session).reserved == {"s/a": {"max_calls": 1}}
+
+
+LIMITS = [(3, 2), (5, 4), (9, 8)]
+
+
+def spend(parent: Any, name: str, ran: Callable[[], object]) -> None:
+    """
+    Work by one sub-agent after the other, each with a call of the budget, until nothing is left.
+    """
+    for number in range(20):
+        try:
+            with parent.child(f"{name}-{number}", max_calls=1) as child:
+                for n in range(3):
+                    child.call("t", {"n": n}, lambda *_: ran() or "ok")
+        except SessionError:
+            if parent.exhausted:
+                return
+
+
+@pytest.mark.usefixtures("quick_switches")
+@pytest.mark.parametrize(("limit", "children"), LIMITS)
+def test_parallel_children_in_threads_admit_exactly_the_limit(limit: int, children: int, clock: Any) -> None:
+    parent = make(clock, Budget(max_calls=limit, max_tokens=limit * 10), tools=[Tool(name="t", tokens=10)])
+    ran: list[int] = []
+    with ThreadPoolExecutor(children) as pool:
+        list(pool.map(lambda name: spend(parent, str(name), lambda: ran.append(1)), range(children)))
+    assert len(ran) == limit
+    assert (live(parent).calls, live(parent).tokens, live(parent).held_tokens) == (limit, limit * 10, 0)
+
+
+@pytest.mark.parametrize(("limit", "children"), LIMITS)
+def test_parallel_children_in_tasks_admit_exactly_the_limit(limit: int, children: int, clock: Any) -> None:
+    parent = make(clock, Budget(max_calls=limit))
+    ran: list[int] = []
+
+    async def tool(*_: Any) -> str:
+        ran.append(1)
+        await asyncio.sleep(0)
+        return "ok"
+
+    async def work(name: int) -> None:
+        for number in range(20):
+            try:
+                async with parent.child(f"{name}-{number}", max_calls=1) as child:
+                    await asyncio.gather(*(child.acall("t", {"n": n}, tool) for n in range(3)))
+            except SessionError:
+                if parent.exhausted:
+                    return
+                await asyncio.sleep(0)
+
+    async def main() -> None:
+        await asyncio.gather(*map(work, range(children)))
+
+    asyncio.run(main())
+    assert len(ran) == limit
+
+
+PROCESS = """
+import os, sys, time
+from guardrails import Budget, Policy, SessionError, SqliteStore, Tool
+
+path, name, limit, log = sys.argv[1], sys.argv[2], int(sys.argv[3]), os.open(sys.argv[4], os.O_WRONLY | os.O_APPEND)
+policy = Policy([Budget(max_calls=limit, max_tokens=10_000)], tools=[Tool(name="t", tokens=10)])
+parent = policy.session("s", store=SqliteStore(path, timeout=60))
+
+def tool(*_):
+    os.write(log, b"x")
+    return "ok"
+
+print("ready", flush=True)
+sys.stdin.readline()
+while not parent.exhausted:
+    try:
+        with parent.child(f"{name}-{time.monotonic_ns()}", max_calls=1) as child:
+            for n in range(3):
+                child.call("t", {"n": n}, tool)
+    except SessionError:
+        pass
+"""
+ASKING = """
+import sys
+from guardrails import Budget, Policy, SqliteStore
+
+session = Policy([Budget(max_tokens=1_000)]).session("s", store=SqliteStore(sys.argv[1], timeout=60))
+print("ready", flush=True)
+sys.stdin.readline()
+print(sum(session.request(tokens=300).allowed for _ in range(5)))
+"""
+
+
+def processes(program: str, *arguments: list[str]) -> list[str]:
+    started = [
+        subprocess.Popen(  # noqa: S603
+            [sys.executable, "-c", program, *each], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        for each in arguments
+    ]
+    for process in started:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    return [process.communicate("go\n", timeout=120)[0].strip() for process in started]
+
+
+@pytest.mark.parametrize(("limit", "children"), [(3, 2), (9, 4)])
+def test_parallel_children_in_processes_admit_exactly_the_limit(limit: int, children: int, tmp_path: Path) -> None:
+    path, log = str(tmp_path / "state.db"), tmp_path / "ran"
+    log.touch()
+    SqliteStore(path).close()
+    processes(PROCESS, *([path, str(n), str(limit), str(log)] for n in range(children)))
+    assert log.stat().st_size == limit
+
+
+def test_requests_of_processes_share_a_cap(tmp_path: Path) -> None:
+    path = str(tmp_path / "state.db")
+    SqliteStore(path).close()
+    allowed = processes(ASKING, *([path] for _ in range(3)))
+    assert sum(map(json.loads, allowed)) == 3
+
+
+# Laws
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("request"), st.integers(0, 60), st.integers(0, 60)),
+        st.tuples(st.just("charge"), st.integers(0, 9), st.integers(0, 100)),
+        st.tuples(st.just("release"), st.integers(0, 9), st.just(0)),
+        st.tuples(st.just("call"), st.sampled_from([0, 20, 50]), st.integers(0, 100)),
+        st.tuples(st.just("settle"), st.integers(0, 9), st.integers(0, 100)),
+        st.tuples(st.just("wait"), st.sampled_from([1, 400, 700]), st.just(0)),
+    ),
+    max_size=30,
+)
+
+
+class Clock:
+    now = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@given(steps=steps, named=st.booleans())
+def test_a_cap_is_never_exceeded_where_estimates_are_not(steps: list[Any], named: bool) -> None:
+    """
+    Whatever order requests, charges and calls come in: what was really used is at most the cap, of tokens and of money.
+    """
+    clock, sink, cap = Clock(), MemorySink(), 100
+    tools = [Tool(name=f"t{tokens}", tokens=tokens, cost_usd=tokens / 1_000_000) for tokens in (0, 20, 50)]
+    policy = Policy([Budget(max_tokens=cap, max_cost_usd=cap / 1_000_000)], tools=tools)
+    session = policy.session("s", clock=clock, records=sink)
+    requests: list[tuple[Any, int]] = []
+    calls: list[tuple[Any, int]] = []
+    spent = 0
+    for number, (what, a, b) in enumerate(steps):
+        if what == "request":
+            asked = session.request(tokens=a, cost_usd=a / 1_000_000)
+            if asked.allowed:
+                requests.append((asked, a))
+        elif what == "charge" and requests:
+            asked, estimate = requests.pop(a % len(requests))
+            actual = estimate * b // 100
+            spent += actual
+            said = {"request": asked} if named else {}
+            session.charge(model="m", usage={"prompt_tokens": actual}, cost_usd=actual / 1_000_000, **said)
+        elif what == "release" and requests:
+            requests.pop(a % len(requests))[0].release()
+        elif what == "call":
+            decision = session.decide(f"t{a}", {"n": number}, id=str(number))
+            if decision.allowed:
+                calls.append((decision, a))
+        elif what == "settle" and calls:
+            decision, estimate = calls.pop(a % len(calls))
+            actual = estimate * b // 100
+            spent += actual
+            session.complete(decision, Success("ok", tokens=actual, cost_usd=actual / 1_000_000))
+        elif what == "wait":
+            clock.now += a
+        state = live(session)
+        assert spent <= cap
+        assert min(state.held_cost, state.held_tokens, state.tokens, state.cost) >= 0
+    again = SessionState()
+    assert all(each.same for each in replay(policy.chain, sink.records, again))
+    assert again == live(session)
+
+
+def test_records_of_before_requests_held_anything_replay_as_they_were(clock: Any) -> None:
+    policy, sink = Policy([Budget(max_tokens=1_000)]), MemorySink()
+    session = policy.session("s", clock=clock, records=sink)
+    for n in range(3):
+        session.request()
+        used(session, 300)
+        session.call("t", {"n": n}, lambda *_: Success("ok", tokens=10))
+    new = ("guess", "estimate", "estimate_tokens", "request", "lasts_ms")
+    old = [{name: value for name, value in record.items() if name not in new} for record in sink.records]
+    state = SessionState()
+    assert all(again.same for again in replay(policy.chain, old, state))
+    assert (state.tokens, state.holds) == (930, {})
+
+
+def test_of_many_requests_that_nobody_settles_the_oldest_are_forgotten(clock: Any) -> None:
+    session = make(clock, Budget(max_tokens=10**9))
+    for _ in range(300):
+        session.request(tokens=1)
+    state = live(session)
+    assert (len(state.holds), state.tokens + state.held_tokens) == (256, 300)
