@@ -30,9 +30,10 @@ from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.session_id import checked_id
 from guardrails.core.values.types import NO_TIME, Outcome
 
-from .call_id import new_id
-from .ledger import Ledger, undecided
+from .approval import Approvals, Approver
+from .ledger import undecided
 from .places import places_of
+from .recorder import new_id
 from .running import Reading, with_timeout, within
 from .terms import Terms
 
@@ -48,7 +49,7 @@ _PLAIN: Final = frozenset({dict, list, tuple, str, bytes, int, float, bool, None
 """Types of results that nobody awaits."""
 
 
-class Calls(Ledger):
+class Calls(Approvals):
     """
     The tool calls of one session.
     """
@@ -60,6 +61,7 @@ class Calls(Ledger):
         *,
         on_decision: Callable[[Decision], object] | None,
         parent: "Calls | None" = None,
+        approver: Approver | None = None,
         **ledger: Any,
     ) -> None:
         own = checked_id(name)
@@ -67,6 +69,8 @@ class Calls(Ledger):
         self.policy = policy
         self._on_decision = on_decision
         self._parent = parent
+        self._approver = approver
+        self._asked = set()
         self._specs: dict[str, Arguments] = {}
         self._wrapped: dict[str, object] = {}
 
@@ -81,7 +85,10 @@ class Calls(Ledger):
         """
         decision, plan = self._decide(tool, arguments, id, execute)
         if decision.envelope is not None:
-            return decision.envelope
+            if self._asks(decision):
+                decision, plan = self._decide(tool, arguments, decision.call.id, execute)
+            if decision.envelope is not None:
+                return decision.envelope
         if log.isEnabledFor(INFO):
             log.info("executing tool", extra={"tool": tool, "session": self.id})
         result: object
@@ -109,7 +116,10 @@ class Calls(Ledger):
         """
         decision, plan = self._decide(tool, arguments, id, execute)
         if decision.envelope is not None:
-            return decision.envelope
+            if await self._aasks(decision):
+                decision, plan = self._decide(tool, arguments, decision.call.id, execute)
+            if decision.envelope is not None:
+                return decision.envelope
         if log.isEnabledFor(INFO):
             log.info("executing tool", extra={"tool": tool, "session": self.id})
         result: object

@@ -2,6 +2,7 @@
 What a session hands to its sink: each event as a small thing that becomes a line off the hot path.
 """
 
+import itertools
 import os
 
 from collections.abc import Callable, Mapping
@@ -14,7 +15,14 @@ from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.engine import Happened
 from guardrails.core.engine.plan import Plan
 from guardrails.core.engine.prepare import Prepared
-from guardrails.core.records.record import call_record, event_record, expire_record, settle_record, snapshot
+from guardrails.core.records.record import (
+    call_record,
+    event_record,
+    expire_record,
+    park_record,
+    settle_record,
+    snapshot,
+)
 from guardrails.core.text.jsonable import exact
 from guardrails.core.values.logs import warn_once
 from guardrails.core.values.types import Outcome
@@ -61,7 +69,7 @@ class Recorder:
             alone = decision.repeated and not decision.claim_n and pending is decision.expired[-1][1]
             self._hand(_marked(expired, decision.marks) if alone and decision.marks is not None else expired, 600)
         if decision.claim_n:
-            claimed: dict[str, Any] = {"call_n": decision.n}
+            claimed: dict[str, Any] = {"call_n": decision.n, "id": call.id, "claimed": decision.claimed}
             claimed |= decision.marks or {}
             self._hand(event_record("claim", session_id, run, decision.claim_n, decision.at_ms, claimed), 600)
         if not decision.repeated and decision.n:
@@ -79,6 +87,8 @@ class Recorder:
                 self.sink.put(record, CALL_BYTES + size)
             except Exception as error:  # noqa: BLE001
                 self._lose(error)
+            if decision.park_n:
+                self._hand(park_record(session_id, decision), 600)
 
     def settled(self, decision: Decision, prepared: Prepared, completion: Completion) -> None:
         """
@@ -131,6 +141,26 @@ class Recorder:
     def _lose(self, error: Exception) -> None:
         self.lost += 1
         warn_once(f"put {type(self.sink).__qualname__}", "the sink's `put` raised: %r; its records are lost", error)
+
+
+_numbers = itertools.count(1)
+_prefix = os.urandom(4).hex()
+
+
+def new_id() -> str:
+    """
+    An id for a call that comes without one, which no other call of any process has.
+    """
+    return f"{_prefix}-{next(_numbers)}"
+
+
+def _renew_prefix() -> None:
+    global _prefix  # noqa: PLW0603  a forked child must not draw its parent's ids
+    _prefix = os.urandom(4).hex()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_prefix)
 
 
 def life() -> str:

@@ -239,6 +239,7 @@ class Session(Calls):
             clock=self._clock,
             on_decision=self._on_decision,
             parent=self,
+            approver=self._approver,
             scopes=self._engine.scopes,
         )
 
@@ -269,12 +270,6 @@ class Session(Calls):
                 self._parent._event("release", release, {"child": self.id, "used": used})  # noqa: SLF001
         if self._records is not None:
             self._records.flush(10)
-
-    def forget(self) -> None:
-        """
-        Drop the session's state: the same name starts afresh.
-        """
-        self._store.forget(self.id)
 
     def __enter__(self) -> Self:
         return self

@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import Any, Final
 
 from guardrails.core.guards import GUARDS
-from guardrails.core.guards.base import Guard, filled, overrides
+from guardrails.core.guards.base import Guard, overrides
 from guardrails.core.guards.far import far_of
 from guardrails.core.guards.limits.budget import Budget
-from guardrails.core.guards.settings import laid
+from guardrails.core.guards.settings import filled, laid
 from guardrails.core.retries.serving import NO_MODELS, Models
 from guardrails.core.state.state import NEVER
 from guardrails.core.tools.tool import Tool

@@ -11,7 +11,7 @@ from guardrails.core.engine.complete import Settle
 from guardrails.core.engine.decide import Ask
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.engine import Engine, Event, Happened
-from guardrails.core.engine.events import Charge, Expire, Note, Request, Turn
+from guardrails.core.engine.events import Charge, Expire, Note, Request, Turn, Unpark
 from guardrails.core.engine.plan import Plan
 from guardrails.core.engine.prepare import Prepared
 from guardrails.core.engine.sharing import Close, Extend, Open, Release, Reserve
@@ -19,6 +19,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.limits.amounts import settings_of
 from guardrails.core.repetition.sketch import NO_SKETCH
 from guardrails.core.retries.serving import Advised
+from guardrails.core.state.parking import parked
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError
@@ -51,6 +52,7 @@ class Replayed(NamedTuple):
         return (
             self.record["seq"] == self.decision.seq
             and denials == [code for code, *_ in self.record["denials"]]
+            and (self.record["decision"] == "pending") == self.decision.pending
             and self.record["nudges"] == [code for code, _ in self.decision.nudges]
             and self.record["observed"] == [denial.code for denial in self.decision.observed]
         )
@@ -114,7 +116,15 @@ class Life:
             self._settle(record, now, beside)
         elif name == "claim":
             decision, way = self._decisions[record["call_n"]]
-            self._apply(Ask(now, decision.call, way.plan, True), way.chain, beside)  # noqa: FBT003
+            call = replace(decision.call, id=record.get("id", decision.call.id))
+            claimed = self._apply(Ask(now, call, way.plan, record.get("claimed", True)), way.chain, beside)
+            self._decisions[record["call_n"]] = claimed, way
+        elif name == "park":
+            # Its call has brought it about already, unless the policy asks nobody now.
+            if n > self.state.n:
+                self._apply(Note(now), self._chain, beside)
+        elif name == "unpark" and parked(self.state, record["seq"]) is None:
+            self._apply(Note(now), self._chain, beside)
         else:
             # Code may list the tools, and a replay does not have it.
             self._apply(_event(name, record, now), self._chain.with_least(record.get("least", 0)), beside)
@@ -152,6 +162,8 @@ def _event(name: str, record: Record, now: int) -> Event[Happened]:
             return Charge(now, record["cost"], record["tokens"], record.get("model") or "", untold)
         case "request":
             return Request(now)
+        case "unpark":
+            return Unpark(now, record["seq"], record["approved"], record["reason"])
         case "extend":
             return Extend(now, dict(record["amounts"]), "scope" in record)
         case "reserve":

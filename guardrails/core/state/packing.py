@@ -14,18 +14,18 @@ import orjson
 from guardrails.core.values.errors import StateUnreadable
 from guardrails.core.values.types import ERROR_TYPES
 
-from .entries import EntryStatus, low, pending_key
+from .entries import EntryStatus, Parked, low, pending_key
 from .failing import packed_failing, unpacked_failing
 from .packing_trail import ERROR_NUMBERS, Memo, packed_trail, unpacked_trail
 from .state import NEVER, Entry, Pending, SessionState
 
 
-VERSION: Final = 4
-READ: Final = (3, VERSION)
+VERSION: Final = 5
+READ: Final = (3, 4, VERSION)
 """Versions that `unpack` reads: a session goes on after an upgrade."""
 STATUSES: Final[tuple[EntryStatus, ...]] = ("running", "ok", "error", "expired")
 _NEW: Final = ("turn_refused", "implied", "turn_n", "turn_ms", "call_ms")
-"""What version 3 did not have."""
+"""What version 3 did not have; before version 5 no call waited for a person."""
 TOTALS: Final = (
     "started_ms",
     "now_ms",
@@ -64,7 +64,8 @@ _ENTRY_3 = struct.Struct("<IqqqiBBBB")
 _CLOSER = struct.Struct("<qI")
 """Sketch and steady part of the result; only of calls that were looked at so closely."""
 _LOOKED_AT: Final = 128
-_totals = attrgetter(*TOTALS)
+_PARKED: Final = ("at_ms", "lasts_ms", "code", "message", "hint", "reason", "digest", "shown", "approved")
+_totals, _parked = attrgetter(*TOTALS), attrgetter(*_PARKED)
 _STATUS: Final = {status: place for place, status in enumerate(STATUSES)}
 _FITS: Final = (-(2**63), 2**64)
 """Counters outside of it are written as text: orjson has no larger numbers."""
@@ -115,6 +116,9 @@ def _optional(state: SessionState) -> Iterator[tuple[str, Any]]:
     yield "x", state.exhausted
     yield "w", state.work
     yield "b", state.working
+    yield "d", state.stood_ms
+    yield "q", state.asking
+    yield "a", [[sig, *said] for sig, said in state.answers.items()]
 
 
 def _entry(entry: Entry) -> bytes:
@@ -171,7 +175,7 @@ def unpack(packed: bytes) -> SessionState:
             raise StateUnreadable(_foreign(version))
         _, odd, entries, size = _HEAD.unpack_from(packed)
         loads = json.loads if odd else orjson.loads
-        layout = _ENTRY if version == VERSION else _ENTRY_3
+        layout = _ENTRY if version > 3 else _ENTRY_3
         at = _HEAD.size
         names = loads(packed[at : at + size])
         at += size
@@ -215,7 +219,7 @@ def unpack(packed: bytes) -> SessionState:
 
 
 def _foreign(version: int) -> str:
-    known = " and ".join(map(str, READ))
+    known = f"{', '.join(map(str, READ[:-1]))} and {VERSION}"
     wrote, then = ("a newer", "upgrade here") if version > VERSION else ("an older", "end it with that one")
     return (
         f"is of version {version}, which {wrote} version of this library wrote (this one reads {known}): {then}; "
@@ -224,24 +228,27 @@ def _foreign(version: int) -> str:
 
 
 def _state(version: int, window: list[Entry], names: list[str], rest: dict[str, Any]) -> SessionState:
-    totals, known = rest["t"], TOTALS if version == VERSION else TOTALS[: -len(_NEW)]
+    totals, known = rest["t"], TOTALS if version > 3 else TOTALS[: -len(_NEW)]
     state = SessionState(**dict(zip(known, totals, strict=True)), streak_tool=rest["s"], window=window)
     state.latest = {entry.sig: entry.seq for entry in window}
     state.results = {entry.result_hash: entry.seq for entry in window if entry.status in ("ok", "error")}
     state.meters = {key: int(value) for key, value in rest["m"].items()} if "m" in rest else {}
     state.limits = rest.get("l", {})
     state.reserved = rest.get("r", {})
-    state.refusals = [sig if version == VERSION else low(sig) for sig in rest.get("p", ())]
+    state.refusals = [sig if version > 3 else low(sig) for sig in rest.get("p", ())]
     state.exhausted = tuple(rest["x"]) if "x" in rest else None
     state.closed = rest.get("c", False)
     state.work, state.working = rest.get("w", 0), rest.get("b", {})
     state.run = rest.get("i", "")
+    state.stood_ms, state.asking = rest.get("d", 0), rest.get("q", False)
+    state.answers = {sig: (answer, reason) for sig, answer, reason in rest.get("a", ())}
     state.failing = unpacked_failing(rest.get("f", ()))
     state.trail = unpacked_trail(rest.get("h", ()), window, names)
     by_seq = {entry.seq: entry for entry in window}
     for packed in rest.get("o", []):
         pending = _open(packed, by_seq)
         state.pending[pending_key(pending.id, pending.sig, pending.seq)] = pending
+        state.parked += pending.parked is not None
     return state
 
 
@@ -261,15 +268,16 @@ def _admissions(state: SessionState) -> list[list[Any]]:
             pending.limit,
             # An admission can outlive the window; else its entry there says this.
             None if pending.seq >= first else [pending.tool, pending.sig, pending.at_ms, pending.entry.changes],
+            *([] if pending.parked is None else [_parked(pending.parked)]),
         ]
         for pending in state.pending.values()
     ]
 
 
 def _open(packed: list[Any], by_seq: dict[int, Entry]) -> Pending:
-    seq, n, call_id, expires_ms, cost, tokens, turn, claimed, hints, limit, own = packed
+    seq, n, call_id, expires_ms, cost, tokens, turn, claimed, hints, limit, own, *waits = packed
     entry = by_seq[seq] if own is None else Entry(seq, *own)
-    return Pending.opened(
+    pending = Pending.opened(
         call_id,
         entry,
         n=n,
@@ -281,3 +289,6 @@ def _open(packed: list[Any], by_seq: dict[int, Entry]) -> Pending:
         hints=tuple((code, hint) for code, hint in hints),
         limit=None if limit is None else (limit[0], limit[1]),
     )
+    for values in waits:
+        pending.parked = Parked(**dict(zip(_PARKED, values, strict=True)))
+    return pending

@@ -209,7 +209,7 @@ def test_bytes_that_are_no_state_are_an_error_and_not_a_new_session(damage: Call
 @pytest.mark.parametrize(
     ("version", "said"),
     [
-        (5, "is of version 5, which a newer version of this library wrote .this one reads 3 and 4.: upgrade here"),
+        (6, "is of version 6, which a newer version of this library wrote .this one reads 3, 4 and 5.: upgrade here"),
         (255, "is of version 255, which a newer version"),
         (2, "is of version 2, which an older version of this library wrote .*: end it with that one"),
         (0, "is of version 0, which an older version"),
@@ -226,4 +226,16 @@ def test_a_state_that_the_version_before_packed_goes_on() -> None:
     assert (made.calls, made.turn, made.seq, made.denied_turns, made.turn_strikes) == (2, 4, 2, 1, 1)
     assert made.refusals == [low(call("search", "invalid").sig)]
     assert [entry.status for entry in made.window] == ["ok", "running"]
+    assert unpack(pack(made)) == made
+
+
+def test_a_state_of_before_there_were_approvals_goes_on() -> None:
+    made = unpack((Path(__file__).parents[2] / "golden" / "state_version_4.bin").read_bytes())
+    assert (made.calls, made.turn, made.seq, made.parked, made.stood_ms, made.answers) == (3, 2, 3, 0, 0, {})
+    assert [(entry.status, entry.beside, entry.turn) for entry in made.window] == [
+        ("ok", 1, 1),
+        ("error", 0, 1),
+        ("running", 0, 2),
+    ]
+    assert [pending.id for pending in made.pending.values()] == ["call_2"]
     assert unpack(pack(made)) == made

@@ -70,12 +70,13 @@ def unpriced(limit: str, model: str, untold: bool) -> Denial:  # noqa: FBT001
 
 def held(code: str, what: str, amount: int) -> Denial:
     """
-    The refusal while all that is left is reserved for sub-agents.
+    The refusal while all that is left is reserved for sub-agents, or for calls that wait for a person.
     """
     return Denial(
         code=code,
         status="limit_reached",
-        message=f"All {what} that are left ({amount}) are reserved for sub-agents that still run.",
+        message=f"All {what} that are left ({amount}) are reserved for sub-agents that still run, or for calls that wait for a "
+        "person.",
         hint="Wait for their results, or write the final answer from what you have.",
         values={"held": amount},
     )
