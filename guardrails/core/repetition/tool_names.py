@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from guardrails.core.repetition.commands.verbs import TOKEN
+from guardrails.core.tools.tool import Tool
 
 
 _LOOKS: Final = frozenset({"get", "list", "find", "search", "read", "fetch", "show", "look", "view", "return"})
@@ -24,6 +25,12 @@ _VERBS: Final = (
 _ALSO_WRITES: Final = frozenset({"append", "unset", "store", "modify", "patch", "replace", "rename"})
 """Verbs that write, if they come first; a server may have the name of one."""
 _ALSO_LOOKS: Final = frozenset({"wait"})
+_SENDS: Final = frozenset(
+    {"send", "submit", "publish", "pay", "buy", "purchase", "book", "transfer", "refund", "withdraw", "reply"}
+)
+"""Verbs of what is done anew each time, if they come first."""
+_TOLD: Final = frozenset({"status", "details", "history", "info", "summary", "count", "preview", "estimate", "quote"})
+"""Nouns of what is looked at: `book_details`, `transfer_status`."""
 
 
 @lru_cache(maxsize=1024)
@@ -44,5 +51,28 @@ def writes(tool: str) -> bool:
     """
     Whether *tool* begins with a verb that writes, and has none that looks: `edit_file`, not `add_and_get`.
     """
-    words = [word.lower() for word in TOKEN.findall(re.split(r"__|[/.:]", tool)[-1])]
+    words = _words(tool)
     return words[:1] != [] and words[0] in _WRITES | _ALSO_WRITES and (_LOOKS | _ALSO_LOOKS).isdisjoint(words)
+
+
+def once(tool: Tool) -> bool:
+    """
+    Whether a call of *tool* that may have happened is not to be made again unseen: by what is declared, else by its name.
+
+    That it is no look may be a guess by its name too; one that begins like a look, `get_next_page`, is still tried again.
+    """
+    if tool.read_only or tool.stable or tool.idempotent:
+        return False
+    return tool.idempotent is False or _acts(tool.name, declared=tool.read_only is False)
+
+
+@lru_cache(maxsize=1024)
+def _acts(tool: str, *, declared: bool) -> bool:
+    words = _words(tool)
+    if declared:
+        return words[:1] == [] or words[0] not in _LOOKS | _ALSO_LOOKS
+    return writes(tool) or (words[:1] != [] and words[0] in _SENDS and (_LOOKS | _TOLD).isdisjoint(words))
+
+
+def _words(tool: str) -> list[str]:
+    return [word.lower() for word in TOKEN.findall(re.split(r"__|[/.:]", tool)[-1])]

@@ -50,11 +50,17 @@ class Approve(Guard):
         made = cls(**settings) if own is None else own.but(settings)
         return (made.but({"tools": ("*",)}),)
 
-    def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
+    def asks(self, tool: str) -> bool:
+        """
+        Whether a person has to approve calls of *tool*.
+        """
         return matcher(self.tools)(tool) is not None
 
+    def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
+        return self.asks(tool)
+
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
-        if matcher(self.tools)(call.tool) is None:
+        if not self.asks(call.tool):
             return None
         answer, why = state.answers.get(call.sig, ("", "")) if state.answers else ("", "")
         if answer == "refused":
