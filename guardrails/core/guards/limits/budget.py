@@ -119,7 +119,7 @@ class Budget(Guard):
         if (state.reserved or state.parked) and self.max_calls is not None:
             left = self.calls_left(state)
             if left is not None and left <= 0:
-                return held("budget.max_calls", "calls", state.reserved_by_children("max_calls") + state.parked)
+                return held("budget.max_calls", "calls", state.reserved_by_children("max_calls"), state.parked)
         if self.max_cost_usd is not None:
             money = self.cost_left(state)
             # What is free fits beside what is held; what is spent has ended the session above.
