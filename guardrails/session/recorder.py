@@ -69,7 +69,10 @@ class Recorder:
             alone = decision.repeated and not decision.claim_n and pending is decision.expired[-1][1]
             self._hand(_marked(expired, decision.marks) if alone and decision.marks is not None else expired, 600)
         if decision.claim_n:
-            claimed: dict[str, Any] = {"call_n": decision.n, "id": call.id, "claimed": decision.claimed}
+            claimed: dict[str, Any] = {"call_n": decision.n}
+            if decision.park_n:
+                # An approval is used by whoever asks first, who may only ask.
+                claimed |= {"id": call.id, "claimed": decision.claimed}
             claimed |= decision.marks or {}
             self._hand(event_record("claim", session_id, run, decision.claim_n, decision.at_ms, claimed), 600)
         if not decision.repeated and decision.n:
@@ -87,7 +90,7 @@ class Recorder:
                 self.sink.put(record, CALL_BYTES + size)
             except Exception as error:  # noqa: BLE001
                 self._lose(error)
-            if decision.park_n:
+            if decision.pending:
                 self._hand(park_record(session_id, decision), 600)
 
     def settled(self, decision: Decision, prepared: Prepared, completion: Completion) -> None:

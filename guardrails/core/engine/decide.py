@@ -142,7 +142,8 @@ class Ask(Event[Decision]):
                 claim_held(scope.state, engine.id, pending, at_ms)
         # Only an event has a place: the same question again is none in a scope.
         where = engine.id, state.run, engine.marks(state, scopes if claim_n else ()), expired
-        return Decision.again(self.call, pending, where, at_ms=at_ms, claim_n=claim_n)
+        approved_n = 0 if yes is None else claim_n
+        return Decision.again(self.call, pending, where, at_ms=at_ms, claim_n=claim_n, park_n=approved_n)
 
     def _approved(self, chain: Chain, state: SessionState, pending: Pending) -> int:
         """

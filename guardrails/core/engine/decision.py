@@ -51,7 +51,7 @@ class Decision:
     claim_n: int = field(default=0, kw_only=True)
     """Number of the `claim` event, where an admission that was decided before is now run."""
     park_n: int = field(default=0, kw_only=True)
-    """Number of the `park` event, if the call now waits for a person."""
+    """Number of the `park` event, if the call now waits for a person; of the `claim` event, if one has approved it."""
     expired: tuple[tuple[int, Pending], ...] = field(default=(), kw_only=True)
     """(event number, admission) given up on the way."""
     session: str = field(default="", kw_only=True)
@@ -92,7 +92,14 @@ class Decision:
 
     @classmethod
     def again(
-        cls, call: ToolCall, pending: Pending, where: Where = NOWHERE, *, at_ms: int | None = None, claim_n: int = 0
+        cls,
+        call: ToolCall,
+        pending: Pending,
+        where: Where = NOWHERE,
+        *,
+        at_ms: int | None = None,
+        claim_n: int = 0,
+        park_n: int = 0,
     ) -> Self:
         """
         Of a *call* that was admitted before and is not settled; *at_ms* is when it is taken up by number *claim_n* of the
@@ -114,7 +121,7 @@ class Decision:
         made.tokens = pending.tokens
         made.claimed = pending.claimed
         made.repeated = True
-        made.claim_n, made.park_n = claim_n, 0
+        made.claim_n, made.park_n = claim_n, park_n
         made.session, made.run, made.marks, made.expired = where
         made.retry_source = None
         return made
