@@ -5,34 +5,55 @@ Exit code 0 is done, 1 found something, 2 is a use that cannot work. Commands im
 that help is quick.
 """
 
-from typing import Annotated
+from importlib import import_module
+from typing import Annotated, Any, Final
 
 import typer
 
-from . import demo, policy, policy_test, profile, repeats, replay, report, run, train
+from typer.main import get_command as made
+
 from .group import Group
 
 
 __all__ = ["app"]
 
+COMMANDS: Final = ("demo", "run", "replay", "report", "train", "repeats", "profile", "policy")
+"""The commands in the order of the help. Each is a module of this folder, with a function or a group of its name."""
+
+
+class Commands(Group):
+    """
+    All commands. A module is imported when its command is asked for: the help of one command is quick too.
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        # An unknown name asks for all, since the error suggests those that are alike.
+        for name in (cmd_name,) if cmd_name in COMMANDS else COMMANDS:
+            if name not in self.commands:
+                self.add_command(_made(name), name)
+        return super().get_command(ctx, cmd_name)
+
+
+def _made(name: str) -> Any:
+    found = getattr(import_module(f"guardrails.cli.{name}"), name)
+    if not isinstance(found, typer.Typer):
+        found, function = typer.Typer(add_completion=False, rich_markup_mode=None), found
+        found.command(name)(function)
+    return made(found)
+
+
 # rich would double the time that `--help` takes, and its tracebacks show the values of local variables.
 app = typer.Typer(
     name="guardrails",
-    cls=Group,
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-app.command("demo")(demo.demo)
-app.command("run")(run.run)
-app.command("replay")(replay.replay)
-app.command("report")(report.report)
-app.command("train")(train.train)
-app.command("repeats")(repeats.repeats)
-app.command("profile")(profile.profile)
-policy.app.command("test")(policy_test.policy_test)
-app.add_typer(policy.app, name="policy")
 
 
 def _version(wanted: bool) -> None:  # noqa: FBT001 (typer calls it by position)

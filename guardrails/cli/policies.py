@@ -7,7 +7,7 @@ import re
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
     from guardrails.policy.policy import Policy
 
 _PLACED: Final = re.compile(r"(?P<file>.+?):(?P<line>\d+):(?P<column>\d+): (?P<message>[^\n]*)")
+
+
+Own = Annotated[
+    list[str] | None, typer.Option("--guards", metavar="FILE", help="A Python file with guards of your own; it is run.")
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
 """
-The commands about policy files: check, schema, show.
+The commands about policy files: check, schema, show; `test` has a module of its own.
 """
 
 from pathlib import Path
@@ -10,18 +10,22 @@ import typer
 from guardrails.cli.text.printing import FOUND, USAGE, fail, print_json, printable
 
 from .group import Group
-from .policies import chain_of, check_file, load_policy, own_guards, schema_text, shown
+from .policies import Own, chain_of, check_file, load_policy, own_guards, schema_text, shown
+from .policy_test import policy_test
 
 
-app = typer.Typer(cls=Group, no_args_is_help=True, rich_markup_mode=None, help="Check and show policy files.")
+policy = typer.Typer(
+    cls=Group,
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    help="Check and show policy files.",
+)
 
-Own = Annotated[
-    list[str] | None, typer.Option("--guards", metavar="FILE", help="A Python file with guards of your own; it is run.")
-]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-@app.command()
+@policy.command()
 def check(
     files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Policy files, or names of shipped ones.")],
     own: Own = None,
@@ -42,7 +46,7 @@ def check(
         raise typer.Exit(FOUND)
 
 
-@app.command()
+@policy.command()
 def schema(
     output: Annotated[Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write it there.")] = None,
     own: Own = None,
@@ -60,7 +64,7 @@ def schema(
         fail(f"cannot write `{output}`: {error.strerror}")
 
 
-@app.command()
+@policy.command()
 def show(
     name: Annotated[str, typer.Argument(metavar="NAME_OR_FILE", help="A policy file, or the name of a shipped one.")],
     own: Own = None,
@@ -69,8 +73,11 @@ def show(
     """
     Print the chain of a policy in order.
     """
-    policy = load_policy(name, own_guards(own or ()))
+    loaded = load_policy(name, own_guards(own or ()))
     if as_json:
-        print_json(chain_of(policy))
+        print_json(chain_of(loaded))
     else:
-        typer.echo(printable(shown(policy)))
+        typer.echo(printable(shown(loaded)))
+
+
+policy.command("test")(policy_test)

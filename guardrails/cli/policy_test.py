@@ -11,8 +11,7 @@ import typer
 
 from guardrails.cli.text.printing import FOUND, fail, print_json, printable
 
-from .policies import load_policy, own_guards
-from .policy import Own
+from .policies import Own, load_policy, own_guards
 
 
 if TYPE_CHECKING:

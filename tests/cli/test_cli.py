@@ -40,6 +40,22 @@ def test_help_imports_nothing_that_a_command_needs() -> None:
     assert said.stdout.splitlines()[-1] == "[]", said.stderr
 
 
+def test_the_help_of_a_command_imports_no_other_command() -> None:
+    code = (
+        "import sys; from guardrails.cli import app, COMMANDS\n"
+        "try: app(['train', '--help'])\n"
+        "except SystemExit: print([c for c in COMMANDS if 'guardrails.cli.' + c in sys.modules])"
+    )
+    said = python("-c", code)
+    assert said.stdout.splitlines()[-1] == "['train']", said.stderr
+
+
+def test_a_name_that_is_no_command_is_answered_by_those_like_it() -> None:
+    said = CliRunner().invoke(app, ["polic"])
+    assert said.exit_code == 2
+    assert "Did you mean 'policy'?" in said.stderr
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
