@@ -37,7 +37,7 @@ def mistakes(steps: str) -> list[str]:
         ("call: a, expect: nudge", "f:5:15: missing key `code`: which guard is to nudge, and why"),
         (
             "call: a, code: x.y",
-            "f:5:15: `code` needs `expect: deny` or `expect: nudge`; of an observed one, write `observed`",
+            "f:5:15: `code` needs `expect: deny`, `pending` or `nudge`; of an observed one, write `observed`",
         ),
         (
             "call: a, pending: true, takes: 5s",

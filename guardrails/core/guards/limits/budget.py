@@ -280,7 +280,7 @@ class Budget(Guard):
             limit = state.limits.get("max_elapsed", limit)
         if limit is None or state.started_ms < 0:
             return limit
-        return limit - state.spent_ms(now_ms)
+        return limit - (state.spent_ms(now_ms) if state.parked or state.stood_ms else now_ms - state.started_ms)
 
     def progress(self, state: SessionState, now_ms: int) -> dict[str, object]:
         """
