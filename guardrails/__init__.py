@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from guardrails.core.envelope.errors import CallDenied as CallDenied
     from guardrails.core.envelope.errors import CallFailed as CallFailed
     from guardrails.core.envelope.merged import limit_fields as limit_fields
+    from guardrails.core.guards.access.approve import Approve as Approve
     from guardrails.core.guards.access.shell import Shell as Shell
     from guardrails.core.guards.access.tool_filter import ToolFilter as ToolFilter
     from guardrails.core.guards.access.validation import Validation as Validation
@@ -63,6 +64,7 @@ if TYPE_CHECKING:
     from guardrails.policy.names import READ_ONLY_NAMES as READ_ONLY_NAMES
     from guardrails.policy.policy import Policy as Policy
     from guardrails.policy.registry import Registry as Registry
+    from guardrails.session.approval import ParkedCall as ParkedCall
     from guardrails.session.session import Session as Session
     from guardrails.stores.memory import MemoryStore as MemoryStore
     from guardrails.stores.sqlite import SqliteStore as SqliteStore
@@ -82,6 +84,7 @@ _NAMES = {
     "core.envelope.envelope": "Envelope",
     "core.envelope.errors": "CallDenied CallFailed",
     "core.envelope.merged": "limit_fields",
+    "core.guards.access.approve": "Approve",
     "core.guards.access.shell": "Shell",
     "core.guards.access.tool_filter": "ToolFilter",
     "core.guards.access.validation": "Validation",
@@ -107,6 +110,7 @@ _NAMES = {
     "policy.names": "READ_ONLY_NAMES",
     "policy.policy": "Policy",
     "policy.registry": "Registry",
+    "session.approval": "ParkedCall",
     "session.session": "Session",
     "sinks": "JsonLines MemorySink OnRecord by_session read",
     "stores.memory": "MemoryStore",

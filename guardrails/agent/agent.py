@@ -90,7 +90,12 @@ class Agent:
         self._wire = WIRES[chat.wire]
         scopes = prepared.settings.scope_ids()
         self.session = prepared.policy.session(
-            chat.id, store=kept.store, records=records, on_decision=view.decided, scopes=scopes
+            chat.id,
+            store=kept.store,
+            records=records,
+            on_decision=view.decided,
+            scopes=scopes,
+            approver=view.approves,
         )
         self._tools = self._tools_of(self.session)
         self._client: OpenAI | None = None

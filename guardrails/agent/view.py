@@ -8,9 +8,11 @@ import sys
 
 from collections.abc import Callable
 from contextlib import suppress
+from threading import Lock
 from typing import Any, Final, TextIO
 
 from guardrails.core.engine.decision import Decision
+from guardrails.session.approval import ParkedCall
 
 
 _CLEAR: Final = "\r\x1b[K"
@@ -25,8 +27,17 @@ class View:
     *progress* tells that, and *cost_usd* (None: unknown) what was spent. A stderr that is gone stops nothing.
     """
 
-    def __init__(self, stream: TextIO | None = None, *, live: bool | None = None, quiet: bool = False) -> None:
+    def __init__(
+        self,
+        stream: TextIO | None = None,
+        *,
+        live: bool | None = None,
+        quiet: bool = False,
+        answers: TextIO | None = None,
+    ) -> None:
         self._stream = sys.stderr if stream is None else stream
+        self._answers = sys.stdin if answers is None else answers
+        self._asking = Lock()
         self._live = (self._stream.isatty() if live is None else live) and not quiet
         self._quiet = quiet
         self.denied = 0
@@ -45,6 +56,8 @@ class View:
         A call was admitted or refused.
         """
         call = decision.call
+        if decision.pending:
+            return
         if decision.allowed:
             self.say(f"-> {call.tool} {_short(_json(call.arguments))}")
             return
@@ -52,6 +65,24 @@ class View:
         denial = decision.denial
         said = "" if denial is None else f"{denial.code}: {denial.message}"
         self.say(f"!! {call.tool} {_short(_json(call.arguments))} denied, {_short(said, 2 * _SHOWN)}")
+
+    def approves(self, call: ParkedCall) -> bool | str | None:
+        """
+        Ask the person at the terminal whether *call* may run: True, or False or a text, which is why not. Returns None, at
+        once, if there is nobody to ask: standard input is no terminal, or nothing is to be shown.
+        """
+        with self._asking:
+            why = f" ({call.reason})" if call.reason else ""
+            self.say(f"?? {call.tool} {_json(call.arguments)} needs your approval{why}")
+            if self._quiet or not (_is_terminal(self._answers) and _is_terminal(self._stream)):
+                self.say("   it waits: nobody can be asked here; `--resume` at a terminal asks")
+                return None
+            self._write(f"{_CLEAR}   Run it, once? y, n, or why not: ")
+            said = self._answers.readline()
+        if not said:
+            return None
+        said = said.strip()
+        return True if said.lower() in ("y", "yes") else False if said.lower() in ("", "n", "no") else said
 
     def kept(self, item: dict[str, Any]) -> None:
         """
@@ -137,6 +168,12 @@ def _outcome(content: object) -> str:
         return ""
     limit = envelope.get("limit_message")
     return f"ok{f', {_short(str(limit))}' if limit else ''}"
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    with suppress(OSError, ValueError):
+        return stream is not None and stream.isatty()
+    return False
 
 
 def _json(value: object) -> str:

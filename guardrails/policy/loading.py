@@ -105,7 +105,7 @@ def settings(data: dict[str, Any], kinds: Kinds = GUARDS) -> dict[str, Any]:
     """
     A checked document as arguments for `Policy`.
     """
-    made: dict[str, Any] = {"guards": [cls(**_plain(data[cls.name])) for cls in kinds if cls.name in data]}
+    made: dict[str, Any] = {"guards": [cls(**_plain(_named(cls, data[cls.name]))) for cls in kinds if cls.name in data]}
     for key in ("mode", "on_error", "envelope", "fields", "messages"):
         if key in data:
             made[key] = data[key]
@@ -116,6 +116,13 @@ def settings(data: dict[str, Any], kinds: Kinds = GUARDS) -> dict[str, Any]:
     }
     made["rules"] = [_rule(entry, kinds) for entry in data.get("tools", [])]
     return made
+
+
+def _named(cls: type[Guard], written: Any) -> dict[str, Any]:
+    """
+    The settings of a guard where a list may stand for one of them.
+    """
+    return written if isinstance(written, dict) else {str(cls.listed): written}
 
 
 def _rule(entry: dict[str, Any], kinds: Kinds) -> Rule:

@@ -25,6 +25,7 @@ from guardrails.stores.memory import MemoryStore
 
 if TYPE_CHECKING:
     from guardrails.core.engine.decision import Decision
+    from guardrails.session.approval import Approver
     from guardrails.session.session import Session
     from guardrails.sinks import Sink
     from guardrails.stores.base import Store
@@ -186,6 +187,7 @@ class Policy:
         clock: Callable[[], float] = time.time,
         on_decision: "Callable[[Decision], object] | None" = None,
         scopes: Mapping[str, str] | None = None,
+        approver: "Approver | None" = None,
     ) -> "Session":
         """
         The session *name*: the calls that share a budget.
@@ -193,7 +195,8 @@ class Policy:
         In memory, without records and by the real clock (seconds since 1970) unless said otherwise. The same name on
         the same *store* is the same session: it goes on where it was, also after it was closed, until its `forget`.
         *records* is a sink, or the path of a file of JSON lines. *scopes* says whose session it is, for each scope of
-        the policy: `{"user": "u1"}`. Raises PolicyError where a tool is not valid, SessionError where the name or a scope
+        the policy: `{"user": "u1"}`. *approver* is asked by `call` and `acall` about a call that waits for a person; without one
+        the call waits until `session.approve` or `session.refuse`. Raises PolicyError where a tool is not valid, SessionError where the name or a scope
         is not.
         """
         from guardrails.session.session import Session
@@ -213,6 +216,7 @@ class Policy:
             sink=self._sink(records),
             clock=clock,
             on_decision=on_decision,
+            approver=approver,
             scopes=chosen(self.scopes, scopes),
         )
 

@@ -29,11 +29,12 @@ from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.session_id import checked_id
 from guardrails.core.values.types import NO_TIME, Outcome
 
-from .call_id import new_id
-from .ledger import Ledger, Terms, undecided
+from .approval import Approvals, Approver
+from .ledger import Terms, undecided
 from .places import places_of
+from .recorder import log_refused, new_id
 from .results import Kept
-from .running import Reading, in_time, is_async, limit_of, with_timeout, within
+from .running import Reading, in_time, is_async, limit_of, not_awaited, with_timeout, within
 
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ _PLAIN: Final = frozenset({dict, list, tuple, str, bytes, int, float, bool, None
 """Types of results that nobody awaits."""
 
 
-class Calls(Ledger):
+class Calls(Approvals):
     """
     The tool calls of one session.
     """
@@ -59,6 +60,7 @@ class Calls(Ledger):
         *,
         on_decision: Callable[[Decision], object] | None,
         parent: "Calls | None" = None,
+        approver: Approver | None = None,
         **ledger: Any,
     ) -> None:
         own = checked_id(name)
@@ -67,6 +69,8 @@ class Calls(Ledger):
         self._on_decision = on_decision
         self._parent = parent
         self._kept = Kept(policy.wholes, self._keys[-1])
+        self._approver = approver
+        self._asked = set()
         self._specs: dict[str, Arguments] = {}
         self._wrapped: dict[str, object] = {}
 
@@ -81,7 +85,10 @@ class Calls(Ledger):
         """
         decision, plan = self._decide(tool, arguments, id, execute)
         if decision.envelope is not None:
-            return decision.envelope
+            if self._asks(decision):
+                decision, plan = self._decide(tool, arguments, decision.call.id, execute)
+            if decision.envelope is not None:
+                return decision.envelope
         if log.isEnabledFor(INFO):
             log.info("executing tool", extra={"tool": tool, "session": self.id})
         result: object
@@ -96,7 +103,7 @@ class Calls(Ledger):
                 run = lambda: reading.drained(execute(tool, decision.call.arguments))  # noqa: E731
                 result = with_timeout(run, limit, partial(self._settle, decision, plan))
             if type(result) not in _PLAIN and inspect.isawaitable(result):
-                result = _not_awaited(result)
+                result = not_awaited(result)
         except Exception as error:  # noqa: BLE001  a tool may raise anything; the model reads it as data
             # Not kept in a variable: it knows this frame, and together they would wait for the collector of garbage.
             return self._settle(decision, plan, error)
@@ -112,7 +119,10 @@ class Calls(Ledger):
         """
         decision, plan = self._decide(tool, arguments, id, execute)
         if decision.envelope is not None:
-            return decision.envelope
+            if await self._aasks(decision):
+                decision, plan = self._decide(tool, arguments, decision.call.id, execute)
+            if decision.envelope is not None:
+                return decision.envelope
         if log.isEnabledFor(INFO):
             log.info("executing tool", extra={"tool": tool, "session": self.id})
         result: object
@@ -208,7 +218,7 @@ class Calls(Ledger):
             if earlier is not None:
                 envelope.give_back(earlier.payload, earlier.cut)
         if envelope is not None and (envelope.error_type is not None or envelope.errors is not None):
-            self._log_refused(envelope, tool)
+            log_refused(self.id, envelope, tool)
         if self._records is not None:
             self._records.decided(decision, plan)
         for guard, raised in decision.errors:
@@ -281,25 +291,8 @@ class Calls(Ledger):
         for guard, raised in completion.errors:
             log.error("guard `%s` failed: %s", guard, raised, extra={"guard": guard, "session": self.id})
 
-    def _log_refused(self, envelope: Envelope, tool: str) -> None:
-        """
-        Log a call that failed before it ran: its arguments do not fit, there is no such tool, or it may not be used.
-        """
-        from guardrails.core.outcome.redaction import redact
-
-        said = [f"{one['field']}: {one['message']}" for one in envelope.errors or ()]
-        error = redact(" ".join([envelope.message or envelope.status, *said]))
-        told = {"session": self.id, "tool": tool, "error": error, "error_type": envelope.error_type or "validation"}
-        log.info("tool execution failed", extra=told)
-
     def _tell(self, decision: Decision) -> None:
         try:
             self._on_decision(decision)  # type: ignore[misc]
         except Exception as error:  # noqa: BLE001  a host's hook never decides over a call
             warn_once("on_decision", "`on_decision` raised: %r", error)
-
-
-def _not_awaited(result: object) -> Exception:
-    if inspect.iscoroutine(result):
-        result.close()
-    return SessionError("the tool is asynchronous: use `acall`, or wrap it as an async function")

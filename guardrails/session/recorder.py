@@ -2,6 +2,7 @@
 What a session hands to its sink: each event as a small thing that becomes a line off the hot path.
 """
 
+import itertools
 import os
 
 from collections.abc import Callable, Mapping
@@ -14,9 +15,17 @@ from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.engine import Happened
 from guardrails.core.engine.plan import Plan
 from guardrails.core.engine.prepare import Prepared
-from guardrails.core.records.record import call_record, event_record, expire_record, settle_record, snapshot
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.records.record import (
+    call_record,
+    event_record,
+    expire_record,
+    park_record,
+    settle_record,
+    snapshot,
+)
 from guardrails.core.text.jsonable import exact
-from guardrails.core.values.logs import warn_once
+from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.types import Outcome
 
 
@@ -62,6 +71,9 @@ class Recorder:
             self._hand(_marked(expired, decision.marks) if alone and decision.marks is not None else expired, 600)
         if decision.claim_n:
             claimed: dict[str, Any] = {"call_n": decision.n}
+            if decision.park_n:
+                # An approval is used by whoever asks first, who may only ask.
+                claimed |= {"id": call.id, "claimed": decision.claimed}
             claimed |= decision.marks or {}
             self._hand(event_record("claim", session_id, run, decision.claim_n, decision.at_ms, claimed), 600)
         if not decision.repeated and decision.n:
@@ -79,6 +91,8 @@ class Recorder:
                 self.sink.put(record, CALL_BYTES + size)
             except Exception as error:  # noqa: BLE001
                 self._lose(error)
+            if decision.pending:
+                self._hand(park_record(session_id, decision), 600)
 
     def settled(self, decision: Decision, prepared: Prepared, completion: Completion) -> None:
         """
@@ -133,6 +147,26 @@ class Recorder:
         warn_once(f"put {type(self.sink).__qualname__}", "the sink's `put` raised: %r; its records are lost", error)
 
 
+_numbers = itertools.count(1)
+_prefix = os.urandom(4).hex()
+
+
+def new_id() -> str:
+    """
+    An id for a call that comes without one, which no other call of any process has.
+    """
+    return f"{_prefix}-{next(_numbers)}"
+
+
+def _renew_prefix() -> None:
+    global _prefix  # noqa: PLW0603  a forked child must not draw its parent's ids
+    _prefix = os.urandom(4).hex()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_prefix)
+
+
 def life() -> str:
     """
     The id of a life of a session: its name may live again, and counts from 1 then.
@@ -161,3 +195,15 @@ def _light_outcome(outcome: Outcome) -> Outcome:
         cost=outcome.cost,
         tokens=outcome.tokens,
     )
+
+
+def log_refused(session: str, envelope: Envelope, tool: str) -> None:
+    """
+    Log a call that failed before it ran: its arguments do not fit, there is no such tool, or it may not be used.
+    """
+    from guardrails.core.outcome.redaction import redact
+
+    said = [f"{one['field']}: {one['message']}" for one in envelope.errors or ()]
+    error = redact(" ".join([envelope.message or envelope.status, *said]))
+    told = {"session": session, "tool": tool, "error": error, "error_type": envelope.error_type or "validation"}
+    log.info("tool execution failed", extra=told)

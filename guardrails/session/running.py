@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from guardrails.core.engine.plan import Plan
 from guardrails.core.engine.prepare import told, told_async
 from guardrails.core.tools.tool import Tool
+from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import Success, ToolCall
 
 
@@ -102,6 +103,15 @@ def is_async(function: Callable[..., Any]) -> bool:
         function = function.func
     called = function if inspect.isroutine(function) else getattr(type(function), "__call__", None)  # noqa: B004
     return inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called)
+
+
+def not_awaited(result: object) -> Exception:
+    """
+    What a synchronous call is answered by if its tool gave back something to await.
+    """
+    if inspect.iscoroutine(result):
+        result.close()
+    return SessionError("the tool is asynchronous: use `acall`, or wrap it as an async function")
 
 
 def _has(result: object, method: str) -> bool:

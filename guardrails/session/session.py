@@ -217,6 +217,7 @@ class Session(Turns):
             clock=self._clock,
             on_decision=self._on_decision,
             parent=self,
+            approver=self._approver,
             scopes=self._engine.scopes,
         )
 
@@ -249,12 +250,9 @@ class Session(Turns):
             self._records.flush(10)
 
     def forget(self) -> None:
-        """
-        Drop the session's state: the same name starts afresh.
-        """
         if self._parent is None:
             self._kept.wholes.trim(self.id, 0)
-        self._store.forget(self.id)
+        super().forget()
 
     def __enter__(self) -> Self:
         return self

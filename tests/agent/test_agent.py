@@ -16,6 +16,7 @@ import pytest
 
 from typer.testing import CliRunner, Result
 
+from guardrails import Conversations, Policy
 from guardrails.cli import app
 from guardrails.testing.replies import Body
 from guardrails.testing.scripted_openai import Calls, Reply, ScriptedCall, ScriptedOpenAI, Text, call
@@ -228,3 +229,27 @@ def test_b4_an_agent_killed_while_its_sub_agent_works_is_resumed_with_the_budget
     assert [(call["tool"], call["admitted"]) for call in told["interrupted"]] == [("spawn", True)]
     # The spawn and the call of the sub-agent; all else came back.
     assert told["progress"] == {**told["progress"], "calls_used": 2, "calls_left": 8}
+
+
+def test_what_needs_a_person_waits_where_there_is_no_terminal_and_another_process_answers(
+    workspace: Path, tmp_path: Path
+) -> None:
+    policy, kept = tmp_path / "asking.yaml", tmp_path / "state.db"
+    policy.write_text("version: 1\nextends: agent\napprove: {tools: [write_file], reason: it stays}\n")
+    written = call("write_file", {"path": "a.txt", "content": "x"})
+    own = ["--model", "m", "--policy", policy, "--conversation", kept]
+    with ScriptedOpenAI(steps(written, written, written)) as server:
+        shown = run(server, workspace, "write", *own)
+        assert shown.exit_code == 0, shown.output
+        assert [said["code"] for said in results(server.requests[-1])] == ["approve.pending"] * 3
+    assert "nobody can be asked here" in shown.stderr
+    assert not (workspace / "a.txt").exists()
+    with Conversations(kept) as conversations:
+        (found,) = conversations.listed()
+        session = Policy.load(policy).session(found.id, store=conversations.store)
+        session.approve(session.pending()[0])
+    with ScriptedOpenAI(steps(*[written] * 5)) as server:
+        run(server, workspace, "go on", "--resume", found.id, "--conversation", kept)
+        told = results(server.requests[-1])
+        assert told[-1]["status"] == "success", told
+    assert (workspace / "a.txt").read_text() == "x"

@@ -14,6 +14,7 @@ import pytest
 
 from guardrails import Budget, Policy
 from guardrails.agent.view import View, status_line
+from guardrails.session.approval import ParkedCall
 
 
 def view(*, live: bool) -> tuple[View, io.StringIO]:
@@ -142,3 +143,42 @@ def test_stderr_that_is_a_terminal_is_live(tmp_path: Path) -> None:
             read += os.read(main, 100)
     os.close(main)
     assert read == b"\r\x1b[Kone\r\n\r\x1b[K3 calls"
+
+
+ASKED = ParkedCall(
+    id="a",
+    tool="pay_rent",
+    arguments={"usd": 900, "to": "\x1b[2J" + "x" * 300},
+    reason="money leaves the house",
+    since=0,
+    expires=None,
+    cost_usd=0,
+    session="s",
+    n=1,
+    seq=1,
+    sig=1,
+)
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [("y\n", True), ("YES\n", True), ("n\n", False), ("\n", False), ("ask Ann first\n", "ask Ann first")],
+)
+def test_a_person_at_the_terminal_is_asked_with_all_of_the_arguments(typed: str, answer: object) -> None:
+    other, own = os.openpty()
+    with os.fdopen(own, "r+b", buffering=0) as end, io.TextIOWrapper(end, write_through=True) as terminal:
+        os.write(other, typed.encode())
+        assert View(terminal, live=False, answers=terminal).approves(ASKED) is answer or answer == "ask Ann first"
+        shown = os.read(other, 4_096).decode()
+    os.close(other)
+    assert "money leaves the house" in shown
+    assert "x" * 300 in shown
+    assert "\x1b[2J" not in shown
+
+
+@pytest.mark.parametrize("answers", [io.StringIO("y\n"), None])
+def test_nobody_is_asked_without_a_terminal(answers: io.StringIO | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    stream = io.StringIO()
+    assert View(stream, live=False, answers=answers).approves(ASKED) is None
+    assert "it waits: nobody can be asked here" in stream.getvalue()

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import (
+    Approve,
     Budget,
     Denial,
     Duplicates,
@@ -68,6 +69,7 @@ class Forgetful(Guard):
 
 
 PROMISING = [
+    st.builds(Approve, tools=st.sampled_from([("pay*",), ("made_up", "l*")]), expires=st.none() | st.just(60.0)),
     st.builds(
         Budget,
         max_calls=SMALL,
@@ -132,7 +134,7 @@ def broken_by(one: Guard, events: list[Any], clock: Any) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "guards", PROMISING, ids=["budget", "duplicates", "retryable", "tool_filter", "validation", "one's own"]
+    "guards", PROMISING, ids=["approve", "budget", "duplicates", "retryable", "tool_filter", "validation", "one's own"]
 )
 def test_a_guard_says_nothing_where_it_promises_to(guards: st.SearchStrategy[Guard]) -> None:
     @given(guards, EVENTS)
@@ -150,7 +152,7 @@ def test_a_guard_says_nothing_where_it_promises_to(guards: st.SearchStrategy[Gua
 
 def test_every_guard_of_the_library_that_promises_is_held_to_it() -> None:
     promising = {cls.name for cls in GUARDS if overrides(cls, "checks_fresh") or overrides(cls, "far")}
-    assert promising == {"budget", "duplicates", "retryable", "tool_filter", "validation"}
+    assert promising == {"approve", "budget", "duplicates", "retryable", "tool_filter", "validation"}
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,9 @@ def repair(messages: list[Any], wire: Reads, session: "Session") -> list[Repaire
     for call in open_calls:
         settled = _settle(session, call)
         envelope = Envelope.error("cancelled", INTERRUPTED) if settled is None else settled
-        envelope.hint(LOOK_FIRST)
+        if envelope.status == "error":
+            # One that waits for a person has not run.
+            envelope.hint(LOOK_FIRST)
         answers.append(wire.result(call, envelope.to_json()))
         repaired.append(Repaired(call.id, call.tool, settled is not None))
     messages.extend(answers)

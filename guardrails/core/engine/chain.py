@@ -9,11 +9,12 @@ from functools import partial
 from typing import Any, Final
 
 from guardrails.core.guards import GUARDS
-from guardrails.core.guards.base import Guard, filled, overrides
+from guardrails.core.guards.access.approve import Approve
+from guardrails.core.guards.base import Guard, overrides
 from guardrails.core.guards.far import far_of
 from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.guards.limits.tool_budget import ToolBudget
-from guardrails.core.guards.settings import laid
+from guardrails.core.guards.settings import filled, laid
 from guardrails.core.repetition.own_words import own_words
 from guardrails.core.retries.serving import NO_MODELS, Models
 from guardrails.core.state.state import NEVER, SessionState
@@ -160,6 +161,9 @@ class Chain:
         checking = [(g, (g.name, enforced, g.check)) for g, enforced in present if overrides(g, "check")]
         fresh = [(g, check) for g, check in checking if g.checks_fresh(name, self.known)]
         acting = [g for g, enforced in present if enforced]
+        if tool.idempotent is None and any(isinstance(g, Approve) and g.asks(name) for g in acting):
+            # What a person is asked about does something each time.
+            tool = replace(tool, idempotent=False)
         shapes = [(g, shape, (g.name, getattr(g, shape))) for g in acting for shape in SHAPES if overrides(g, shape)]
         return Plan(
             tool=tool,

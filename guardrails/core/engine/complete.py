@@ -124,7 +124,7 @@ class Settle(Event[tuple[Envelope, Completion]]):
         now = touch(state, self.now_ms)
         sig, seq = call.sig, decision.seq
         pending = state.pending.get(pending_key(call.id, sig, seq) if sig is None else (call.id, sig))
-        if pending is not None and pending.seq != seq:
+        if pending is not None and (pending.seq != seq or pending.parked is not None):
             pending = None
         duration = max(0, now - decision.at_ms)
         shapes = plan.shapes if failed else plan.success_shapes

@@ -9,8 +9,9 @@ from typing import Any
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Facts, latest
 from guardrails.core.guards.repeats.duplicates import in_flight
-from guardrails.core.state.admissions import admit, deny, give_up, note_limit, take_up
+from guardrails.core.state.admissions import admit, deny, give_up, note_limit, take_up, use_approval
 from guardrails.core.state.holds import NOTHING, average, lapse
+from guardrails.core.state.parking import approved, fits, forget_expired, park, waits
 from guardrails.core.state.scope_state import claim as claim_held
 from guardrails.core.state.scope_state import hold
 from guardrails.core.state.state import Pending, SessionState
@@ -20,7 +21,7 @@ from guardrails.core.values.types import RetrySource, ToolCall
 from .chain import Chain
 from .decision import Decision
 from .engine import Engine, Event
-from .exhaustion import tell_turn, turn_cause, used_up
+from .exhaustion import tell_turn, turn_cause, undo, used_up
 from .plan import Plan
 from .refusals import Found, over
 from .scopes import Scope, hold_all, time_left
@@ -48,16 +49,27 @@ class Ask(Event[Decision]):
 
     shared = True
 
-    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Decision:
+    def happen(  # noqa: PLR0915  one way through, and the hot one
+        self, engine: Engine, state: SessionState, scopes: Sequence[Scope]
+    ) -> Decision:
         chain, call, plan = engine.chain, self.call, self.plan
+        if state.parked:
+            question = waits(state, call, self.now_ms)
+            if question is not None:
+                # No event, so no time passes either: a replay does not know of it.
+                return Decision.again(call, question, (engine.id, state.run, None, (), None))
         now, sig = touch(state, self.now_ms), call.sig
         expired: tuple[tuple[int, Pending], ...] = ()
         if state.holds:
             lapse(state, now)
         if state.pending:
             expired = give_up(state)
+            for _, lapsed in expired:
+                undo(chain, state, lapsed)
             # What cannot be signed is never the same call.
             running = state.pending.get((call.id, sig)) if sig is not None else None
+            if running is None and state.parked and sig is not None:
+                running = approved(state, call)
             if running is not None:
                 return self._again(engine, state, scopes, running, expired)
         if state.turn == 0:
@@ -91,6 +103,7 @@ class Ask(Event[Decision]):
                     deny = applied.deny_on_error and enforced
                     found.fail(error, name, chain if scope is None else scope.chain, scope, deny=deny)
         source = _retry_source(call, state) if sig in state.latest else None
+        parks = found is not None and found.parks(call)
         if found is None or not found.denials:
             found = _charged(chain, call, voices, found)
         if found is not None and found.denials:
@@ -101,12 +114,13 @@ class Ask(Event[Decision]):
             cost=cost,
             tokens=tokens,
             timeout_ms=plan.timeout_ms,
-            changes=plan.changes,
-            claimed=self.claim,
+            changes=plan.changes and not parks,
+            claimed=self.claim and not parks,
             window=chain.window,
             hints=() if found is None else tuple(found.nudges),
         )
-        limit = None if far else used_up(chain, state, now)
+        park_n = park(state, pending, call, found.parking[0]) if found is not None and parks else 0
+        limit = None if far or parks else used_up(chain, state, now)
         for scope in scopes:
             number(scope.state)
             hold(scope.state, engine.id, pending)
@@ -118,7 +132,9 @@ class Ask(Event[Decision]):
         marks = engine.marks(state, scopes) if scopes or state.family is not None else None
         soon = now - state.started_ms >= chain.soon_ms or scopes or state.limits
         left_ms = time_left(chain, state, scopes) if soon else None
-        return Decision.admitted(call, pending, found, source, (engine.id, state.run, marks, expired, left_ms))
+        where = engine.id, state.run, marks, expired, left_ms
+        made = Decision.admitted(call, pending, found, source, where)
+        return made.parked(found.parking[0], park_n, chain.left_out) if found is not None and parks else made
 
     def _again(
         self,
@@ -128,18 +144,34 @@ class Ask(Event[Decision]):
         pending: Pending,
         expired: tuple[tuple[int, Pending], ...],
     ) -> Decision:
-        at_ms, claim_n = None, 0
-        if self.claim:
-            if pending.claimed:
+        at_ms, claim_n, yes = None, 0, pending.parked
+        # An approval is used by whoever asks first, though it only asks: it is good for one.
+        if self.claim if yes is None else yes.approved:
+            if pending.claimed or (yes is not None and not fits(yes, self.call)):
                 found = Found([engine.chain.worded(in_flight(self.call))])
                 return self._refused(engine, state, scopes, found, expired)
-            at_ms, claim_n = state.now_ms, take_up(state, pending)
+            at_ms = state.now_ms
+            claim_n = take_up(state, pending) if yes is None else self._approved(engine.chain, state, pending)
             for scope in scopes:
-                claim_held(scope.state, engine.id, pending.seq)
+                claim_held(scope.state, engine.id, pending, at_ms)
         # Only an event has a place: the same question again is none in a scope.
         left_ms = time_left(engine.chain, state, scopes)
         where = engine.id, state.run, engine.marks(state, scopes if claim_n else ()), expired, left_ms
-        return Decision.again(self.call, pending, where, at_ms=at_ms, claim_n=claim_n)
+        approved_n = 0 if yes is None else claim_n
+        return Decision.again(self.call, pending, where, at_ms=at_ms, claim_n=claim_n, park_n=approved_n)
+
+    def _approved(self, chain: Chain, state: SessionState, pending: Pending) -> int:
+        """
+        Let the call be the one that was approved; the number of the event.
+        """
+        plan = self.plan
+        n = use_approval(
+            state, pending, self.call, timeout_ms=plan.timeout_ms, changes=plan.changes, claimed=self.claim
+        )
+        limit = used_up(chain, state, state.now_ms)
+        if limit is not None:
+            note_limit(pending, limit)
+        return n
 
     def _refused(
         self,
@@ -150,6 +182,9 @@ class Ask(Event[Decision]):
         expired: tuple[tuple[int, Pending], ...],
     ) -> Decision:
         chain, call = engine.chain, self.call
+        if state.answers:
+            # That the time of its question was over is said once; then it is asked again.
+            forget_expired(state, call.sig)
         found.in_order()
         first = found.denials[0]
         n = deny(state, call, first)

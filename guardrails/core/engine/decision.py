@@ -9,7 +9,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.state.entries import Pending
 from guardrails.core.values.types import Denial, Nudge, RetrySource, ToolCall
 
-from .refusals import Found
+from .refusals import Found, waiting
 
 
 Where = tuple[str, str, dict[str, Any] | None, tuple[tuple[int, Pending], ...], int | None]
@@ -50,6 +50,8 @@ class Decision:
     """The same question was asked before and is not settled: no new charge, no new `call` event."""
     claim_n: int = field(default=0, kw_only=True)
     """Number of the `claim` event, where an admission that was decided before is now run."""
+    park_n: int = field(default=0, kw_only=True)
+    """Number of the `park` event, if the call now waits for a person; of the `claim` event, if one has approved it."""
     expired: tuple[tuple[int, Pending], ...] = field(default=(), kw_only=True)
     """(event number, admission) given up on the way."""
     session: str = field(default="", kw_only=True)
@@ -85,26 +87,34 @@ class Decision:
         made.tokens = pending.tokens
         made.claimed = pending.claimed
         made.repeated = False
-        made.claim_n = 0
+        made.claim_n = made.park_n = 0
         made.session, made.run, made.marks, made.expired, made.left_ms = where
         made.retry_source = source
         return made
 
     @classmethod
     def again(
-        cls, call: ToolCall, pending: Pending, where: Where = NOWHERE, *, at_ms: int | None = None, claim_n: int = 0
+        cls,
+        call: ToolCall,
+        pending: Pending,
+        where: Where = NOWHERE,
+        *,
+        at_ms: int | None = None,
+        claim_n: int = 0,
+        park_n: int = 0,
     ) -> Self:
         """
         Of a *call* that was admitted before and is not settled; *at_ms* is when it is taken up by number *claim_n* of the
-        session's events.
+        session's events. One that is parked is refused as before.
         """
         made = cls.__new__(cls)
         made.call = call
         made.n = pending.n
         made.at_ms = pending.at_ms if at_ms is None else at_ms
         made.turn = pending.turn
-        made.envelope = None
-        made.denials = ()
+        said = None if pending.parked is None else waiting(pending.parked)
+        made.envelope = None if said is None else Envelope.refusal(said)
+        made.denials = () if said is None else (said,)
         made.observed = ()
         made.nudges = pending.hints
         made.errors = ()
@@ -113,7 +123,7 @@ class Decision:
         made.tokens = pending.tokens
         made.claimed = pending.claimed
         made.repeated = True
-        made.claim_n = claim_n
+        made.claim_n, made.park_n = claim_n, park_n
         made.session, made.run, made.marks, made.expired, made.left_ms = where
         made.retry_source = None
         return made
@@ -148,10 +158,17 @@ class Decision:
         made.tokens = 0
         made.claimed = claimed
         made.repeated = False
-        made.claim_n = 0
+        made.claim_n = made.park_n = 0
         made.session, made.run, made.marks, made.expired, made.left_ms = where
         made.retry_source = None
         return made
+
+    def parked(self, denial: Denial, park_n: int, left_out: frozenset[str]) -> Self:
+        """
+        The same of a call that waits for a person from event *park_n* on, for what *denial* says.
+        """
+        self.envelope, self.denials, self.park_n = Envelope.refusal(denial, left_out=left_out), (denial,), park_n
+        return self
 
     @classmethod
     def unknown(cls, call: ToolCall, at_ms: int, session: str, error: tuple[str, str], denial: Denial | None) -> Self:
@@ -175,6 +192,13 @@ class Decision:
         The call may run.
         """
         return self.envelope is None
+
+    @property
+    def pending(self) -> bool:
+        """
+        The call is admitted, and waits until a person has approved it.
+        """
+        return self.seq is not None and self.envelope is not None
 
     @property
     def denial(self) -> Denial | None:

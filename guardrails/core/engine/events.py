@@ -5,20 +5,21 @@ What happens in a session beside calls: turns, charges, model requests, and what
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from guardrails.core.guards.limits.room import fits
 from guardrails.core.state.admissions import ADMISSION_MS, forgo, lose
 from guardrails.core.state.entries import pending_key
 from guardrails.core.state.holds import NOTHING, RESPONSES, average, fitting, lapse
-from guardrails.core.state.scope_state import go_on
+from guardrails.core.state.parking import approve, parked, refuse
+from guardrails.core.state.scope_state import approve_held, go_on, let_go
 from guardrails.core.state.state import SessionState
 from guardrails.core.state.totals import charge, count_request, exhaust, keep_cause, number, set_meters, time_of, touch
 from guardrails.core.state.turns import begin_turn, end_turn, part_turn
+from guardrails.core.values.errors import SessionError
 
 from .chain import Chain
 from .decision import Decision
 from .engine import Engine, Event, Happened
-from .exhaustion import exhaustion, failed, note_turn, spent
-from .scopes import Cause, Scope, exhausted_by, free_all, hold_all, note_all
+from .exhaustion import exhaustion, failed, note_turn, spent, undo
+from .scopes import Scope, exhausted_by, free_all, hold_all, note_all, unfitting
 
 
 @dataclass(slots=True)
@@ -42,7 +43,7 @@ class Turn(Event[Happened]):
             free_all(engine.id, state, scopes, fitting(state, 0, 0, guesses=True) or "")
             for scope in scopes:
                 number(scope.state)
-        now = touch(state, self.now_ms)
+        now = touch(state, self.now_ms, responds=True)
         cause = exhaustion(engine.chain, state, now)
         if cause is not None:
             keep_cause(state, cause)
@@ -65,7 +66,7 @@ class Counted(Event[Happened]):
             self.count(scope.chain, scope.state, touch(scope.state, scope.now_ms))
             number(scope.state)
             go_on(scope.state)
-        self.count(engine.chain, state, touch(state, self.now_ms))
+        self.count(engine.chain, state, touch(state, self.now_ms, responds=isinstance(self, Charge)))
         return engine.happened(state, scopes)
 
     def count(self, chain: Chain, state: SessionState, now: int) -> None:
@@ -131,7 +132,7 @@ class Request(Counted):
         if guess is None:
             known = next((each for each in (state, *(s.state for s in scopes)) if RESPONSES in each.used), state)
             guess = average(known, RESPONSES) if self.estimate is None else NOTHING
-        refused = exhausted_by(engine.chain, state, now, scopes) or _refused(engine.chain, state, scopes, said, guess)
+        refused = exhausted_by(engine.chain, state, now, scopes) or unfitting(engine.chain, state, scopes, said, guess)
         made = Counted.happen(self, engine, state, scopes)
         held = said if self.estimate is not None else guess
         limited = engine.chain.reserves or any(scope.chain.reserves for scope in scopes)
@@ -196,9 +197,46 @@ class Expire(Event[None]):
     seq: int
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> None:
+        touch(state, self.now_ms)
         for pending in [one for one in state.pending.values() if one.seq == self.seq]:
             forgo(state, pending)
+            undo(engine.chain, state, pending)
             number(state)
+
+
+@dataclass(slots=True)
+class Unpark(Event[Happened]):
+    """
+    A person has approved the parked call number *seq*, or refused it for a *reason*.
+
+    Raises SessionError if that call does not wait any more.
+    """
+
+    now_ms: int
+    seq: int
+    approved: bool
+    reason: str = ""
+
+    shared = True
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
+        pending = parked(state, self.seq)
+        waits = None if pending is None else pending.parked
+        if pending is None or waits is None or (self.approved and waits.approved):
+            raise SessionError("the call does not wait for an answer any more")
+        if pending.expires_ms <= time_of(state, self.now_ms):
+            raise SessionError("the answer comes too late: the time of the question is over")
+        # Time is noted last: what is refused is no event.
+        now = touch(state, self.now_ms)
+        for scope in scopes:
+            number(scope.state)
+            (approve_held if self.approved else let_go)(scope.state, engine.id, self.seq)
+        if self.approved:
+            approve(pending, now)
+        else:
+            refuse(state, pending, self.reason)
+            undo(engine.chain, state, pending)
+        return engine.happened(state, scopes)
 
 
 @dataclass(slots=True)
@@ -227,25 +265,6 @@ class Part(Event[None]):
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> None:
         part_turn(state)
-
-
-def _refused(
-    chain: Chain, state: SessionState, scopes: Sequence[Scope], said: tuple[int, int], guess: tuple[int, int]
-) -> Cause | None:
-    """
-    (code, message) of why a model request is not to be made: it does not fit beside what is held.
-    """
-    for scope in scopes:
-        its = scope.chain.budget
-        denial = its and fits(its, scope.state, said, guess, "model request")
-        if denial:
-            denial = scope.says(denial)
-            return denial.code, denial.message
-    denial = chain.budget and fits(chain.budget, state, said, guess, "model request")
-    if denial:
-        denial = chain.worded(denial)
-        return denial.code, denial.message
-    return None
 
 
 def _count(chain: Chain, state: SessionState, method: Callable[..., Mapping[str, int]], *facts: object) -> None:

@@ -5,9 +5,9 @@ What ends a session, and what is left of it.
 from collections.abc import Callable
 from typing import Final
 
-from guardrails.core.guards.base import Guard
+from guardrails.core.guards.base import Facts, Guard, overrides
 from guardrails.core.guards.limits.budget_words import FINISH
-from guardrails.core.state.state import NEVER, SessionState
+from guardrails.core.state.state import NEVER, Pending, SessionState
 from guardrails.core.state.totals import exhaust, set_meters
 from guardrails.core.state.turns import imply_turn
 from guardrails.core.values.types import Denial
@@ -122,6 +122,19 @@ def failed(chain: Chain, method: Callable[..., object]) -> Denial | None:
         hint=FINISH,
         ends_session=True,
     )
+
+
+def undo(chain: Chain, state: SessionState, pending: Pending) -> None:
+    """
+    Let guards give back what they counted for a parked call that never ran.
+    """
+    if pending.parked is None:
+        return
+    plan = chain.plan(pending.tool)
+    facts = Facts(state.now_ms, plan.tool, pending.cost, pending.tokens, pending.turn, chain.known)
+    for guard in plan.guards:
+        if overrides(guard, "undo"):
+            set_meters(state, guard.undo(pending.tool, state, facts))
 
 
 def exhaustion(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str] | None:

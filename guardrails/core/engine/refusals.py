@@ -5,10 +5,11 @@ over, of a state or a time that cannot be known.
 
 from dataclasses import dataclass, field, replace
 
-from guardrails.core.guards.base import filled
 from guardrails.core.guards.limits.budget_words import finish
+from guardrails.core.guards.settings import filled
+from guardrails.core.state.entries import Parked
 from guardrails.core.values.errors import StateUnreadable
-from guardrails.core.values.types import Denial, Nudge
+from guardrails.core.values.types import Denial, Nudge, ToolCall
 
 from .chain import Chain
 from .scopes import Scope
@@ -21,6 +22,8 @@ class Found:
     """
 
     denials: list[Denial] = field(default_factory=list)
+    parking: list[Denial] = field(default_factory=list)
+    """Those that a person may lift."""
     observed: list[Denial | Nudge] = field(default_factory=list)
     nudges: list[tuple[str, str]] = field(default_factory=list)
     """(code, hint)"""
@@ -33,7 +36,9 @@ class Found:
         """
         if isinstance(verdict, Denial):
             said = chain.worded(verdict) if scope is None else scope.says(verdict)
-            if enforced:
+            if enforced and said.parks is not None:
+                self.parking.append(said)
+            elif enforced:
                 self.denials.append(said)
             else:
                 self.observed.append(said)
@@ -43,6 +48,14 @@ class Found:
             self.nudges.append((_of(scope, verdict.code), chain.worded_hint(verdict)))
         else:
             self.observed.append(verdict if scope is None else replace(verdict, code=_of(scope, verdict.code)))
+
+    def parks(self, call: ToolCall) -> bool:
+        """
+        Whether *call* is to wait for a person. One that cannot be signed is refused: nothing could ever be the same call.
+        """
+        if self.parking and call.sig is None:
+            self.denials.append(unbound(call.tool))
+        return bool(self.parking)
 
     def in_order(self) -> None:
         """
@@ -73,6 +86,33 @@ def broken(name: str) -> Denial:
         message=f"The guard `{name}` failed, so the call was not made.",
         hint="Use another tool, or tell the user.",
         strike=False,
+    )
+
+
+def waiting(parked: Parked) -> Denial:
+    """
+    The refusal of a call that waits for a person.
+    """
+    return Denial(
+        code=parked.code,
+        message=parked.message,
+        hint=parked.hint,
+        strike=False,
+        running=True,
+        parks=parked.lasts_ms,
+        values={"reason": parked.reason},
+    )
+
+
+def unbound(tool: str) -> Denial:
+    """
+    The refusal of a call that a person would have to approve, and whose arguments cannot be told from others.
+    """
+    return Denial(
+        code="approve.refused",
+        message=f"`{tool}` needs a person's approval, and these arguments cannot be shown to one. It was not made.",
+        hint="Use plainer arguments: objects, lists, texts and numbers.",
+        values={"reason": ""},
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
+from guardrails.core.guards.limits.room import fits
 from guardrails.core.state.entries import Hold
 from guardrails.core.state.holds import free, hold, note_used
 from guardrails.core.state.state import NEVER, SessionState
@@ -164,3 +165,22 @@ def marks(state: SessionState, scopes: Sequence[Scope]) -> dict[str, Any] | None
     if state.family is not None:
         made["family"] = list(state.family)
     return made or None
+
+
+def unfitting(
+    chain: Chain, state: SessionState, scopes: Sequence[Scope], said: tuple[int, int], guess: tuple[int, int]
+) -> Cause | None:
+    """
+    (code, message) of why a model request is not to be made: it does not fit beside what is held.
+    """
+    for scope in scopes:
+        its = scope.chain.budget
+        denial = its and fits(its, scope.state, said, guess, "model request")
+        if denial:
+            denial = scope.says(denial)
+            return denial.code, denial.message
+    denial = chain.budget and fits(chain.budget, state, said, guess, "model request")
+    if denial:
+        denial = chain.worded(denial)
+        return denial.code, denial.message
+    return None

@@ -5,6 +5,7 @@ The guards of the library, one file each.
 from collections.abc import Iterable
 from typing import Final
 
+from guardrails.core.guards.access.approve import Approve
 from guardrails.core.guards.access.shell import Shell
 from guardrails.core.guards.access.tool_filter import ToolFilter
 from guardrails.core.guards.access.validation import Validation
@@ -30,6 +31,7 @@ GUARDS: Final[Kinds] = (
     Validation,
     Workspace,
     Shell,
+    Approve,
     Budget,
     Growth,
     Rate,

@@ -7,7 +7,6 @@ import re
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from string import Template
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar, dataclass_transform
 
 from guardrails.core.tools.tool import Tool
@@ -54,6 +53,8 @@ class Guard:
     """The settings that a `tools:` rule may have; None: all of them, `()`: it is about whole sessions."""
     scope_settings: ClassVar[tuple[str, ...] | None] = None
     """The settings that it may have in a scope; None: all of them, `()`: it looks at one session's own calls."""
+    listed: ClassVar[str | None] = None
+    """The setting that a list stands for, in a policy file: `approve: [pay_*]`."""
     unwritten: ClassVar[tuple[str, ...]] = ()
     """Settings that no file has."""
     files: ClassVar[tuple[str, ...]] = ()
@@ -171,6 +172,12 @@ class Guard:
         """
         return {}
 
+    def undo(self, tool: str, state: "SessionState", facts: Facts) -> dict[str, int]:
+        """
+        New values of this guard's counters for a call of *tool* that was admitted and never ran: nobody approved it.
+        """
+        return {}
+
     def settle(self, call: ToolCall, outcome: Outcome, state: "SessionState", facts: Facts) -> dict[str, int]:
         """
         New values of this guard's counters once the call is done; `facts` holds the estimates that were charged.
@@ -281,14 +288,6 @@ def latest(state: "SessionState", sig: int | None) -> "Entry | None":
     seq = None if sig is None else state.latest.get(sig)
     # The window has one entry for each number, so that none needs to be looked for.
     return None if seq is None else state.window[seq - state.window[0].seq]
-
-
-def filled(text: str, values: Mapping[str, object], otherwise: str) -> str:
-    """
-    *text* with *values* for its placeholders; *otherwise* where one of them has none.
-    """
-    template = Template(text)
-    return template.safe_substitute(values) if values.keys() >= set(template.get_identifiers()) else otherwise
 
 
 def overrides(guard: Guard | type[Guard], method: str) -> bool:

@@ -7,6 +7,7 @@ import typing
 
 from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache, wraps
+from string import Template
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from guardrails.core.values.plain_types import Checked
@@ -114,6 +115,14 @@ def default_of(field: "dataclasses.Field[Any]") -> Any:
     if field.default_factory is not dataclasses.MISSING:
         return field.default_factory()
     return field.default
+
+
+def filled(text: str, values: Mapping[str, object], otherwise: str) -> str:
+    """
+    *text* with *values* for its placeholders; *otherwise* where one of them has none.
+    """
+    template = Template(text)
+    return template.safe_substitute(values) if values.keys() >= set(template.get_identifiers()) else otherwise
 
 
 def named_only(cls: Any, taken: Collection[str]) -> None:

@@ -71,7 +71,8 @@ def _lines(window: Sequence[Entry], earlier: Callable[[Entry], Earlier | None]) 
 
 def _line(entry: Entry, kept: Earlier | None, *, brought: bool) -> str:
     arguments = "" if kept is None else _short(kept.arguments, MAX_ARGUMENTS)
-    how = {"ok": "done", "error": f"failed ({entry.error_type})", "running": "still running", "expired": "no result"}
+    how = {"ok": "done", "error": f"failed ({entry.error_type})", "running": "still running"}
+    how["expired"] = "no result: it may have happened" if entry.changes else "no result"
     result = "" if kept is None or not brought else f": {_short(kept.payload, MAX_RESULT)}"
     return f"{entry.tool} {arguments} {how[entry.status]}{result}".replace("  ", " ")
 

@@ -11,7 +11,7 @@ from guardrails.core.engine.complete import Settle
 from guardrails.core.engine.decide import Ask
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.engine import Engine, Event, Happened
-from guardrails.core.engine.events import Charge, Drop, Expire, Note, Request, Turn
+from guardrails.core.engine.events import Charge, Drop, Expire, Note, Request, Turn, Unpark
 from guardrails.core.engine.plan import Plan
 from guardrails.core.engine.prepare import Prepared
 from guardrails.core.engine.sharing import Close, Extend, Open, Release, Reserve
@@ -21,6 +21,7 @@ from guardrails.core.repetition.sketch import NO_SKETCH
 from guardrails.core.retries.serving import Advised
 from guardrails.core.state.admissions import ADMISSION_MS
 from guardrails.core.state.holds import NOTHING
+from guardrails.core.state.parking import parked
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError
@@ -53,6 +54,7 @@ class Replayed(NamedTuple):
         return (
             self.record["seq"] == self.decision.seq
             and denials == [code for code, *_ in self.record["denials"]]
+            and (self.record["decision"] == "pending") == self.decision.pending
             and self.record["nudges"] == [code for code, _ in self.decision.nudges]
             and self.record["observed"] == [denial.code for denial in self.decision.observed]
         )
@@ -118,7 +120,15 @@ class Life:
             self._settle(record, now, beside)
         elif name == "claim":
             decision, way = self._decisions[record["call_n"]]
-            self._apply(Ask(now, decision.call, way.plan, True), way.chain, beside)  # noqa: FBT003
+            call = replace(decision.call, id=record.get("id", decision.call.id))
+            claimed = self._apply(Ask(now, call, way.plan, record.get("claimed", True)), way.chain, beside)
+            self._decisions[record["call_n"]] = claimed, way
+        elif name == "park":
+            # Its call has brought it about already, unless the policy asks nobody now.
+            if n > self.state.n:
+                self._apply(Note(now), self._chain, beside)
+        elif name == "unpark" and parked(self.state, record["seq"]) is None:
+            self._apply(Note(now), self._chain, beside)
         else:
             # Code may list the tools, and a replay does not have it.
             self._apply(_event(name, record, now), self._chain.with_least(record.get("least", 0)), beside)
@@ -157,11 +167,12 @@ def _event(name: str, record: Record, now: int) -> Event[Happened]:
             return Charge(*charged, untold, record.get("request"))
         case "request":
             # Records of before requests held anything say nothing of it.
-            said, guess = record.get("estimate"), record.get("guess", NOTHING)
-            lasts_ms = record.get("lasts_ms", ADMISSION_MS)
-            return Request(now, None if said is None else tuple(said), lasts_ms, tuple(guess))
+            said, lasts_ms = record.get("estimate"), record.get("lasts_ms", ADMISSION_MS)
+            return Request(now, None if said is None else tuple(said), lasts_ms, tuple(record.get("guess", NOTHING)))
         case "release" if "request" in record:
             return Drop(now, record["request"])
+        case "unpark":
+            return Unpark(now, record["seq"], record["approved"], record["reason"])
         case "extend":
             return Extend(now, dict(record["amounts"]), "scope" in record, record.get("asked", False))
         case "reserve":
@@ -212,13 +223,12 @@ class _Ways:
         chain = _knowing(self._chain, record["tool"], record.get("known"))
         plan = chain.plan(record["tool"])
         tool = plan.tool
-        retryable = record.get("retryable_declared", tool.retryable)
         said = {
             name: record.get(name, getattr(tool, name)) for name in ("stable", "idempotent", "polling", "read_only")
         }
         # Records of before there were estimates say one only of what was admitted.
         cost = record.get("estimate", plan.cost if record["decision"] == "deny" else record["cost"])
-        tool = replace(tool, retryable=retryable, **said)
+        tool = replace(tool, retryable=record.get("retryable_declared", tool.retryable), **said)
         own = {"cost": cost, "tokens": record.get("estimate_tokens", 0), "timeout_ms": record["timeout_ms"]}
         return _Way(chain, replace(plan, tool=tool, changes=record["mutates"], **own))
 
@@ -286,6 +296,5 @@ def _prepared(record: Record) -> Prepared:
 
 
 def _advised(record: Record) -> Advised | None:
-    if record.get("model_version") is None:
-        return None
-    return Advised(bool(record["retryable"]), record["wait_ms"], record["max_retries_remaining"] or 0)
+    said = record["retryable"], record["wait_ms"], record["max_retries_remaining"]
+    return None if record.get("model_version") is None else Advised(bool(said[0]), said[1], said[2] or 0)

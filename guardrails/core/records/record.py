@@ -65,7 +65,7 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
     learned guard computed. Null without them. `sketch` is there where like calls were looked for, `news` where values that results have shown.
     """
     call, denials = decision.call, decision.denials
-    said = "deny" if denials else "nudge" if decision.nudges else "allow"
+    said = "pending" if decision.pending else "deny" if denials else "nudge" if decision.nudges else "allow"
     # A comprehension is a call in Python 3.11, and there is nearly always nothing to go through.
     record = {
         **_head("call", session_id, decision.run, decision.n, decision.at_ms),
@@ -206,11 +206,29 @@ def expire_record(session_id: str, run: str, n: int, at_ms: int, pending: Pendin
     }
 
 
+def park_record(session_id: str, decision: Decision) -> dict[str, Any]:
+    """
+    The line of a call that now waits for a person; its `call` line stands before it.
+    """
+    call, denial = decision.call, decision.denials[0]
+    return {
+        **_head("park", session_id, decision.run, decision.park_n, decision.at_ms),
+        "call_n": decision.n,
+        "seq": decision.seq,
+        "id": call.id,
+        "tool": call.tool,
+        "sig": call.sig,
+        "code": denial.code,
+        "reason": denial.values.get("reason", ""),
+        "lasts_ms": denial.parks,
+    }
+
+
 def event_record(
     event: str, session_id: str, run: str, n: int, at_ms: int, values: Mapping[str, Any]
 ) -> dict[str, Any]:
     """
-    The line of any other event: `charge turn request claim extend reserve release open close`.
+    The line of any other event: `charge turn request claim unpark extend reserve release open close`.
 
     `least` is what the cheapest of the tools costs, in micro-dollars, if money is limited and no tool is free.
     """

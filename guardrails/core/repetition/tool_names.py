@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Final, Literal
 
 from guardrails.core.repetition.commands.verbs import TOKEN
+from guardrails.core.tools.tool import Tool
 from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.tool_name import own_name
 
@@ -32,6 +33,12 @@ _WRITTEN: Final = pattern(
     "(?:file|content|text|page|document|doc|source|message|mail|email|issue|note|comment)s?|inbox"
 )
 """What is written by others, beside a verb that looks."""
+_SENDS: Final = frozenset(
+    {"send", "submit", "publish", "pay", "buy", "purchase", "book", "transfer", "refund", "withdraw", "reply"}
+)
+"""Verbs of what is done anew each time, if they come first."""
+_TOLD: Final = frozenset({"status", "details", "history", "info", "summary", "count", "preview", "estimate", "quote"})
+"""Nouns of what is looked at: `book_details`, `transfer_status`."""
 
 
 @lru_cache(maxsize=1024)
@@ -52,7 +59,7 @@ def shows(tool: str) -> Literal["written", "found"] | None:
     """
     What a result of *tool* is by its name: what others wrote, what was found, or (None) what the tool says itself.
     """
-    words = {word.lower() for word in TOKEN.findall(own_name(tool))}
+    words = set(_words(tool))
     if writes(tool):
         return None
     # What is returned may be goods.
@@ -67,5 +74,28 @@ def writes(tool: str) -> bool:
     """
     Whether *tool* begins with a verb that writes, and has none that looks: `edit_file`, not `add_and_get`.
     """
-    words = [word.lower() for word in TOKEN.findall(own_name(tool))]
+    words = _words(tool)
     return words[:1] != [] and words[0] in _WRITES | _ALSO_WRITES and (_LOOKS | _ALSO_LOOKS).isdisjoint(words)
+
+
+def once(tool: Tool) -> bool:
+    """
+    Whether a call of *tool* that may have happened is not to be made again unseen: by what is declared, else by its name.
+
+    That it is no look may be a guess by its name too; one that begins like a look, `get_next_page`, is still tried again.
+    """
+    if tool.read_only or tool.stable or tool.idempotent:
+        return False
+    return tool.idempotent is False or _acts(tool.name, declared=tool.read_only is False)
+
+
+@lru_cache(maxsize=1024)
+def _acts(tool: str, *, declared: bool) -> bool:
+    words = _words(tool)
+    if declared:
+        return words[:1] == [] or words[0] not in _LOOKS | _ALSO_LOOKS
+    return writes(tool) or (words[:1] != [] and words[0] in _SENDS and (_LOOKS | _TOLD).isdisjoint(words))
+
+
+def _words(tool: str) -> list[str]:
+    return [word.lower() for word in TOKEN.findall(own_name(tool))]

@@ -11,6 +11,7 @@ from guardrails.core.values.types import Denial, Outcome, ToolCall
 from .entries import Entry, Pending, low, pending_key
 from .failing import Told, note_ended, note_refused, told
 from .family import end, outdate, tell
+from .parking import lapse, unpark
 from .state import SessionState
 from .totals import exhaust, number
 
@@ -96,6 +97,20 @@ def take_up(state: SessionState, pending: Pending) -> int:
     return number(state)
 
 
+def use_approval(
+    state: SessionState, pending: Pending, call: ToolCall, *, timeout_ms: int | None, changes: bool, claimed: bool
+) -> int:
+    """
+    Let an approved call be the admission of *call*, as if it were asked for now; the number of the event.
+    """
+    unpark(state, pending, call, changes=changes)
+    pending.claimed = claimed
+    pending.expires_ms = state.now_ms + (ADMISSION_MS if timeout_ms is None else timeout_ms) + GRACE_MS * claimed
+    if changes:
+        tell(state)
+    return number(state)
+
+
 def lose(pending: Pending, now_ms: int) -> None:
     """
     Let an admission be overdue at *now_ms*: nobody will ever say how its call ended.
@@ -117,6 +132,9 @@ def forgo(state: SessionState, pending: Pending) -> None:
     """
     Give up one admission.
     """
+    if pending.parked is not None:
+        lapse(state, pending)
+        return
     del state.pending[pending_key(pending.id, pending.sig, pending.seq)]
     charge_held(state, pending, pending.cost, pending.tokens)
     pending.entry.status = "expired"

@@ -2,7 +2,7 @@
 What a state is made of: the executed calls of its window, and the admissions that are not settled yet.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Self
 
 from guardrails.core.values.types import WITHOUT_EFFECT, ErrorType
@@ -94,6 +94,28 @@ class Hold(NamedTuple):
     """Somebody said the estimate, which is among what the state holds; else it is an average, and only a guess."""
 
 
+@dataclass(slots=True, kw_only=True)
+class Parked:
+    """
+    That an admitted call waits for a person, or was approved by one and not run yet.
+    """
+
+    at_ms: int
+    """Since when it waits, or when it was approved."""
+    lasts_ms: int
+    """How long it waits, and how long the approval holds; 0: nobody said."""
+    code: str
+    message: str
+    hint: str
+    reason: str
+    """Why a person is asked."""
+    digest: str = field(default="", compare=False)
+    """What the approval is bound to: a hash of the tool and all of its arguments; `""` in a replay without them."""
+    shown: str = field(default="", compare=False)
+    """The arguments as JSON, cut, until the question is answered."""
+    approved: bool = False
+
+
 @dataclass(slots=True)
 class Pending:
     """
@@ -117,6 +139,8 @@ class Pending:
     """(code, hint) of the nudges."""
     limit: tuple[str, str] | None = None
     """(code, message) of the limit that this call used up."""
+    parked: Parked | None = None
+    """It may not run, or does not run yet."""
 
     @classmethod
     def opened(
@@ -147,6 +171,7 @@ class Pending:
         made.claimed = claimed
         made.hints = hints
         made.limit = limit
+        made.parked = None
         return made
 
 

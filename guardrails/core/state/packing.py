@@ -14,7 +14,7 @@ import orjson
 from guardrails.core.values.errors import StateUnreadable
 from guardrails.core.values.types import ERROR_TYPES
 
-from .entries import EntryStatus, Hold, low, pending_key
+from .entries import EntryStatus, Hold, Parked, low, pending_key
 from .failing import packed_failing, unpacked_failing
 from .packing_trail import ERROR_NUMBERS, Memo, packed_trail, unpacked_trail
 from .state import NEVER, Entry, Pending, SessionState
@@ -25,7 +25,7 @@ READ: Final = (3, 4, VERSION)
 """Versions that `unpack` reads: a session goes on after an upgrade."""
 STATUSES: Final[tuple[EntryStatus, ...]] = ("running", "ok", "error", "expired")
 _NEW: Final = ("turn_refused", "implied", "turn_n", "turn_ms", "call_ms")
-"""What version 3 did not have; before version 5 nothing was known to change by itself, or held for model requests."""
+"""What version 3 did not have; before version 5 nothing moved by itself, was held for requests or waited."""
 TOTALS: Final = (
     "started_ms",
     "now_ms",
@@ -64,7 +64,8 @@ _ENTRY_3 = struct.Struct("<IqqqiBBBB")
 _CLOSER = struct.Struct("<qI")
 """Sketch and steady part of the result; only of calls that were looked at so closely."""
 _LOOKED_AT: Final = 128
-_totals = attrgetter(*TOTALS)
+_PARKED: Final = ("at_ms", "lasts_ms", "code", "message", "hint", "reason", "digest", "shown", "approved")
+_totals, _parked = attrgetter(*TOTALS), attrgetter(*_PARKED)
 _STATUS: Final = {status: place for place, status in enumerate(STATUSES)}
 _FITS: Final = (-(2**63), 2**64)
 """Counters outside of it are written as text: orjson has no larger numbers."""
@@ -96,8 +97,6 @@ def pack(state: SessionState, memo: Memo | None = None) -> bytes:
         rest["h"] = trail
     if state.failing:
         rest["f"] = packed_failing(state.failing)
-    if state.run:
-        rest["i"] = state.run
     for key, value in _optional(state):
         if value:
             rest[key] = value
@@ -109,6 +108,7 @@ def pack(state: SessionState, memo: Memo | None = None) -> bytes:
 
 
 def _optional(state: SessionState) -> Iterator[tuple[str, Any]]:
+    yield "i", state.run
     yield "l", state.limits
     yield "r", state.reserved
     yield "p", state.refusals
@@ -118,6 +118,9 @@ def _optional(state: SessionState) -> Iterator[tuple[str, Any]]:
     yield "v", state.moving
     yield "k", state.holds
     yield "u", state.used
+    yield "d", state.stood_ms
+    yield "q", state.asking
+    yield "a", [[sig, *said] for sig, said in state.answers.items()]
 
 
 def _entry(entry: Entry) -> bytes:
@@ -243,12 +246,15 @@ def _state(version: int, window: list[Entry], names: list[str], rest: dict[str, 
     state.run, state.moving = rest.get("i", ""), rest.get("v", [])
     state.holds = {key: Hold(*held) for key, held in rest["k"].items()} if "k" in rest else {}
     state.used = {name: tuple(sums) for name, sums in rest["u"].items()} if "u" in rest else {}
+    state.stood_ms, state.asking = rest.get("d", 0), rest.get("q", False)
+    state.answers = {sig: (answer, reason) for sig, answer, reason in rest.get("a", ())}
     state.failing = unpacked_failing(rest.get("f", ()))
     state.trail = unpacked_trail(rest.get("h", ()), window, names)
     by_seq = {entry.seq: entry for entry in window}
     for packed in rest.get("o", []):
         pending = _open(packed, by_seq)
         state.pending[pending_key(pending.id, pending.sig, pending.seq)] = pending
+        state.parked += pending.parked is not None
     return state
 
 
@@ -268,15 +274,16 @@ def _admissions(state: SessionState) -> list[list[Any]]:
             pending.limit,
             # An admission can outlive the window; else its entry there says this.
             None if pending.seq >= first else [pending.tool, pending.sig, pending.at_ms, pending.entry.changes],
+            *([] if pending.parked is None else [_parked(pending.parked)]),
         ]
         for pending in state.pending.values()
     ]
 
 
 def _open(packed: list[Any], by_seq: dict[int, Entry]) -> Pending:
-    seq, n, call_id, expires_ms, cost, tokens, turn, claimed, hints, limit, own = packed
+    seq, n, call_id, expires_ms, cost, tokens, turn, claimed, hints, limit, own, *waits = packed
     entry = by_seq[seq] if own is None else Entry(seq, *own)
-    return Pending.opened(
+    pending = Pending.opened(
         call_id,
         entry,
         n=n,
@@ -288,3 +295,6 @@ def _open(packed: list[Any], by_seq: dict[int, Entry]) -> Pending:
         hints=tuple((code, hint) for code, hint in hints),
         limit=None if limit is None else (limit[0], limit[1]),
     )
+    for values in waits:
+        pending.parked = Parked(**dict(zip(_PARKED, values, strict=True)))
+    return pending

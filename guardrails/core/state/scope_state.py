@@ -5,12 +5,15 @@ It is a `SessionState` too, so that the same guards can look at it, with totals,
 sessions is worked out anew each time and never kept: a limit that is raised in the policy is raised.
 """
 
+from dataclasses import replace
+
 from guardrails.core.values.types import Outcome
 
 from .admissions import charge_held, expire, take_up
 from .entries import Entry, Pending, pending_key
 from .holds import lapse
-from .state import SessionState
+from .parking import approve, drop
+from .state import NEVER, SessionState
 from .totals import charge, number, touch
 
 
@@ -38,7 +41,7 @@ def hold(state: SessionState, holder: str, call: Pending) -> None:
     Charge a call that the session *holder* was just admitted, and hold its estimate until it is settled.
     """
     state.calls += 1
-    if not (call.cost or call.tokens):
+    if not (call.cost or call.tokens or call.parked):
         return
     key = pending_key(holder, None, call.seq)
     earlier = state.pending.pop(key, None)
@@ -57,14 +60,43 @@ def hold(state: SessionState, holder: str, call: Pending) -> None:
         turn=0,
         claimed=call.claimed,
     )
+    if call.parked is not None:
+        # Of the question itself the session keeps all.
+        state.pending[key].parked = replace(call.parked, message="", hint="", reason="", digest="", shown="")
+        state.pending[key].expires_ms = min(state.pending[key].expires_ms, NEVER)
+        state.parked += 1
 
 
-def claim(state: SessionState, holder: str, seq: int) -> int:
+def approve_held(state: SessionState, holder: str, seq: int) -> None:
     """
-    Let the time of a call that now runs begin anew; the number of the event.
+    Let what is held for a parked call be held as long as its approval holds.
     """
     held = state.pending.get(pending_key(holder, None, seq))
-    return number(state) if held is None else take_up(state, held)
+    if held is not None:
+        approve(held, state.now_ms)
+
+
+def let_go(state: SessionState, holder: str, seq: int) -> None:
+    """
+    Give back what is held for a parked call that never ran.
+    """
+    held = state.pending.get(pending_key(holder, None, seq))
+    if held is not None:
+        drop(state, held)
+
+
+def claim(state: SessionState, holder: str, call: Pending, now_ms: int) -> int:
+    """
+    Let the time of a call that runs from *now_ms* on, as its session says, begin anew; the number of the event.
+    """
+    held = state.pending.get(pending_key(holder, None, call.seq))
+    if held is None:
+        return number(state)
+    if held.parked is None:
+        return take_up(state, held)
+    held.parked, held.expires_ms = None, state.now_ms + call.expires_ms - now_ms
+    state.parked -= 1
+    return number(state)
 
 
 def settle(state: SessionState, holder: str, seq: int, estimate: tuple[int, int], outcome: Outcome) -> None:

@@ -110,6 +110,13 @@ class SessionState:
     exhausted: tuple[str, str] | None = None
     """(code, message) of the first cause that ended the session."""
     closed: bool = False
+    parked: int = 0
+    """Admissions that wait for a person, or were approved and do not run yet."""
+    stood_ms: int = 0
+    """How long the session's time stood still up to the latest event; see `waited_ms`."""
+    asking: bool = False  # a model request was told that no response has followed yet
+    answers: dict[int | None, tuple[str, str]] = field(default_factory=dict)
+    """What came of the latest questions to a person, (`refused` or `expired`, reason), by signature."""
     run: str = field(default="", compare=False)
     """Which life of the session this is, drawn by who records it; `""`: not recorded."""
     shared: int = field(default=0, compare=False)
@@ -173,6 +180,29 @@ class SessionState:
         Milliseconds from the first event to the latest.
         """
         return self.now_ms - self.started_ms if self.started_ms >= 0 else 0
+
+    def waited_ms(self, now_ms: int) -> int:
+        """
+        Milliseconds up to *now_ms* in which every open call waited for a person and no model worked.
+        """
+        waited = self.stood_ms
+        if self.parked and not self.asking and self.parked == len(self.pending):
+            until = now_ms
+            for pending in self.pending.values():
+                if pending.parked is None or pending.parked.approved:
+                    return waited
+                until = min(until, pending.expires_ms)
+            waited += max(0, until - self.now_ms)
+        return waited
+
+    def spent_ms(self, now_ms: int) -> int:
+        """
+        Milliseconds from the first event to *now_ms*, without those in which its time stood still.
+        """
+        if self.started_ms < 0:
+            return 0
+        passed = now_ms - self.started_ms
+        return passed - self.waited_ms(now_ms) if self.parked or self.stood_ms else passed
 
     def earlier(self, sig: int | None, last: int) -> Sequence[Entry]:
         """

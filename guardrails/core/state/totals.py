@@ -35,14 +35,17 @@ def time_of(state: SessionState, now_ms: int) -> int:
     return now_ms if state.started_ms < 0 else read(state.now_ms, state.behind_ms, now_ms)[0]
 
 
-def touch(state: SessionState, now_ms: int) -> int:
+def touch(state: SessionState, now_ms: int, *, responds: bool = False) -> int:
     """
-    Let time pass; the clamped time.
+    Let time pass; the clamped time. *responds*: by what happens now a model worked meanwhile.
     """
     if state.started_ms < 0:
         state.started_ms = state.now_ms = now_ms
     else:
-        state.now_ms, state.behind_ms = read(state.now_ms, state.behind_ms, now_ms)
+        now, state.behind_ms = read(state.now_ms, state.behind_ms, now_ms)
+        if state.parked and not responds:
+            state.stood_ms = state.waited_ms(now)
+        state.now_ms = now
     return state.now_ms
 
 
@@ -109,6 +112,7 @@ def charge(state: SessionState, cost: int | None, tokens: int) -> None:
     """
     Charge a model response; *cost* in micro-dollars, None where its price is unknown.
     """
+    state.asking = False
     state.unpriced += cost is None
     state.cost += cost or 0
     state.tokens += tokens
@@ -119,12 +123,13 @@ def count_request(state: SessionState) -> None:
     Count a model request that starts.
     """
     state.requests += 1
+    state.asking = True
 
 
 def extend(state: SessionState, limits: dict[str, int], *, forgive: bool = True) -> None:
     """
-    Set limits and let an exhausted session go on; to *forgive* is to forget the refused turns so far and to replace blown
-    fuses.
+    Set limits and let an exhausted session go on. To *forgive* is to forget the refused turns so far, to replace blown
+    fuses, and to let what a person refused be asked for again.
     """
     state.limits.update(limits)
     state.exhausted = None
@@ -132,6 +137,7 @@ def extend(state: SessionState, limits: dict[str, int], *, forgive: bool = True)
         return
     state.denied_turns = state.refused_turns = state.turn_strikes = state.turn_refused = 0
     state.refusals.clear()
+    state.answers.clear()
     state.meters = {key: value for key, value in state.meters.items() if value >= 0}
 
 

@@ -37,6 +37,7 @@ def begin_turn(state: SessionState, calls: int) -> None:
     """
     state.turn += 1
     state.turn_expects = calls
+    state.asking = False
 
 
 def count_refusals(state: SessionState) -> None:
@@ -93,4 +94,6 @@ def _goes_on(state: SessionState, sig: int | None) -> bool:
     age = now - state.turn_ms
     if not apart and age <= BURST_MS:
         return True
-    return age <= OVERLAP_MS and any(pending.entry.turn == mark for pending in state.pending.values())
+    return age <= OVERLAP_MS and any(
+        pending.entry.turn == mark and pending.parked is None for pending in state.pending.values()
+    )

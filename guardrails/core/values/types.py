@@ -184,6 +184,8 @@ class Denial:
     """Counts towards `denials.max_turns_in_a_row`."""
     running: bool = False
     """Of a repeat: the same call still runs, so that no earlier result is its answer."""
+    parks: int | None = None
+    """A person may allow the call: it is admitted, and waits so many milliseconds for an answer; 0: until there is one."""
     scope: str | None = None
     """The scope whose limit it is; None: the session's own."""
     details: dict[str, Any] = field(default_factory=dict)

@@ -19,7 +19,7 @@ class Said(NamedTuple):
     What a policy says of one call.
     """
 
-    decision: Literal["allow", "nudge", "deny"]
+    decision: Literal["allow", "nudge", "pending", "deny"]
     code: str | None = None
     observed: tuple[str, ...] = ()
     """What guards in observe mode would have denied it for."""
@@ -43,7 +43,8 @@ def said_of(decision: Decision, tally: Tally, worth: Worth) -> Said:
         return Said("deny", decision.denials[0].code, observed)
     if decision.nudges:
         _count((code for code, _ in decision.nudges), worth, tally.nudged, tally.wrong_nudges)
-        return Said("nudge", decision.nudges[0][0], observed)
+        # One that is claimed at once was approved first.
+        return Said("pending" if decision.claim_n else "nudge", decision.nudges[0][0], observed)
     return Said("allow", None, observed) if observed else ALLOWED
 
 

@@ -177,7 +177,7 @@ def _difference(session_id: str, one: Replayed) -> Difference:
         record["tool"],
         _said(record["decision"], [code for code, *_ in record["denials"]], record["observed"], record["nudges"]),
         _said(
-            "deny" if again else "nudge" if decision.nudges else "allow",
+            "pending" if decision.pending else "deny" if again else "nudge" if decision.nudges else "allow",
             again,
             [denial.code for denial in decision.observed],
             [code for code, _ in decision.nudges],

@@ -3,13 +3,13 @@ One recorded session as a chain decides it: its calls and responses as events of
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from guardrails.core.engine.complete import Settle
 from guardrails.core.engine.decide import Ask
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.engine import Engine
-from guardrails.core.engine.events import Charge, Lose, Turn
+from guardrails.core.engine.events import Charge, Lose, Turn, Unpark
 from guardrails.core.engine.plan import Plan
 from guardrails.core.engine.prepare import Prepared
 from guardrails.core.state.state import SessionState
@@ -42,6 +42,11 @@ class Side:
         if self.running:
             self.settle(now)
         decision = engine.apply(Ask(now, call, plan, True), (state,))  # noqa: FBT003
+        if decision.pending and decision.seq is not None:
+            # A person is taken to say yes: what was recorded ran.
+            asked = ((decision.denials[0].code, ""),)
+            engine.apply(Unpark(now, decision.seq, approved=True), (state,))
+            decision = replace(engine.apply(Ask(now, call, plan, True), (state,)), nudges=asked)  # noqa: FBT003
         if decision.envelope is not None:
             return decision
         if shown is None:

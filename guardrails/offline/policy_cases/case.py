@@ -9,7 +9,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import ErrorType, Status
 
 
-Said = Literal["allow", "nudge", "deny"]
+Said = Literal["allow", "nudge", "pending", "deny"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +134,17 @@ class Extend(Step):
     """
 
     amounts: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer(Step):
+    """
+    A person approves the call *id* that waits, or refuses it for a *reason*.
+    """
+
+    id: str
+    approved: bool
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,7 +120,8 @@ class Extend(TypedDict):
 
 class Step(TypedDict):
     """
-    One step: exactly one of `call`, `settle`, `turn`, `charge`, `request`, `wait`, `extend`, `exhausted`, `repeat`.
+    One step: exactly one of `call`, `settle`, `turn`, `charge`, `request`, `wait`, `extend`, `approve`, `refuse`,
+    `exhausted`, `repeat`.
     """
 
     __pydantic_config__ = _STRICT  # type: ignore[misc]
@@ -136,6 +137,12 @@ class Step(TypedDict):
     """So many model requests start."""
     wait: NotRequired[Duration]
     extend: NotRequired[Extend]
+    approve: NotRequired[Text]
+    """A person approves the call of that id, which waits: made again, it runs."""
+    refuse: NotRequired[Text]
+    """A person refuses the call of that id, which waits."""
+    reason: NotRequired[str]
+    """Why."""
     exhausted: NotRequired[Text | None]
     """What a host reads before its next model request: the code that ended the session; null: it goes on."""
     repeat: NotRequired[Annotated[int, Ge(1), Le(MAX_TIMES)]]
@@ -163,7 +170,7 @@ class Step(TypedDict):
     tokens: NotRequired[Whole]
     """What the call really used."""
 
-    expect: NotRequired[Literal["allow", "nudge", "deny"]]
+    expect: NotRequired[Literal["allow", "nudge", "pending", "deny"]]
     """Absent: `allow`."""
     code: NotRequired[Text]
     """Of the denial that the model reads, or of a nudge."""

@@ -18,6 +18,7 @@ from guardrails.policy.file.yaml_position import Mistake, Node, plain, quoted
 from guardrails.policy.file.yaml_reader import parse
 
 from .case import (
+    Answer,
     Call,
     Case,
     CaseFile,
@@ -175,6 +176,10 @@ def _step(data: dict[str, Any], node: Node) -> Step:
             return Wait(**place, ms=_ms(seconds))
         case {"extend": amounts}:
             return Extend(**place, amounts=amounts)
+        case {"approve": id}:
+            return Answer(**place, id=id, approved=True)
+        case {"refuse": id}:
+            return Answer(**place, id=id, approved=False, reason=data.get("reason", ""))
         case {"repeat": times}:
             return Repeat(**place, times=times, steps=_steps(data["steps"], _items(node, "steps")))
     return Exhausted(**place, code=data["exhausted"])

@@ -28,7 +28,7 @@ from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import Outcome, Success, micro_dollars
 from guardrails.session.results import Results
 
-from .case import Call, Case, Charge, Exhausted, Extend, Ran, Repeat, Request, Settle, Step, Turn, Wait
+from .case import Answer, Call, Case, Charge, Exhausted, Extend, Ran, Repeat, Request, Settle, Step, Turn, Wait
 from .verdict import Difference, Failure, codes_of, decision_differs, envelope_differs, said_of
 
 
@@ -144,6 +144,13 @@ class _Run:
                     self.happen(sharing.Extend(now, internal(step.amounts)))
                 except SessionError as error:
                     self._fail(step, "extend", "limits that can be raised", str(error))
+            case Answer():
+                asked = [one for one in self.states[0].pending.values() if one.parked is not None and one.id == step.id]
+                try:
+                    seq = asked[0].seq if asked else 0
+                    self.happen(events.Unpark(now, seq, step.approved, step.reason))
+                except SessionError as error:
+                    self._fail(step, f"answer `{step.id}`", "a call that waits", str(error))
             case Exhausted():
                 cause = self.engine.look(partial(exhausted_by, self.chain), self.states, now)
                 code = None if cause is None else cause[0]

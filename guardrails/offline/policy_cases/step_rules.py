@@ -23,6 +23,8 @@ _KINDS: Final[dict[str, frozenset[str]]] = {
     "request": frozenset({"at"}),
     "wait": frozenset(),
     "extend": frozenset({"at"}),
+    "approve": frozenset({"at"}),
+    "refuse": frozenset({"at", "reason"}),
     "exhausted": frozenset({"at"}),
     "repeat": frozenset({"steps"}),
 }
@@ -104,15 +106,15 @@ def _call_mistakes(step: Map) -> Iterator[Mistake]:
     for key in ends[1:]:
         yield Mistake(step[key].key, f"a call ends in one way: {quoted(ends[0])} or {quoted(key)}")
     said = _value(step, "expect") or "allow"
-    if said in ("deny", "nudge") and "code" not in step:
+    if said in ("deny", "nudge", "pending") and "code" not in step:
         yield Mistake(step["expect"].key, f"missing key `code`: which guard is to {said}, and why")
     if said == "allow" and "code" in step:
         yield Mistake(
-            step["code"].key, "`code` needs `expect: deny` or `expect: nudge`; of an observed one, write `observed`"
+            step["code"].key, "`code` needs `expect: deny`, `pending` or `nudge`; of an observed one, write `observed`"
         )
     open_end = next((key for key in ("pending", "lost") if key in step), None)
     for key in ("takes", "cost_usd", "tokens", "status", "envelope") if open_end else ():
-        if key in step and (said != "deny" or key not in ("status", "envelope")):
+        if key in step and (said not in ("deny", "pending") or key not in ("status", "envelope")):
             advice = "write it at its `settle`" if open_end == "pending" else "it has no end"
             yield Mistake(step[key].key, f"{quoted(key)} of a {open_end} call is not known: {advice}")
     fields = _value(step, "envelope")

@@ -64,6 +64,8 @@ def said_of(decision: Decision) -> Said:
     """
     The decision in one word.
     """
+    if decision.pending:
+        return "pending"
     return "deny" if decision.denials else "nudge" if decision.nudges else "allow"
 
 
@@ -80,7 +82,7 @@ def decision_differs(expected: Expected, decision: Decision) -> Difference:
     """
     found = Difference()
     said = said_of(decision)
-    codes = [decision.code] if said == "deny" else [code for code, _ in decision.nudges]
+    codes = [decision.code] if decision.denials else [code for code, _ in decision.nudges]
     if said != expected.said or (expected.code is not None and expected.code not in codes):
         found.expected.append(" ".join(filter(None, (expected.said, expected.code))))
     seen = frozenset(denial.code for denial in decision.observed)

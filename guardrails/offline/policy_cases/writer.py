@@ -69,6 +69,12 @@ class Writer:
         fields = {"call": as_json(tool), "at": _seconds(self._now)}
         if arguments:
             fields["arguments"] = as_json(arguments)
+        if said == "pending":
+            # A person is taken to say yes: what was recorded ran.
+            asked = as_json(f"asked {self._number}")
+            yield _step({**fields, "id": asked, "expect": said, "code": as_json(code or "unknown")})
+            yield _step({"approve": asked, "at": _seconds(self._now)})
+            said = "allow"
         if said != "deny":
             failed = bool(call.is_error or call.error_type is not None)
             if failed:

@@ -203,7 +203,11 @@ def _guarded(cls: type[Guard], made: Maker, place: Place) -> Any:
     settings = _typed(cls, made, name=name, without=cls.unwritten, only=allowed)
     # Of a rule's settings the others are the policy's.
     whole = place != "tool" and overrides(cls, "check_settings")
-    return Annotated[settings, Checked(partial(_together, cls=cls))] if whole else settings
+    settings = Annotated[settings, Checked(partial(_together, cls=cls))] if whole else settings
+    if cls.listed is None or place != "policy":
+        return settings
+    kind: Any = cls
+    return settings | hints(kind)[cls.listed]
 
 
 def _typed(

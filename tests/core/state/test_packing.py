@@ -233,6 +233,7 @@ def test_a_state_that_the_version_before_packed_goes_on() -> None:
 def test_a_state_of_version_4_goes_on() -> None:
     made = unpack((Path(__file__).parents[2] / "golden" / "state_version_4.bin").read_bytes())
     assert (made.calls, made.seq, len(made.refusals), made.moving) == (4, 4, 1, [])
+    assert (made.parked, made.stood_ms, made.answers) == (0, 0, {})
     assert not any(entry.little for entry in made.window)
     assert [entry.status for entry in made.window] == ["ok", "ok", "error", "running"]
     assert unpack(pack(made)) == made

@@ -24,7 +24,7 @@ def mistakes(steps: str) -> list[str]:
     [
         (
             "at: 5s",
-            "f:5:5: a step needs one of `call`, `settle`, `turn`, `charge`, `request`, `wait`, `extend`, `exhausted`, `repeat`",
+            "f:5:5: a step needs one of `call`, `settle`, `turn`, `charge`, `request`, `wait`, `extend`, `approve`, `refuse`, `exhausted`, `repeat`",
         ),
         ("cal: a", "f:5:6: unknown key `cal`, did you mean `call`?"),
         ("call: a, turn: 1", "f:5:15: a step is one thing: `call` or `turn`, write two steps"),
@@ -37,7 +37,7 @@ def mistakes(steps: str) -> list[str]:
         ("call: a, expect: nudge", "f:5:15: missing key `code`: which guard is to nudge, and why"),
         (
             "call: a, code: x.y",
-            "f:5:15: `code` needs `expect: deny` or `expect: nudge`; of an observed one, write `observed`",
+            "f:5:15: `code` needs `expect: deny`, `pending` or `nudge`; of an observed one, write `observed`",
         ),
         (
             "call: a, pending: true, takes: 5s",

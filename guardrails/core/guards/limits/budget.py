@@ -60,7 +60,7 @@ class Budget(Guard):
     """Tool calls and model responses together."""
     max_tokens: Annotated[int, Ge(0)] | None = None
     max_elapsed: Annotated[Duration, Gt(0)] | None = None
-    """Seconds from the session's first event."""
+    """Seconds from the session's first event, without those in which all that is open waits for a person."""
     max_children: Annotated[int, Ge(0)] | None = None
     """Sub-agents below a root session, those of sub-agents included, however long they live."""
     max_depth: Annotated[int, Ge(0)] | None = None
@@ -115,10 +115,10 @@ class Budget(Guard):
             left = self.turns_left(state) if state.reserved else None
             if left is not None and left <= 0:
                 return held("budget.max_turns", "turns", state.reserved_by_children("max_turns"))
-        if state.reserved and self.max_calls is not None:
+        if (state.reserved or state.parked) and self.max_calls is not None:
             left = self.calls_left(state)
             if left is not None and left <= 0:
-                return held("budget.max_calls", "calls", state.reserved_by_children("max_calls"))
+                return held("budget.max_calls", "calls", state.reserved_by_children("max_calls"), state.parked)
         return fits(self, state, (facts.cost, facts.tokens), facts.guess) if self.reserves else None
 
     @property
@@ -129,7 +129,7 @@ class Budget(Guard):
         limits = state.limits
         if self.max_calls is not None:
             limit = limits.get("max_calls", self.max_calls) if limits else self.max_calls
-            if state.calls >= limit:
+            if state.calls - state.parked >= limit:
                 return ended("budget.max_calls", "Tool call limit", str(limit), state.calls)
         if self.max_cost_usd is not None:
             micro = self.cost_limit(state)
@@ -146,8 +146,10 @@ class Budget(Guard):
             limit = round(self.max_elapsed * 1000)
             if limits:
                 limit = limits.get("max_elapsed", limit)
-            if now_ms - state.started_ms >= limit:
-                return ended("budget.max_elapsed", "Time limit", f"{limit / 1000:g} s", state.elapsed_ms / 1000)
+            if now_ms - state.started_ms >= limit and state.spent_ms(now_ms) >= limit:
+                return ended(
+                    "budget.max_elapsed", "Time limit", f"{limit / 1000:g} s", state.spent_ms(state.now_ms) / 1000
+                )
         return None
 
     def turn_spent(self, state: SessionState, now_ms: int) -> Denial | None:
@@ -272,7 +274,7 @@ class Budget(Guard):
         limit = self.limit(state, "max_elapsed")
         if limit is None or state.started_ms < 0:
             return limit
-        return limit - now_ms + state.started_ms
+        return limit - (state.spent_ms(now_ms) if state.parked or state.stood_ms else now_ms - state.started_ms)
 
     def progress(self, state: SessionState, now_ms: int) -> dict[str, object]:
         """

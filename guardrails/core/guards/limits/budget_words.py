@@ -82,14 +82,17 @@ def unpriced(limit: str, model: str, untold: bool) -> Denial:  # noqa: FBT001
     )
 
 
-def held(code: str, what: str, amount: int) -> Denial:
+def held(code: str, what: str, amount: int, parked: int = 0) -> Denial:
     """
-    The refusal while all that is left is reserved for sub-agents.
+    The refusal while all that is left is reserved for sub-agents, an *amount*, or for calls that wait for a person, so many
+    as are *parked*.
     """
+    named = (("sub-agents that still run", amount or not parked), ("calls that wait for a person", parked))
+    whose, amount = " and ".join(who for who, holds in named if holds), amount + parked
     return Denial(
         code=code,
         status="limit_reached",
-        message=f"All {what} that are left ({amount}) are reserved for sub-agents that still run.",
+        message=f"All {what} that are left ({amount}) are reserved for {whose}.",
         hint="Wait for their results, or write the final answer from what you have.",
         values={"held": amount},
     )

@@ -39,7 +39,7 @@ class ToolBudget(Guard):
         return self.limit in ("max_cost_usd", "max_tokens")
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
-        meter = state.meter(self._key(call))
+        meter = state.meter(self._key(call.tool))
         used, need = meter, 1
         if self.limit == "max_cost_usd":
             need = max(facts.cost, 1)
@@ -58,7 +58,7 @@ class ToolBudget(Guard):
         )
 
     def charge(self, call: ToolCall, state: SessionState, facts: Facts) -> dict[str, int]:
-        key = self._key(call)
+        key = self._key(call.tool)
         meter = state.meter(key)
         match self.limit:
             case "max_calls":
@@ -71,8 +71,13 @@ class ToolBudget(Guard):
                 return {key: ((meter >> _TURN_BITS) + 1 << _TURN_BITS) + facts.turn + 1}
         return {}
 
+    def undo(self, tool: str, state: SessionState, facts: Facts) -> dict[str, int]:
+        charged = {"max_calls": 1, "max_cost_usd": facts.cost, "max_tokens": facts.tokens}.get(self.limit, 0)
+        key = self._key(tool)
+        return {key: state.meter(key) - charged} if charged else {}
+
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, facts: Facts) -> dict[str, int]:
-        key = self._key(call)
+        key = self._key(call.tool)
         match self.limit:
             case "max_cost_usd" if outcome.cost is not None:
                 return {key: state.meter(key) + outcome.cost - facts.cost}
@@ -82,8 +87,8 @@ class ToolBudget(Guard):
                 return {key: state.meter(key) + facts.duration_ms}
         return {}
 
-    def _key(self, call: ToolCall) -> str:
-        return f"{self.limit}:{call.tool}"
+    def _key(self, tool: str) -> str:
+        return f"{self.limit}:{tool}"
 
     def _counted(self, meter: int, facts: Facts) -> bool:
         return meter & ((1 << _TURN_BITS) - 1) == facts.turn + 1

@@ -10,9 +10,11 @@ from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
 from guardrails.core.repetition.age import moves, speak
 from guardrails.core.repetition.commands.waiting import waits, waits_itself
 from guardrails.core.repetition.patterns import same_evidence
+from guardrails.core.repetition.tool_names import once
 from guardrails.core.repetition.work import outdated, shown_to_change
 from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.state.state import Entry, SessionState
+from guardrails.core.tools.tool import Tool
 from guardrails.core.values.bounds import Ge, Gt, Le
 from guardrails.core.values.types import Denial, ErrorType, ToolCall
 from guardrails.core.values.units import Duration
@@ -68,8 +70,10 @@ class Duplicates(Guard):
         if not earlier or _may_retry(earlier[0], facts.now_ms):
             return None
         if self.rule == "always":
-            if _worth_again(earlier[0], state):
+            if _worth_again(earlier[0], state, facts.tool):
                 return None
+            if _unknown(earlier[0], facts.tool):
+                return _unchecked(call.tool)
             return _again(call.tool, "window", earlier[0], outdated(state, earlier[0]))
         if moves(state, earlier[0], self.settled_for):
             return None
@@ -90,13 +94,29 @@ class Duplicates(Guard):
         return _again(call.tool, "evidence", earlier[0])
 
 
-def _worth_again(last: Entry, state: SessionState) -> bool:
+def _worth_again(last: Entry, state: SessionState, tool: Tool) -> bool:
     """
-    Whether a call has no answer yet, or failed for a cause that something done since may have removed.
+    Whether a call has no answer yet, or failed for a cause that something done since may have removed, or in a way that
+    something done since may have checked.
     """
     if last.status == "expired" or last.error_type == "cancelled":
         return True
-    return last.error_type in REPAIRABLE and last.seq < state.seq
+    return last.seq < state.seq and (last.error_type in REPAIRABLE or _unknown(last, tool))
+
+
+def _unknown(last: Entry, tool: Tool) -> bool:
+    """
+    Whether *last* may have happened though it failed, and is not to be made again unseen.
+    """
+    return last.error_type in ("timeout", "connection") and once(tool)
+
+
+def _unchecked(tool: str) -> Denial:
+    return Denial(
+        code="duplicates.window",
+        message=f"The last {tool} call like this may have happened, so it was not made again.",
+        hint="Check whether it did, then make it if it did not, or ask the user.",
+    )
 
 
 def _may_retry(last: Entry, now_ms: int) -> bool:

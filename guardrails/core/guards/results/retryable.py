@@ -8,6 +8,7 @@ from xxhash import xxh3_64_intdigest
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard, latest
+from guardrails.core.repetition.tool_names import once
 from guardrails.core.retries.context import context_of
 from guardrails.core.retries.decision import INSTEAD, TRANSIENT, Advice, Stakes, decider_of
 from guardrails.core.retries.serving import Judged
@@ -23,6 +24,8 @@ NEVER: Final[frozenset[ErrorType]] = frozenset(
 """Kinds that the same arguments always meet again, whatever is declared, until records show otherwise."""
 AMBIGUOUS: Final[frozenset[ErrorType]] = frozenset({"timeout", "connection", "cancelled"})
 """Kinds after which the call may have taken effect all the same."""
+UNKNOWN: Final = "It may have happened: check whether it did before you make this call again, or ask the user."
+CANCELLED: Final = "It was cancelled, and may have happened: check that first; repeat it only if it is still wanted."
 _HINTS: Final[dict[ErrorType, str]] = {
     "auth": "The credentials were refused. Ask the user; the same call will fail again.",
     "permission": "This is not permitted. Ask the user or choose another way; do not repeat the call.",
@@ -55,7 +58,8 @@ class Retryable(Guard):
     Judge failures by their kind, the tool's declarations and what this session has seen.
 
     Failures of a kind that passes are retryable up to *max_retries* times with the same arguments, after the wait that
-    the server named or an exponential one. After *max_same_error* failures of one kind in a row by one tool, the next
+    the server named or an exponential one. A call that may have happened, and by declaration or name does something anew
+    each time, is not: the model is told to check. After *max_same_error* failures of one kind in a row by one tool, the next
     says no. A call that comes before its wait is over is refused with the rest of the wait.
 
     With a *model*, trained from records, the kind and the declarations are only where it starts from: success, wait and
@@ -137,7 +141,7 @@ class Retryable(Guard):
         if envelope.max_retries_remaining is not None:
             left = min(left, envelope.max_retries_remaining)
         passing = kind in TRANSIENT if prior is None else prior and kind not in NEVER
-        unsafe = kind in AMBIGUOUS and facts.tool.idempotent is False and not facts.tool.read_only
+        unsafe = kind in AMBIGUOUS and once(facts.tool) and (prior is None or facts.tool.idempotent is False)
         too_long = named is not None and named > self.max_wait * 1000
         if unsafe or too_long or run > self.max_same_error:
             left = 0
@@ -160,7 +164,7 @@ class Retryable(Guard):
         envelope.max_retries_remaining = 0
         envelope.retry_after_ms = named if passing and too_long else None
         if unsafe:
-            _advise(envelope, "ask_user", "It may have taken effect. Check before repeating it, or ask the user.")
+            _advise(envelope, "ask_user", CANCELLED if kind == "cancelled" else UNKNOWN)
         elif kind in TRANSIENT or (passing and learned is None):
             _advise(envelope, "give_up", _HOPELESS)
         else:

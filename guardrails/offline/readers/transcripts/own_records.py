@@ -167,7 +167,7 @@ class _Session:
                 return ()
 
             waiting.add(call, None)
-        elif event in {"settle", "expire"}:
+        elif event in {"settle", "expire"} or (event == "unpark" and record.get("approved") is False):
             number = record.get("call_n")
             # What is late changes nothing, and may be of another life with the same numbers.
             late = record.get("late") is True

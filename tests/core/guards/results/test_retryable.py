@@ -176,9 +176,10 @@ def test_a_call_that_may_have_taken_effect_is_not_repeated_where_that_would_do_i
         (Tool(name="pay", idempotent=False), False),
         (Tool(name="pay", idempotent=False, read_only=True), True),
         (Tool(name="pay", idempotent=True), True),
-        (Tool(name="pay"), True),
+        (Tool(name="pay"), False),
+        (Tool(name="look"), True),
     ):
-        envelope = session(clock, tool=tool).call("pay", {}, fails(TimeoutError("slow")))
+        envelope = session(clock, tool=tool).call(tool.name, {}, fails(TimeoutError("slow")))
         assert envelope.retryable is passing
         assert envelope.next_action == ("retry" if passing else "ask_user")
 

@@ -1,0 +1,153 @@
+"""
+Calls that wait for a person: admitted and held, not run before a yes, and given back after a no.
+"""
+
+from hashlib import blake2b
+from typing import Final
+
+from guardrails.core.values.types import Denial, ToolCall
+
+from .entries import Parked, Pending, pending_key
+from .state import NEVER, SessionState
+from .totals import number, time_of
+
+
+ANSWERS: Final = 16
+"""Answered questions that are kept, by signature: what a person refused is not asked again."""
+SHOWN_BYTES: Final = 16_384
+"""Of the arguments that are kept for a person."""
+APPROVED_MS: Final = 86_400_000
+"""How long an approval holds if nobody said: a call that is not made within a day is asked for again."""
+
+
+def digest_of(call: ToolCall) -> str:
+    """
+    What tells the tool and arguments of *call* from all others, also from those that somebody makes up to be alike: the
+    signature is no cryptographic hash. Returns "" for a recorded call, whose arguments may be erased.
+    """
+    if call.canonical is None:
+        return ""
+    return blake2b(b"\0".join((call.tool.encode(errors="surrogatepass"), call.canonical)), digest_size=16).hexdigest()
+
+
+def park(state: SessionState, pending: Pending, call: ToolCall, denial: Denial) -> int:
+    """
+    Let a call that was just admitted wait for a person, for what *denial* says; the number of the event.
+    """
+    lasts = denial.parks or 0
+    pending.parked = Parked(
+        at_ms=state.now_ms,
+        lasts_ms=lasts,
+        code=denial.code,
+        message=denial.message,
+        hint=denial.hint,
+        reason=str(denial.values.get("reason", "")),
+        digest=digest_of(call),
+        shown=(call.canonical or b"")[:SHOWN_BYTES].decode(errors="ignore"),
+    )
+    pending.expires_ms = state.now_ms + lasts if lasts else NEVER
+    state.parked += 1
+    state.asking = False
+    return number(state)
+
+
+def parked(state: SessionState, seq: int) -> Pending | None:
+    """
+    The parked call number *seq*. Returns None if there is none, or its time is over.
+    """
+    for pending in state.pending.values():
+        if pending.seq == seq and pending.parked is not None:
+            return pending
+    return None
+
+
+def waits(state: SessionState, call: ToolCall, now_ms: int) -> Pending | None:
+    """
+    The question that *call* asks again when the clock says *now_ms*. Returns None if it waits for no answer.
+    """
+    pending = state.pending.get((call.id, call.sig))
+    if pending is None or pending.parked is None or pending.parked.approved:
+        return None
+    return pending if pending.expires_ms > time_of(state, now_ms) else None
+
+
+def approved(state: SessionState, call: ToolCall) -> Pending | None:
+    """
+    The call that was approved and is the same as *call* but for its id. Returns None if there is none.
+    """
+    for pending in state.pending.values():
+        waits = pending.parked
+        if waits is not None and waits.approved and pending.sig == call.sig and fits(waits, call):
+            return pending
+    return None
+
+
+def fits(waits: Parked, call: ToolCall) -> bool:
+    """
+    Whether *call* is what was approved, its arguments to the last letter.
+    """
+    return "" in (waits.digest, own := digest_of(call)) or waits.digest == own
+
+
+def approve(pending: Pending, now_ms: int) -> None:
+    """
+    Let a parked call be run, once.
+    """
+    if pending.parked is not None:
+        pending.parked.approved, pending.parked.at_ms, pending.parked.shown = True, now_ms, ""
+        pending.expires_ms = now_ms + (pending.parked.lasts_ms or APPROVED_MS)
+
+
+def unpark(state: SessionState, pending: Pending, call: ToolCall, *, changes: bool) -> None:
+    """
+    Let an approved call be that of *call*, which asks for it now: the approval is used up.
+    """
+    del state.pending[pending.id, pending.sig]
+    state.parked -= 1
+    pending.parked, pending.id, pending.entry.changes = None, call.id, changes
+    state.pending[pending.id, pending.sig] = pending
+
+
+def refuse(state: SessionState, pending: Pending, reason: str) -> None:
+    """
+    Take a parked call out, for what a person said; the same call is refused from now on.
+    """
+    drop(state, pending)
+    _keep(state, pending, "refused", reason)
+
+
+def lapse(state: SessionState, pending: Pending) -> None:
+    """
+    Take out a parked call that nobody answered, or ran, in time.
+    """
+    drop(state, pending)
+    _keep(state, pending, "expired", "")
+
+
+def drop(state: SessionState, pending: Pending) -> None:
+    """
+    Give back all that is held for a parked call: it never ran.
+    """
+    del state.pending[pending_key(pending.id, pending.sig, pending.seq)]
+    state.held_cost -= pending.cost
+    state.held_tokens -= pending.tokens
+    state.calls -= 1
+    state.parked -= 1
+    pending.entry.status = "expired"
+
+
+def forget_expired(state: SessionState, sig: int | None) -> None:
+    """
+    Let the call of signature *sig* be asked for again, if nobody answered: that its time was over has been said.
+    """
+    if state.answers.get(sig, ("", ""))[0] == "expired":
+        del state.answers[sig]
+
+
+def _keep(state: SessionState, pending: Pending, answer: str, reason: str) -> None:
+    if pending.sig is None:
+        return
+    state.answers.pop(pending.sig, None)
+    state.answers[pending.sig] = (answer, reason)
+    while len(state.answers) > ANSWERS:
+        del state.answers[next(iter(state.answers))]

@@ -1,0 +1,211 @@
+"""
+What a person says of calls that wait for one: asked in place, or answered later, by another process too.
+"""
+
+import inspect
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from guardrails.core.engine.decision import Decision
+from guardrails.core.engine.events import Unpark
+from guardrails.core.outcome.redaction import sanitise
+from guardrails.core.state.state import Pending, SessionState
+from guardrails.core.values.errors import SessionError
+from guardrails.core.values.logs import warn_once
+
+from .ledger import Ledger
+from .running import is_async
+
+
+REASON_CHARS: Final = 1_000
+"""Of what a person says about a refusal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParkedCall:
+    """
+    A call that waits until a person has approved it.
+    """
+
+    id: str
+    """The model's id of the call; servers use ids again."""
+    tool: str
+    arguments: Any
+    """As they would run; text that is cut if they are more than 16 KiB of JSON."""
+    reason: str
+    """Why a person is asked."""
+    since: float
+    """Seconds since 1970."""
+    expires: float | None
+    """When it is too late to answer; None: never."""
+    cost_usd: float
+    """The estimate that is held for it."""
+    session: str
+    n: int
+    """Number of its `call` event: what tells it from all others of its session."""
+    seq: int
+    sig: int | None
+
+
+Approver = Callable[[ParkedCall], Any]
+"""Says True (run it), False or a text (do not, for this reason), None (nobody knows yet); it may be asynchronous."""
+
+
+class Approvals(Ledger):
+    """
+    The calls of a session that wait for a person. What a model says never approves one.
+    """
+
+    _approver: Approver | None
+    _asked: set[int]
+    """Numbers of the calls that somebody is asked about at this moment."""
+
+    def pending(self) -> list[ParkedCall]:
+        """
+        The calls that wait for an answer, oldest first.
+        """
+
+        def look(state: SessionState, now: int) -> list[ParkedCall]:
+            waiting = [one for one in state.pending.values() if one.parked is not None and not one.parked.approved]
+            return [self._shown(one) for one in waiting if one.expires_ms > now] if waiting else []
+
+        return self._read(look)
+
+    def approve(self, which: str | ParkedCall, *, by: str = "") -> None:
+        """
+        Let the call *which*, an id or an item of `pending()`, run once: the next time that it is made, with the very same
+        arguments. *by* is for the record.
+
+        Raises SessionError if no such call waits, its time is over, or several have the id.
+        """
+        self._answer(which, approved=True, by=by, reason="")
+
+    def refuse(self, which: str | ParkedCall, *, reason: str = "", by: str = "") -> None:
+        """
+        Never run the call *which*; the model is told the *reason* when it makes it again. What it held comes back.
+
+        Raises as `approve` does.
+        """
+        self._answer(which, approved=False, by=by, reason=" ".join(sanitise(str(reason)).split())[:REASON_CHARS])
+
+    def forget(self) -> None:
+        """
+        Drop the session's state: the same name starts afresh. Calls that wait for a person are refused first.
+        """
+        if self._engine.scopes:
+            # Its scopes hold for them until then.
+            for one in self.pending():
+                self.refuse(one)
+        self._store.forget(self.id)
+
+    def _answer(self, which: str | ParkedCall, *, approved: bool, by: str, reason: str) -> None:
+        if isinstance(which, ParkedCall):
+            if which.session != self.id:
+                raise SessionError(f"the call is of the session `{which.session}`, not of `{self.id}`")
+            found = [one for one in self.pending() if one.n == which.n]
+        else:
+            found = [one for one in self.pending() if one.id == which]
+        if not found:
+            raise SessionError(f"no call `{getattr(which, 'id', which)}` waits for an answer")
+        if len(found) > 1:
+            raise SessionError(
+                f"{len(found)} calls of the id `{which}` wait: give the item of `pending()` that is meant"
+            )
+        one = found[0]
+        said = {"call_n": one.n, "seq": one.seq, "id": one.id, "tool": one.tool, "sig": one.sig}
+        values = {**said, "approved": approved, "by": sanitise(str(by))[:REASON_CHARS], "reason": reason}
+        self._event("unpark", Unpark(self._time(), one.seq, approved, reason), values, needed=True)
+
+    def _shown(self, pending: Pending) -> ParkedCall:
+        waits = pending.parked
+        if waits is None:
+            raise ValueError("the call does not wait")
+        try:
+            arguments = orjson.loads(waits.shown)
+        except ValueError:
+            arguments = waits.shown
+        return ParkedCall(
+            id=pending.id,
+            tool=pending.tool,
+            arguments=arguments,
+            reason=waits.reason,
+            since=waits.at_ms / 1000,
+            expires=(waits.at_ms + waits.lasts_ms) / 1000 if waits.lasts_ms else None,
+            cost_usd=pending.cost / 1_000_000,
+            session=self.id,
+            n=pending.n,
+            seq=pending.seq,
+            sig=pending.sig,
+        )
+
+    # Asking in place
+
+    def _question(self, decision: Decision) -> ParkedCall | None:
+        """
+        What somebody is to be asked now about a refused call. Returns None if it does not wait, or they are asked already.
+        """
+        if self._approver is None or not decision.denials[0].running:
+            return None
+        one = next((one for one in self.pending() if one.sig == decision.call.sig), None)
+        if one is None or one.n in self._asked:
+            return None
+        self._asked.add(one.n)
+        return one
+
+    def _asks(self, decision: Decision) -> bool:
+        """
+        Ask about a refused call, if it waits; whether there is an answer, by which it is to be decided again.
+        """
+        one = self._question(decision)
+        if one is None or self._approver is None:
+            return False
+        try:
+            answer = self._approver(one)
+            if inspect.isawaitable(answer):
+                if inspect.iscoroutine(answer):
+                    answer.close()
+                raise TypeError("it is asynchronous: use `acall`")  # noqa: TRY301
+            return self._heard(one, answer)
+        except Exception as error:  # noqa: BLE001  an approver that fails has approved nothing
+            warn_once("approver", "the approver failed: %r; the call waits on", error)
+            return False
+        finally:
+            self._asked.discard(one.n)
+
+    async def _aasks(self, decision: Decision) -> bool:
+        """
+        The same, awaited; an approver that is not asynchronous is asked in a thread.
+        """
+        import asyncio
+
+        one = self._question(decision)
+        if one is None or self._approver is None:
+            return False
+        try:
+            asks = self._approver
+            answer = await (asks(one) if is_async(asks) else asyncio.to_thread(asks, one))
+            return self._heard(one, answer)
+        except Exception as error:  # noqa: BLE001
+            warn_once("approver", "the approver failed: %r; the call waits on", error)
+            return False
+        finally:
+            self._asked.discard(one.n)
+
+    def _heard(self, one: ParkedCall, answer: object) -> bool:
+        if answer is None:
+            return False
+        if answer is not True and answer is not False and not isinstance(answer, str):
+            raise TypeError(f"an approver says True, False, a reason or None, not `{type(answer).__name__}`")
+        try:
+            if answer is True:
+                self.approve(one, by="approver")
+            else:
+                self.refuse(one, by="approver", reason=answer or "")
+        except SessionError:
+            # Somebody else was quicker, or the answer came too late: the call is decided by that.
+            return True
+        return True

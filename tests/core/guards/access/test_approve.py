@@ -1,0 +1,78 @@
+"""
+The settings of `Approve`, and a guard of one's own that parks.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrails import Approve, Denial, Facts, Guard, Policy, PolicyError, SessionState, ToolCall, guard
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["approve: [pay_*, buy]", "approve: {tools: [pay_*, buy]}", "approve:\n  - pay_*\n  - buy"],
+)
+def test_a_list_stands_for_its_tools(text: str, tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(f"version: 1\n{text}\n")
+    (made,) = Policy.load(tmp_path / "p.yaml").chain.guards
+    assert made == Approve(tools=("pay_*", "buy"))
+
+
+def test_a_file_that_forgets_the_tools_of_the_one_that_it_extends_is_a_mistake(tmp_path: Path) -> None:
+    (tmp_path / "base.yaml").write_text("version: 1\napprove: [pay_*]\n")
+    (tmp_path / "p.yaml").write_text("version: 1\nextends: ./base.yaml\napprove: {reason: money}\n")
+    with pytest.raises(PolicyError, match="without `tools` nobody is asked"):
+        Policy.load(tmp_path / "p.yaml")
+    with pytest.raises(PolicyError, match="without `tools` nobody is asked"):
+        Policy([Approve(reason="money")])
+
+
+@pytest.mark.parametrize(
+    ("rule", "code"),
+    [
+        ('{match: launch, approve: {reason: "boom"}}', "approve.pending"),
+        ('{match: pay_rent, approve: {mode: "off"}}', None),
+        ("{match: pay_rent, approve: {mode: observe}}", None),
+    ],
+)
+def test_a_rule_asks_for_its_tools_or_does_not(rule: str, code: str | None, tmp_path: Path) -> None:
+    (tmp_path / "p.yaml").write_text(f"version: 1\napprove: [pay_*]\ntools:\n  - {rule}\n")
+    session = Policy.load(tmp_path / "p.yaml").session("s")
+    tool = "launch" if "launch" in rule else "pay_rent"
+    assert session.call(tool, {}, lambda tool, arguments: "ok").code == code
+    assert session.call("look", {}, lambda tool, arguments: "ok").ok
+
+
+def test_a_policy_may_word_it_in_its_own_way() -> None:
+    messages = {"approve.pending": {"message": "Ask Ann about $tool: $reason"}}
+    session = Policy([Approve(tools=("pay",), reason="money")], messages=messages).session("s")
+    for _ in range(2):
+        assert session.call("pay", {}, lambda tool, arguments: "ok", id="a").message == "Ask Ann about pay: money"
+
+
+@guard
+class Large(Guard):
+    codes = {"large.pending": ("reason",)}  # noqa: RUF012
+
+    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Denial | None:
+        if call.arguments["usd"] < 100:
+            return None
+        return Denial(
+            code="large.pending", message="too much to pay unseen", parks=0, values={"reason": "100 USD or more"}
+        )
+
+
+def test_a_guard_of_ones_own_may_park_by_the_arguments() -> None:
+    paid: list[Any] = []
+    session = Policy([Large()]).session("s")
+    for usd in (1, 500):
+        session.call("pay", {"usd": usd}, lambda tool, arguments: paid.append(arguments), id=f"call_{usd}")
+    assert paid == [{"usd": 1}]
+    (waiting,) = session.pending()
+    assert (waiting.id, waiting.reason) == ("call_500", "100 USD or more")
+    session.approve(waiting)
+    for _ in range(2):
+        session.call("pay", {"usd": 500}, lambda tool, arguments: paid.append(arguments), id="call_500")
+    assert paid == [{"usd": 1}, {"usd": 500}]

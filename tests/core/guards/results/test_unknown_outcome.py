@@ -1,0 +1,150 @@
+"""
+A call of which nobody knows whether it happened is not called worth repeating, unless repeating it does no harm.
+"""
+
+import asyncio
+import time
+
+from typing import Any
+
+import pytest
+
+from guardrails import Approve, Duplicates, Policy, Retryable, Tool
+from guardrails.core.guards.results.retryable import AMBIGUOUS
+from guardrails.core.repetition.tool_names import once
+
+
+READERS = [
+    "search_hotels",
+    "get_page",
+    "fetch",
+    "book_details",
+    "transfer_status",
+    "web_search",
+    "geocode",
+    "mcp__a__list_x",
+]
+ACTORS = [
+    "send_email",
+    "pay_invoice",
+    "create_issue",
+    "mcp__linear__create_issue",
+    "upload_file",
+    "bookFlight",
+    "fs/add_row",
+]
+
+
+def said(tool: Tool, error: BaseException) -> Any:
+    policy = Policy([Retryable()], tools=[tool])
+    session = policy.session("s")
+    return session.complete(session.decide(tool.name, {"a": 1}), error)
+
+
+@pytest.mark.parametrize("error", [TimeoutError("late"), ConnectionError("connection reset by peer")])
+@pytest.mark.parametrize("name", READERS)
+def test_what_only_looks_or_may_be_no_more_is_tried_again(name: str, error: Exception) -> None:
+    assert said(Tool(name=name), error).retryable is True
+
+
+@pytest.mark.parametrize("error", [TimeoutError("late"), ConnectionError("connection reset by peer")])
+@pytest.mark.parametrize("name", ACTORS)
+def test_what_acts_by_its_name_is_checked_first(name: str, error: Exception) -> None:
+    envelope = said(Tool(name=name), error)
+    assert (envelope.retryable, envelope.next_action, envelope.max_retries_remaining) == (False, "ask_user", 0)
+    assert "may have happened" in (envelope.next_action_hint or "")
+    assert "again" not in (envelope.next_action_hint or "").partition("before")[0]
+
+
+@pytest.mark.parametrize(
+    ("declared", "retryable"),
+    [
+        ({"idempotent": True}, True),
+        ({"read_only": True}, True),
+        ({"stable": True}, True),
+        ({"retryable": True}, True),
+        ({"idempotent": False}, False),
+        ({"read_only": False}, False),
+        ({"read_only": False, "idempotent": True}, True),
+        ({"idempotent": False, "retryable": True}, False),
+    ],
+)
+def test_a_declaration_says_more_than_a_name(declared: dict[str, Any], retryable: bool) -> None:
+    assert said(Tool(name="send_email", **declared), TimeoutError("late")).retryable is retryable
+
+
+def test_what_a_person_has_to_approve_acts_whatever_its_name() -> None:
+    policy = Policy(
+        [Retryable(), Approve(tools=("launch*",))], tools=[Tool(name="launch"), Tool(name="launched", read_only=True)]
+    )
+    session = policy.session("s", approver=lambda one: True)
+
+    def late(tool: str, arguments: Any) -> None:
+        raise TimeoutError("late")
+
+    assert session.call("launch", {}, late).retryable is False
+    assert session.call("launched", {}, late).retryable is True
+    assert Policy([Retryable()]).session("s").call("launch", {}, late).retryable is True
+
+
+@pytest.mark.parametrize("name", ["search_and_filter", "get_next_page", "list_or_page"])
+def test_a_rule_that_only_doubts_a_look_leaves_it_one(name: str) -> None:
+    policy = Policy.load("default")
+    session = policy.session("s")
+    assert policy.chain.plan(name).tool.read_only is False
+    assert session.complete(session.decide(name, {}), TimeoutError("late")).retryable is True
+
+
+@pytest.mark.parametrize("kind", sorted(AMBIGUOUS))
+def test_every_kind_of_unknown_outcome_is_told(kind: Any) -> None:
+    from guardrails import Outcome
+
+    session = Policy([Retryable()]).session("s")
+    envelope = session.complete(session.decide("send_email", {}), Outcome(error_type=kind, error_message="no"))
+    assert envelope.retryable is False
+    assert "may have happened" in (envelope.next_action_hint or "")
+
+
+def test_a_tool_out_of_time_is_told_so_in_both_worlds() -> None:
+    policy = Policy([Retryable()], tools=[Tool(name="send_email", timeout=0.01), Tool(name="search", timeout=0.01)])
+
+    async def slow(tool: str, arguments: Any) -> None:
+        await asyncio.sleep(5)
+
+    def blocked(tool: str, arguments: Any) -> None:
+        time.sleep(0.1)
+
+    for tool, retryable in (("send_email", False), ("search", True)):
+        session = policy.session(tool)
+        assert session.call(tool, {}, blocked).retryable is retryable
+        assert asyncio.run(session.acall(tool, {"n": 2}, slow)).retryable is retryable
+
+
+def test_once_it_was_checked_the_same_call_may_be_made_again() -> None:
+    policy = Policy([Duplicates(), Retryable()])
+    session = policy.session("s")
+
+    def late(tool: str, arguments: Any) -> None:
+        raise TimeoutError("late")
+
+    session.call("send_email", {}, late)
+    refused = session.call("send_email", {}, late)
+    assert (refused.code, refused.retryable) == ("duplicates.window", False)
+    assert "may have happened" in (refused.message or "")
+    session.call("list_sent", {}, lambda tool, arguments: [])
+    assert session.call("send_email", {}, lambda tool, arguments: "sent").ok
+
+
+def test_the_names_of_real_readers_do_not_act() -> None:
+    names = [
+        "order_status",
+        "Read",
+        "Grep",
+        "post_comments",
+        "updates",
+        "settings",
+        "address_lookup",
+        "payments",
+        "sender_info",
+    ]
+    assert [name for name in names if once(Tool(name=name))] == []
