@@ -39,12 +39,13 @@ def speak(state: SessionState, last: Entry, before: Entry, limit_s: float | None
     """
     Whether the equal ends of two looks tell how the same look ends now; *limit_s* as for `recent`, and the most.
 
-    Times are those of the starts: a call that takes long, or that waits by itself, may show what is there at its start.
+    Times are those of the starts: a call that takes long, or that waits by itself, may show what is there at its start. Who
+    comes back later than even a slow agent begins anew.
     """
     if limit_s is None:
         return True
-    apart = last.at_ms - before.at_ms
-    return state.now_ms - last.at_ms <= min(max(BURST_MS, SHARE * apart), 1_000 * limit_s)
+    apart, most = last.at_ms - before.at_ms, 1_000 * limit_s
+    return apart <= SLOW * most and state.now_ms - last.at_ms <= min(max(BURST_MS, SHARE * apart), most)
 
 
 def moves(state: SessionState, last: Entry, limit_s: float | None) -> bool:

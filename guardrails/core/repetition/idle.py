@@ -7,7 +7,6 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from guardrails.core.state.entries import Entry
 from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import ToolCall
 
@@ -15,22 +14,28 @@ from .answers import carried, given_by, said_by
 
 
 _EDITS: Final = pattern(
-    r"(?:^|[_./:-])(?:[Ee]dit|[Rr]eplace|[Pp]atch|[Mm]odify|[Ss]ubstitute|[Rr]ewrite)(?:or)?(?:$|[_A-Z-])|(?:Edit|Replace|Patch)(?:$|[A-Z_])"
+    r"(?:^|[_./:-])(?:[Ee]dit|[Rr]eplace|[Pp]atch|[Mm]odify|[Ss]ubstitute|[Rr]ewrite|[Uu]pdate)(?:or)?(?:$|[_A-Z-])"
+    r"|(?:Edit|Replace|Patch)(?:$|[A-Z_])"
 )
 """Names of tools that change a text in its place, and do nothing else."""
 _OBJECTS: Final = (
     r"(?:replacements?|changes?|occurrences?|matches|substitutions?|edits?|modifications?|lines?|hunks?|places)"
 )
-_DID: Final = r"(?:made|found|replaced|changed|modified|updated|affected|edited|applied|matched|necessary|needed)"
+_DONE: Final = r"(?:made|replaced|changed|modified|updated|affected|edited|applied|written|substituted)"
+_DID: Final = rf"(?:{_DONE}|found|matched|necessary|needed)"
+_BEEN: Final = r"(?:(?:is|are|was|were|has been|have been|did|remains?|left) )?"
+_WHERE: Final = r"(?: (?:in|to|of|for)(?: the| this)?(?: file)?(?: [^\s;,]{1,200})?)?"
 _IDLE: Final = pattern(
-    r"\W*(?:(?:ok|done|success|warning|note|result)\W+)?(?:made |replaced |changed |edited |applied )?(?:no|zero|0) "
-    rf"(?:\w+ )?{_OBJECTS}(?: (?:were|was|have been|has been))?(?: {_DID})?(?: (?:in|to|of|for) \S{{1,200}})?\W*"
-    rf"|\W*nothing (?:was |to )?(?:{_DID}|change|replace|edit)(?: in \S{{1,200}})?\W*",
+    rf"\W*(?:(?:ok|done|success|warning|note|result)\W+)?(?:{_DONE} )?(?:no|zero|0) "
+    rf"(?:(?:\w+ )?{_OBJECTS}(?: {_BEEN}{_DID})?|\w+ {_BEEN}{_DONE}){_WHERE}\W*"
+    rf"|\W*nothing {_BEEN}(?:to )?(?:{_DID}|change|replace|edit|update){_WHERE}\W*"
+    rf"|\W*(?:the )?(?:file |text |string )?(?:[^\s;,]{{1,200}} )?{_BEEN}(?:not (?:be )?{_DID}|not change|unchanged|unmodified"
+    rf"|(?:already )?up[ -]to[ -]date){_WHERE}\W*",
     re.IGNORECASE,
 )
 _COUNTS: Final = pattern(
-    r"(?:\w+_)?(?:replac(?:ed|ements?)|chang(?:ed|es?)|modified|modifications?|edited|edits?|substitutions?|occurrences|affected|updated)"
-    r"(?:_\w+)?",
+    r"(?:\w+_)?(?:replac(?:ed|ements?)|chang(?:ed|es?)|modified|modifications?|edited|edits?|substitutions?|occurrences|affected|updated"
+    r"|applied|matched|written)(?:_\w+)?",
     re.IGNORECASE,
 )
 """Names of how much was changed."""
@@ -52,13 +57,6 @@ def says_idle(payload: bytes, call: ToolCall) -> bool:
     return not any(
         member for name, member in value.items() if name in counted or (member is True and name not in _WELL)
     )
-
-
-def was_idle(entry: Entry) -> bool:
-    """
-    Whether the call of *entry* was such an edit.
-    """
-    return entry.empty and not entry.changes and edits(entry.tool)
 
 
 @lru_cache(maxsize=1024)

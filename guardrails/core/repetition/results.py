@@ -22,17 +22,16 @@ from .sketch import question_of
 from .volatile import ASIDE, beside, parted
 
 
-Emptiness = Literal[0, 1, 2, 3, 4, 5, 6]
+Emptiness = Literal[0, 1, 2, 3, 4, 5]
 """
 0: it says something. 1: it is silent, as of a command that prints nothing. 2: it says that nothing was found. 3: it says that
-what is waited for is not there yet. 4, told only where somebody looks closer: a flag or a few values, or a line. 5: a zero. 6: that
+what is waited for is not there yet. 4, told only where somebody looks closer: a flag or a few values, or a line. 5: a zero, or that
 an edit changed nothing.
 """
 NOTHING: Final = 2
 UNFINISHED: Final = 3
 LITTLE: Final = 4
 ZERO: Final = 5
-IDLE: Final = 6
 
 MAX_STEADY: Final = 4096
 """Bytes of a result of which the steady part is compared; longer ones are compared as they are, so that no news is lost."""
@@ -149,7 +148,7 @@ def emptiness(payload: bytes, call: ToolCall | None = None) -> Emptiness:
         # No text at all is a search without a hit; of any other tool it may be a file, or a command that is done.
         return NOTHING if call is not None and bare in _BLANK and seeks(call.tool) else 1
     if call is not None and edits(call.tool) and says_idle(bare, call):
-        return IDLE
+        return ZERO
     first = bare[:1]
     if bare[1:2] in _DATA if first == b'"' else first in _OPENINGS and _MAY_BE_NOTHING.search(bare) is not None:
         value = carried(bare)

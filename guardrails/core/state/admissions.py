@@ -179,9 +179,7 @@ def settle(
     entry.status, entry.error_type = "error" if failed else "ok", outcome.error_type
     entry.result_hash, entry.steady = result_hash, steady
     if empty:
-        entry.empty, entry.unfinished, entry.little = empty in (2, 5, 6), empty == 3, empty in (1, 4, 5, 6)
-        # By its own word it was no work.
-        entry.changes = entry.changes and empty != 6
+        entry.empty, entry.unfinished, entry.little = empty in (2, 5), empty == 3, empty in (1, 4, 5)
     if failed or entry.empty or result_hash in state.results:
         state.dull_seq = entry.seq
     if state.results.get(result_hash, 0) < entry.seq >= state.window[0].seq:

@@ -74,7 +74,15 @@ def test_who_looks_again_later_is_not(name: str, policy: str) -> None:
     [(0.1, True), (5, True), (30, True), (60.1, False), (300, False), (DAY, False), (30 * DAY, False)],
 )
 def test_the_third_look_is_refused_only_while_the_first_two_speak(way: str, third: float, stopped: bool) -> None:
-    assert refused(WAYS[way], [(0, "same"), (max(third, 61), "same"), (third, "same")])[2] is stopped
+    assert refused(WAYS[way], [(0, "same"), (min(max(third, 61), 120), "same"), (third, "same")])[2] is stopped
+
+
+@pytest.mark.parametrize("way", ["default", "duplicates", "undeclared"])
+@pytest.mark.parametrize("away", [121, 300, 9 * 3_600, DAY])
+def test_who_comes_back_later_may_look_twice_anew(way: str, away: float) -> None:
+    looks = [(0, "same"), (2, "same"), (away, "same"), (2, "same"), (2, "same")]
+    assert refused(WAYS[way], looks) == [False] * 4 + [True]
+    assert not any(refused(WAYS[way], [*looks[:2], *looks[2:4] * 6]))
 
 
 @pytest.mark.parametrize("pace", [0.1, 1, 5, 10, 20, 30, 60])
@@ -245,7 +253,9 @@ def test_a_look_later_than_its_stretch_is_never_refused(way: str, looks: list[tu
     for (pause, _), stopped in zip(looks, refused(WAYS[way], looks), strict=True):
         since = [seconds + pause for seconds in since]
         if stopped:
-            assert since[-1] <= min(60, max(BURST_MS / 1_000, SHARE * (since[-2] - since[-1]))) + 1e-6
+            apart = since[-2] - since[-1]
+            assert apart <= 120 + 1e-6
+            assert since[-1] <= min(60, max(BURST_MS / 1_000, SHARE * apart)) + 1e-6
         else:
             since = [*since, 0.0]
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from guardrails import Tool
 from guardrails.core.repetition.answers import carried, said_by
-from guardrails.core.repetition.results import IDLE, LITTLE, NOTHING, emptiness
+from guardrails.core.repetition.results import LITTLE, NOTHING, ZERO, emptiness
 from guardrails.core.repetition.sketch import sketch_of
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.types import ToolCall
@@ -132,6 +132,16 @@ def test_no_text_is_no_hit_of_a_search_and_a_file_or_a_command_that_is_done_else
         ("apply_patch", {"success": True, "message": "0 hunks applied", "changed": False, "path": "a.py"}, True),
         ("edit_file", [{"type": "text", "text": "Replaced 0 occurrences in a.py"}], True),
         ("edit_file", "nothing to change", True),
+        ("edit_file", "No changes were made to the file a.py", True),
+        ("update_file", "0 rows affected", True),
+        ("edit_file", "a.py is unchanged", True),
+        ("edit_file", "The file was not modified.", True),
+        ("edit_file", "Text not found in a.py", True),
+        ("apply_patch", {"hunks_applied": 0}, True),
+        ("edit_file", "a.py changed", False),
+        ("edit_file", "total renamed, imports unchanged", False),
+        ("edit_file", "1 row affected", False),
+        ("edit_file", "No errors found", False),
         ("edit_file", "1 replacement", False),
         ("edit_file", "0 replacements in a.py, 3 in b.py", False),
         ("edit_file", "No changes to the imports; renamed total to sum.", False),
@@ -145,7 +155,7 @@ def test_no_text_is_no_hit_of_a_search_and_a_file_or_a_command_that_is_done_else
     ids=str,
 )
 def test_only_an_edit_that_says_nothing_else_changed_nothing(tool: str, value: Any, *, idle: bool) -> None:
-    assert (brings(value, looked_at(tool, {"path": "a.py"})) == IDLE) is idle
+    assert (brings(value, looked_at(tool, {"path": "a.py"})) == ZERO) is idle
 
 
 SCALARS = st.none() | st.booleans() | st.integers(-(10**6), 10**6) | st.sampled_from(["ok", "no", "off", "x7", "up"])

@@ -11,7 +11,6 @@ from guardrails.core.guards.settings import map_of
 from guardrails.core.repetition import cycles, patterns
 from guardrails.core.repetition.age import SLOW, moves, recent, shown_to_move, speak
 from guardrails.core.repetition.commands.waiting import inspects, waits, waits_itself
-from guardrails.core.repetition.idle import was_idle
 from guardrails.core.repetition.learned.features import RECENT, levels
 from guardrails.core.repetition.sketch import NO_SKETCH, labelled, placed, sketch_of, worded
 from guardrails.core.repetition.work import outdated, settled
@@ -170,9 +169,6 @@ class Loops(Guard):
         else:
             return None
         if not settled(state, last, self.settled_for):
-            return None
-        if pattern == "unrepaired" and any(was_idle(entry) for entry in state.window if entry.seq > last.seq):
-            # One failure is too little to take an edit at its word.
             return None
         count = patterns.same_answer(before, call.sig)
         return self._graded(pattern, count, call, state, status="duplicate_call_blocked")

@@ -462,6 +462,22 @@ def test_what_still_runs_may_help_a_failed_call(clock: Any) -> None:
     one.complete(build, "built")
 
 
+@pytest.mark.parametrize("nothing", ["0 replacements", {"replacements": 0}, "a.py is unchanged"])
+def test_an_edit_of_nothing_is_told_of_and_refuses_no_test(nothing: Any, clock: Any) -> None:
+    red: Call = ("test", {}, RuntimeError("1 failed: test_total"))
+
+    def heard(answers: list[Any]) -> list[Any]:
+        one = session(clock, Duplicates(rule="evidence", window=20), Loops())
+        edits = [("edit_file", {"path": "a.py", "old": f"a{n}"}, answer) for n, answer in enumerate(answers)]
+        return [word for edit in edits for word in said(one, edit, red)]
+
+    words = heard([nothing] * 8)
+    assert words[:6] == [None] * 6
+    assert all(word is not None and word.startswith("nudge ") for word in words[6::2])
+    assert not any(words[1::2])
+    assert not any(heard(["1 replacement", nothing, nothing, "1 replacement"] * 3))
+
+
 def test_everything_through_one_shell_is_no_loop_while_it_works(clock: Any) -> None:
     one = session(clock, Duplicates(rule="evidence", window=20), Loops())
     for n in range(8):
