@@ -17,15 +17,17 @@ the answer was made."""
 ASIDE: Final[frozenset[Kind]] = frozenset({"time", "request", "clock"})
 """They are beside the answer whatever that is; others may be what was asked for, if little else is there."""
 
+_OF: Final = r"(?:_(?:in_)?(?:ms|millis|milliseconds|us|micros|microseconds|ns|nanos|nanoseconds|s|secs?|seconds?|mins|minutes?))?"
+"""The unit of a time in the name of its field; another word there may say what is counted, or what kind of time it is."""
 _KINDS: Final = pattern(
-    r"(?P<time>took|elapsed\w*|time_taken|(?:response|query|execution|exec|processing|search|request)_(?:time|duration)"
-    r"|took_\w+)"
-    r"|(?P<request>(?:x_)?(?:amz?n?_)?(?:request|req|trace|span|correlation)(?:_?id)?|traceparent)"
+    rf"(?P<time>(?:(?:took|(?:time_)?elapsed(?:_time)?|time_taken"
+    rf"|(?:response|query|execution|exec|processing|search|request)_(?:time|duration)){_OF}))"
+    r"|(?P<request>(?:x_)?(?:amz?n?_)?(?:request|req|trace|span|correlation)_?id|traceparent)"
     r"|(?P<made>(?:message|msg)_?id)"
     r"|(?P<process>p?pid|process_id)"
     r"|(?P<clock>now|timestamp|ts|as_of|(?:server|current)_time"
     r"|(?:generated|fetched|retrieved|queried|checked|requested|responded|served|asked|evaluated|computed)(?:_(?:at|on|time))?)"
-    r"|(?P<measure>(?:\w+_)?(?:duration|latency)\w*|\w+_(?:ms|millis|milliseconds|us|ns))"
+    rf"|(?P<measure>(?:\w+_)?(?:duration|latency)(?:_(?:p\d\d{{0,3}}|avg|mean|median))?{_OF}|\w+_(?:ms|millis|milliseconds))"
 )
 _UNITS: Final = pattern(r"_(?:ms|millis|milliseconds|us|ns|s|sec|secs|seconds)$")
 _GOES_ON: Final = pattern(

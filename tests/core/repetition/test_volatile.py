@@ -36,6 +36,9 @@ NO_NEWS: dict[str, Any] = {
     "took": int,
     "response_time": float,
     "latency_ms": int,
+    "latency_p95": int,
+    "elapsedSeconds": float,
+    "duration_in_ms": int,
     "request_id": uuid,
     "X-Request-Id": lambda n: f"r{n:x}0",
     "traceId": lambda n: f"{n:032x}",
@@ -65,6 +68,13 @@ NEWS: dict[str, Any] = {
     "request": lambda n: f"a table for {n}",
     "pids": lambda n: [n],
     "took_part": lambda n: f"{n} people",
+    "took_photos": int,
+    "elapsed_rounds": int,
+    "latency_class": int,
+    "duration_type": int,
+    "pid_controller": int,
+    "price_us": int,
+    "correlation": lambda n: f"0.{n}",
     "now": lambda n: f"page {n}",
     "uptime": int,
 }
@@ -72,6 +82,13 @@ WRAPPED = {
     "an object": lambda value: value,
     "JSON text": json.dumps,
     "MCP": lambda value: {"content": [{"type": "text", "text": json.dumps(value)}], "isError": False},
+    "an object of an SDK": lambda value: {
+        "meta": None,
+        "content": [{"type": "text", "text": json.dumps(value), "annotations": None, "meta": None}],
+        "structured_content": None,
+        "is_error": False,
+        "result_type": "complete",
+    },
     "what is about the answer": lambda value: {"data": {"stock": 4}, "meta": value},
 }
 
