@@ -73,6 +73,7 @@ NEWS: dict[str, Any] = {
     "latency_class": int,
     "duration_type": int,
     "pid_controller": int,
+    "pid": lambda n: f"P-{n}",
     "price_us": int,
     "correlation": lambda n: f"0.{n}",
     "now": lambda n: f"page {n}",
@@ -122,6 +123,9 @@ def test_what_may_be_asked_for_is_news(name: str, wrapped: Any) -> None:
         ("send_message", {"channel": "C1", "message_id": 0}),
         ("create_request", {"title": "leave", "request_id": 0}),
         ("list_things", [{"name": "web", "latency_ms": 0}]),
+        ("list_runs", [{"name": "web", "took": 0}]),
+        ("list_failures", [{"said": "no", "request_id": 0}, {"said": "no", "request_id": 1}]),
+        ("list_traces", [{"said": "no", "trace_id": 0}]),
     ],
     ids=str,
 )
@@ -143,6 +147,29 @@ def test_a_text_that_is_a_clock_or_an_id_is_news_and_a_sentence_with_one_is_not(
     assert not same("p50 of db1: 12 ms", "p50 of db1: 17 ms", "get_latency")
     assert same(f"Ready since {clock(1)}.", f"Ready since {clock(2)}.")
     assert same("Saved in 12 ms.", "Saved in 17 ms.", "update_note")
+
+
+@pytest.mark.parametrize("all_rows", [False, True])
+def test_the_id_of_the_request_is_no_news_in_a_list_either(all_rows: bool) -> None:
+    def rows(n: int) -> list[dict[str, str]]:
+        said = {"request_id": f"r{n}"}
+        return [{"place": "Oslo", **(said if all_rows else {})}, {"place": "Bergen", **said}]
+
+    assert same(rows(3), rows(4))
+    assert same({"rows": rows(3)}, {"rows": rows(4)})
+    assert not same(rows(3), [*rows(4), {"place": "Hamar"}])
+
+
+def test_a_search_that_shows_the_same_again_is_the_same_however_long_it_took() -> None:
+    def steady(tool: str, guests: int, **more: Any) -> int:
+        call = tool_call(tool, {"city": "Nara", "guests": guests}, "1", None)
+        return steady_hash(orjson.dumps({"took": guests, "request_id": f"r{guests}", **more}), call)
+
+    hotels = ["Edo", "Fuji Inn"]
+    assert steady("search_rooms", 2, hotels=hotels) == steady("search_rooms", 3, hotels=hotels)
+    assert steady("search_rooms", 2, hotels=hotels) != steady("search_rooms", 3, hotels=[*hotels, "Nara Inn"])
+    assert steady("search_rooms", 2, free=False) != steady("search_rooms", 3, free=False)
+    assert steady("run_query", 2, hotels=hotels) != steady("run_query", 3, hotels=hotels)
 
 
 def test_how_long_something_takes_is_an_answer_to_another_question() -> None:
