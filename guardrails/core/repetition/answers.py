@@ -22,7 +22,9 @@ LINE: Final = 80
 """Characters of a text that may be such a value; a longer one tells something of its own."""
 LAYERS: Final = 4
 DEPTH: Final = 6
-_CARRIERS: Final = frozenset({"content", "isError", "_meta", "structuredContent"})
+_CARRIERS: Final = frozenset({"content", "isError", "_meta", "structuredContent", "resultType"})
+_DUMPED: Final = _CARRIERS | {"is_error", "meta", "structured_content", "result_type"}
+"""The same as fields of an SDK's objects."""
 _ONLY: Final = frozenset({"result", "output", "text", "message", "content", "response"})
 """Names of a text that is all there is."""
 _NAMED: Final = pattern(r"\b(?:None|True|False)\b")
@@ -152,8 +154,10 @@ def _inner(value: Any) -> Any:
     if kind is str:
         return _data(value)
     if kind is dict:
-        if "content" in value and value.keys() <= _CARRIERS:
-            told = value.get("structuredContent")
+        names = value.keys()
+        flagged = "isError" in names or "is_error" in names
+        if "content" in names and (names <= _CARRIERS or (flagged and names <= _DUMPED)):
+            told = value.get("structuredContent", value.get("structured_content"))
             return value["content"] if told is None else told
         if len(value) == 1:
             [(name, only)] = value.items()

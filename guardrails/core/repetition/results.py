@@ -192,26 +192,27 @@ def steady_hash(payload: bytes, call: ToolCall | None = None) -> int:
         masked = text if asked else _steady(text)
         same = masked == text or _SAYS.search(masked) is None
         return (result_hash(payload) if same else xxh3_64_intdigest(masked)) & 0xFFFFFFFF or 1
-    seed = 0
-    if type(value) is dict and call is not None and call.sig is not None:
-        value, left_out = _without_volatile(value, call)
-        # Only of the same question: how long something takes is an answer to another.
-        seed = question_of(call) & _WORD if left_out else 0
-    masked = _masked(value)
-    same = not seed and masked == value
+    rest, seed = (value, 0) if call is None or call.sig is None else _without_volatile(value, call)
+    masked = _masked(rest)
+    same = masked == value
     return (result_hash(payload) if same else xxh3_64_intdigest(orjson.dumps(masked), seed)) & 0xFFFFFFFF or 1
 
 
-def _without_volatile(value: dict[str, Any], call: ToolCall) -> tuple[dict[str, Any], bool]:
+def _without_volatile(value: Any, call: ToolCall) -> tuple[Any, int]:
+    """
+    (what is not volatile, what it is an answer to); 0: to any question.
+    """
     kinds, given = beside(call.tool), given_by(call)
     for some in (kinds, kinds & ASIDE):
         rest, found = parted(value, some)
         if not found:
-            return value, False
+            break
         said = said_by(rest, given)
         if rest and (said.values or said.full or said.hollow or (said.flags and found <= ASIDE)):
-            return rest, True
-    return value, False
+            # How long something takes is an answer to another question, but for a search that shows all the same again.
+            any_other = said.full and found <= ({"request", "time"} if seeks(call.tool) else {"request"})
+            return rest, 0 if any_other else question_of(call) & _WORD
+    return value, 0
 
 
 def _masked(value: Any) -> Any:

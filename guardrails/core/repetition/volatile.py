@@ -17,15 +17,17 @@ the answer was made."""
 ASIDE: Final[frozenset[Kind]] = frozenset({"time", "request", "clock"})
 """They are beside the answer whatever that is; others may be what was asked for, if little else is there."""
 
+_OF: Final = r"(?:_(?:in_)?(?:ms|millis|milliseconds|us|micros|microseconds|ns|nanos|nanoseconds|s|secs?|seconds?|mins|minutes?))?"
+"""The unit of a time in the name of its field; another word there may say what is counted, or what kind of time it is."""
 _KINDS: Final = pattern(
-    r"(?P<time>took|elapsed\w*|time_taken|(?:response|query|execution|exec|processing|search|request)_(?:time|duration)"
-    r"|took_\w+)"
-    r"|(?P<request>(?:x_)?(?:amz?n?_)?(?:request|req|trace|span|correlation)(?:_?id)?|traceparent)"
+    rf"(?P<time>(?:(?:took|(?:time_)?elapsed(?:_time)?|time_taken"
+    rf"|(?:response|query|execution|exec|processing|search|request)_(?:time|duration)){_OF}))"
+    r"|(?P<request>(?:x_)?(?:amz?n?_)?(?:request|req|trace|span|correlation)_?id|traceparent)"
     r"|(?P<made>(?:message|msg)_?id)"
     r"|(?P<process>p?pid|process_id)"
     r"|(?P<clock>now|timestamp|ts|as_of|(?:server|current)_time"
     r"|(?:generated|fetched|retrieved|queried|checked|requested|responded|served|asked|evaluated|computed)(?:_(?:at|on|time))?)"
-    r"|(?P<measure>(?:\w+_)?(?:duration|latency)\w*|\w+_(?:ms|millis|milliseconds|us|ns))"
+    rf"|(?P<measure>(?:\w+_)?(?:duration|latency)(?:_(?:p\d\d{{0,3}}|avg|mean|median))?{_OF}|\w+_(?:ms|millis|milliseconds))"
 )
 _UNITS: Final = pattern(r"_(?:ms|millis|milliseconds|us|ns|s|sec|secs|seconds)$")
 _GOES_ON: Final = pattern(
@@ -42,7 +44,8 @@ _CLOCK: Final = pattern(
 )
 _ID: Final = pattern(r"(?=[^\d]*\d)[\w.:/=+-]{1,200}")
 _FORMS: Final[dict[Kind, tuple[re.Pattern[str], ...]]] = {
-    **dict.fromkeys(("request", "made", "process"), (_ID,)),
+    **dict.fromkeys(("request", "made"), (_ID,)),
+    "process": (pattern(r"\d{1,10}"),),
     "clock": (_CLOCK,),
     "time": (_SPAN, _CLOCK),
     "measure": (_SPAN,),
@@ -89,17 +92,20 @@ def volatile(name: Any, value: Any) -> Kind | None:
     return kind if kind in ("process", "request", "made") or 0 <= value < _EPOCHS[0][0] else None
 
 
-def parted(value: Any, kinds: Collection[Kind] | None = None, depth: int = 3) -> tuple[Any, set[Kind]]:
+def parted(value: Any, kinds: Collection[Kind], depth: int = 3) -> tuple[Any, set[Kind]]:
     """
-    *value* without its volatile fields of these *kinds* (None: of any), and the kinds that were found; what is in lists stays.
+    *value* without its volatile fields of these *kinds*, and the kinds that were found. Of what is in a list only the id of the
+    one request stays out: other ids, and times, are of what is listed.
     """
     found: set[Kind] = set()
+    if type(value) is list and depth and "request" in kinds:
+        return _once(value)
     if type(value) is not dict or not depth:
         return value, found
     rest: dict[str, Any] = {}
     for name, member in value.items():
         kind = volatile(name, member)
-        if kind is not None and (kinds is None or kind in kinds):
+        if kind is not None and kind in kinds:
             found.add(kind)
             continue
         kept, inside = parted(member, kinds, depth - 1)
@@ -107,6 +113,23 @@ def parted(value: Any, kinds: Collection[Kind] | None = None, depth: int = 3) ->
         if kept or not inside:
             rest[name] = kept
     return rest, found
+
+
+def _once(rows: list[Any]) -> tuple[list[Any], set[Kind]]:
+    """
+    *rows* without the ids of a request that are the same wherever they stand.
+    """
+    ids: dict[str, set[str]] = {}
+    for row in rows:
+        if type(row) is dict:
+            for name, member in row.items():
+                if volatile(name, member) == "request":
+                    ids.setdefault(name, set()).add(str(member))
+    out = {name for name, said in ids.items() if len(said) == 1}
+    if not out:
+        return rows, set()
+    less = ({name: row[name] for name in row if name not in out} if type(row) is dict else row for row in rows)
+    return [row for row in less if row != {}], {"request"}
 
 
 @lru_cache(maxsize=1024)

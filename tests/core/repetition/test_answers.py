@@ -39,6 +39,19 @@ FORMS: dict[str, Form] = {
     "Python's text": lambda value: value if isinstance(value, str) else repr(value),
     "blocks of MCP": lambda value: [{"type": "text", "text": _text(value)}],
     "a result of MCP": lambda value: {"content": [{"type": "text", "text": _text(value)}], "isError": False},
+    "an SDK's object": lambda value: {
+        "meta": None,
+        "content": [{"type": "text", "text": _text(value), "annotations": None, "meta": None}],
+        "structured_content": None,
+        "is_error": False,
+        "result_type": "complete",
+    },
+    "an older SDK's object": lambda value: {
+        "meta": None,
+        "content": [{"type": "text", "text": _text(value), "annotations": None, "meta": None}],
+        "structuredContent": {"result": value},
+        "isError": False,
+    },
     "structured content": lambda value: {
         "content": [{"type": "text", "text": _text(value)}],
         "structuredContent": {"result": value},
@@ -193,3 +206,8 @@ def test_no_answer_makes_it_fail(value: Any, layers: int) -> None:
         payload = orjson.dumps(payload.decode())
     said_by(carried(payload))
     emptiness(payload, looked_at())
+
+
+def test_an_object_with_fields_of_the_same_names_keeps_them() -> None:
+    page = {"content": [], "meta": {"page": 2}}
+    assert carried(orjson.dumps(page)) == page

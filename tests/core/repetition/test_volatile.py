@@ -36,6 +36,9 @@ NO_NEWS: dict[str, Any] = {
     "took": int,
     "response_time": float,
     "latency_ms": int,
+    "latency_p95": int,
+    "elapsedSeconds": float,
+    "duration_in_ms": int,
     "request_id": uuid,
     "X-Request-Id": lambda n: f"r{n:x}0",
     "traceId": lambda n: f"{n:032x}",
@@ -65,6 +68,14 @@ NEWS: dict[str, Any] = {
     "request": lambda n: f"a table for {n}",
     "pids": lambda n: [n],
     "took_part": lambda n: f"{n} people",
+    "took_photos": int,
+    "elapsed_rounds": int,
+    "latency_class": int,
+    "duration_type": int,
+    "pid_controller": int,
+    "pid": lambda n: f"P-{n}",
+    "price_us": int,
+    "correlation": lambda n: f"0.{n}",
     "now": lambda n: f"page {n}",
     "uptime": int,
 }
@@ -72,6 +83,13 @@ WRAPPED = {
     "an object": lambda value: value,
     "JSON text": json.dumps,
     "MCP": lambda value: {"content": [{"type": "text", "text": json.dumps(value)}], "isError": False},
+    "an object of an SDK": lambda value: {
+        "meta": None,
+        "content": [{"type": "text", "text": json.dumps(value), "annotations": None, "meta": None}],
+        "structured_content": None,
+        "is_error": False,
+        "result_type": "complete",
+    },
     "what is about the answer": lambda value: {"data": {"stock": 4}, "meta": value},
 }
 
@@ -105,6 +123,9 @@ def test_what_may_be_asked_for_is_news(name: str, wrapped: Any) -> None:
         ("send_message", {"channel": "C1", "message_id": 0}),
         ("create_request", {"title": "leave", "request_id": 0}),
         ("list_things", [{"name": "web", "latency_ms": 0}]),
+        ("list_runs", [{"name": "web", "took": 0}]),
+        ("list_failures", [{"said": "no", "request_id": 0}, {"said": "no", "request_id": 1}]),
+        ("list_traces", [{"said": "no", "trace_id": 0}]),
     ],
     ids=str,
 )
@@ -126,6 +147,29 @@ def test_a_text_that_is_a_clock_or_an_id_is_news_and_a_sentence_with_one_is_not(
     assert not same("p50 of db1: 12 ms", "p50 of db1: 17 ms", "get_latency")
     assert same(f"Ready since {clock(1)}.", f"Ready since {clock(2)}.")
     assert same("Saved in 12 ms.", "Saved in 17 ms.", "update_note")
+
+
+@pytest.mark.parametrize("all_rows", [False, True])
+def test_the_id_of_the_request_is_no_news_in_a_list_either(all_rows: bool) -> None:
+    def rows(n: int) -> list[dict[str, str]]:
+        said = {"request_id": f"r{n}"}
+        return [{"place": "Oslo", **(said if all_rows else {})}, {"place": "Bergen", **said}]
+
+    assert same(rows(3), rows(4))
+    assert same({"rows": rows(3)}, {"rows": rows(4)})
+    assert not same(rows(3), [*rows(4), {"place": "Hamar"}])
+
+
+def test_a_search_that_shows_the_same_again_is_the_same_however_long_it_took() -> None:
+    def steady(tool: str, guests: int, **more: Any) -> int:
+        call = tool_call(tool, {"city": "Nara", "guests": guests}, "1", None)
+        return steady_hash(orjson.dumps({"took": guests, "request_id": f"r{guests}", **more}), call)
+
+    hotels = ["Edo", "Fuji Inn"]
+    assert steady("search_rooms", 2, hotels=hotels) == steady("search_rooms", 3, hotels=hotels)
+    assert steady("search_rooms", 2, hotels=hotels) != steady("search_rooms", 3, hotels=[*hotels, "Nara Inn"])
+    assert steady("search_rooms", 2, free=False) != steady("search_rooms", 3, free=False)
+    assert steady("run_query", 2, hotels=hotels) != steady("run_query", 3, hotels=hotels)
 
 
 def test_how_long_something_takes_is_an_answer_to_another_question() -> None:
