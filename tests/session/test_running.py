@@ -343,7 +343,7 @@ def test_a_tool_that_fails_while_its_cancelled_call_waits_for_it_is_recorded_as_
             try:
                 await asyncio.Event().wait()
             finally:
-                raise ValueError("on the way out")
+                raise RuntimeError("on the way out")
 
         task = asyncio.ensure_future(session.acall("t", {}, failing))
         await started.wait()
