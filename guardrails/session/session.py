@@ -170,13 +170,16 @@ class Session(Turns):
 
     def go_on(self) -> bool:
         """
-        Say that the user has sent a further message: if calls or turns have ended the session, it may use as many more as
-        `go_on` of the policy's `budget` says; whether it may. Nothing else is raised or forgiven, nothing of a child, and
-        nothing by default.
+        Say that the user has sent a further message: if calls or turns have ended the session, as many of them are left now
+        as `go_on` of the policy's `budget` says; whether it goes on. Nothing else is raised or forgiven, nothing of a
+        child, and nothing by default.
         """
-        opens = units.internal(dict(self._limits.go_on))
+        limits, fresh = self._limits, SessionState()
+        opens = units.internal(
+            {name: more for name, more in limits.go_on.items() if limits.limit(fresh, name) is not None}
+        )
         cause = self.exhausted_by if opens and self._parent is None else None
-        if cause not in ("budget.max_calls", "budget.max_turns"):
+        if cause is None or cause.removeprefix("budget.") not in opens:
             return False
         self._event("extend", Extend(self._time(), opens, asked=True), {"amounts": opens, "asked": True}, needed=True)
         return not self.exhausted

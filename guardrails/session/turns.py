@@ -2,6 +2,7 @@
 The model's side of a session: its requests, its responses and what they cost.
 """
 
+from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
 from types import TracebackType
@@ -44,12 +45,18 @@ class Requested:
         self.session.release(self)
 
     def __enter__(self) -> Self:
+        _within.set(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        _within.set(None)
         self.release()
+
+
+_within: ContextVar[Requested | None] = ContextVar("guardrails_request", default=None)
+"""The request whose `with` block this thread or task is in."""
 
 
 class Turns(Calls):
@@ -122,9 +129,13 @@ class Turns(Calls):
         *usage* is what the client returned (chat.completions or Responses form); it is priced by the policy's `prices`,
         else as `genai-prices` lists *model* (of *provider*: an id, or the endpoint's URL), unless *cost_usd* says what it
         cost. What nobody knows the price of is counted in `unpriced`, never as free; a response that is not *whole* broke
-        off. *request* is what `request` gave for it; without one it is that of the open ones that it fits. Raises SessionError
-        if *cost_usd*, *usage* or *calls* is no such thing; nothing is charged then.
+        off. *request* is what `request` gave for it; without one it is that of the `with` block around it, else that of the
+        open ones that it fits. Raises SessionError if *cost_usd*, *usage* or *calls* is no such thing; nothing is charged
+        then.
         """
+        within = _within.get()
+        if request is None and within is not None and within.session.id == self.id:
+            request = within
         used, count = read_usage(usage), units.count_of(calls)
         if cost_usd is not None:
             priced = Priced(units.money("cost_usd", cost_usd), "caller")

@@ -102,6 +102,25 @@ def test_each_message_opens_as_many_turns_as_the_policy_says(clock: Any) -> None
     assert state == session._read(lambda live, _: live)
 
 
+def test_messages_do_not_add_up_to_more_than_one_of_them_opens(clock: Any) -> None:
+    session = Policy([Budget(max_turns=2, max_calls=50, go_on={"max_turns": 2, "max_calls": 5})]).session(
+        "s", clock=clock
+    )
+    for used in (2, 4, 6):
+        assert turns(session, 9) == 2
+        assert session.go_on()
+        assert session.progress == {"calls_used": used, "calls_left": 50 - used, "turns_left": 2}
+
+
+@pytest.mark.parametrize("limits", [{"max_calls": 2}, {"max_calls": 2, "max_turns": 9}])
+def test_a_message_opens_no_limit_that_is_not_set_or_not_used_up(limits: Any, clock: Any) -> None:
+    session = Policy([Budget(go_on={"max_turns": 3}, **limits)]).session("s", clock=clock)
+    turns(session, 3)
+    before = session.progress
+    assert not session.go_on()
+    assert (session.exhausted_by, session.progress) == ("budget.max_calls", before)
+
+
 def test_a_policy_file_says_what_a_message_opens(tmp_path: Any, clock: Any) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text("version: 1\nbudget: {max_calls: 1, go_on: {max_calls: 2}}\n")

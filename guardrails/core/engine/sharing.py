@@ -49,7 +49,7 @@ class Extend(Event[Happened]):
     amounts: Mapping[str, int]
     shared: bool = False
     asked: bool = False
-    """A further message of the user asks for it: nothing is forgiven."""
+    """A further message of the user asks for it: nothing is forgiven, and no more than *amounts* is left by it."""
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
         limits = None
@@ -85,7 +85,7 @@ class Extend(Event[Happened]):
             limit = budget.limit(state, name)
             if limit is None:
                 raise SessionError(f"the policy sets no limit `{_said(name)}` that could be raised")
-            limits[name] = max(limit, used[name]) + amount
+            limits[name] = max(limit, used[name] + amount) if self.asked else max(limit, used[name]) + amount
         # Time is noted last: what is refused is no event, and leaves no trace that a replay would miss.
         now = touch(state, now_ms)
         if "max_children" in limits:

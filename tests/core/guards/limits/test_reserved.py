@@ -124,6 +124,28 @@ def test_a_charge_that_does_not_say_its_request_leaves_enough_held_for_the_other
     assert (live(session).tokens, live(session).held_tokens) == (990, 0)
 
 
+def test_a_charge_settles_the_request_of_the_block_it_is_in_and_of_no_other_s(clock: Any) -> None:
+    session = make(clock, Budget(max_tokens=2_000))
+    first = session.request(tokens=900)
+    with session.request(tokens=900):
+        used(session, 900)
+        assert (live(session).tokens, live(session).held_tokens) == (900, 900)
+    assert live(session).held_tokens == 900
+    assert not session.request(tokens=900).allowed
+    used(session, 900)
+    assert (live(session).tokens, live(session).held_tokens) == (1_800, 0)
+    first.release()
+    assert live(session).tokens == 1_800
+
+
+def test_a_charge_of_another_session_settles_nothing_of_the_block_around_it(clock: Any) -> None:
+    session, other = make(clock, Budget(max_tokens=2_000)), Policy([Budget(max_tokens=500)]).session("o", clock=clock)
+    other.request(tokens=300)
+    with session.request(tokens=900):
+        used(other, 100)
+        assert (live(other).held_tokens, live(session).held_tokens) == (0, 900)
+
+
 def test_requests_of_unknown_size_are_held_by_the_average_so_far(clock: Any) -> None:
     session = make(clock, Budget(max_tokens=10_000))
     for tokens in (800, 1_000):
