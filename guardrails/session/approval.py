@@ -3,12 +3,12 @@ What a person says of calls that wait for one: asked in place, or answered later
 """
 
 import inspect
+import json
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
-
-import orjson
 
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.events import Unpark
@@ -61,7 +61,7 @@ class Approvals(Ledger):
     """
 
     _approver: Approver | None
-    _asked: set[int]
+    _asked: dict[int, Decision]
     """Numbers of the calls that somebody is asked about at this moment."""
 
     def pending(self) -> list[ParkedCall]:
@@ -94,13 +94,19 @@ class Approvals(Ledger):
 
     def forget(self) -> None:
         """
-        Drop the session's state: the same name starts afresh. Calls that wait for a person are refused first.
+        Drop the session's state: the same name starts afresh. What is held for calls that wait for a person comes back first.
         """
-        if self._engine.scopes:
-            # Its scopes hold for them until then.
-            for one in self.pending():
-                self.refuse(one)
+        if len(self._all_keys) > 1:
+            self._end_waiting()
         self._store.forget(self.id)
+
+    def _end_waiting(self) -> None:
+        """
+        Give back what calls hold that wait, or were approved and not made: in the session, its scopes and its family.
+        """
+        for one in self._read(lambda state, _: [each for each in state.pending.values() if each.parked is not None]):
+            with suppress(SessionError):  # it was made meanwhile
+                self._say(self._shown(one), approved=False, by="", reason="The session is over.")
 
     def _answer(self, which: str | ParkedCall, *, approved: bool, by: str, reason: str) -> None:
         if isinstance(which, ParkedCall):
@@ -115,7 +121,9 @@ class Approvals(Ledger):
             raise SessionError(
                 f"{len(found)} calls of the id `{which}` wait: give the item of `pending()` that is meant"
             )
-        one = found[0]
+        self._say(found[0], approved=approved, by=by, reason=reason)
+
+    def _say(self, one: ParkedCall, *, approved: bool, by: str, reason: str) -> None:
         said = {"call_n": one.n, "seq": one.seq, "id": one.id, "tool": one.tool, "sig": one.sig}
         values = {**said, "approved": approved, "by": sanitise(str(by))[:REASON_CHARS], "reason": reason}
         self._event("unpark", Unpark(self._time(), one.seq, approved, reason), values, needed=True)
@@ -125,7 +133,7 @@ class Approvals(Ledger):
         if waits is None:
             raise ValueError("the call does not wait")
         try:
-            arguments = orjson.loads(waits.shown)
+            arguments = json.loads(waits.shown)  # whole numbers to the last digit
         except ValueError:
             arguments = waits.shown
         return ParkedCall(
@@ -151,10 +159,8 @@ class Approvals(Ledger):
         if self._approver is None or not decision.denials[0].running:
             return None
         one = next((one for one in self.pending() if one.sig == decision.call.sig), None)
-        if one is None or one.n in self._asked:
-            return None
-        self._asked.add(one.n)
-        return one
+        # In one step: of two threads one asks.
+        return one if one is not None and self._asked.setdefault(one.n, decision) is decision else None
 
     def _asks(self, decision: Decision) -> bool:
         """
@@ -174,7 +180,7 @@ class Approvals(Ledger):
             warn_once("approver", "the approver failed: %r; the call waits on", error)
             return False
         finally:
-            self._asked.discard(one.n)
+            self._asked.pop(one.n, None)
 
     async def _aasks(self, decision: Decision) -> bool:
         """
@@ -187,13 +193,13 @@ class Approvals(Ledger):
             return False
         try:
             asks = self._approver
-            answer = await (asks(one) if is_async(asks) else asyncio.to_thread(asks, one))
-            return self._heard(one, answer)
+            answer = asks(one) if is_async(asks) else await asyncio.to_thread(asks, one)
+            return self._heard(one, await answer if inspect.isawaitable(answer) else answer)
         except Exception as error:  # noqa: BLE001
             warn_once("approver", "the approver failed: %r; the call waits on", error)
             return False
         finally:
-            self._asked.discard(one.n)
+            self._asked.pop(one.n, None)
 
     def _heard(self, one: ParkedCall, answer: object) -> bool:
         if answer is None:

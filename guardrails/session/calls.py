@@ -70,7 +70,7 @@ class Calls(Approvals):
         self._parent = parent
         self._kept = Kept(policy.wholes, self._keys[-1])
         self._approver = approver
-        self._asked = set()
+        self._asked = {}
         self._specs: dict[str, Arguments] = {}
         self._wrapped: dict[str, object] = {}
 

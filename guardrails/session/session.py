@@ -244,6 +244,7 @@ class Session(Turns):
         names each of its sessions anew calls `forget` after `close`, or its store grows by each.
         """
         if self._parent is not None:
+            self._end_waiting()
             closed = self._event("close", Close(self._time()))
             if closed is not None:
                 used = closed.limits or {}

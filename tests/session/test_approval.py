@@ -10,7 +10,7 @@ import threading
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -21,6 +21,7 @@ from guardrails import (
     Budget,
     Denials,
     Duplicates,
+    Guard,
     MemorySink,
     MemoryStore,
     ParkedCall,
@@ -28,11 +29,15 @@ from guardrails import (
     Rule,
     SessionError,
     SqliteStore,
+    Success,
     Tool,
+    guard,
 )
 from guardrails.core.guards.access.approve import Approve
+from guardrails.core.guards.base import Facts
 from guardrails.core.records.replay import replay, replay_together
 from guardrails.core.state.packing import pack, unpack
+from guardrails.core.state.state import SessionState
 
 
 HOUR = 3_600
@@ -257,12 +262,14 @@ def test_time_stands_still_while_all_that_is_open_waits(clock: Clock, bank: Bank
     assert session.exhausted_by == "budget.max_elapsed"
 
 
-@pytest.mark.parametrize("busy", ["request", "charge", "call"])
+@pytest.mark.parametrize("busy", ["request", "charge", "call", "child"])
 def test_time_passes_while_anything_else_runs(busy: str, clock: Clock, bank: Bank) -> None:
     session = asking(Budget(max_elapsed=60.0)).session("s", clock=clock)
     session.call("pay_rent", {}, bank, id="call_1")
     if busy == "request":
         session.request()
+    if busy == "child":
+        session.child("one").decide("slow", {})
     decision = session.decide("slow", {}, id="call_2") if busy == "call" else None
     clock.now += 61
     if busy == "charge":
@@ -414,6 +421,25 @@ def test_an_approver_that_fails_or_cannot_be_awaited_approves_nothing(clock: Clo
     assert bank.paid == []
 
 
+def test_an_approver_may_give_back_what_is_awaited(bank: Bank) -> None:
+    async def ask(_: ParkedCall) -> bool:
+        return True
+
+    def asks(one: ParkedCall) -> Any:
+        return ask(one)
+
+    async def main() -> bool:
+        return (await asking().session("s", approver=asks).acall("pay_rent", {}, bank)).ok
+
+    assert asyncio.run(main())
+
+
+def test_a_person_sees_whole_numbers_to_the_last_digit(bank: Bank) -> None:
+    session = asking().session("s")
+    session.call("pay_rent", {"account": 10**30 + 1}, bank)
+    assert session.pending()[0].arguments == {"account": 10**30 + 1}
+
+
 def test_a_synchronous_approver_does_not_block_the_loop(bank: Bank) -> None:
     async def story() -> None:
         went_on = threading.Event()
@@ -475,6 +501,67 @@ def test_scopes_hold_what_waits_and_get_it_back(kind: str, tmp_path: Path, clock
     again = list(replay_together(policy.chain, sink.records, scopes=policy.scopes))
     assert all(one.same for one in again)
     assert len(again) == 5
+
+
+def test_what_was_guessed_of_a_call_comes_back_with_a_no(clock: Clock, bank: Bank) -> None:
+    policy, store = (
+        asking(Budget(max_cost_usd=10.0), expires=HOUR, scopes={"user": [Budget(max_cost_usd=10.0)]}),
+        MemoryStore(),
+    )
+    session = policy.session("s", clock=clock, store=store, scopes={"user": "u"})
+    session.call("pay_rent", {"usd": 0}, bank, id="call_0")
+    session.approve("call_0")
+    session.call("pay_rent", {"usd": 0}, lambda *_: Success("paid", cost_usd=4.0), id="call_0")
+    for answer in ("refused", "late", "lost"):
+        assert session.call("pay_rent", {"usd": answer}, bank, id=answer).code == "approve.pending"
+        if answer == "refused":
+            session.refuse(answer)
+        elif answer == "lost":
+            session.approve(answer)
+            assert session.decide("pay_rent", {"usd": answer}, id=answer).allowed
+        clock.now += HOUR
+        session.call("look", {"after": answer}, bank)
+    assert [one.holds for one in store.update(("s", "/user/u"), list)] == [{}, {}]
+
+
+@pytest.mark.parametrize("answered", [False, True])
+@pytest.mark.parametrize("over", ["close", "forget"])
+def test_what_a_session_that_is_over_held_comes_back(over: str, answered: bool, clock: Clock, bank: Bank) -> None:
+    sink, store = MemorySink(), MemoryStore()
+    rule = Rule(match=("pay_*",), guards={"budget": {"max_calls": 1}})
+    policy = asking(rules=[rule], scopes={"user": [Budget(max_calls=1)]})
+    parent = policy.session("s", clock=clock, store=store, scopes={"user": "u"}, records=sink)
+    child = parent.child("one")
+    child.call("pay_rent", {}, bank, id="call_1")
+    if answered:
+        child.approve("call_1")
+    if over == "forget":
+        child.forget()
+    else:
+        child.close()
+    assert parent.call("pay_rent", {}, bank, id="call_2").code == "approve.pending"
+    assert all(one.same for one in replay_together(policy.chain, sink.records, scopes=policy.scopes))
+
+
+@guard
+class Clumsy(Guard):
+    """
+    Fails to give back what it counted.
+    """
+
+    name: ClassVar[str] = "clumsy"
+
+    def undo(self, tool: str, state: SessionState, facts: Facts) -> dict[str, int]:
+        raise ZeroDivisionError
+
+
+def test_a_guard_that_gives_nothing_back_holds_up_no_answer(clock: Clock, bank: Bank) -> None:
+    session = asking(Clumsy(), expires=HOUR).session("s", clock=clock)
+    session.call("pay_rent", {}, bank, id="call_1")
+    session.refuse("call_1")
+    session.call("pay_rent", {"usd": 1}, bank, id="call_2")
+    clock.now += HOUR
+    assert session.call("look", {}, bank).ok
 
 
 def test_a_closed_child_gives_back_what_waits(clock: Clock, bank: Bank) -> None:

@@ -224,7 +224,7 @@ class Unpark(Event[Happened]):
         waits = None if pending is None else pending.parked
         if pending is None or waits is None or (self.approved and waits.approved):
             raise SessionError("the call does not wait for an answer any more")
-        if pending.expires_ms <= time_of(state, self.now_ms):
+        if self.approved and pending.expires_ms <= time_of(state, self.now_ms):
             raise SessionError("the answer comes too late: the time of the question is over")
         # Time is noted last: what is refused is no event.
         now = touch(state, self.now_ms)

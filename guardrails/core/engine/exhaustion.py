@@ -3,6 +3,7 @@ What ends a session, and what is left of it.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from guardrails.core.guards.base import Facts, Guard, overrides
@@ -126,7 +127,7 @@ def failed(chain: Chain, method: Callable[..., object]) -> Denial | None:
 
 def undo(chain: Chain, state: SessionState, pending: Pending) -> None:
     """
-    Let guards give back what they counted for a parked call that never ran.
+    Let guards give back what they counted for a parked call that never ran; one that fails gives nothing back.
     """
     if pending.parked is None:
         return
@@ -134,7 +135,8 @@ def undo(chain: Chain, state: SessionState, pending: Pending) -> None:
     facts = Facts(state.now_ms, plan.tool, pending.cost, pending.tokens, pending.turn, chain.known)
     for guard in plan.guards:
         if overrides(guard, "undo"):
-            set_meters(state, guard.undo(pending.tool, state, facts))
+            with suppress(Exception):  # nobody could ever answer the call, nor go on without
+                set_meters(state, guard.undo(pending.tool, state, facts))
 
 
 def exhaustion(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str] | None:

@@ -9,7 +9,6 @@ from typing import Final
 from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.guards.limits.budget_words import usd
 from guardrails.core.guards.limits.room import CHILDREN, CHILDREN_LIMIT, crowded
-from guardrails.core.state.parking import drop
 from guardrails.core.state.scope_state import go_on
 from guardrails.core.state.state import SessionState
 from guardrails.core.state.totals import close, extend, number, release, reserve, set_meters, time_of, touch
@@ -194,8 +193,6 @@ class Close(Event[Happened]):
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
         touch(state, self.now_ms)
-        for pending in [one for one in state.pending.values() if one.parked is not None]:
-            drop(state, pending)
         close(state, CLOSED)
         return engine.happened(state, scopes, used_by(state))
 

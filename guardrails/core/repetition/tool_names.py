@@ -35,8 +35,13 @@ _WRITTEN: Final = pattern(
 """What is written by others, beside a verb that looks."""
 _SENDS: Final = frozenset(
     {"send", "submit", "publish", "pay", "buy", "purchase", "book", "transfer", "refund", "withdraw", "reply"}
+    | {"charge", "notify", "invite", "deploy"}
 )
 """Verbs of what is done anew each time, if they come first."""
+_DONE: Final = pattern(
+    "(?:make|place|issue|do|request|execute)_(?:order|payment|booking|reservation|refund|transfer|purchase)"
+)
+"""The same with a verb that says it by its object only."""
 _TOLD: Final = frozenset({"status", "details", "history", "info", "summary", "count", "preview", "estimate", "quote"})
 """Nouns of what is looked at: `book_details`, `transfer_status`."""
 
@@ -94,7 +99,8 @@ def _acts(tool: str, *, declared: bool) -> bool:
     words = _words(tool)
     if declared:
         return words[:1] == [] or words[0] not in _LOOKS | _ALSO_LOOKS
-    return writes(tool) or (words[:1] != [] and words[0] in _SENDS and (_LOOKS | _TOLD).isdisjoint(words))
+    sends = words[:1] != [] and (words[0] in _SENDS or _DONE.fullmatch("_".join(words[:2])))
+    return writes(tool) or (bool(sends) and (_LOOKS | _TOLD).isdisjoint(words))
 
 
 def _words(tool: str) -> list[str]:

@@ -11,6 +11,7 @@ from guardrails.core.values.types import Denial, Outcome, ToolCall
 from .entries import Entry, Pending, low, pending_key
 from .failing import Told, note_ended, note_refused, told
 from .family import end, outdate, tell
+from .holds import free_guess
 from .parking import lapse, unpark
 from .state import SessionState
 from .totals import exhaust, number
@@ -136,6 +137,7 @@ def forgo(state: SessionState, pending: Pending) -> None:
         lapse(state, pending)
         return
     del state.pending[pending_key(pending.id, pending.sig, pending.seq)]
+    free_guess(state, pending)
     charge_held(state, pending, pending.cost, pending.tokens)
     pending.entry.status = "expired"
     end(state, pending.entry)

@@ -5,7 +5,7 @@ declare no estimate, by what their calls have used on average.
 
 from typing import Final
 
-from .entries import LAPSED, Hold
+from .entries import LAPSED, Hold, Pending
 from .state import SessionState
 
 
@@ -46,6 +46,14 @@ def free(state: SessionState, key: str) -> None:
     elif held.said:
         state.held_cost -= held.cost
         state.held_tokens -= held.tokens
+
+
+def free_guess(state: SessionState, pending: Pending) -> None:
+    """
+    Give back what is guessed of a call that nobody settles. In a scope no call has an event of its own.
+    """
+    if state.holds:
+        free(state, f"c{pending.seq}" if pending.n else f"{pending.id}#c{pending.seq}")
 
 
 def guessed(state: SessionState) -> tuple[int, int]:

@@ -8,6 +8,7 @@ from typing import Final
 from guardrails.core.values.types import Denial, ToolCall
 
 from .entries import Parked, Pending, pending_key
+from .holds import free_guess
 from .state import NEVER, SessionState
 from .totals import number, time_of
 
@@ -129,6 +130,7 @@ def drop(state: SessionState, pending: Pending) -> None:
     Give back all that is held for a parked call: it never ran.
     """
     del state.pending[pending_key(pending.id, pending.sig, pending.seq)]
+    free_guess(state, pending)
     state.held_cost -= pending.cost
     state.held_tokens -= pending.tokens
     state.calls -= 1

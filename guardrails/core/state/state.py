@@ -183,10 +183,10 @@ class SessionState:
 
     def waited_ms(self, now_ms: int) -> int:
         """
-        Milliseconds up to *now_ms* in which every open call waited for a person and no model worked.
+        Milliseconds up to *now_ms* in which every open call waited for a person, and neither a model nor a child worked.
         """
         waited = self.stood_ms
-        if self.parked and not self.asking and self.parked == len(self.pending):
+        if self.parked and not self.asking and not self.reserved and self.parked == len(self.pending):
             until = now_ms
             for pending in self.pending.values():
                 if pending.parked is None or pending.parked.approved:

@@ -14,7 +14,7 @@ from guardrails.core.retries.decision import INSTEAD, TRANSIENT, Advice, Stakes,
 from guardrails.core.retries.serving import Judged
 from guardrails.core.state.state import SessionState
 from guardrails.core.values.bounds import Ge, Gt, Le, MinLen
-from guardrails.core.values.types import Denial, ErrorType, NextAction, Outcome, ToolCall
+from guardrails.core.values.types import Denial, ErrorType, NextAction, Nudge, Outcome, ToolCall
 from guardrails.core.values.units import Duration
 
 
@@ -25,6 +25,7 @@ NEVER: Final[frozenset[ErrorType]] = frozenset(
 AMBIGUOUS: Final[frozenset[ErrorType]] = frozenset({"timeout", "connection", "cancelled"})
 """Kinds after which the call may have taken effect all the same."""
 UNKNOWN: Final = "It may have happened: check whether it did before you make this call again, or ask the user."
+TWICE: Final = "The same call was made before and never said how it ended: it may have happened twice. Check that."
 CANCELLED: Final = "It was cancelled, and may have happened: check that first; repeat it only if it is still wanted."
 _HINTS: Final[dict[ErrorType, str]] = {
     "auth": "The credentials were refused. Ask the user; the same call will fail again.",
@@ -66,7 +67,7 @@ class Retryable(Guard):
     number of retries follow from what retries of this tool came to, by expected value.
     """
 
-    codes: ClassVar[Codes] = {"retryable.wait": ("wait_ms",)}
+    codes: ClassVar[Codes] = {"retryable.wait": ("wait_ms",), "retryable.unknown": ()}
     scope_settings: ClassVar[tuple[str, ...] | None] = ()
     files: ClassVar[tuple[str, ...]] = ("model",)
 
@@ -96,7 +97,9 @@ class Retryable(Guard):
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         entry = latest(state, call.sig)
         if entry is None or entry.retries_left == 0:
-            return None
+            # What was parked and never ran changed nothing.
+            lost = entry is not None and entry.status == "expired" and entry.changes and once(facts.tool)
+            return Nudge(code="retryable.unknown", hint=TWICE) if lost else None
         wait = entry.retry_at_ms - facts.now_ms
         if wait <= 0:
             return None

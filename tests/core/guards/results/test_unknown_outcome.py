@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from guardrails import Approve, Duplicates, Policy, Retryable, Tool
+from guardrails import Approve, Duplicates, MemorySink, Policy, Retryable, Tool
 from guardrails.core.guards.results.retryable import AMBIGUOUS
+from guardrails.core.records.replay import replay
 from guardrails.core.repetition.tool_names import once
 
 
@@ -31,6 +32,11 @@ ACTORS = [
     "mcp__linear__create_issue",
     "upload_file",
     "bookFlight",
+    "place_order",
+    "makePayment",
+    "bank__issue_refund",
+    "charge_card",
+    "notify_user",
     "fs/add_row",
 ]
 
@@ -135,6 +141,25 @@ def test_once_it_was_checked_the_same_call_may_be_made_again() -> None:
     assert session.call("send_email", {}, lambda tool, arguments: "sent").ok
 
 
+@pytest.mark.parametrize("tool", ["send_email", "search_hotels"])
+def test_a_call_that_nobody_ended_is_told_when_it_is_made_again(tool: str) -> None:
+    now, sink = [1_800_000_000.0], MemorySink()
+    policy = Policy([Retryable(), Approve(tools=("pay_*",), expires=60.0)])
+    session = policy.session("s", clock=lambda: now[0], records=sink)
+
+    def again(name: str) -> str:
+        now[0] += 1_000
+        return session.call(name, {}, lambda *_: "done", id="2").next_action_hint or ""
+
+    session.decide(tool, {}, id="1")
+    assert ("may have happened twice" in again(tool)) is (tool == "send_email")
+    assert again(tool) == ""
+    session.decide("pay_rent", {}, id="1")
+    # Nobody approved it, so it never ran.
+    assert "happened" not in again("pay_rent") + again("pay_rent")
+    assert all(one.same for one in replay(policy.chain, sink.records))
+
+
 def test_the_names_of_real_readers_do_not_act() -> None:
     names = [
         "order_status",
@@ -145,6 +170,12 @@ def test_the_names_of_real_readers_do_not_act() -> None:
         "settings",
         "address_lookup",
         "payments",
+        "order_list",
+        "place_details",
+        "charge_history",
+        "request_status",
+        "make_report",
+        "issue_search",
         "sender_info",
     ]
     assert [name for name in names if once(Tool(name=name))] == []
