@@ -216,7 +216,7 @@ class Calls(Approvals):
         if envelope is not None and envelope.status == "duplicate_call_blocked" and not decision.denials[0].running:
             earlier = self.policy.results.find(self.id, call.sig)
             if earlier is not None:
-                envelope.give_back(earlier.payload, earlier.cut)
+                envelope.give_back(earlier.payload, self._kept.still(earlier.cut))
         if envelope is not None and (envelope.error_type is not None or envelope.errors is not None):
             log_refused(self.id, envelope, tool)
         if self._records is not None:

@@ -16,6 +16,7 @@ from xxhash import xxh3_64_intdigest
 
 from guardrails.core.engine.chain import Chain
 from guardrails.core.engine.plan import Plan, Rule
+from guardrails.core.envelope.content import Cut
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.access.tool_filter import ToolFilter
 from guardrails.core.guards.results.truncate import Truncate
@@ -90,6 +91,15 @@ class Results:
                 self._kept.move_to_end(key)
         return earlier
 
+    def keep_once(self, session: str, sig: int, earlier: Earlier, max_bytes: int) -> None:
+        """
+        The same, but what is kept already makes no other go, and those of *session* stay within *max_bytes*.
+        """
+        with self._lock:
+            if self.find(session, sig) is None:
+                self.trim(session, max_bytes - len(earlier.payload))
+                self.keep(session, sig, earlier)
+
     def trim(self, session: str, max_bytes: int) -> None:
         """
         Let go of those of *session* that were not used for longest, until it has at most *max_bytes*.
@@ -156,6 +166,20 @@ class Kept:
         filters = (guard for guard in plan.guards if isinstance(guard, ToolFilter) and guard.mode == "enforce")
         return not any(one.checks_fresh(NAME, chain.known) for one in filters)
 
+    def still(self, cut: Cut | None) -> Cut | None:
+        """
+        *cut* as it may be said once more: without a handle whose whole has gone since.
+        """
+        if cut is None or cut.handle is None or self.find(cut.handle) is not None:
+            return cut
+        return cut._replace(handle=None)
+
+    def find(self, handle: str) -> Earlier | None:
+        """
+        The whole that is kept under *handle*.
+        """
+        return self.wholes.find(self.family, int(handle, 16)) if _HANDLE.fullmatch(handle) else None
+
     def room(self, result: object, plan: Plan) -> int:
         """
         Bytes up to which *result* is read: of what is in memory already, all that can be kept.
@@ -174,8 +198,7 @@ class Kept:
         text = whole.payload if whole.text is None else whole.text.encode()
         # The same text has one handle, and nobody can guess it.
         handle = xxh3_64_intdigest(text, _SECRET)
-        self.wholes.trim(self.family, most - len(text))
-        self.wholes.keep(self.family, handle, Earlier(NAME, b"", text, ok=True))
+        self.wholes.keep_once(self.family, handle, Earlier(NAME, b"", text, ok=True), most)
         envelope.keep(f"{handle:016x}", whole.size, shown_of(cut))
 
 
@@ -196,7 +219,7 @@ def reader(kept: Kept, chain: Callable[[], Chain]) -> Callable[..., Envelope]:
             offset: the character of its whole text to begin with
             limit: characters at most; as many as there is room for, if it is left out
         """
-        found = kept.wholes.find(kept.family, int(handle, 16)) if _HANDLE.fullmatch(handle) else None
+        found = kept.find(handle)
         if found is None:
             return Envelope.error(
                 "not_found",

@@ -438,9 +438,11 @@ def test_d9_what_goes_out_has_no_control_characters_and_arguments_stay_as_they_c
     messages = [{"role": "system", "content": odd}, {"role": "user", "content": odd}]
     server = serve([Calls(call("look", {"path": odd})), Text(odd)])
     with Policy().session("d9") as session:
-        result = way(server, session, tools=[look], messages=messages)
+        told = {} if way.chat else {"instructions": odd}
+        result = way(server, session, tools=[look], messages=messages, **told)
     assert got == [odd]
     first, last = server.requests
+    assert first.get("instructions", clean) == clean
     assert [one["content"] for one in way.sent(first)] == [clean, clean]
     [read] = way.results(way.sent(last))
     assert read["result"] == {"text": clean, "list": [clean]}

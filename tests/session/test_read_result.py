@@ -336,6 +336,24 @@ def test_a_refused_repeat_says_where_the_whole_is() -> None:
     assert whole(session, again["handle"]) == TEXT
 
 
+def test_a_refused_repeat_does_not_promise_a_whole_that_has_gone() -> None:
+    session = opened(Duplicates(window=9), Truncate(max_bytes=300, keep=1_200), Summary())
+    session.result_reader()
+    read(session.call("t", {}, gives(TEXT)))
+    read(session.call("other", {}, gives("y" * 1_000)))
+    again = read(session.call("t", {}, gives(TEXT)))
+    assert (again["status"], again["truncated"]) == ("duplicate_call_blocked", True)
+    assert "handle" not in again
+    assert "read_result" not in again["next_action_hint"]
+
+
+def test_the_same_text_once_more_makes_no_other_go() -> None:
+    session = opened(Truncate(max_bytes=300, keep=2_500), Summary())
+    reader = session.result_reader()
+    handles = [read(session.call("t", {"n": n}, gives(text * 700)))["handle"] for n, text in enumerate("xyy")]
+    assert [reader(handle).status for handle in handles] == ["success"] * 3
+
+
 def test_what_another_session_said_of_its_own_cut_stays() -> None:
     inner, outer = opened(name="inner"), opened(Truncate(), Summary(), name="outer")
     outer.result_reader()

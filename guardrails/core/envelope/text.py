@@ -151,7 +151,7 @@ def _merged(envelope: Content) -> str | None:
     if envelope.status == "error":
         return _merged_failure(envelope, text) if strict else None
     said = _said(envelope)
-    return with_fields(text if strict else json.dumps(text), _added(said)) if said else text
+    return with_fields(text if strict else json.dumps(text, ensure_ascii=False), _added(said)) if said else text
 
 
 def _own(envelope: Content) -> tuple[str, bool] | None:

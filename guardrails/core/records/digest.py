@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from guardrails.core.envelope.content import Cut
+from guardrails.core.outcome.redaction import sanitise
 from guardrails.core.state.state import Entry, SessionState
 from guardrails.core.text.jsonable import dumps, exact
 from guardrails.core.values.types import Outcome
@@ -60,7 +61,8 @@ def digest(
     lines.append(f"Progress: {left}.")
     if exhausted is not None:
         lines.append(f"{exhausted[1]} The user can resume or raise the limit.")
-    return "\n".join(lines)
+    # Names are those that a model made up, and JSON does not escape DEL.
+    return sanitise("\n".join(lines))
 
 
 def _lines(window: Sequence[Entry], earlier: Callable[[Entry], Earlier | None]) -> list[str]:

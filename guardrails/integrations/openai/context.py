@@ -15,8 +15,8 @@ Compact = Callable[[list[Any]], Any]
 """Of the messages in use, those to go on with; the same ones where there is nothing to do."""
 
 BROKEN_OFF: Final = Envelope.error("cancelled", "this call was broken off before it gave a result")
-_SAID: Final = ("content", "output", "text", "refusal")
-"""Where the texts are: of a message, of a result, of a part of one."""
+_SAID: Final = ("content", "output", "text", "refusal", "instructions")
+"""Where the texts are: of a message, of a result, of a part of one, of a request."""
 PUT_BACK: Final = "Earlier messages of this conversation were cut. What the tools did so far:\n"
 
 
@@ -74,10 +74,10 @@ class Context:
         What the next request carries, without control characters in what is said.
         """
         if self._previous is not None:
-            return Sent([*map(_cleaned, self._used[self._known :])], self._previous)
+            return Sent([*map(cleaned, self._used[self._known :])], self._previous)
         head = 0 if self._digest is None else sum(1 for _ in _leading(self._used))
         digest = [] if self._digest is None else [self._digest]
-        return Sent([*map(_cleaned, [*self._used[:head], *digest, *self._used[head:]])])
+        return Sent([*map(cleaned, [*self._used[:head], *digest, *self._used[head:]])])
 
     def used(self) -> list[Any]:
         """
@@ -102,14 +102,14 @@ class Context:
         self._digest = None if digest is None else {"role": "user", "content": PUT_BACK + digest()}
 
 
-def _cleaned(message: Any) -> Any:
+def cleaned(message: Any) -> Any:
     """
     *message* with its texts sanitised, itself if there is nothing to do; the arguments of its calls stay as they are.
     """
     found = {}
     for name in _SAID if isinstance(message, dict) else ():
         said = message.get(name)
-        clean = sanitise(said) if isinstance(said, str) else [*map(_cleaned, said)] if isinstance(said, list) else said
+        clean = sanitise(said) if isinstance(said, str) else [*map(cleaned, said)] if isinstance(said, list) else said
         if clean != said:
             found[name] = clean
     return {**message, **found} if found else message

@@ -17,7 +17,7 @@ from guardrails.session.turns import Requested
 
 from .answers import Answers, refusal
 from .chat_completions import ChatCompletions
-from .context import Compact, Context
+from .context import Compact, Context, cleaned
 from .heard import Heard, raw
 from .listener import Listener
 from .offered import Offered, Tools
@@ -76,7 +76,7 @@ class Conversation:
         self._requested = self._wire.choice(tool_choice or None)
         self._strategy = strategy
         self._put_back = digest
-        self._options = request_options
+        self._options = cleaned(request_options)
         self._finish_reason: str | None = None
         self._endpoint: str | None = None
         self._key: str | None = None

@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.outcome.redaction import sanitise
 from guardrails.core.tools.tool_choice import Strategy, forces
 from guardrails.core.values.logs import log
 from guardrails.integrations.openai.answers import limited, refusal
+from guardrails.integrations.openai.context import cleaned
 from guardrails.integrations.openai.reading import (
     Cut,
     check_sendable,
@@ -83,8 +85,8 @@ class Watch:
         ask = self._loop.ask(self._session.exhausted_by or self._asked.code)
         self._model = str(request["model"])
         own = {"input", "tools", "tool_choice"}
-        sent = {name: said for name, said in request.items() if name not in own}
-        sent["input"] = given if isinstance(given, str) else [_as_it_came(item) for item in given]
+        sent: dict[str, Any] = cleaned({name: said for name, said in request.items() if name not in own})
+        sent["input"] = sanitise(given) if isinstance(given, str) else [cleaned(_as_it_came(item)) for item in given]
         tools = [tool for tool in request.get("tools") or () if tool.get("name") != UNREADABLE]
         if tools:
             sent["tools"] = tools

@@ -291,6 +291,13 @@ def test_all_but_the_result_is_at_most_8_kib_together(said: dict[str, Any], form
     assert len(orjson.dumps(read(worked).get("results", read(worked).get("result")))) <= 65_536
 
 
+@pytest.mark.parametrize("text", ["\U0001f600", "\ud800", "é", '"', "\x7f", "x"])
+def test_a_text_beside_fields_that_are_added_takes_no_more_bytes_than_a_result_may(text: str, clock: Any) -> None:
+    session = Policy([Truncate()], envelope="merged").session("s", clock=clock)
+    written = session.call("t", {}, gives(text * 100_000)).to_json()
+    assert len(written.encode()) <= 65_536 + 8_192
+
+
 @pytest.mark.parametrize("bound", [None, 262_144])
 def test_the_result_that_a_refusal_gives_back_has_the_bound_of_a_result(bound: int | None, clock: Any) -> None:
     guards = [] if bound is None else [Truncate(max_bytes=bound)]

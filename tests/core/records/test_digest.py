@@ -61,6 +61,12 @@ def test_a_call_that_expired_shows_no_result_of_another(clock: Any) -> None:
     assert session.digest().splitlines()[2] == "- t {} no result: it may have happened"
 
 
+def test_d9_it_has_no_control_characters(clock: Any) -> None:
+    session = make(clock)
+    session.call("t\x1b", {"q\x7f": "\x7f"}, gives("a\x7f"))
+    assert session.digest().splitlines()[1] == '- t {"q":""} done: "a"'
+
+
 def test_only_the_last_20_are_shown_and_denied_calls_not_at_all(clock: Any) -> None:
     session = make(clock, Duplicates())
     for number in range(25):

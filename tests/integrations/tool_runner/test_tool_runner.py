@@ -319,6 +319,23 @@ def test_d11_the_log_tells_the_run(runs: Runs, serve: Serve, caplog: pytest.LogC
     ]
 
 
+@pytest.mark.parametrize(
+    "form", [str, lambda text: [{"role": "user", "content": [{"type": "input_text", "text": text}]}]]
+)
+def test_d9_what_goes_out_has_no_control_characters(runs: Runs, serve: Serve, form: Any) -> None:
+    odd, clean = "a\x00b\x1b[31m\x7fc\n", "ab[31mc\n"
+    server = serve([Calls(search(odd)), Text("done")])
+    searches = Searches()
+    with Policy().session("d9") as session:
+        runs(server, session, tools=searches.tools, params={"input": form(odd), "instructions": odd})
+    for body in server.requests:
+        said = body["input"] if isinstance(body["input"], str) else body["input"][0]["content"]
+        assert clean == (said if isinstance(said, str) else said[0]["text"])
+        assert body["instructions"] == clean
+    assert outputs(server.requests[1])[0]["result"] == f"nothing in {clean}"
+    assert searches.ran == [odd]
+
+
 def test_eager_execution_is_guarded_too(serve: Serve) -> None:
     server, searches = serve([Calls(search("a"), search("b"), call("fly", {})), Text("done")]), Searches()
     with Policy([Budget(max_calls=5)]).session("runner") as session:
