@@ -222,14 +222,6 @@ async def in_time(work: Awaitable[Any], limit: Limit, on_late: Late) -> Any:
         return await work
 
     task = asyncio.ensure_future(run())
-    try:
-        await asyncio.wait({task}, timeout=limit.seconds)
-    except asyncio.CancelledError:
-        task.cancel()
-        await asyncio.wait({task})
-        raise
-    if task.done():
-        return task.result()
 
     def over(ended: "asyncio.Future[Any]") -> None:
         _running.discard(ended)
@@ -238,11 +230,21 @@ async def in_time(work: Awaitable[Any], limit: Limit, on_late: Late) -> Any:
         if not ended.cancelled():
             on_late(ended.exception() or ended.result())
 
-    _running.add(task)
-    task.cancel()
+    async def end(seconds: float | None) -> None:
+        _running.add(task)
+        task.cancel()
+        try:
+            await asyncio.wait({task}, timeout=seconds)
+        finally:
+            # Called by the loop, and so after whoever waits here was answered.
+            task.add_done_callback(over)
+
     try:
-        await asyncio.wait({task}, timeout=GRACE_S)
-    finally:
-        # Called by the loop, and so after whoever waits here was answered.
-        task.add_done_callback(over)
+        await asyncio.wait({task}, timeout=limit.seconds)
+    except asyncio.CancelledError:
+        await end(None)
+        raise
+    if task.done():
+        return task.result()
+    await end(GRACE_S)
     raise limit.error()

@@ -4,6 +4,7 @@ Tools with a time limit, and those that give their result bit by bit.
 
 import asyncio
 import functools
+import gc
 import threading
 import time
 
@@ -327,3 +328,33 @@ def test_a_cancelled_call_waits_for_its_tool_to_end(clock: Any) -> None:
         assert ended == ["cleaned up"]
 
     asyncio.run(main())
+
+
+def test_a_tool_that_fails_while_its_cancelled_call_waits_for_it_is_recorded_as_late(clock: Any) -> None:
+    sink, lost = MemorySink(), []
+    session = Policy([Budget(max_elapsed=5)]).session("s", clock=clock, records=sink)
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: lost.append(told))
+        started = asyncio.Event()
+
+        async def failing(*_: Any) -> None:
+            started.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                raise RuntimeError("on the way out")
+
+        task = asyncio.ensure_future(session.acall("t", {}, failing))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await asyncio.sleep(0)
+
+    asyncio.run(main())
+    gc.collect()
+    assert lost == []
+    settled = [record for record in sink.records if record["event"] == "settle"]
+    assert [record["late"] for record in settled] == [False, True]
+    assert "on the way out" in settled[-1]["error_message"]
