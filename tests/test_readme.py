@@ -39,6 +39,7 @@ def test_the_python_blocks_run_in_order_and_print_what_is_shown(
     for block in blocks("python"):
         exec(compile(block, "README.md", "exec"), names)  # noqa: S102
         printed.append(capsys.readouterr().out)
+    names["client"].close()
     assert [timeless(line) for line in printed[0].splitlines()] == [
         timeless(line) for line in blocks("json")[0].splitlines()
     ]

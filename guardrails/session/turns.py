@@ -79,10 +79,11 @@ class Turns(Calls):
         one that fails calls `release`. After *timeout* seconds (600) nobody waits for it: an estimate that was said stays
         charged, as that of a call. Raises SessionError for what is no amount.
         """
-        said = {"max_tokens": tokens, "max_cost_usd": cost_usd, "max_elapsed": timeout}
-        amounts = units.internal({f"{name}": amount for name, amount in said.items()})
-        lasts_ms = amounts.pop("max_elapsed", ADMISSION_MS)
-        estimate = (amounts.get("max_cost", 0), amounts.get("max_tokens", 0)) if amounts else None
+        lasts_ms = ADMISSION_MS if timeout is None else units.amount("timeout", "max_elapsed", timeout)
+        estimate = None
+        if tokens is not None or cost_usd is not None:
+            cost = units.amount("cost_usd", "max_cost_usd", cost_usd)
+            estimate = cost, units.amount("tokens", "max_tokens", tokens)
         values: dict[str, Any] = {} if estimate is None else {"estimate": estimate}
         if lasts_ms != ADMISSION_MS:
             values["lasts_ms"] = lasts_ms

@@ -206,9 +206,9 @@ def _guess(ask: Ask, state: SessionState, scopes: Sequence[Scope]) -> tuple[int,
     tool, plan = ask.call.tool, ask.plan
     if ask.guess is not None:
         return ask.guess
-    known = next((each for each in (state, *(scope.state for scope in scopes)) if tool in each.used), None)
-    if known is None:
-        return NOTHING
+    known = state
+    for scope in scopes:
+        known = known if tool in known.used else scope.state
     cost, tokens = average(known, tool)
     guess = 0 if plan.cost else cost, 0 if plan.tokens else tokens
     if guess == NOTHING:

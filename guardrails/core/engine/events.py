@@ -127,18 +127,20 @@ class Request(Counted):
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
         now, key = time_of(state, self.now_ms), str(state.n + 1)
-        lapse(state, now)
-        said, guess = self.estimate or NOTHING, self.guess
-        if guess is None:
-            known = next((each for each in (state, *(s.state for s in scopes)) if RESPONSES in each.used), state)
-            guess = average(known, RESPONSES) if self.estimate is None else NOTHING
-        refused = exhausted_by(engine.chain, state, now, scopes) or unfitting(engine.chain, state, scopes, said, guess)
+        refused = exhausted_by(engine.chain, state, now, scopes)
+        guess, held = self.guess or NOTHING, NOTHING
+        if state.holds:
+            lapse(state, now)
+        if engine.chain.reserves or any(scope.chain.reserves for scope in scopes):
+            if self.guess is None and self.estimate is None:
+                known = next((each for each in (state, *(s.state for s in scopes)) if RESPONSES in each.used), state)
+                guess = average(known, RESPONSES)
+            held = self.estimate or guess
+            refused = refused or unfitting(engine.chain, state, scopes, self.estimate or NOTHING, guess)
         made = Counted.happen(self, engine, state, scopes)
-        held = said if self.estimate is not None else guess
-        limited = engine.chain.reserves or any(scope.chain.reserves for scope in scopes)
-        if limited and refused is None and held != NOTHING:
+        if refused is None and held != NOTHING:
             hold_all(engine.id, state, scopes, key, held, lasts_ms=self.lasts_ms, said=self.estimate is not None)
-        return made._replace(refused=refused, guess=guess)
+        return made._replace(refused=refused, guess=guess) if refused or guess != NOTHING else made
 
     def count(self, chain: Chain, state: SessionState, now: int) -> None:
         count_request(state)
@@ -146,7 +148,8 @@ class Request(Counted):
         if not ended(chain, state, now):
             for request in chain.requests:
                 _count(chain, state, request, now)
-            ended(chain, state, now)
+            if chain.requests:
+                ended(chain, state, now)
 
 
 @dataclass(slots=True)

@@ -50,19 +50,22 @@ def told(result: object, plan: Plan, arguments: Any, now_ms: int | None, limit: 
     """
     if plan.tool.returns_envelope:
         result = Envelope.spoken(result)
-    return outcome_of(result, **_known(plan, arguments, now_ms, limit))
+    return outcome_of(
+        result,
+        classifier=plan.tool.result,
+        limit=limit or plan.max_bytes,
+        now_ms=now_ms,
+        speaks=plan.speaks,
+        arguments=arguments,
+    )
 
 
 async def told_async(result: object, plan: Plan, arguments: Any, now_ms: int | None) -> Outcome:
     """
     `told` for what may be an asynchronous iterator.
     """
-    return await outcome_of_async(result, **_known(plan, arguments, now_ms))
-
-
-def _known(plan: Plan, arguments: Any, now_ms: int | None, limit: int | None = None) -> dict[str, Any]:
-    said = {"classifier": plan.tool.result, "limit": limit or plan.max_bytes, "now_ms": now_ms}
-    return {**said, "speaks": plan.speaks, "arguments": arguments}
+    known: dict[str, Any] = {"classifier": plan.tool.result, "limit": plan.max_bytes, "now_ms": now_ms}
+    return await outcome_of_async(result, **known, speaks=plan.speaks, arguments=arguments)
 
 
 def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None) -> Prepared:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from guardrails.core.guards.limits.room import fits
 from guardrails.core.state.entries import Hold
 from guardrails.core.state.holds import free, hold, note_used
-from guardrails.core.state.state import NEVER, SessionState
+from guardrails.core.state.state import SessionState
 from guardrails.core.state.totals import time_of
 from guardrails.core.values.types import Denial
 
@@ -109,10 +109,12 @@ def time_left(chain: Chain, state: SessionState, scopes: Iterable[Scope]) -> int
     """
     Milliseconds until the time of the session, or of a scope, is up; None: it has no limit, or one that is days away.
     """
-    places = ((chain.budget, state), *((scope.chain.budget, scope.state) for scope in scopes))
-    found = [limits.left(each, "max_elapsed", each.now_ms) for limits, each in places if limits is not None]
-    left = min((each for each in found if each is not None), default=NEVER)
-    return None if left > FAR_MS else left
+    left = None if chain.budget is None else chain.budget.left(state, "max_elapsed", state.now_ms)
+    for scope in scopes:
+        limits = scope.chain.budget
+        its = None if limits is None else limits.left(scope.state, "max_elapsed", scope.now_ms)
+        left = its if left is None or (its is not None and its < left) else left
+    return None if left is None or left > FAR_MS else left
 
 
 def hold_all(

@@ -953,13 +953,14 @@ def test_d9_control_characters_of_tools_and_models_do_not_enter_the_conversation
         session = Policy([Budget(max_calls=5)], envelope="merged").session("s")
         messages: list[Any] = [{"role": "user", "content": "go"}]
         tools = [{"type": "function", "function": {"name": "show", "parameters": {"type": "object", "properties": {}}}}]
-        result = run(
-            OpenAI(base_url=server.base_url, api_key="none"),
-            session,
-            model="m",
-            messages=messages,
-            tools=tools,
-            execute=lambda *_: "esc\x1b[31m del\x7f\r\nline",
-        )
+        with OpenAI(base_url=server.base_url, api_key="none") as client:
+            result = run(
+                client,
+                session,
+                model="m",
+                messages=messages,
+                tools=tools,
+                execute=lambda *_: "esc\x1b[31m del\x7f\r\nline",
+            )
     assert messages[2]["content"] == "esc[31m del\r\nline"
     assert result.answer == messages[3]["content"] == "bell and nul, a tab\t stays"

@@ -30,18 +30,27 @@ def internal(amounts: dict[str, Any]) -> dict[str, int]:
         name = LOOPS.get(key) or Budget.aliases.get(key, key)
         if name not in _NAMES:
             raise SessionError(f"`{key}` is no limit: use {', '.join(_NAMES[:-1])} or {_NAMES[-1]}")
-        if name == "max_cost_usd":
-            made["max_cost"] = money(key, value)
-            continue
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
-            raise SessionError(f"`{key}` takes an amount of at least 0, not `{value}`")
-        if name == "max_elapsed":
-            made[name] = round(value * 1000)
-        elif isinstance(value, int):
-            made[name] = value
-        else:
-            raise SessionError(f"`{key}` takes a whole number, not `{value}`")
+        made["max_cost" if name == "max_cost_usd" else name] = amount(key, name, value)
     return made
+
+
+def amount(key: str, name: str, value: Any) -> int:
+    """
+    What *value*, which a caller gave as *key*, is of the limit *name*; none at all is 0.
+
+    Raises SessionError if it is no amount of that.
+    """
+    if value is None:
+        return 0
+    if name == "max_cost_usd":
+        return money(key, value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+        raise SessionError(f"`{key}` takes an amount of at least 0, not `{value}`")
+    if name == "max_elapsed":
+        return round(value * 1000)
+    if not isinstance(value, int):
+        raise SessionError(f"`{key}` takes a whole number, not `{value}`")
+    return value
 
 
 def money(key: str, usd: Any) -> int:

@@ -271,7 +271,9 @@ class Budget(Guard):
         """
         Milliseconds that are left; None: no limit.
         """
-        limit = self.limit(state, "max_elapsed")
+        limit = None if self.max_elapsed is None else round(self.max_elapsed * 1000)
+        if state.limits:
+            limit = state.limit("max_elapsed", limit)
         if limit is None or state.started_ms < 0:
             return limit
         return limit - (state.spent_ms(now_ms) if state.parked or state.stood_ms else now_ms - state.started_ms)

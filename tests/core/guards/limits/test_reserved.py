@@ -184,10 +184,12 @@ def test_an_exhausted_session_asks_for_no_request(clock: Any) -> None:
     assert (session.request().allowed, session.request().code) == (False, "budget.max_calls")
 
 
-@pytest.mark.parametrize("said", [{"tokens": -1}, {"tokens": 1.5}, {"cost_usd": "much"}, {"timeout": float("inf")}])
+@pytest.mark.parametrize(
+    "said", [{"tokens": -1}, {"tokens": 1.5}, {"tokens": True}, {"cost_usd": "much"}, {"timeout": float("nan")}]
+)
 def test_what_is_no_amount_is_no_estimate(said: Any, clock: Any) -> None:
     session = make(clock, Budget(max_tokens=9))
-    with pytest.raises(SessionError):
+    with pytest.raises(SessionError, match=f"`{next(iter(said))}` takes"):
         session.request(**said)
     assert live(session) == SessionState()
 
