@@ -12,7 +12,7 @@ import pytest
 from annotated_types import Ge
 
 from guardrails import Budget, Denial, Duplicates, Envelope, Guard, Nudge, Policy, PolicyError, Streak, Tool, guard
-from guardrails.core.engine.chain import ACTS
+from guardrails.core.engine.chain import ACTS, Chain
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.base import overrides
 
@@ -109,7 +109,7 @@ def test_every_guard_has_one_name_that_is_its_file_its_key_and_the_prefix_of_its
 
 @pytest.mark.parametrize("cls", GUARDS, ids=lambda cls: cls.name)
 def test_a_guard_without_settings_that_says_nothing_ever_costs_nothing(cls: type[Guard]) -> None:
-    plan = Policy([cls()]).chain.plan("t")
+    plan = Chain([cls()]).plan("t")
     if not cls().applies(Tool(name="t")):
         assert (plan.checks, plan.charges, plan.settles, plan.shapes) == ((), (), (), ())
 
