@@ -77,6 +77,7 @@ class View:
             if self._quiet or not (_is_terminal(self._answers) and _is_terminal(self._stream)):
                 self.say("   it waits: nobody can be asked here; `--resume` at a terminal asks")
                 return None
+            _forget_typed(self._answers)
             self._write(f"{_CLEAR}   Run it, once? y, n, or why not: ")
             said = self._answers.readline()
         if not said:
@@ -174,6 +175,14 @@ def _is_terminal(stream: TextIO | None) -> bool:
     with suppress(OSError, ValueError):
         return stream is not None and stream.isatty()
     return False
+
+
+def _forget_typed(stream: TextIO) -> None:
+    # What was typed before the question was seen is no answer to it.
+    with suppress(ImportError, OSError, ValueError):
+        import termios
+
+        termios.tcflush(stream, termios.TCIFLUSH)
 
 
 def _json(value: object) -> str:

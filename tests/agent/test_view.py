@@ -7,6 +7,7 @@ import json
 import os
 import sys
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -160,17 +161,36 @@ ASKED = ParkedCall(
 )
 
 
+def at_terminal(typed: str, before: str = "") -> tuple[object, str]:
+    """
+    The answer of a person who types *before* before the question is seen, and *typed* then; and what they saw.
+    """
+    other, own = os.openpty()
+    with os.fdopen(own, "r+b", buffering=0) as end, io.TextIOWrapper(end, write_through=True) as terminal:
+        os.write(other, before.encode())
+        with ThreadPoolExecutor(1) as asked:
+            answer = asked.submit(View(terminal, live=False, answers=terminal).approves, ASKED)
+            shown = b""
+            while not shown.endswith(b"why not: "):
+                shown += os.read(other, 4_096)
+            os.write(other, typed.encode())
+            said = answer.result()
+    os.close(other)
+    return said, shown.decode()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no pty here")
+def test_what_was_typed_before_the_question_answers_nothing() -> None:
+    assert at_terminal("n\n", before="y\n")[0] is False
+
+
 @pytest.mark.parametrize(
     ("typed", "answer"),
     [("y\n", True), ("YES\n", True), ("n\n", False), ("\n", False), ("ask Ann first\n", "ask Ann first")],
 )
 def test_a_person_at_the_terminal_is_asked_with_all_of_the_arguments(typed: str, answer: object) -> None:
-    other, own = os.openpty()
-    with os.fdopen(own, "r+b", buffering=0) as end, io.TextIOWrapper(end, write_through=True) as terminal:
-        os.write(other, typed.encode())
-        assert View(terminal, live=False, answers=terminal).approves(ASKED) is answer or answer == "ask Ann first"
-        shown = os.read(other, 4_096).decode()
-    os.close(other)
+    said, shown = at_terminal(typed)
+    assert said == answer
     assert "money leaves the house" in shown
     assert "x" * 300 in shown
     assert "\x1b[2J" not in shown

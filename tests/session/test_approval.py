@@ -543,6 +543,33 @@ def test_what_a_session_that_is_over_held_comes_back(over: str, answered: bool, 
     assert all(one.same for one in replay_together(policy.chain, sink.records, scopes=policy.scopes))
 
 
+@pytest.mark.parametrize("ended", ["lost", "timeout", "failed", "worked"])
+def test_a_person_is_told_that_the_same_call_may_have_happened(ended: str, clock: Clock, bank: Bank) -> None:
+    session = asking().session("s", clock=clock)
+    session.call("pay_rent", {}, bank, id="call_1")
+    session.approve("call_1")
+    decision = session.decide("pay_rent", {}, id="call_1")
+    if ended == "lost":
+        clock.now += HOUR
+    else:
+        came = {"timeout": TimeoutError("late"), "failed": PermissionError("no"), "worked": "paid"}
+        session.complete(decision, came[ended])
+    session.call("pay_rent", {}, bank, id="call_2")
+    assert ("may have happened" in session.pending()[0].reason) is (ended in ("lost", "timeout"))
+
+
+class Broken(MemoryStore):
+    def update(self, keys: Any, step: Any) -> Any:
+        raise OSError("disk full")
+
+
+def test_nothing_runs_without_a_yes_because_the_store_fails(bank: Bank) -> None:
+    session = asking(on_error="allow").session("s", store=Broken())
+    assert session.call("pay_rent", {}, bank).code == "store.error"
+    assert session.call("look", {}, bank).ok
+    assert [tool for tool, _ in bank.paid] == ["look"]
+
+
 @guard
 class Clumsy(Guard):
     """

@@ -161,7 +161,8 @@ class Chain:
         checking = [(g, (g.name, enforced, g.check)) for g, enforced in present if overrides(g, "check")]
         fresh = [(g, check) for g, check in checking if g.checks_fresh(name, self.known)]
         acting = [g for g, enforced in present if enforced]
-        if tool.idempotent is None and any(isinstance(g, Approve) and g.asks(name) for g in acting):
+        asks = any(isinstance(g, Approve) and g.asks(name) for g in acting)
+        if tool.idempotent is None and asks:
             # What a person is asked about does something each time.
             tool = replace(tool, idempotent=False)
         shapes = [(g, shape, (g.name, getattr(g, shape))) for g in acting for shape in SHAPES if overrides(g, shape)]
@@ -182,7 +183,7 @@ class Chain:
             cost=tool.cost,
             tokens=tool.tokens,
             known=None if self.known is None else name in self.known,
-            deny_on_error=on_error == "deny",
+            deny_on_error=asks or on_error == "deny",
             enforced=tuple(
                 dict.fromkeys(
                     g.name for g, enforced in present if enforced and any(overrides(g, method) for method in ACTS)

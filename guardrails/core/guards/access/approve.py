@@ -5,8 +5,9 @@ Let a person approve calls before they run.
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
-from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
+from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard, latest
 from guardrails.core.guards.repeats.duplicates import in_flight
+from guardrails.core.guards.results.retryable import AMBIGUOUS
 from guardrails.core.state.state import SessionState
 from guardrails.core.values.bounds import Gt
 from guardrails.core.values.types import Denial, ToolCall
@@ -74,8 +75,11 @@ class Approve(Guard):
                 return self._said(
                     call, "pending", "This exact `{}` call waits for a person already", self.reason, _WAIT
                 )
+        why, last = self.reason, latest(state, call.sig)
+        if last is not None and last.changes and (last.status == "expired" or last.error_type in AMBIGUOUS):
+            why = f"{why}; {_TWICE}" if why else _TWICE
         lasts = 0 if self.expires is None else round(self.expires * 1000)
-        return self._said(call, "pending", "`{}` needs a person's approval", self.reason, _WAIT, parks=lasts)
+        return self._said(call, "pending", "`{}` needs a person's approval", why, _WAIT, parks=lasts)
 
     def _said(self, call: ToolCall, answer: str, what: str, reason: str, hint: str, parks: int | None = None) -> Denial:
         why = f" ({reason})" if reason else ""
@@ -93,5 +97,6 @@ class Approve(Guard):
 _WAIT = (
     "A person has to approve this call. Go on with other work, or finish and say what waits; look for no way around it."
 )
+_TWICE = "the same call was made before and may have happened"
 _NEVER = "Do not repeat it, and look for no way around it. Do what the person says, or ask."
 _LAPSED = "Go on without it, or say that nobody answered. If it is still needed, the same call asks again."

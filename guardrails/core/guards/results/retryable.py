@@ -14,6 +14,7 @@ from guardrails.core.retries.decision import INSTEAD, TRANSIENT, Advice, Stakes,
 from guardrails.core.retries.serving import Judged
 from guardrails.core.state.state import SessionState
 from guardrails.core.values.bounds import Ge, Gt, Le, MinLen
+from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import Denial, ErrorType, NextAction, Nudge, Outcome, ToolCall
 from guardrails.core.values.units import Duration
 
@@ -27,6 +28,8 @@ AMBIGUOUS: Final[frozenset[ErrorType]] = frozenset({"timeout", "connection", "ca
 UNKNOWN: Final = "It may have happened: check whether it did before you make this call again, or ask the user."
 TWICE: Final = "The same call was made before and never said how it ended: it may have happened twice. Check that."
 CANCELLED: Final = "It was cancelled, and may have happened: check that first; repeat it only if it is still wanted."
+_TURNED_DOWN: Final = pattern(r"(?i)rejected by (?:the )?user|user (?:rejected|declined)|doesn't want to proceed")
+"""What hosts say of a call that a person did not let run."""
 _HINTS: Final[dict[ErrorType, str]] = {
     "auth": "The credentials were refused. Ask the user; the same call will fail again.",
     "permission": "This is not permitted. Ask the user or choose another way; do not repeat the call.",
@@ -145,6 +148,7 @@ class Retryable(Guard):
             left = min(left, envelope.max_retries_remaining)
         passing = kind in TRANSIENT if prior is None else prior and kind not in NEVER
         unsafe = kind in AMBIGUOUS and once(facts.tool) and (prior is None or facts.tool.idempotent is False)
+        unsafe = unsafe and not (kind == "cancelled" and _TURNED_DOWN.search(outcome.error_message or ""))
         too_long = named is not None and named > self.max_wait * 1000
         if unsafe or too_long or run > self.max_same_error:
             left = 0

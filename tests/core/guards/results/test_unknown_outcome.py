@@ -13,6 +13,7 @@ from guardrails import Approve, Duplicates, MemorySink, Policy, Retryable, Tool
 from guardrails.core.guards.results.retryable import AMBIGUOUS
 from guardrails.core.records.replay import replay
 from guardrails.core.repetition.tool_names import once
+from guardrails.core.values.types import Outcome
 
 
 READERS = [
@@ -41,7 +42,7 @@ ACTORS = [
 ]
 
 
-def said(tool: Tool, error: BaseException) -> Any:
+def said(tool: Tool, error: object) -> Any:
     policy = Policy([Retryable()], tools=[tool])
     session = policy.session("s")
     return session.complete(session.decide(tool.name, {"a": 1}), error)
@@ -124,6 +125,22 @@ def test_a_tool_out_of_time_is_told_so_in_both_worlds() -> None:
         session = policy.session(tool)
         assert session.call(tool, {}, blocked).retryable is retryable
         assert asyncio.run(session.acall(tool, {"n": 2}, slow)).retryable is retryable
+
+
+@pytest.mark.parametrize(
+    ("message", "unknown"),
+    [
+        ("The user doesn't want to proceed with this tool use.", False),
+        ("The tool use was rejected by the user", False),
+        ("User declined.", False),
+        ("operation was cancelled", True),
+        ("the user cancelled the request", True),
+    ],
+)
+def test_what_a_person_did_not_let_run_did_not_happen(message: str, unknown: bool) -> None:
+    envelope = said(Tool(name="edit_file"), Outcome(error_type="cancelled", error_message=message))
+    assert ("may have happened" in (envelope.next_action_hint or "")) is unknown
+    assert (envelope.retryable, envelope.next_action) == (False, "ask_user")
 
 
 def test_once_it_was_checked_the_same_call_may_be_made_again() -> None:
