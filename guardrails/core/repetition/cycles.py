@@ -1,21 +1,26 @@
 """
-Cycles of calls: how often they went round, and which of their calls is work that did nothing.
+Cycles of calls: how often they went round, and which of their calls is work that did nothing; work that may be in vain.
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import Final
+from itertools import pairwise, takewhile
+from typing import Final, Literal
 
 from guardrails.core.state.state import Entry
-from guardrails.core.values.types import ErrorType
+from guardrails.core.values.types import ErrorType, ToolCall
 
 from .patterns import same_end, same_evidence
 from .results import acknowledges
-from .tool_names import writes
+from .sketch import NO_SKETCH, alike, document_of
+from .tool_names import undoes, writes
 
 
 MIN_CYCLE: Final = 2
 MAX_CYCLE: Final = 5
+COPIES: Final = 6
+"""Calls that wrote one document under other names, from which on the next is told of."""
+CHURNED: Final = 4
+"""Times in a row that a thing was made and undone, from which on the next is told of."""
 REFUSED: Final[frozenset[ErrorType | None]] = frozenset({"validation", "tool_missing", "invalid_path", "too_large"})
 """Failures that say that the call was wrong, and nothing of what it looked at."""
 
@@ -69,3 +74,39 @@ def in_vain(before: Sequence[Entry], sig: int | None, length: int, laps: int) ->
     ]
     work = work or [entry for entry in acting if entry.error_type in REFUSED]
     return any(entry.sig == sig for entry in work)
+
+
+def vain(before: Sequence[Entry], call: ToolCall) -> tuple[Literal["volatile_argument", "cycle"], int]:
+    """
+    (pattern, count) of work that *call* goes on with, ever new by its names: one document is written again, or what was
+    made is undone at once. 0 if it may not be in vain.
+    """
+    document = document_of(call)
+    if document:
+        count = _copies([entry for entry in before if entry.tool == call.tool], document)
+        return "volatile_argument", count if count >= COPIES else 0
+    count = _churned(before, call.tool)
+    return "cycle", count if count >= CHURNED else 0
+
+
+def _copies(own: Sequence[Entry], document: int) -> int:
+    others = takewhile(lambda entry: entry.sketch >> 16 & 0xFFFF == document, own)
+    return len({entry.sig for entry in others})
+
+
+def _churned(before: Sequence[Entry], tool: str) -> int:
+    """
+    How often in a row *tool* undid what the call just before had made, and nothing else was done.
+    """
+    if not before or not undoes(tool, before[0].tool):
+        return 0
+    count = 0
+    for undone, made in zip(before[1::2], before[2::2], strict=False):
+        if undone.tool != tool or made.tool != before[0].tool or not same_end(undone, before[1]):
+            break
+        # It was undone by its name, or one was asked for again and again; at the first ones nobody looked so closely.
+        named = alike(undone.sketch, made.sketch) or (count >= MIN_CYCLE and NO_SKETCH in (undone.sketch, made.sketch))
+        if made.status != "ok" or not (named or made.sig == before[0].sig):
+            break
+        count += 1
+    return count

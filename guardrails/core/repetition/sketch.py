@@ -2,7 +2,7 @@
 The arguments of a call as one small number that tells whether two calls are worded alike.
 
 A bottom-k min-hash (Broder 1997; Cohen and Kaplan 2007): the three least hashes of its words, 16 bits of each, 12 bits
-of all words in order, and four that say what kind of call it is. Volatile words (clocks, ids, temporary paths) and free-text labels are left out first.
+of all words in order, and four that say what kind of call it is. Of a document that is written the third hash is that of all of it. Volatile words (clocks, ids, temporary paths) and free-text labels are left out first.
 """
 
 import re
@@ -18,6 +18,9 @@ from guardrails.core.text.signature import canonical
 from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import ToolCall
 
+from .idle import edits
+from .tool_names import writes
+
 
 NO_SKETCH: Final = 0
 """Of a call that nobody looked at so closely, or whose arguments are not known."""
@@ -26,6 +29,8 @@ HEAD: Final = 512
 VALUE: Final = 96
 """Characters of each."""
 VALUES: Final = 8
+DOCUMENT: Final = 80
+"""Characters from which on a text is a document, and no name."""
 LABELS: Final = frozenset(
     {"description", "explanation", "reason", "reasoning", "thought", "purpose", "_meta"}
     | {"request_id", "requestId", "trace_id", "traceId", "correlation_id", "idempotency_key", "nonce"}
@@ -79,7 +84,7 @@ def sketch_of(call: ToolCall) -> int:
     """
     The sketch of *call*, signed 64 bits, noted in it; `NO_SKETCH` where its arguments are not known.
 
-    The work is bounded: `HEAD` bytes, or `VALUES` times `VALUE` characters.
+    The work is bounded: `HEAD` bytes, or `VALUES` times `VALUE` characters, and a hash of a document that is written.
     """
     known = call.sketch
     if known is None:
@@ -114,6 +119,20 @@ def question_of(call: ToolCall) -> int:
     """
     sketch = sketch_of(call)
     return sketch if call.sig is None or labelled(sketch) else call.sig
+
+
+def document_of(call: ToolCall) -> int:
+    """
+    16 bits of the long texts that *call* writes under a name, which its sketch ends with but for the last 16. 0 if there are none, or if a
+    number says which of many things it is for.
+    """
+    arguments = call.arguments
+    if type(arguments) is not dict or not writes(call.tool) or edits(call.tool):
+        return 0
+    texts = [value for value in arguments.values() if type(value) is str and len(value) >= DOCUMENT]
+    if not texts or any(type(value) is int for value in arguments.values()):
+        return 0
+    return xxh3_64_intdigest("\0".join(texts).encode("utf-8", "replace")) & 0xFFFF or 1
 
 
 def alike(a: int, b: int) -> bool:
@@ -180,6 +199,7 @@ def _sketch(call: ToolCall) -> int:
             least[:0] = (0,) if not kept else ()
     elif type(arguments) is str:
         marks = _WORDED * _is_text(arguments)
+    least[2] = document_of(call) or least[2]
     # What is only read in part is no other call's equal; with labels left out, what else is different makes it another.
     if _is_cut(call) and call.sig is not None:
         whole = call.sig

@@ -42,6 +42,13 @@ _DONE: Final = pattern(
     "(?:make|place|issue|do|request|execute)_(?:order|payment|booking|reservation|refund|transfer|purchase)"
 )
 """The same with a verb that says it by its object only."""
+_MAKES: Final = frozenset(
+    {"create", "add", "make", "new", "insert", "start", "launch", "open", "enable", "book", "reserve", "attach", "mkdir"}
+)
+_UNMAKES: Final = frozenset(
+    {"delete", "remove", "destroy", "drop", "stop", "terminate", "close", "disable", "cancel", "release", "detach"}
+    | {"rmdir"}
+)
 _TOLD: Final = frozenset({"status", "details", "history", "info", "summary", "count", "preview", "estimate", "quote"})
 """Nouns of what is looked at: `book_details`, `transfer_status`."""
 
@@ -81,6 +88,15 @@ def writes(tool: str) -> bool:
     """
     words = _words(tool)
     return words[:1] != [] and words[0] in _WRITES | _ALSO_WRITES and (_LOOKS | _ALSO_LOOKS).isdisjoint(words)
+
+
+@lru_cache(maxsize=1024)
+def undoes(tool: str, other: str) -> bool:
+    """
+    Whether *tool*, by its verb, undoes what *other* makes: `delete_branch` and `create_branch`, `unlock` and `lock`.
+    """
+    verb, made = (next(iter(_words(name)), "") for name in (tool, other))
+    return (verb in _UNMAKES and made in _MAKES) or (made != "" and verb == f"un{made}")
 
 
 def once(tool: Tool) -> bool:

@@ -194,6 +194,10 @@ class Loops(Guard):
                 said = softened(said)
         if said is not None or last.unfinished or inspects(tool):
             return said
+        if last.changes and not last.empty:
+            # It may be asked for, so it is told of only.
+            name, count = cycles.vain(patterns.past(state), call)
+            return self._graded(name, count, call, state, refuse=False, length=2 * (name == "cycle"))
         run = patterns.fruitless(last, earlier)
         scan = patterns.scans(run)
         if scan and not last.empty:

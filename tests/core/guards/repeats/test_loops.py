@@ -478,6 +478,63 @@ def test_an_edit_of_nothing_is_told_of_and_refuses_no_test(nothing: Any, clock: 
     assert not any(heard(["1 replacement", nothing, nothing, "1 replacement"] * 3))
 
 
+LETTER = "Dear all, the report of the third quarter is ready. Revenue rose by four percent again."
+
+
+def documents(tool: str = "save_note", *, text: Any = lambda n: LETTER, **also: Any) -> list[Call]:
+    return [(tool, {"title": f"Report v{n}", "body": text(n), **also}, "saved") for n in range(12)]
+
+
+def churn(
+    *, made: Any = lambda n: {"path": f"tmp{n}"}, name: str = "tmp%d", said: str = "created", between: bool = False
+) -> list[Call]:
+    return [
+        call
+        for n in range(10)
+        for call in (
+            ("create_file", made(n), said.replace("#", str(n))),
+            *([("measure", {"n": n}, n)] if between else []),
+            ("delete_file", {"path": name % n}, "deleted"),
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("loop", "told"),
+    [
+        (documents(), "nudge loops.volatile_argument"),
+        (documents("upload_file", pinned=True), "nudge loops.volatile_argument"),
+        (churn(), "nudge loops.cycle"),
+        (churn(made=lambda _: {"size": "s"}, name="srv-%d", said="srv-#"), "nudge loops.cycle"),
+    ],
+    ids=["document", "upload", "churn", "ids"],
+)
+def test_work_that_is_in_vain_under_ever_new_names_is_told_of(loop: list[Call], told: str, clock: Any) -> None:
+    heard = said(session(clock, Duplicates(rule="evidence", window=20), Loops()), *loop)
+    assert heard.index(told) < 12
+    assert {*heard} == {None, told}
+
+
+@pytest.mark.parametrize(
+    "honest",
+    [
+        documents(text=lambda n: f"{LETTER} {n}"),
+        documents(text=lambda _: "MIT License ..."),
+        documents("send_mail"),
+        documents("edit_file"),
+        documents("search_notes", text=lambda n: f"{LETTER} {n}"),
+        documents("add_comment", issue=4),
+        documents()[:6],
+        churn(between=True),
+        churn(name="old/b%d"),
+        churn(name="old/b%d", said="new/b#"),
+        churn()[:8],
+    ],
+)
+def test_work_under_new_names_that_is_none_is_left_alone(honest: list[Call], clock: Any) -> None:
+    assert not any(said(session(clock, Duplicates(rule="evidence", window=20), Loops()), *honest))
+
+
 def test_everything_through_one_shell_is_no_loop_while_it_works(clock: Any) -> None:
     one = session(clock, Duplicates(rule="evidence", window=20), Loops())
     for n in range(8):
