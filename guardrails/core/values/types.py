@@ -234,4 +234,4 @@ class Outcome:
     tokens: int | None = None
     complete: bool = True
     """False: the value was cut while it was collected (an endless generator)."""
-    found: Found = ""
+    found: Found = field(default="", compare=False)

@@ -91,7 +91,7 @@ def test_a_failure_that_is_found_keeps_what_the_tool_said() -> None:
     value = {"error": "no such user", "user": "bo"}
     text = '{"error":  "no such user"}\n'
 
-    assert outcome_of(value, arguments={"user": "bo"}) == Outcome(value, "not_found", "no such user", found="error")
+    assert outcome_of(value, arguments={"user": "bo"}) == Outcome(value, "not_found", "no such user")
     assert outcome_of(text) == Outcome(text, "not_found", "no such user")
 
 
