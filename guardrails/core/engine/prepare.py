@@ -7,7 +7,7 @@ from typing import Any
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.outcome import outcome_of, outcome_of_async
-from guardrails.core.repetition.results import HEAD, MAX_EMPTY, emptiness, family_hash, steady_hash
+from guardrails.core.repetition.results import HEAD, LITTLE, MAX_EMPTY, emptiness, family_hash, steady_hash
 from guardrails.core.state.failing import Told
 from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.text.truncation import Rendered, render
@@ -81,8 +81,10 @@ def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None) -> P
         if kept is not None:
             kept.compact()
         text = evidence(outcome, kept)
-        family = family_hash(outcome.error_type, text[:HEAD].decode("utf-8", "ignore"))
-        return Prepared(outcome, kept, masked_result_hash(text), own, family)
+        # What may be an answer says nothing of the next question.
+        head = text[:HEAD].decode("utf-8", "ignore")
+        family = 0 if outcome.found == "answer" else family_hash(outcome.error_type, head)
+        return Prepared(outcome, kept, masked_result_hash(text), own, family, LITTLE if outcome.found else 0)
     rendered = render(outcome.value, max_bytes)
     # A record or a cached result may hold it for long.
     rendered.compact()

@@ -140,6 +140,7 @@ def _of_value(value: Any, known: _Known) -> Outcome:
         failure.http_status,
         wait_in_text(failure.message, known.now_ms) if wait is None else wait,
         complete=complete,
+        found=failure.found,
     )
 
 

@@ -46,6 +46,10 @@ _UNPAID: Final = pattern(
 _COMES_BACK: Final = pattern(r"\b(?:retry|try again|wait|per (?:second|minute|hour|day))\b", re.IGNORECASE)
 _CLASS: Final = pattern(r"\b([A-Z][A-Za-z]{2,60}(?:Error|Exception|Timeout))\b")
 _CLASS_CHARS: Final = 200
+_LOCKED: Final = (
+    r"database(?: \w{1,40}){0,2} is locked|table is locked|sqlite_(?:busy|locked)|deadlock|could not serialize access"
+    r"|serialization failure|could not obtain lock|lock(?:ed)? by another (?:process|transaction)"
+)
 
 # No pattern has an unbounded run before its end. The shell's own words are all that is believed of a command's output:
 # a test report that says `timeout` did not time out.
@@ -128,8 +132,7 @@ _ANY: Final[tuple[tuple[ErrorType, str], ...]] = (
         "unavailable",
         (
             r"service (?:is )?(?:temporarily )?unavailable|temporarily unavailable|bad gateway|overloaded|try again later|at capacity"
-            r"|database(?: \w{1,40}){0,2} is locked|table is locked|sqlite_(?:busy|locked)|deadlock|could not serialize access"
-            r"|serialization failure|could not obtain lock|lock(?:ed)? by another (?:process|transaction)"
+            r"|" + _LOCKED
         ),
     ),
     (
@@ -235,6 +238,9 @@ def _of_traceback(text: str) -> ErrorType:
         found = _ERROR_NAME.match(line)
         name = found[1] if found else ""
         kind = error_type_of_builtin(name) or error_type_of_name(name)
+        if kind is None and re.search(_LOCKED, line, re.IGNORECASE):
+            # Drivers of databases have one name for all that goes wrong there.
+            kind = "unavailable"
         if kind is not None and kind != "cancelled":
             return "code_error" if kind == "validation" else kind
         said = kind or said

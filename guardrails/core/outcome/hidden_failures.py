@@ -9,7 +9,7 @@ from collections.abc import Callable
 from reprlib import Repr
 from typing import Any, Final, NamedTuple
 
-from guardrails.core.values.types import ERROR_TYPES, ErrorType
+from guardrails.core.values.types import ERROR_TYPES, ErrorType, Found
 
 from .error_names import error_type_of_json_rpc, error_type_of_name, error_type_of_status
 from .error_text import error_type_from_text, status_in_text, unpaid
@@ -55,6 +55,7 @@ class Failure(NamedTuple):
     """The message is all there is in the result."""
     http_status: int | None = None
     retry_after_s: object = None
+    found: Found = ""
 
 
 class _Sign(NamedTuple):
@@ -63,6 +64,7 @@ class _Sign(NamedTuple):
     words: str
     """The sign in words, for a result without a message."""
     wait_s: object = None
+    found: Found = ""
 
 
 def failure_in(
@@ -99,19 +101,19 @@ def failure_in(
     by_status = error_type_of_status(status) if status is not None else None
     kind = sign.error_type or (None if unpaid(message) else by_status) or error_type_from_text(message) or "other"
     wait = first_value_at(views, rules.retry_after_field) if rules.retry_after_field else sign.wait_s
-    return Failure(kind, message, message == text, status, wait)
+    return Failure(kind, message, message == text, status, wait, sign.found)
 
 
 def _plain_sign(views: tuple[object, ...], text: str | None, words: Words, arguments: Any) -> _Sign | None:
     for view in views:
         if (found := sign_in(view, arguments)) is not None:
-            status, said = found
+            status, said, sure = found
             code = next((number for path in _CODES if (number := as_number(value_at(view, path))) is not None), None)
             if status is None and code is not None and error_type_of_status(int(code)):
                 status = int(code)
             waits = ((as_number(value_at(view, path)), unit) for path, unit in _WAITS.items())
             wait = next((number / unit for number, unit in waits if number is not None), None)
-            return _Sign(_named_type(view, code), status, said, wait)
+            return _Sign(_named_type(view, code), status, said, wait, sure)
     return _Sign(None, None, text) if text is not None and line_in(text, words, arguments) else None
 
 

@@ -12,6 +12,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Final, Literal
 
 from guardrails.core.values.late_pattern import pattern
+from guardrails.core.values.types import Found
 
 from .result_views import as_number, is_mcp_error, says_something
 
@@ -114,17 +115,17 @@ def members_of(value: Any) -> Any:
     return dict(value) if hasattr(type(value), "model_fields") else value
 
 
-def sign_in(value: Any, arguments: Any) -> tuple[int | None, str] | None:
+def sign_in(value: Any, arguments: Any) -> tuple[int | None, str, Found] | None:
     """
-    (HTTP status, the sign in words) of an object that is a failure; None if it is none, or brings something as well. One that is
-    called unsuccessful and names its error may bring what it likes.
+    (HTTP status, the sign in words, how sure it is) of an object that is a failure; None if it is none, or brings something as
+    well. One that is called unsuccessful and names its error may bring what it likes.
 
     What is equal to one of the *arguments* of the call is an echo, and brings nothing.
     """
     if not isinstance(value, Mapping):
         return None
     if any(value.get(name) is True for name in _TRUE):
-        return None, "the tool reported an error and said nothing of it"
+        return None, "the tool reported an error and said nothing of it", "error"
     status, named = _status(value)
     error = value.get("error")
     told = _tells(error) or ("data" in value and value["data"] is None and _tells(value.get("errors")))
@@ -155,7 +156,8 @@ def sign_in(value: Any, arguments: Any) -> tuple[int | None, str] | None:
             news = brings(member) and (type(member) not in (str, int, float) or (type(member), member) not in given)
         if news:
             return None
-    return status, f"{named}: {status}" if status is not None else f"{false}: False" if false else "error"
+    said = f"{named}: {status}" if status is not None else f"{false}: False" if false else "error"
+    return status, said, "error" if told else "answer"
 
 
 def line_in(text: str, words: Words, arguments: Any) -> bool:

@@ -34,7 +34,7 @@ _LIMITED: Final = frozenset({403, 429, 503})
 _SAYS: Final = pattern(
     r"""(?:retry[-_ ]?after|limit-reset(?:-[a-z]{1,20})?|retry[-_ ]?delay)(?:[-_](ms|s|seconds))?["']?(?: ?[:=] ?["']?|\ )"""
     r"""([a-z]{3,9}, [\w :-]{20,30}(?:gmt|utc)|\d{4}-\d\d-\d\d[t ][\d:.]{8,18}(?:z|[+-]\d\d:?\d\d)|[\d.]{1,16}[dhms][\ddhms]{0,15}|[\d.]{0,16}\d)"""
-    r"""(?=[.,;]?\s*$|[.,;]?\n|["',;)}\]])"""
+    r"""(?=[.,;]?\s*$|[.,;]?[\r\n]|["',;)}\]])"""
 )
 """A header, or a field, as text."""
 _ASKS: Final = pattern(

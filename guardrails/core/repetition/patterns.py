@@ -140,6 +140,13 @@ def same_error(before: Sequence[Entry], tool: str, sig: int | None) -> int:
     return len({*sigs} - {None}) + sigs.count(None) if any(own != sig for own in sigs) else 0
 
 
+def answers(failure: Entry) -> bool:
+    """
+    Whether a tool returned, in an object, that there is no such thing: of many that are asked for there may be none.
+    """
+    return failure.little and failure.error_type == "not_found"
+
+
 def sibling_errors(before: Sequence[Entry], tool: str) -> tuple[int, set[str]]:
     """
     (calls, tools): how often in a row any tool failed of one kind of error, if *tool* is one of theirs, or of one server

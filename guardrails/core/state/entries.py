@@ -45,7 +45,9 @@ class Entry:
     steady: int = 0  # 32 bits of its result but for what is volatile, or of the family of its failure; 0: not taken
     empty: bool = False  # it brought nothing
     unfinished: bool = False  # it said that what is waited for is not there yet
-    little: bool = False  # it brought a flag, a zero or a few values, as far as anyone looked
+    little: bool = (
+        False  # it brought a flag, a zero or a few values, as far as anyone looked; its failure was found in an object
+    )
 
     @classmethod
     def begun(cls, seq: int, tool: str, sig: int | None, at_ms: int, changes: bool, *, turn: int, sketch: int) -> Self:  # noqa: FBT001

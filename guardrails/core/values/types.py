@@ -41,6 +41,11 @@ WITHOUT_EFFECT: Final[frozenset[ErrorType | None]] = frozenset({"tool_missing"})
 
 NextAction = Literal["retry", "fix_arguments", "fix_precondition", "ask_user", "give_up"]
 RetrySource = Literal["agent", "policy", "explore"]
+Found = Literal["", "error", "answer"]
+"""
+How a failure was found in an object that a tool returned, with nothing declared: `error`, it names one; `answer`, by a status or a
+false alone, which may be what was asked for; empty: it was not.
+"""
 Mode = Literal["enforce", "observe", "off"]
 
 MICRO: Final = 1_000_000
@@ -229,3 +234,4 @@ class Outcome:
     tokens: int | None = None
     complete: bool = True
     """False: the value was cut while it was collected (an endless generator)."""
+    found: Found = field(default="", compare=False)

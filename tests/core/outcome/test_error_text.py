@@ -117,6 +117,15 @@ Timeout limit: 30 s"""
         ("Exit code 0", None),
         ("Here are your results", None),
         ("", None),
+        (
+            'Traceback (most recent call last)\n  File "a.py", line 1\nsqlite3.OperationalError: database is locked',
+            "unavailable",
+        ),
+        (
+            'Traceback (most recent call last)\n  File "a.py", line 1\nsqlite3.OperationalError: no such table: a',
+            "code_error",
+        ),
+        ("Traceback (most recent call last)\n  File \"a.py\", line 1\nKeyError: 'database is locked'", "code_error"),
     ],
 )
 def test_the_words_of_an_error_tell_its_kind(text: str, kind: str | None) -> None:

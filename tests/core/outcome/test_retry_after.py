@@ -148,6 +148,7 @@ def test_clients_carry_it_in_different_places(attributes: dict[str, Any], wait: 
 @pytest.mark.parametrize(
     ("text", "wait"),
     [
+        ("HTTP/1.1 429 Too Many Requests\r\nRetry-After: 17\r\nContent-Length: 0", 17_000),
         ("Retry after 30 seconds", 30_000),
         ("Rate limit reached. Please try again in 20s. Visit the dashboard.", 20_000),
         ("Please wait 2 minutes", 120_000),

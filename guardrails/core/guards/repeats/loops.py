@@ -161,7 +161,7 @@ class Loops(Guard):
         return None if paused > SLOW else self._graded("cycle", count, call, state, refuse=refuse, length=length)
 
     def _settled(self, call: ToolCall, last: Entry, before: list[Entry], state: SessionState, facts: Facts) -> Verdict:
-        if last.error_type in patterns.DETERMINED:
+        if last.error_type in patterns.DETERMINED and not last.little:
             pattern = "unrepaired"
         elif last.status == "ok" and (facts.tool.read_only or facts.tool.stable) and call.arguments:
             # Without arguments one asks for the next, or for what is there now.
@@ -235,11 +235,12 @@ class Loops(Guard):
             return self._alike("unknown_tool", patterns.unknown(before, tool), call, state, last, tools={tool})
         count, tools = patterns.sibling_errors(before, tool)
         if tools:
-            return self._alike("sibling_errors", count, call, state, before[0], tools=tools)
+            refuse = not patterns.answers(before[0])
+            return self._alike("sibling_errors", count, call, state, before[0], tools=tools, refuse=refuse)
         if last is None or last.error_type in TRANSIENT - DOWN:
             # What passes by waiting is for `retryable` to judge.
             return None
-        refuse = before[0].tool == tool and last.error_type not in TRANSIENT
+        refuse = before[0].tool == tool and last.error_type not in TRANSIENT and not patterns.answers(last)
         count = patterns.same_error(before, tool, call.sig)
         return self._alike("same_error", count, call, state, last, tools={tool}, refuse=refuse)
 

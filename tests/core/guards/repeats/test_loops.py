@@ -612,3 +612,40 @@ def test_a_cycle_stays_refused_at_whichever_of_its_calls_it_goes_on(clock: Any) 
     assert "loops.cycle" in said(one, *lap * 4)
     assert [decision in ("loops.cycle", "loops.identical") for decision in said(one, *lap)] == [True] * 3
     assert said(one, ("look", {"at": 9}, "a door"), lap[0]) == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ({"ok": False}, None),
+        ({"success": False, "message": "no luck"}, None),
+        ({"status": 404, "message": "not found"}, None),
+        ('{"status": 404, "message": "not found"}', None),
+        ({"error": "no such user"}, "nudge loops.{}"),
+        ({"error": "out of range"}, "loops.{}"),
+        (LookupError("no such user"), "loops.{}"),
+    ],
+    ids=str,
+)
+def test_what_may_be_the_answer_to_each_of_many_questions_is_a_scan(answer: Any, told: str | None, clock: Any) -> None:
+    alone = [("get_user", {"name": f"{n}{n}"}, answer) for n in range(30)]
+    assert said(session(clock), *alone)[6] == (told and told.format("same_error"))
+    two = [(tool, {"name": f"{n}{n}"}, answer) for n in range(15) for tool in ("get_user", "get_page")]
+    assert said(session(clock), *two)[6] == (told and told.format("sibling_errors"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "refused"),
+    [
+        ({"status": 404, "message": "not found"}, 3),
+        ({"status": 404, "error": "Not Found"}, 3),
+        ({"content": [{"type": "text", "text": "no such job"}], "isError": True}, 2),
+        (LookupError("no such job"), 2),
+    ],
+    ids=str,
+)
+def test_a_thing_that_an_object_says_is_not_there_yet_is_looked_at_once_more(
+    answer: Any, refused: int, clock: Any
+) -> None:
+    heard = said(session(clock), *[("get_job", {"id": 7}, answer)] * 3)
+    assert heard.index("loops.unrepaired" if refused == 2 else "loops.identical") == refused - 1
