@@ -174,11 +174,12 @@ class Kept:
             return cut
         return cut._replace(handle=None)
 
-    def find(self, handle: str) -> Earlier | None:
+    def find(self, handle: object) -> Earlier | None:
         """
         The whole that is kept under *handle*.
         """
-        return self.wholes.find(self.family, int(handle, 16)) if _HANDLE.fullmatch(handle) else None
+        known = isinstance(handle, str) and _HANDLE.fullmatch(handle)
+        return self.wholes.find(self.family, int(known[0], 16)) if known else None
 
     def room(self, result: object, plan: Plan) -> int:
         """
@@ -223,7 +224,7 @@ def reader(kept: Kept, chain: Callable[[], Chain]) -> Callable[..., Envelope]:
         if found is None:
             return Envelope.error(
                 "not_found",
-                f"no result is kept under the handle `{handle[:40]}`, or no longer",
+                f"no result is kept under the handle `{str(handle)[:40]}`, or no longer",
                 retryable=False,
                 next_action_hint="Make the call that gave it again, with a narrower request.",
             )
@@ -238,9 +239,12 @@ def page(whole: str, offset: int, limit: int | None, room: int) -> Envelope:
     The text of *whole* from the character *offset* on: at most *limit* characters, and *room* bytes as JSON.
     """
     total = len(whole)
-    if not 0 <= offset < total:
+    # Where no guard checks arguments, they come as the model wrote them.
+    if type(offset) is not int or not 0 <= offset < total:
         return Envelope.error("validation", f"the result has {total} characters, so that none is at offset {offset}")
-    text = orjson.loads(b'"%b"' % leading_escaped(whole[offset : offset + max(1, min(limit or room, room))], room))
+    if limit is not None and (type(limit) is not int or limit < 1):
+        return Envelope.error("validation", f"`limit` is a number of characters, at least 1, and not {limit}")
+    text = orjson.loads(b'"%b"' % leading_escaped(whole[offset : offset + min(limit or room, room)], room))
     after = offset + len(text)
     value: dict[str, Any] = {"text": text, "offset": offset, "total_chars": total}
     if after == total:

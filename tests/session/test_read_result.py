@@ -295,14 +295,27 @@ def test_what_a_generator_never_gave_is_not_promised() -> None:
         assert whole(session, envelope.handle)
 
 
-@pytest.mark.parametrize(("offset", "limit"), [(1_000, None), (5_000, 3), (-1, None)])
-def test_a_place_outside_the_result_is_an_error_that_says_how_long_it_is(offset: int, limit: int | None) -> None:
+@pytest.mark.parametrize(("offset", "limit"), [(1_000, None), (5_000, 3), (-1, None), (5.5, None), (True, 3), ("x", 1)])
+def test_a_place_outside_the_result_is_an_error_that_says_how_long_it_is(offset: Any, limit: int | None) -> None:
     session = opened()
     reader = session.result_reader()
     handle = read(session.call("t", {}, gives(TEXT)))["handle"]
     said = reader(handle, offset, limit)
     assert (said.status, said.error_type) == ("error", "validation")
     assert "1000 characters" in (said.error_message or "")
+
+
+@pytest.mark.parametrize("limit", [0, -1, 2.5, True, "9", [1]])
+def test_a_limit_that_is_no_number_of_characters_is_an_error(limit: Any) -> None:
+    session = opened()
+    reader = session.result_reader()
+    handle = read(session.call("t", {}, gives(TEXT)))["handle"]
+    assert reader(handle, 0, limit).error_type == "validation"
+
+
+@pytest.mark.parametrize("handle", [None, 5, ["a"], "", "0" * 16, "0" * 17, "\ud800", b"0" * 16])
+def test_what_is_no_handle_finds_nothing(handle: Any) -> None:
+    assert opened().result_reader()(handle).error_type == "not_found"
 
 
 @pytest.mark.parametrize("policy", ["default", "strict", "agent"])

@@ -41,12 +41,14 @@ class Past:
     sigs: list[int | None] = field(default_factory=list)
     evidence: list[int | None] = field(default_factory=list)
     """None: no result is recorded."""
-    said: list[str | int] = field(default_factory=list)
-    """Their results as text, or what in it is steady; 0: the text is not known, or not all of it."""
+    said: list[tuple[str, ToolCall | None] | int] = field(default_factory=list)
+    """Their results as text and whose they are, or what in it is steady; 0: the text is not known, or not all of it."""
 
-    def add(self, sig: int | None, evidence: int | None, said: str | None = None) -> Worth:
+    def add(
+        self, sig: int | None, evidence: int | None, said: str | None = None, call: ToolCall | None = None
+    ) -> Worth:
         """
-        What the call of *sig* that ended in *evidence* and *said* this was worth; it is then the latest.
+        What the *call* of *sig* that ended in *evidence* and *said* this was worth; it is then the latest.
         """
         worth: Worth = "new"
         sigs = self.sigs
@@ -60,7 +62,7 @@ class Past:
                 worth = "second" if len(same) == 1 else "later"
         sigs.append(sig)
         self.evidence.append(evidence)
-        self.said.append(said if said is not None and len(said) < CUT else 0)
+        self.said.append((said, call) if said is not None and len(said) < CUT else 0)
         return worth
 
     @property
@@ -99,8 +101,9 @@ class Past:
 
     def _steady(self, at: int) -> int:
         said = self.said[at]
-        if isinstance(said, str):
-            said = self.said[at] = steady_hash(said.encode("utf-8", "ignore"))
+        if isinstance(said, tuple):
+            text, call = said
+            said = self.said[at] = steady_hash(text.encode("utf-8", "ignore"), call)
         return said
 
 

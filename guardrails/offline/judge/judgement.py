@@ -87,7 +87,7 @@ class Judge:
         else:
             outcome = outcome_of_call(call, plan.tool)
             evidence = evidence_of(call, outcome is not SUCCESS)
-        worth = track.past.add(made.sig, evidence, call.result)
+        worth = track.past.add(made.sig, evidence, call.result, made)
         tally.calls += 1
         if worth == "second":
             tally.pointless_second += 1

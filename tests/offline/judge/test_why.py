@@ -62,6 +62,22 @@ def test_a_result_that_is_cut_or_known_by_its_hash_alone_counts_as_another_one(c
     assert judged(Policy([ALWAYS]), made)[0][1] == ("changed", True)
 
 
+@pytest.mark.parametrize(
+    ("first", "then", "why"),
+    [
+        ('{"took_ms": 3, "price": 17}', '{"took_ms": 41, "price": 17}', "volatile"),
+        ('{"took_ms": 3, "price": 17}', '{"took_ms": 3, "price": 18}', "changed"),
+        ('{"request_id": "a1b2c3d4", "rows": [1]}', '{"request_id": "b1b2c3d5", "rows": [1]}', "volatile"),
+        ('{"version": 3, "rows": [1]}', '{"version": 4, "rows": [1]}', "changed"),
+    ],
+)
+def test_fields_that_are_no_news_to_the_guards_are_none_to_the_judge(
+    calls: Calls, first: str, then: str, why: str
+) -> None:
+    said, _ = judged(Policy([ALWAYS]), calls(f"get_offer={first}", f"get_offer={then}"))
+    assert said[1] == (why, True)
+
+
 @pytest.mark.parametrize(("last", "why"), [("a!no such file", ("known", False)), ("a=found", ("news", True))])
 def test_a_call_with_other_arguments_brought_news_or_what_another_had_brought(
     calls: Calls, last: str, why: tuple[str, bool]

@@ -192,8 +192,10 @@ class _Session:
         call = RecordedCall(self.source, session_id, 0, tool, record.get("arguments"), count(record.get("turn")))
         call.run, call.id, call.ts_ms = self.run, text(record.get("id")), count(record.get("ts_ms"))
         changes, sig = record.get("mutates"), record.get("sig")
-        # That it may change something is no declaration: most tools have none.
-        call.read_only = True if changes is False else False if record.get("read_only") is False else None
+        # A call that may change something is no declared change unless its tool was declared one; older records do not say.
+        declared = record.get("read_only", False)
+        if type(changes) is bool:
+            call.read_only = True if not changes else declared if type(declared) is bool else None
         call.number, call.polling = record["n"], record.get("polling") is True
         call.sig = sig if type(sig) is int else None
         call.decision, call.code = text(record.get("decision")), text(record.get("code"))
