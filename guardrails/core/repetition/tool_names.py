@@ -43,7 +43,21 @@ _DONE: Final = pattern(
 )
 """The same with a verb that says it by its object only."""
 _MAKES: Final = frozenset(
-    {"create", "add", "make", "new", "insert", "start", "launch", "open", "enable", "book", "reserve", "attach", "mkdir"}
+    {
+        "create",
+        "add",
+        "make",
+        "new",
+        "insert",
+        "start",
+        "launch",
+        "open",
+        "enable",
+        "book",
+        "reserve",
+        "attach",
+        "mkdir",
+    }
 )
 _UNMAKES: Final = frozenset(
     {"delete", "remove", "destroy", "drop", "stop", "terminate", "close", "disable", "cancel", "release", "detach"}
