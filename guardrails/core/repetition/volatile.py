@@ -119,13 +119,15 @@ def _once(rows: list[Any]) -> tuple[list[Any], set[Kind]]:
     """
     *rows* without the ids of a request that are the same wherever they stand.
     """
-    ids: dict[str, set[str]] = {}
-    for row in rows:
-        if type(row) is dict:
-            for name, member in row.items():
-                if volatile(name, member) == "request":
-                    ids.setdefault(name, set()).add(str(member))
-    out = {name for name, said in ids.items() if len(said) == 1}
+    ids = {
+        (name, str(member))
+        for row in rows
+        if type(row) is dict
+        for name, member in row.items()
+        if volatile(name, member) == "request"
+    }
+    names = [name for name, _ in ids]
+    out = {name for name in names if names.count(name) == 1}
     if not out:
         return rows, set()
     less = ({name: row[name] for name in row if name not in out} if type(row) is dict else row for row in rows)
