@@ -22,7 +22,7 @@ _OF: Final = r"(?:_(?:in_)?(?:ms|millis|milliseconds|us|micros|microseconds|ns|n
 _KINDS: Final = pattern(
     rf"(?P<time>(?:(?:took|(?:time_)?elapsed(?:_time)?|time_taken"
     rf"|(?:response|query|execution|exec|processing|search|request)_(?:time|duration)){_OF}))"
-    r"|(?P<request>(?:x_)?(?:amz?n?_)?(?:request|req|trace|span|correlation)_?id|traceparent)"
+    r"|(?P<request>(?:x_)?(?:amz?n?_)?(?:request|req|trace|span|correlation)(?:_?id)?|traceparent)"
     r"|(?P<made>(?:message|msg)_?id)"
     r"|(?P<process>p?pid|process_id)"
     r"|(?P<clock>now|timestamp|ts|as_of|(?:server|current)_time"
@@ -43,6 +43,8 @@ _CLOCK: Final = pattern(
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?|\d\d:\d\d:\d\d(?:[.,]\d+)?"
 )
 _ID: Final = pattern(r"(?=[^\d]*\d)[\w.:/=+-]{1,200}")
+_RANDOM: Final = pattern(r"(?=[^\d]*\d)[\da-fA-F-]{16,64}")
+"""An id in a field whose name does not say that it is one (`request`)."""
 _FORMS: Final[dict[Kind, tuple[re.Pattern[str], ...]]] = {
     **dict.fromkeys(("request", "made"), (_ID,)),
     "process": (pattern(r"\d{1,10}"),),
@@ -82,6 +84,8 @@ def volatile(name: Any, value: Any) -> Kind | None:
     kind = _named(name) if type(name) is str and len(name) <= LONGEST else None
     if kind is None:
         return None
+    if kind == "request" and name[-2:].lower() not in ("id", "nt"):
+        return kind if type(value) is str and _RANDOM.fullmatch(value) else None
     if type(value) is str:
         return kind if any(form.fullmatch(value) for form in _FORMS[kind]) else None
     if type(value) is not int and (type(value) is not float or kind in ("process", "request", "made")):
@@ -119,13 +123,15 @@ def _once(rows: list[Any]) -> tuple[list[Any], set[Kind]]:
     """
     *rows* without the ids of a request that are the same wherever they stand.
     """
-    ids: dict[str, set[str]] = {}
-    for row in rows:
-        if type(row) is dict:
-            for name, member in row.items():
-                if volatile(name, member) == "request":
-                    ids.setdefault(name, set()).add(str(member))
-    out = {name for name, said in ids.items() if len(said) == 1}
+    ids = {
+        (name, str(member))
+        for row in rows
+        if type(row) is dict
+        for name, member in row.items()
+        if volatile(name, member) == "request"
+    }
+    names = [name for name, _ in ids]
+    out = {name for name in names if names.count(name) == 1}
     if not out:
         return rows, set()
     less = ({name: row[name] for name in row if name not in out} if type(row) is dict else row for row in rows)
