@@ -57,11 +57,11 @@ INVALID: Final = Expected("validation_error", "validation.arguments")
 FAILED: Final = Expected("error")
 
 
-def clock() -> Callable[[], float]:
+def clock(step: float = 0.5) -> Callable[[], float]:
     """
-    Half a second later at each look, from some time in 2027 on.
+    Half a second later at each look, or *step* seconds, from some time in 2027 on.
     """
-    return itertools.count(1.8e9, 0.5).__next__
+    return itertools.count(1.8e9, step).__next__
 
 
 # A tool for each session: what another session was given is no result that came before in this one.

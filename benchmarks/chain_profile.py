@@ -193,8 +193,8 @@ YARD: Final = {"bare call": Case(bare_calls, 200), "R": Case(references, 30)}
 def side_by_side(policy: Policy, sink: JsonLines, rounds: int) -> None:
     other = peer()
 
-    def session(name: str, *tools: Tool) -> Session:
-        return policy.session(name, records=sink, clock=clock(), tools=tools)
+    def session(name: str, *tools: Tool, step: float = 0.5) -> Session:
+        return policy.session(name, records=sink, clock=clock(step), tools=tools)
 
     waiting = Tool(name=TOOL, polling=True)
     whole = {
@@ -202,7 +202,7 @@ def side_by_side(policy: Policy, sink: JsonLines, rounds: int) -> None:
         "fresh call": fresh(session("sync")),
         "fresh call, awaited": tasks(session("async")),
         "fresh call, no records": fresh(policy.session("plain", clock=clock())),
-        "refused duplicate": repeats(session("repeats")),
+        "refused duplicate": repeats(session("repeats", step=0.0001)),
         "polling repeat, each answer another": Case(calls(session("poll", waiting), polling(), equal)),
         "polling repeat, equal answers": in_vain(session("vain", waiting)),
         "failing call, each of another text": Case(calls(session("failing"), failing(), expected=FAILED)),

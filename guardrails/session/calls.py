@@ -217,7 +217,7 @@ class Calls(Approvals):
             earlier = self.policy.results.find(self.id, call.sig)
             if earlier is not None:
                 envelope.give_back(earlier.payload, self._kept.still(earlier.cut))
-        if envelope is not None and (envelope.error_type is not None or envelope.errors is not None):
+        if envelope is not None and (envelope.error_type or envelope.errors is not None) and log.isEnabledFor(INFO):
             log_refused(self.id, envelope, tool)
         if self._records is not None:
             self._records.decided(decision, plan)
