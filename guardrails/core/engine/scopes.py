@@ -175,14 +175,10 @@ def unfitting(
     """
     (code, message) of why a model request is not to be made: it does not fit beside what is held.
     """
-    for scope in scopes:
-        its = scope.chain.budget
-        denial = its and fits(its, scope.state, said, guess, "model request")
-        if denial:
-            denial = scope.says(denial)
-            return denial.code, denial.message
-    denial = chain.budget and fits(chain.budget, state, said, guess, "model request")
-    if denial:
-        denial = chain.worded(denial)
-        return denial.code, denial.message
+    shared = ((scope.chain.budget, scope.state, scope.says) for scope in scopes)
+    for budget, its, words in (*shared, (chain.budget, state, chain.worded)):
+        denial = None if budget is None else fits(budget, its, said, guess, "model request")
+        if denial is not None:
+            told = words(denial)
+            return told.code, told.message
     return None

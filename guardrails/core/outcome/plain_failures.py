@@ -12,6 +12,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, Final, Literal
 
 from guardrails.core.values.late_pattern import pattern
+from guardrails.core.values.tool_name import TOKEN
 from guardrails.core.values.types import Found
 
 from .result_views import as_number, is_mcp_error, says_something
@@ -41,7 +42,6 @@ _IN_TEXT: Final = pattern(
 )
 """The same in JSON."""
 _NO_ERROR: Final = frozenset({"", "none", "null", "nil", "no", "false", "0", "ok", "success", "n/a", "no error"})
-_TOKEN: Final = pattern(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 _TELLS: Final = pattern(
     "err|message|msg|details?|reason|cause|code|type|kind|title|description|hints?|help|suggestions?|trace|traceback|stack|exception"
     "|warnings?|timestamp|time|at|date|elapsed|duration|took|instance|ur[li]|href|path|docs|documentation|retry|retryable|retries"
@@ -140,7 +140,7 @@ def sign_in(value: Any, arguments: Any) -> tuple[int | None, str, Found] | None:
     # A number of HTTP's that is explained is hardly a thing's own: what was asked for stands beside it.
     http = status in _HTTP and any(isinstance(value.get(name), str) for name in _EXPLAINS)
     for name, member in value.items():
-        words = [word.lower() for word in _TOKEN.findall(str(name))] or [""]
+        words = [word.lower() for word in TOKEN.findall(str(name))] or [""]
         if name in _STATES:
             news = thing and state not in _FAILED
         elif words[-1] == "id":

@@ -68,7 +68,7 @@ def in_vain(before: Sequence[Entry], sig: int | None, length: int, laps: int) ->
     calls = before[: length * laps]
     if not all(same_evidence(entry, calls[at % length]) for at, entry in enumerate(calls)):
         return False
-    acting = [entry for entry in calls[:length] if entry.changes or (entry.empty and writes(entry.tool))]
+    acting = [entry for entry in calls[:length] if entry.changes]
     work = [
         entry for entry in acting if (entry.status == "ok" and acknowledges(entry.result_hash)) or writes(entry.tool)
     ]

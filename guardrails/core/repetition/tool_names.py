@@ -5,10 +5,9 @@ What the name of a tool says: the verb that it begins with, and whose tool it is
 from functools import lru_cache
 from typing import Final, Literal
 
-from guardrails.core.repetition.commands.verbs import TOKEN
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.late_pattern import pattern
-from guardrails.core.values.tool_name import own_name
+from guardrails.core.values.tool_name import TOKEN, own_name
 
 
 _LOOKS: Final = frozenset({"get", "list", "find", "search", "read", "fetch", "show", "look", "view", "return"})

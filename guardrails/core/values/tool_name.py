@@ -1,5 +1,5 @@
 """
-What of a tool's name is its own, and what a host put before it.
+What of a tool's name is its own, what a host put before it, and the words within a name.
 """
 
 from typing import Final
@@ -7,6 +7,8 @@ from typing import Final
 from .late_pattern import pattern
 
 
+TOKEN: Final = pattern(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
+"""A word within a name: `list` and `Queues` of `listQueues`."""
 MARKS: Final = pattern(r"__|[/.:]")
 """What parts a host's prefix from a tool's own name."""
 _WORDS: Final = pattern(r"[-_]")

@@ -12,10 +12,11 @@ from itertools import islice
 from typing import Final
 
 from guardrails.core.values.late_pattern import pattern
+from guardrails.core.values.tool_name import TOKEN
 
 from .contents import asks, code_waits, grows
 from .programs import ACTS, ASKED, BUILDS, FILES, HTTP, LOOKERS, SERVICES, SETTINGS, SLEEPERS, TASKS
-from .verbs import TOKEN, Kind, request, verb
+from .verbs import Kind, request, verb
 from .words import Words, pipelines
 
 

@@ -9,12 +9,11 @@ from enum import Enum
 from typing import Final
 
 from guardrails.core.values.late_pattern import pattern
+from guardrails.core.values.tool_name import TOKEN
 
 from .programs import ACTS, AWAITS, HAPPENS, LOOKS, TASK_NAMES
 
 
-TOKEN: Final = pattern(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
-"""A word within a name: `list` and `Queues` of `listQueues`."""
 _METHOD: Final = pattern(r"(?:-[sSfLkig]*X|--(?:request|method)|-Method)=?(?P<said>.*)")
 _SENDS: Final = pattern(r"-[sSfLkig]*[dFT].*|--(?:data|json|form|upload-file|post-|body-).*|-(?:Body|InFile)")
 _FIELDS: Final = pattern(r"-[fF].*|--(?:field|raw-field|input|body).*")
