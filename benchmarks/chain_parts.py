@@ -32,8 +32,8 @@ from guardrails.core.text.signature import sign
 from guardrails.core.text.truncation import render
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.types import Outcome, ToolCall
+from guardrails.session.calls.results import Results
 from guardrails.session.recorder import Recorder, new_id
-from guardrails.session.results import Results
 from guardrails.sinks import JsonLines
 from guardrails.sinks.line import to_line
 from guardrails.stores.memory import MemoryStore

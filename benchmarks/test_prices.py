@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from guardrails.core.values.usage import Price, Usage
-from guardrails.session.prices import price_of
+from guardrails.session.turns.prices import price_of
 
 
 NOW = 1_790_000_000_000

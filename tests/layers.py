@@ -84,7 +84,11 @@ REQUIRED: Final = frozenset(
     }
 )
 """What every installation has."""
-EXTRA: Final = {"genai_prices": "session.prices", "tree_sitter": "core.commands", "tree_sitter_bash": "core.commands"}
+EXTRA: Final = {
+    "genai_prices": "session.turns.prices",
+    "tree_sitter": "core.commands",
+    "tree_sitter_bash": "core.commands",
+}
 """Extras that a policy or a price may ask for, each in one place and imported when it is first used."""
 Sources = Mapping[str, str]
 

@@ -89,7 +89,7 @@ def test_the_house_stands(check: Callable[[Sources], list[str]]) -> None:
         (beyond_the_required, "core.outcome.planted", "import numpy", "numpy"),
         (beyond_the_required, "session.planted", "def f():\n    from openai import OpenAI", "openai.OpenAI"),
         (beyond_the_required, "session.planted", "def f():\n    import_module('openai')", "openai"),
-        (beyond_the_required, "session.prices", "import genai_prices", "genai_prices"),
+        (beyond_the_required, "session.turns.prices", "import genai_prices", "genai_prices"),
     ],
 )
 def test_a_planted_import_that_is_wrong_is_found(

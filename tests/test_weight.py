@@ -61,7 +61,7 @@ def test_a_file_that_is_no_python_counts_without_blank_lines_and_comments(weight
 @pytest.mark.parametrize(
     ("path", "name"),
     [
-        ("guardrails/session/calls.py", "session"),
+        ("guardrails/session/calls/calls.py", "session"),
         ("guardrails/core/engine/decide.py", "core/engine"),
         ("guardrails/offline/pages/page.css", "offline/pages"),
         ("guardrails/agent/agent.py", "agent"),

@@ -15,8 +15,8 @@ from guardrails.integrations.openai import run
 from guardrails.integrations.openai.conversation import WIRES
 from guardrails.policy.policy import Policy
 from guardrails.policy.registry import Registry
-from guardrails.session.loop import LoopResult
 from guardrails.session.session import Session
+from guardrails.session.turns.loop import LoopResult
 
 from .built_in import built_in_tools, memory_file
 from .conversations import Conversation, Conversations

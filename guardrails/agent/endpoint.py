@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.values.errors import GuardrailsError, ResponseFailed
 from guardrails.integrations.openai.heard import SHOWN_BYTES, in_one_line
-from guardrails.session.prices import public
+from guardrails.session.turns.prices import public
 
 from .settings import AgentError
 

@@ -20,7 +20,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError
 from guardrails.policy.policy import Policy
 from guardrails.policy.registry import checked_arguments
-from guardrails.session.running import is_async
+from guardrails.session.calls.running import is_async
 from guardrails.session.session import Session
 from guardrails.stores.base import Store
 from guardrails.stores.memory import MemoryStore

@@ -19,7 +19,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Mode
 from guardrails.core.values.usage import Price, Usage
-from guardrails.session.results import MAX_WHOLES, Results
+from guardrails.session.calls.results import MAX_WHOLES, Results
 from guardrails.stores.memory import MemoryStore
 
 
@@ -256,7 +256,7 @@ class Policy:
         return covered
 
     def _covered_model(self, model: str, provider: str | None) -> CoveredModel:
-        from guardrails.session.prices import price_of
+        from guardrails.session.turns.prices import price_of
 
         priced = price_of(Usage(1, 1), model, self.prices, provider, round(time.time() * 1000))
         return CoveredModel(model, priced.cost is not None, priced.by, priced.unknown)

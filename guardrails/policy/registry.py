@@ -20,7 +20,7 @@ from guardrails.core.tools.tool import Tool, Wire
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Denial, ToolCall
-from guardrails.session.running import is_async
+from guardrails.session.calls.running import is_async
 
 from .check import checked_tools
 

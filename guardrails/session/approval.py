@@ -17,8 +17,8 @@ from guardrails.core.state.state import Pending, SessionState
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import warn_once
 
+from .calls.running import is_async
 from .ledger import Ledger
-from .running import is_async
 
 
 REASON_CHARS: Final = 1_000

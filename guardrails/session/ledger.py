@@ -22,8 +22,8 @@ from guardrails.core.values.session_id import scope_key
 from guardrails.core.values.types import NO_TIME
 from guardrails.core.values.usage import Price
 
+from .calls.results import Results
 from .recorder import Recorder, life
-from .results import Results
 
 
 if TYPE_CHECKING:

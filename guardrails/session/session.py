@@ -17,8 +17,8 @@ from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice, next_tool_choice
 from guardrails.core.values.errors import SessionError
 
-from .results import RULE, reader
-from .turns import Turns
+from .calls.results import RULE, reader
+from .turns.turns import Turns
 
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Session(Turns):
 
         Raises PolicyError where the signature cannot be read, SessionError where another function has the *name*.
         """
-        from .wrapping import wrapped
+        from .calls.wrapping import wrapped
 
         return wrapped(self, function, returns, name, tuple(hidden))
 
@@ -60,7 +60,7 @@ class Session(Turns):
         This very session as one function or one loop calls it: *specs* check the arguments of tools whose parameters the
         policy does not declare, and *tools*, if given, are all there are.
         """
-        from .wrapping import scoped
+        from .calls.wrapping import scoped
 
         return scoped(self, specs, tools)
 

@@ -14,7 +14,7 @@ import pytest
 
 from guardrails import Budget, Duplicates, Policy, Registry, Tool, ToolFilter, Validation
 from guardrails.core.values.errors import LoopLimitExceeded
-from guardrails.session.loop import LIMIT_CODE
+from guardrails.session.turns.loop import LIMIT_CODE
 from guardrails.testing.scripted_openai import Calls, Reply, Text, Usage, call, obeying
 
 

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final
 from annotated_types import Ge, Le
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.session.running import seconds_left
+from guardrails.session.calls.running import seconds_left
 
 from .failure import ToolFailure, ToolSet
 from .processes import Ended, run_to_end

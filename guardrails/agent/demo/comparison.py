@@ -14,7 +14,7 @@ from guardrails.core.values.types import MICRO
 from guardrails.core.values.usage import Usage
 from guardrails.integrations.openai import run
 from guardrails.policy.policy import Policy
-from guardrails.session.prices import price_of
+from guardrails.session.turns.prices import price_of
 from guardrails.sinks import OnRecord, Sink
 from guardrails.stores.memory import MemoryStore
 from guardrails.testing.scripted_openai import ScriptedOpenAI

@@ -18,7 +18,7 @@ from .printing import table
 if TYPE_CHECKING:
     from guardrails.agent.agent import Agent
     from guardrails.agent.conversations import Conversations, Summary
-    from guardrails.session.loop import LoopResult
+    from guardrails.session.turns.loop import LoopResult
 
 _LIMITS: Final = "max_calls, max_turns, max_tokens, max_cost_usd or max_elapsed"
 

@@ -18,8 +18,8 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.session.loop import LoopResult, RequestedCall
 from guardrails.session.session import Session
+from guardrails.session.turns.loop import LoopResult, RequestedCall
 
 from .answers import Answers
 from .conversation import Conversation

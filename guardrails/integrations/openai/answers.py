@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.values.types import Denial
-from guardrails.session.loop import Loop, RequestedCall
 from guardrails.session.session import Session
+from guardrails.session.turns.loop import Loop, RequestedCall
 
 from .context import BROKEN_OFF
 from .wire import Message, Wire

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Final
 from guardrails.core.outcome.redaction import sanitise
 from guardrails.core.tools.tool import Wire as Form
 from guardrails.core.tools.tool_choice import ToolChoice
-from guardrails.session.loop import RequestedCall, Turn
+from guardrails.session.turns.loop import RequestedCall, Turn
 
 from .forms import nested, nested_choice
 from .reading import (

@@ -10,10 +10,10 @@ from typing import Any, Final, Literal, Self
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice
 from guardrails.core.values.logs import log
 from guardrails.policy.registry import Registry
-from guardrails.session.calls import Execute
-from guardrails.session.loop import MAX_TOOL_ITERATIONS, Loop, LoopResult, OnLimit, Refuse, Run
+from guardrails.session.calls.calls import Execute
 from guardrails.session.session import Session
-from guardrails.session.turns import Requested
+from guardrails.session.turns.loop import MAX_TOOL_ITERATIONS, Loop, LoopResult, OnLimit, Refuse, Run
+from guardrails.session.turns.turns import Requested
 
 from .answers import Answers, refusal
 from .chat_completions import ChatCompletions

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from guardrails.core.outcome.redaction import REDACTED, sanitise, without_secrets
 from guardrails.core.values.errors import ResponseFailed
-from guardrails.session.prices import public
+from guardrails.session.turns.prices import public
 
 from .reading import Cut, Unreadable, line_of, reason_of
 

@@ -12,7 +12,7 @@ from guardrails.core.outcome.redaction import sanitise
 from guardrails.core.tools.tool import Wire as Form
 from guardrails.core.tools.tool_choice import ToolChoice
 from guardrails.core.values.errors import ResponseFailed
-from guardrails.session.loop import RequestedCall, Turn
+from guardrails.session.turns.loop import RequestedCall, Turn
 
 from .forms import flat, flat_choice
 from .reading import (

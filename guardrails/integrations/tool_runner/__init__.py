@@ -29,9 +29,9 @@ from guardrails.core.tools.tool_choice import Strategy
 from guardrails.integrations.openai.offered import Offered, Tools
 from guardrails.integrations.openai.responses import Responses
 from guardrails.policy.registry import Registry
-from guardrails.session.calls import Execute
-from guardrails.session.loop import FORCED_ASKS, MAX_TOOL_ITERATIONS, Loop
+from guardrails.session.calls.calls import Execute
 from guardrails.session.session import Session
+from guardrails.session.turns.loop import FORCED_ASKS, MAX_TOOL_ITERATIONS, Loop
 
 from .client import AsyncWatchedClient, WatchedClient
 from .watch import UNREADABLE, Watch

@@ -25,9 +25,9 @@ from guardrails.integrations.openai.reading import (
 )
 from guardrails.integrations.openai.responses import Response
 from guardrails.integrations.openai.wire import part
-from guardrails.session.loop import Loop, Refuse, RequestedCall, Run, Turn
 from guardrails.session.session import Session
-from guardrails.session.turns import Requested
+from guardrails.session.turns.loop import Loop, Refuse, RequestedCall, Run, Turn
+from guardrails.session.turns.turns import Requested
 
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import Outcome, Success, micro_dollars
-from guardrails.session.results import Results
+from guardrails.session.calls.results import Results
 
 from .case import Answer, Call, Case, Charge, Exhausted, Extend, Ran, Repeat, Request, Settle, Step, Turn, Wait
 from .verdict import Difference, Failure, codes_of, decision_differs, envelope_differs, said_of

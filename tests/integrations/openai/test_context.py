@@ -16,7 +16,7 @@ from guardrails import Budget, Policy
 from guardrails.integrations.openai import Responses
 from guardrails.integrations.openai.chat_completions import ChatCompletions
 from guardrails.integrations.openai.context import PUT_BACK, Context
-from guardrails.session.loop import RequestedCall
+from guardrails.session.turns.loop import RequestedCall
 from guardrails.testing.scripted_openai import Calls, Reply, Text, call, obeying
 
 

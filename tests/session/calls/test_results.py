@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from guardrails.core.records.digest import Earlier
 from guardrails.core.text.jsonable import exact
-from guardrails.session.results import MAX_BYTES, OVERHEAD, Results
+from guardrails.session.calls.results import MAX_BYTES, OVERHEAD, Results
 
 
 def earlier(size: int, mark: str = "x") -> Earlier:

@@ -15,7 +15,7 @@ import orjson
 import pytest
 
 from guardrails import Budget, Envelope, MemorySink, Policy, Retryable, Success, Summary, Tool, Truncate
-from guardrails.session.running import is_async
+from guardrails.session.calls.running import is_async
 
 
 def make(clock: Any, timeout: float | None = None, **settings: Any) -> Any:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from guardrails import Budget, MemorySink, Policy, Price, SessionError
 from guardrails.core.values.usage import Usage
-from guardrails.session.prices import Priced, Prices, _cost, _Listed, price_of
+from guardrails.session.turns.prices import Priced, Prices, _cost, _Listed, price_of
 
 
 NOW = 1_790_000_000_000

@@ -20,7 +20,7 @@ from guardrails.core.values.types import Denial
 
 
 if TYPE_CHECKING:
-    from .session import Session
+    from guardrails.session.session import Session
 
 Ended = Literal["answered", "forced", "digest"]
 OnLimit = Literal["answer", "raise"]

@@ -13,8 +13,8 @@ from guardrails.core.guards.limits import amounts as units
 from guardrails.core.state.admissions import ADMISSION_MS
 from guardrails.core.state.holds import fitting
 from guardrails.core.values.usage import read_usage, tells
+from guardrails.session.calls.calls import Calls
 
-from .calls import Calls
 from .prices import Priced, price_of, public
 
 

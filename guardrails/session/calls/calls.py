@@ -28,11 +28,11 @@ from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.session_id import checked_id
 from guardrails.core.values.types import NO_TIME, Outcome
+from guardrails.session.approval import Approvals, Approver
+from guardrails.session.ledger import Terms, undecided
+from guardrails.session.recorder import log_refused, new_id
 
-from .approval import Approvals, Approver
-from .ledger import Terms, undecided
 from .places import places_of
-from .recorder import log_refused, new_id
 from .results import Kept
 from .running import Reading, in_time, is_async, limit_of, not_awaited, with_timeout, within
 

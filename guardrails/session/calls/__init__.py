@@ -1,0 +1,3 @@
+"""
+The tool calls of a session: decided, run, waited for, settled.
+"""
