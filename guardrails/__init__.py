@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from guardrails.core.values.errors import ResponseFailed as ResponseFailed
     from guardrails.core.values.errors import SessionError as SessionError
     from guardrails.core.values.errors import StoreError as StoreError
+    from guardrails.core.values.session_id import session_name as session_name
     from guardrails.core.values.types import Denial as Denial
     from guardrails.core.values.types import Nudge as Nudge
     from guardrails.core.values.types import Outcome as Outcome
@@ -104,6 +105,7 @@ _NAMES = {
     "core.state.state": "SessionState",
     "core.tools.tool": "Tool",
     "core.values.errors": "GuardrailsError LoopLimitExceeded PolicyError ResponseFailed SessionError StoreError",
+    "core.values.session_id": "session_name",
     "core.values.types": "Denial Nudge Outcome Success ToolCall",
     "core.values.usage": "Price",
     "core.values.version": "__version__",

@@ -2,6 +2,7 @@
 Names of sessions and of what they belong to, checked before anything is done with them.
 """
 
+from hashlib import blake2b
 from typing import Final
 
 from .errors import SessionError
@@ -35,6 +36,19 @@ def checked_id(name: str, what: str = "a session id") -> str:
     if any(ord(char) < 32 or 127 <= ord(char) < 160 for char in name):
         raise SessionError(f"{what} must not hold control characters")
     return name
+
+
+def session_name(given: object) -> str:
+    """
+    The name of the session of a host's thread, run or user *given*: its text, if it may name a session. All else becomes
+    what is left of it, `~` and a hash of the whole, so that two threads never share a session.
+    """
+    text = given if isinstance(given, str) else str(given)
+    try:
+        return checked_id(text)
+    except SessionError:
+        kept = "".join(char if char.isascii() and (char.isalnum() or char in "-_:@") else "_" for char in text[:64])
+        return f"{kept}~{blake2b(text.encode(errors='surrogatepass'), digest_size=16).hexdigest()}"
 
 
 def scope_key(scope: str, checked: str) -> str:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails import Budget, Policy, SessionError
-from guardrails.core.values.session_id import checked_id
+from guardrails.core.values.session_id import checked_id, session_name
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,20 @@ def test_d8_the_name_of_a_child_is_held_to_the_same(clock: Any) -> None:
             session.child(name)
     assert session.child("sub").id == "s/sub"
     assert session.progress["calls_left"] == 0
+
+
+@pytest.mark.parametrize("name", ["thread-7", "user@example.org:7", "日本"])
+def test_a_hosts_name_that_may_name_a_session_is_kept(name: str) -> None:
+    assert session_name(name) is name
+
+
+@given(st.one_of(st.text(), st.integers(), st.uuids(), st.none()))
+def test_whatever_a_host_calls_its_thread_names_a_session(given: object) -> None:
+    name = session_name(given)
+    assert checked_id(name) == name
+    assert session_name(given) == name
+
+
+@given(st.text(), st.text())
+def test_two_threads_of_a_host_never_share_a_session(one: str, other: str) -> None:
+    assert (session_name(one) == session_name(other)) == (one == other)

@@ -1,0 +1,67 @@
+"""
+The sessions of a host by the names that it has for its threads and runs.
+"""
+
+import threading
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+from guardrails.core.values.session_id import session_name
+
+
+if TYPE_CHECKING:
+    from guardrails.session.session import Session
+
+    from .policy import Policy
+
+
+MAX_KEPT: Final = 1_000
+"""Sessions whose object is kept; the state of one that is not stays in its store."""
+
+
+class Sessions:
+    """
+    Finds the session of a host's thread or run. *guarded* is a session, which is then that of all of them, or the policy
+    whose sessions they are; *options* are those of `Policy.session`.
+    """
+
+    def __init__(self, guarded: "Policy | Session", **options: Any) -> None:
+        from guardrails.session.session import Session
+
+        if isinstance(guarded, Session) and options:
+            raise TypeError(f"a session is made already: give `{next(iter(options))}` to `policy.session`")
+        self._guarded = guarded
+        self._options = options
+        self._kept: OrderedDict[str, Session] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, name: object = None) -> "Session":
+        """
+        The session of the thread or run *name*: any text, number or UUID. None: a new one.
+        """
+        from guardrails.session.session import Session
+
+        if isinstance(self._guarded, Session):
+            return self._guarded
+        own = session_name(uuid4() if name is None else name)
+        with self._lock:
+            session = self._kept.get(own)
+            if session is None:
+                session = self._kept[own] = self._guarded.session(own, **self._options)
+                if len(self._kept) > MAX_KEPT:
+                    self._kept.popitem(last=False)[1].close()
+            else:
+                self._kept.move_to_end(own)
+        return session
+
+    def end(self, session: "Session") -> None:
+        """
+        Forget *session*, which nobody can name again, if it was made here.
+        """
+        with self._lock:
+            made = self._kept.pop(session.id, None)
+        if made is not None:
+            made.close()
+            made.forget()
