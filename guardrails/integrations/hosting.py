@@ -6,6 +6,7 @@ import json
 
 from collections.abc import Callable, Iterator, Sized
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -126,7 +127,7 @@ class Asking:
         """
         What the loop ends with: the model's answer, or the session's digest. None while it goes on.
         """
-        look: Callable[[], str | None] = lambda: self.final.answer
+        look: Callable[[], str | None] = partial(getattr, self.final, "answer")
         return self._known(look, _NO_DIGEST)
 
     def _known(self, look: Callable[[], T], otherwise: T) -> T:

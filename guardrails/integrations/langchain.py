@@ -28,7 +28,7 @@ with extra("langchain"):
     from langchain.agents.structured_output import ProviderStrategy
     from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
     from langgraph.config import get_config
-    from langgraph.errors import GraphBubbleUp, is_invalid_resume
+    from langgraph.errors import GraphBubbleUp
     from langgraph.prebuilt.tool_node import ToolCallRequest
     from langgraph.types import Command
 
