@@ -4,9 +4,11 @@ pydantic-ai: a capability that puts the tools of an agent, and its model request
     agent = Agent(model, tools=[search], capabilities=[GuardrailsCapability(Policy.load("default"))])
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.arguments.typed_errors import problems_of
@@ -24,9 +26,8 @@ with extra("pydantic-ai"):
     from pydantic import ValidationError
     from pydantic_ai import CallToolsNode, ModelRequestNode, RunContext, ToolReturn
     from pydantic_ai import exceptions as host
+    from pydantic_ai import messages as parts
     from pydantic_ai.capabilities import AbstractCapability
-    from pydantic_ai.messages import ModelMessage, ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
-    from pydantic_ai.messages import is_multi_modal_content as is_file
     from pydantic_ai.models import ModelRequestContext
     from pydantic_ai.tools import ToolApproved, ToolDefinition, ToolDenied
 
@@ -38,7 +39,13 @@ LAST: Final = "loop.request_limit"
 """Why a final answer is asked for with the last request that `UsageLimits` allow."""
 LATER: Final = (host.CallDeferred, host.ApprovalRequired)
 """By these the result of a call comes later: from elsewhere, or after a person has said yes."""
-_FAILED: Final = (host.ToolRetryError, host.ToolFailedError, host.ToolFailed, host.ModelRetry, host.UnexpectedModelBehavior)
+_TOLD: Final = (
+    host.ToolRetryError,
+    host.ToolFailedError,
+    host.ToolFailed,
+    host.ModelRetry,
+    host.UnexpectedModelBehavior,
+)
 """By these the host tells that a tool failed; by the last, that it asked for more retries than it may."""
 _NOT_MADE: Final = "This call was not made, since the same response called a tool that does not exist."
 _UNSET: Final = object()
@@ -57,13 +64,6 @@ class GuardrailsCapability(AbstractCapability[Any]):
         self._guarded = guarded
         self._sessions = Sessions(guarded, **options)
 
-    @classmethod
-    def get_serialization_name(cls) -> str | None:
-        """
-        None: no specification in YAML or JSON makes one.
-        """
-        return None
-
     def session(self, conversation: object) -> "Session":
         """
         The session of a *conversation*, such as `result.conversation_id`.
@@ -77,20 +77,18 @@ class GuardrailsCapability(AbstractCapability[Any]):
         session = current_session()
         if session is None or session.policy is not self._guarded:
             session = self._sessions.of(ctx.conversation_id or ctx.run_id)
+        if ctx.prompt is not None and ctx.messages:
+            await session.off_loop(session.go_on)
         run = copy(self)
         run._session = session.scoped({}, passes=LATER)
         run._asking = Asking(session, first=True)
-        run._declared, run._later = set(), set()
+        run._tools, run._later = {}, set()
         run._forced, run._refuses = None, False
         return run
 
     async def wrap_model_request(
-        self,
-        ctx: RunContext[Any],
-        *,
-        request_context: ModelRequestContext,
-        handler: Callable[[ModelRequestContext], Awaitable[ModelResponse]],
-    ) -> ModelResponse:
+        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, handler: Any
+    ) -> parts.ModelResponse:
         """
         Turn tools off when it is time, and charge the response; the digest is the answer where the model gives none.
         """
@@ -130,30 +128,41 @@ class GuardrailsCapability(AbstractCapability[Any]):
             return response
         digest = asking.answer or await off_loop(self._session.digest)
         if asked.allow_text_output and asked.output_mode in ("text", "tool"):
-            return replace(response, parts=[TextPart(digest)], finish_reason="stop")
+            return replace(response, parts=[parts.TextPart(digest)], finish_reason="stop")
         # Whatever fits a schema is no digest.
         raise host.UnexpectedModelBehavior(digest)
 
-    def _prepare(self, messages: Sequence[ModelMessage], tools: Sequence[ToolDefinition]) -> None:
+    def _prepare(self, messages: Sequence[parts.ModelMessage], tools: Sequence[ToolDefinition]) -> None:
         """
-        Settle the calls whose results came from elsewhere, and declare the tools that are new.
+        Settle the calls that were answered elsewhere, by the host or its user, and declare the tools that are new.
         """
+        made = {call.tool_call_id: call for message in messages[-2:-1] for call in getattr(message, "tool_calls", ())}
         for part in messages[-1].parts if messages else ():
-            id = getattr(part, "tool_call_id", None)
-            if not isinstance(part, ToolReturnPart) or id not in self._later:
+            if not isinstance(part, parts.ToolReturnPart):
                 continue
-            self._later.discard(id)
-            if part.outcome == "denied":
-                self._session.release(id)
-                continue
-            done = part.outcome == "success"
-            outcome = _read(part.content) if done else Failed(part.model_response_str(wrap_if_error=False))
-            envelope = self._session.complete(id, outcome)
-            part.content = envelope.to_json() if _is_plain(part.content) else part.content
-        new = [_tool(tool) for tool in tools if tool.name not in self._declared]
+            id = part.tool_call_id
+            if part.retry is not None and part.retry.cause == "unknown_tool" and id in made:
+                part.content = self._missing(made[id], f"`{part.tool_name}` is not there. {part.content}").to_json()
+            elif id in self._later:
+                self._later.discard(id)
+                if part.outcome == "denied":
+                    self._session.release(id)
+                    continue
+                done = part.outcome == "success"
+                outcome = _read(part.content) if done else Failed(part.model_response_str(wrap_if_error=False))
+                envelope = self._session.complete(id, outcome)
+                part.content = envelope.to_json() if _is_plain(part.content) else part.content
+        new = {tool.name: _tool(tool) for tool in tools if tool.name not in self._tools}
         if new:
-            self._declared.update(tool.name for tool in new)
-            self._session.declare(*new)
+            self._tools |= new
+            self._session.declare(*new.values())
+
+    def _missing(self, call: parts.ToolCallPart, text: str) -> Envelope:
+        id, arguments = call.tool_call_id, call.args or {}
+        if self._refuses:
+            return self._asking.refusal(call.tool_name, arguments, id=id)
+        known = self._session.scoped({}, self._tools.values(), passes=LATER)
+        return known.call(call.tool_name, arguments, lambda *_: Failed(text, error_type="tool_missing"), id=id)
 
     async def before_node_run(self, ctx: RunContext[Any], *, node: Any) -> Any:
         """
@@ -164,7 +173,7 @@ class GuardrailsCapability(AbstractCapability[Any]):
         return node
 
     async def wrap_tool_validate(
-        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: Any, handler: Any
+        self, ctx: RunContext[Any], *, call: parts.ToolCallPart, tool_def: ToolDefinition, args: Any, handler: Any
     ) -> Any:
         """
         Name what is wrong with the arguments; decide about a deferred call before anyone is asked for its result.
@@ -172,19 +181,22 @@ class GuardrailsCapability(AbstractCapability[Any]):
         try:
             valid = await handler(args)
         except (ValidationError, host.ModelRetry) as error:
-            wrong = _Wrong(error, tool_def.parameters_json_schema)
-            refused = await self._called(call, wrong.told, wrong)
-            raise host.ToolFailed(refused.to_json()) from error
+            schema = tool_def.parameters_json_schema
+            told = SimpleNamespace(check=lambda given: (given, _problems(error, schema, given)))
+            session = self._session.scoped({call.tool_name: told}, passes=LATER)
+            # A policy without `validation` lets it pass; nothing runs then either.
+            wrong = partial(_nothing, outcome=Failed(str(error), error_type="validation"))
+            raise host.ToolFailed((await self._called(call, wrong, session)).to_json()) from error
         if not tool_def.defer or ctx.tool_call_approved:
             return valid
         try:
-            refused = await self._called(call, _later)
+            refused = await self._called(call, _nothing)
         except LATER:
             return valid
         raise host.ToolFailed(refused.to_json())
 
     async def wrap_tool_execute(
-        self, ctx: RunContext[Any], *, call: ToolCallPart, tool_def: ToolDefinition, args: Any, handler: Any
+        self, ctx: RunContext[Any], *, call: parts.ToolCallPart, tool_def: ToolDefinition, args: Any, handler: Any
     ) -> Any:
         """
         Run the tool if the session lets it. A refusal reads as a denial of the host, what a tool raises as its failure.
@@ -200,7 +212,7 @@ class GuardrailsCapability(AbstractCapability[Any]):
                 result = await handler(args)
             except host.SkipToolExecution as skip:
                 result = skip.result
-            except _FAILED as error:
+            except _TOLD as error:
                 retry = error if isinstance(error, host.ToolRetryError) else None
                 return _failed(error)
             return _read(result)
@@ -211,18 +223,17 @@ class GuardrailsCapability(AbstractCapability[Any]):
             return ToolDenied(text)
         if retry is not None:
             raise host.ToolRetryError(replace(retry.tool_retry, content=text))
-        if result is _UNSET or not envelope.ok and _is_plain(result, tool_def):
+        if result is _UNSET or (not envelope.ok and _is_plain(result, tool_def)):
             raise host.ToolFailed(text)
         return _shown(result, envelope, tool_def)
 
-    async def _called(self, call: ToolCallPart, execute: Any, wrong: "_Wrong | None" = None) -> Envelope:
-        tool, id = call.tool_name, call.tool_call_id
+    async def _called(self, call: parts.ToolCallPart, execute: Any, session: "Session | None" = None) -> Envelope:
+        tool, arguments, id = call.tool_name, call.args or {}, call.tool_call_id  # noqa: A001
         if self._refuses:
-            return await self._session.off_loop(self._asking.refusal, tool, call.args or {}, id=id)
+            return await self._session.off_loop(self._asking.refusal, tool, arguments, id=id)
         self._later.discard(id)
-        session = self._session if wrong is None else self._session.scoped({tool: wrong}, passes=LATER)
         try:
-            return await session.acall(tool, call.args or {}, execute, id=id)
+            return await (session or self._session).acall(tool, arguments, execute, id=id)
         except LATER:
             self._later.add(id)
             raise
@@ -235,49 +246,29 @@ class GuardrailsCapability(AbstractCapability[Any]):
         tools = None if ctx.tool_manager is None else ctx.tool_manager.tools
         if not isinstance(error.__cause__, host.ModelRetry) or all(call.tool_name in (tools or ()) for call in calls):
             raise error
-        parts: list[Any] = []
-        if isinstance(ctx.messages[-1], ModelRequest) and ctx.messages[-1].state == "interrupted":
-            parts.extend(ctx.messages.pop().parts)
-        answered = {getattr(part, "tool_call_id", None) for part in parts}
+        made: list[Any] = []
+        if isinstance(ctx.messages[-1], parts.ModelRequest) and ctx.messages[-1].state == "interrupted":
+            made.extend(ctx.messages.pop().parts)
+        answered = {getattr(part, "tool_call_id", None) for part in made}
         for call in calls:
             if call.tool_call_id not in answered:
-                text = _NOT_MADE
-                if call.tool_name not in (tools or ()):
-                    text = (await self._called(call, _missing)).to_json()
-                parts.append(ToolReturnPart(call.tool_name, text, call.tool_call_id, outcome="failed"))
-        return ModelRequestNode(ModelRequest(parts=parts))
+                there = call.tool_name in (tools or ())
+                part = parts.ToolReturnPart(call.tool_name, _NOT_MADE, call.tool_call_id, outcome="denied")
+                missing = parts.RetryInfo(cause="unknown_tool")
+                made.append(part if there else replace(part, content="", outcome="retried", retry=missing))
+        return ModelRequestNode(parts.ModelRequest(made))
 
 
-class _Wrong:
-    """
-    What the host found wrong with the arguments of a call, as their check.
-    """
-
-    def __init__(self, error: "ValidationError | host.ModelRetry", schema: dict[str, Any]) -> None:
-        self._error = error
-        self._schema = schema
-
-    def schema(self) -> dict[str, Any]:
-        return self._schema
-
-    def check(self, arguments: object) -> tuple[object, tuple[Problem, ...]]:
-        if isinstance(self._error, host.ModelRetry):
-            return arguments, (Problem("", self._error.message, "value"),)
-        return arguments, problems_of(self._error, arguments if isinstance(arguments, dict) else {}, self._schema)
-
-    async def told(self, _: str, __: Any) -> Failed:
-        """
-        The same under a policy that lets it pass.
-        """
-        return Failed(str(self._error), error_type="validation")
+def _problems(error: ValidationError | host.ModelRetry, schema: dict[str, Any], arguments: Any) -> tuple[Problem, ...]:
+    if isinstance(error, host.ModelRetry):
+        return (Problem("", error.message, "value"),)
+    return problems_of(error, arguments if isinstance(arguments, dict) else {}, schema)
 
 
-async def _later(_: str, __: Any) -> None:
-    raise host.CallDeferred
-
-
-async def _missing(tool: str, _: Any) -> Failed:
-    return Failed(f"there is no tool `{tool}`", error_type="tool_missing")
+async def _nothing(_: str, __: Any, outcome: Failed | None = None) -> Any:
+    if outcome is None:
+        raise host.CallDeferred
+    return outcome
 
 
 def _failed(error: Exception) -> Failed:
@@ -302,7 +293,7 @@ def _read(result: Any) -> Any:
         return _read(result.return_value)
     if isinstance(result, list):
         return [_read(one) for one in result]
-    return f"{result.kind} {result.identifier}" if is_file(result) else result
+    return f"{result.kind} {result.identifier}" if parts.is_multi_modal_content(result) else result
 
 
 def _is_plain(result: Any, tool: ToolDefinition | None = None) -> bool:
@@ -311,7 +302,7 @@ def _is_plain(result: Any, tool: ToolDefinition | None = None) -> bool:
     """
     value = result.return_value if isinstance(result, ToolReturn) else result
     told = tool is not None and (tool.tool_kind is not None or tool.include_return_schema)
-    return not told and not any(map(is_file, value if isinstance(value, list) else (value,)))
+    return not told and not any(map(parts.is_multi_modal_content, value if isinstance(value, list) else (value,)))
 
 
 def _shown(result: Any, envelope: Envelope, tool: ToolDefinition) -> Any:

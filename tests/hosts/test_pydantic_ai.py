@@ -7,6 +7,7 @@ import itertools
 import json
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, ClassVar
 
 import pytest
@@ -18,10 +19,9 @@ from .driver import HELPER, MODEL, Asked, Call, Helper, Ran, Say, Script, cancel
 pytest.importorskip("pydantic_ai")
 
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, Tool
-from pydantic_ai.agent import AgentRunResult
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
-from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel, FunctionStreamedResponse
 from pydantic_ai.usage import RequestUsage
 
 from guardrails.integrations.pydantic_ai import GuardrailsCapability
@@ -32,7 +32,9 @@ def returned(messages: Sequence[ModelMessage]) -> list[ToolReturnPart]:
     The results of function tools in a conversation, oldest first.
     """
     parts = (part for message in messages for part in message.parts)
-    return [part for part in parts if isinstance(part, ToolReturnPart) and not part.tool_name.startswith("final_result")]
+    return [
+        part for part in parts if isinstance(part, ToolReturnPart) and not part.tool_name.startswith("final_result")
+    ]
 
 
 def unanswered(messages: Sequence[ModelMessage]) -> list[str]:
@@ -44,6 +46,33 @@ def unanswered(messages: Sequence[ModelMessage]) -> list[str]:
     return [part.tool_call_id for part in made if part.tool_call_id not in done]
 
 
+class Told(FunctionStreamedResponse):
+    """
+    A streamed response that says what it used, where that of the host guesses.
+    """
+
+    told: RequestUsage | None = None
+
+    def _map_item(self, item: Any) -> Any:
+        if isinstance(item, RequestUsage):
+            self.told = self._usage = item
+            return
+        yield from super()._map_item(item)
+        self._usage = self.told or self._usage
+
+
+class Model(FunctionModel):
+    """
+    A `FunctionModel` whose stream may begin with what it uses.
+    """
+
+    @asynccontextmanager
+    async def request_stream(self, *args: Any, **options: Any) -> AsyncIterator[Any]:
+        async with super().request_stream(*args, **options) as response:
+            response.__class__ = Told
+            yield response
+
+
 class Scripted:
     """
     A `FunctionModel` that answers as *script* says, streamed or not.
@@ -52,7 +81,7 @@ class Scripted:
     def __init__(self, script: Script, ids: Any) -> None:
         self.asked: list[Asked] = []
         self._script, self._ids = script, ids
-        self.model = FunctionModel(self.whole, stream_function=self.streamed, model_name=MODEL)
+        self.model = Model(self.whole, stream_function=self.streamed, model_name=MODEL)
 
     def said(self, messages: list[ModelMessage], info: AgentInfo) -> Say:
         settings: Mapping[str, Any] = info.model_settings or {}
@@ -80,21 +109,37 @@ class Scripted:
             for call, arg in zip(calls, args, strict=True)
         ]
 
+    def used(self, say: Say) -> RequestUsage:
+        if say.usage is None:
+            return RequestUsage(unmeasured_requests=1)
+        return RequestUsage(input_tokens=say.usage[0], output_tokens=say.usage[1])
+
     def whole(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
         say = self.said(messages, info)
         text = [TextPart(say.text)] if say.text else []
-        used = RequestUsage() if say.usage is None else RequestUsage(input_tokens=say.usage[0], output_tokens=say.usage[1])
-        if say.usage is None:
-            used.unmeasured_requests = 1
-        return ModelResponse(parts=[*text, *self.calls(say, info)], usage=used)
+        return ModelResponse(parts=[*text, *self.calls(say, info)], usage=self.used(say))
 
     async def streamed(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
         say = self.said(messages, info)
+        yield self.used(say)
         words = say.text.split(" ") if say.text else []
         for n, word in enumerate(words):
             yield word if n == 0 else f" {word}"
         for n, part in enumerate(self.calls(say, info)):
             yield {n: DeltaToolCall(part.tool_name, part.args_as_json_str(), tool_call_id=part.tool_call_id)}
+
+
+def synchronous(agent: Agent[Any, Any], prompt: str | None, given: Mapping[str, Any]) -> Any:
+    """
+    What `run_sync` gives, in a loop that is closed again.
+    """
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        return agent.run_sync(prompt, **given)
+    finally:
+        loop.close()
+        asyncio.set_event_loop(None)
 
 
 class PydanticAI:
@@ -154,7 +199,9 @@ class PydanticAI:
 
         async def streamed() -> Any:
             async with agent.run_stream(prompt_, **given) as result:
-                ran.streamed = [text async for text in result.stream_text(delta=True)] if output is None else []
+                ran.streamed = (
+                    [text async for text in result.stream_text(delta=True, debounce_by=None)] if output is None else []
+                )
                 out = await result.get_output()
                 return result, out
 
@@ -165,7 +212,7 @@ class PydanticAI:
                 result = asyncio.run(cancelled(agent.run(prompt_, **given), cancel))
                 out = result.output
             else:
-                result = agent.run_sync(prompt_, **given) if sync else asyncio.run(agent.run(prompt_, **given))
+                result = synchronous(agent, prompt_, given) if sync else asyncio.run(agent.run(prompt_, **given))
                 out = result.output
         except BaseException as error:
             ran.error = error
