@@ -1,30 +1,23 @@
 """
-pydantic-ai: a capability that puts the tools of an agent, and its model requests, behind a session.
-
-    agent = Agent(model, tools=[search], capabilities=[GuardrailsCapability(Policy.load("default"))])
+One run of an agent of pydantic-ai behind a session: its model requests, its tool calls, and the results that come later.
 """
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import replace
-from functools import partial
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.arguments.typed_errors import problems_of
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.outcome.error_text import error_type_from_text
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import Failed, Problem
-from guardrails.policy.sessions import Sessions
-from guardrails.session.calls.current import current_session
+from guardrails.integrations.hosting import Asking, extra
 
-from .hosting import Asking, extra, remark
+from .results import failed, is_plain, read, shown
 
 
 with extra("pydantic-ai"):
     from pydantic import ValidationError
-    from pydantic_ai import CallToolsNode, ModelRequestNode, RunContext, ToolReturn
+    from pydantic_ai import CallToolsNode, ModelRequestNode, RunContext
     from pydantic_ai import exceptions as host
     from pydantic_ai import messages as parts
     from pydantic_ai.capabilities import AbstractCapability
@@ -32,14 +25,13 @@ with extra("pydantic-ai"):
     from pydantic_ai.tools import ToolApproved, ToolDefinition, ToolDenied
 
 if TYPE_CHECKING:
-    from guardrails.policy.policy import Policy
     from guardrails.session.session import Session
 
 LAST: Final = "loop.request_limit"
 """Why a final answer is asked for with the last request that `UsageLimits` allow."""
 LATER: Final = (host.CallDeferred, host.ApprovalRequired)
 """By these the result of a call comes later: from elsewhere, or after a person has said yes."""
-_TOLD: Final = (
+TOLD: Final = (
     host.ToolRetryError,
     host.ToolFailedError,
     host.ToolFailed,
@@ -47,44 +39,26 @@ _TOLD: Final = (
     host.UnexpectedModelBehavior,
 )
 """By these the host tells that a tool failed; by the last, that it asked for more retries than it may."""
-_NOT_MADE: Final = "This call was not made, since the same response called a tool that does not exist."
-_UNSET: Final = object()
+NOT_MADE: Final = "This call was not made, since the same response called a tool that does not exist."
+UNSET: Final = object()
 
 
-class GuardrailsCapability(AbstractCapability[Any]):
+class GuardedRun(AbstractCapability[Any]):
     """
-    All tools of an agent but its output tools, whichever toolset they are of, behind a policy, or a session that several
-    agents share. *options* are those of `Policy.session`.
-
-    The conversation of a run names its session. A run that a guarded tool makes has the session of the tool's call if its
-    policy is the same. At the end tools are off and output tools stay; so it is for the last request of `UsageLimits`.
+    What `GuardrailsCapability` is for one run, in its *session*.
     """
 
-    def __init__(self, guarded: "Policy | Session", **options: Any) -> None:
-        self._guarded = guarded
-        self._sessions = Sessions(guarded, **options)
-
-    def session(self, conversation: object) -> "Session":
-        """
-        The session of a *conversation*, such as `result.conversation_id`.
-        """
-        return self._sessions.of(conversation)
-
-    async def for_run(self, ctx: RunContext[Any]) -> "GuardrailsCapability":
-        """
-        A copy that knows one run.
-        """
-        session = current_session()
-        if session is None or session.policy is not self._guarded:
-            session = self._sessions.of(ctx.conversation_id or ctx.run_id)
-        if ctx.prompt is not None and ctx.messages:
-            await session.off_loop(session.go_on)
-        run = copy(self)
-        run._session = session.scoped({}, passes=LATER)
-        run._asking = Asking(session, first=True)
-        run._tools, run._later = {}, set()
-        run._forced, run._refuses = None, False
-        return run
+    def __init__(self, session: "Session") -> None:
+        self._session = session.scoped({}, passes=LATER)
+        self._asking = Asking(session, first=True)
+        self._tools: dict[str, Tool] = {}
+        """Those that the session knows."""
+        self._later: set[str] = set()
+        """Ids of calls whose result comes, or came, from elsewhere."""
+        self._forced: Any = None
+        """The latest choice that forced a tool."""
+        self._refuses = False
+        """No call of the latest response is run."""
 
     async def wrap_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, handler: Any
@@ -140,36 +114,38 @@ class GuardrailsCapability(AbstractCapability[Any]):
         for part in messages[-1].parts if messages else ():
             if not isinstance(part, parts.ToolReturnPart):
                 continue
-            id = part.tool_call_id
-            if part.retry is not None and part.retry.cause == "unknown_tool" and id in made:
-                part.content = self._missing(made[id], f"`{part.tool_name}` is not there. {part.content}").to_json()
-            elif id in self._later:
-                self._later.discard(id)
+            key = part.tool_call_id
+            if part.retry is not None and part.retry.cause == "unknown_tool" and key in made:
+                part.content = self._missing(made[key], f"`{part.tool_name}` is not there. {part.content}").to_json()
+            elif key in self._later:
+                self._later.discard(key)
                 if part.outcome == "denied":
-                    self._session.release(id)
+                    self._session.release(key)
                     continue
                 done = part.outcome == "success"
-                outcome = _read(part.content) if done else Failed(part.model_response_str(wrap_if_error=False))
-                envelope = self._session.complete(id, outcome)
-                part.content = envelope.to_json() if _is_plain(part.content) else part.content
+                outcome = read(part.content) if done else Failed(part.model_response_str(wrap_if_error=False))
+                envelope = self._session.complete(key, outcome)
+                part.content = envelope.to_json() if is_plain(part.content) else part.content
         new = {tool.name: _tool(tool) for tool in tools if tool.name not in self._tools}
         if new:
             self._tools |= new
             self._session.declare(*new.values())
 
     def _missing(self, call: parts.ToolCallPart, text: str) -> Envelope:
-        id, arguments = call.tool_call_id, call.args or {}
+        arguments, made = call.args or {}, call.tool_call_id
         if self._refuses:
-            return self._asking.refusal(call.tool_name, arguments, id=id)
+            return self._asking.refusal(call.tool_name, arguments, id=made)
         known = self._session.scoped({}, self._tools.values(), passes=LATER)
-        return known.call(call.tool_name, arguments, lambda *_: Failed(text, error_type="tool_missing"), id=id)
+        return known.call(call.tool_name, arguments, lambda *_: Failed(text, error_type="tool_missing"), id=made)
 
     async def before_node_run(self, ctx: RunContext[Any], *, node: Any) -> Any:
         """
         Note which calls the run goes on with have a result from elsewhere.
         """
         given = node.tool_call_results if isinstance(node, CallToolsNode) else None
-        self._later |= {id for id, one in (given or {}).items() if one != "skip" and not isinstance(one, ToolApproved)}
+        for key, result in (given or {}).items():
+            if result != "skip" and not isinstance(result, ToolApproved):
+                self._later.add(key)
         return node
 
     async def wrap_tool_validate(
@@ -181,16 +157,13 @@ class GuardrailsCapability(AbstractCapability[Any]):
         try:
             valid = await handler(args)
         except (ValidationError, host.ModelRetry) as error:
-            schema = tool_def.parameters_json_schema
-            told = SimpleNamespace(check=lambda given: (given, _problems(error, schema, given)))
-            session = self._session.scoped({call.tool_name: told}, passes=LATER)
-            # A policy without `validation` lets it pass; nothing runs then either.
-            wrong = partial(_nothing, outcome=Failed(str(error), error_type="validation"))
-            raise host.ToolFailed((await self._called(call, wrong, session)).to_json()) from error
+            wrong = _Wrong(error, tool_def.parameters_json_schema)
+            session = self._session.scoped({call.tool_name: wrong}, passes=LATER)
+            raise host.ToolFailed((await self._called(call, wrong.told, session)).to_json()) from error
         if not tool_def.defer or ctx.tool_call_approved:
             return valid
         try:
-            refused = await self._called(call, _nothing)
+            refused = await self._called(call, _elsewhere)
         except LATER:
             return valid
         raise host.ToolFailed(refused.to_json())
@@ -201,7 +174,7 @@ class GuardrailsCapability(AbstractCapability[Any]):
         """
         Run the tool if the session lets it. A refusal reads as a denial of the host, what a tool raises as its failure.
         """
-        result: Any = _UNSET
+        result: Any = UNSET
         retry: host.ToolRetryError | None = None
         ran = False
 
@@ -212,10 +185,10 @@ class GuardrailsCapability(AbstractCapability[Any]):
                 result = await handler(args)
             except host.SkipToolExecution as skip:
                 result = skip.result
-            except _TOLD as error:
+            except TOLD as error:
                 retry = error if isinstance(error, host.ToolRetryError) else None
-                return _failed(error)
-            return _read(result)
+                return failed(error)
+            return read(result)
 
         envelope = await self._called(call, execute)
         text = envelope.to_json()
@@ -223,19 +196,19 @@ class GuardrailsCapability(AbstractCapability[Any]):
             return ToolDenied(text)
         if retry is not None:
             raise host.ToolRetryError(replace(retry.tool_retry, content=text))
-        if result is _UNSET or (not envelope.ok and _is_plain(result, tool_def)):
+        if result is UNSET or (not envelope.ok and is_plain(result, tool_def)):
             raise host.ToolFailed(text)
-        return _shown(result, envelope, tool_def)
+        return shown(result, envelope, tool_def)
 
     async def _called(self, call: parts.ToolCallPart, execute: Any, session: "Session | None" = None) -> Envelope:
-        tool, arguments, id = call.tool_name, call.args or {}, call.tool_call_id  # noqa: A001
+        tool, arguments, made = call.tool_name, call.args or {}, call.tool_call_id
         if self._refuses:
-            return await self._session.off_loop(self._asking.refusal, tool, arguments, id=id)
-        self._later.discard(id)
+            return await self._session.off_loop(self._asking.refusal, tool, arguments, id=made)
+        self._later.discard(made)
         try:
-            return await (session or self._session).acall(tool, arguments, execute, id=id)
+            return await (session or self._session).acall(tool, arguments, execute, id=made)
         except LATER:
-            self._later.add(id)
+            self._later.add(made)
             raise
 
     async def on_node_run_error(self, ctx: RunContext[Any], *, node: Any, error: Exception) -> Any:
@@ -253,68 +226,46 @@ class GuardrailsCapability(AbstractCapability[Any]):
         for call in calls:
             if call.tool_call_id not in answered:
                 there = call.tool_name in (tools or ())
-                part = parts.ToolReturnPart(call.tool_name, _NOT_MADE, call.tool_call_id, outcome="denied")
+                part = parts.ToolReturnPart(call.tool_name, NOT_MADE, call.tool_call_id, outcome="denied")
                 missing = parts.RetryInfo(cause="unknown_tool")
                 made.append(part if there else replace(part, content="", outcome="retried", retry=missing))
         return ModelRequestNode(parts.ModelRequest(made))
 
 
-def _problems(error: ValidationError | host.ModelRetry, schema: dict[str, Any], arguments: Any) -> tuple[Problem, ...]:
-    if isinstance(error, host.ModelRetry):
-        return (Problem("", error.message, "value"),)
-    return problems_of(error, arguments if isinstance(arguments, dict) else {}, schema)
-
-
-async def _nothing(_: str, __: Any, outcome: Failed | None = None) -> Any:
-    if outcome is None:
-        raise host.CallDeferred
-    return outcome
-
-
-def _failed(error: Exception) -> Failed:
+class _Wrong:
     """
-    What a tool said of its failure. One that asks for a retry means another call than this.
+    What the host found wrong with the arguments of one call, as their check.
     """
-    said = error.__cause__ if isinstance(error.__cause__, (host.ModelRetry, host.ToolFailed)) else error
-    kind = error_type_from_text(str(said)) or ("validation" if isinstance(said, host.ModelRetry) else None)
-    return Failed(str(said), error_type=kind)
+
+    def __init__(self, error: "ValidationError | host.ModelRetry", schema: dict[str, Any]) -> None:
+        self._error = error
+        self._schema = schema
+
+    def schema(self) -> dict[str, Any]:
+        """
+        As the host has it.
+        """
+        return self._schema
+
+    def check(self, arguments: object) -> tuple[object, tuple[Problem, ...]]:
+        """
+        The same for whatever it is asked about.
+        """
+        if isinstance(self._error, host.ModelRetry):
+            return arguments, (Problem("", self._error.message, "value"),)
+        return arguments, problems_of(self._error, arguments if isinstance(arguments, dict) else {}, self._schema)
+
+    async def told(self, _: str, __: Any) -> Failed:
+        """
+        What a policy that checks no arguments is told instead; the tool does not run then either.
+        """
+        return Failed(str(self._error), error_type="validation")
+
+
+async def _elsewhere(_: str, __: Any) -> None:
+    raise host.CallDeferred
 
 
 def _tool(tool: ToolDefinition) -> Tool:
     hints = (tool.metadata or {}).get("annotations")
     return Tool(name=tool.name, description=tool.description or "").override({"annotations": hints})
-
-
-def _read(result: Any) -> Any:
-    """
-    *result* as a session reads it: of a file, which one it is.
-    """
-    if isinstance(result, ToolReturn):
-        return _read(result.return_value)
-    if isinstance(result, list):
-        return [_read(one) for one in result]
-    return f"{result.kind} {result.identifier}" if parts.is_multi_modal_content(result) else result
-
-
-def _is_plain(result: Any, tool: ToolDefinition | None = None) -> bool:
-    """
-    Whether the model may read an envelope in the place of *result*: it has no files, and nobody was told of its form.
-    """
-    value = result.return_value if isinstance(result, ToolReturn) else result
-    told = tool is not None and (tool.tool_kind is not None or tool.include_return_schema)
-    return not told and not any(map(parts.is_multi_modal_content, value if isinstance(value, list) else (value,)))
-
-
-def _shown(result: Any, envelope: Envelope, tool: ToolDefinition) -> Any:
-    """
-    *result* as the model reads it, in the host's own form if it has one; then with what *envelope* says beside it.
-    """
-    said = remark(envelope)
-    if _is_plain(result, tool):
-        text = envelope.to_json()
-        return replace(result, return_value=text) if isinstance(result, ToolReturn) else text
-    if said is None:
-        return result
-    made = result if isinstance(result, ToolReturn) else ToolReturn(result)
-    content = [made.content] if isinstance(made.content, str) else made.content or ()
-    return replace(made, content=[*content, said])
