@@ -6,12 +6,12 @@ import pytest
 
 
 pytest.importorskip("pydantic_ai")
-pytest.register_assert_rewrite("tests.hosts.pydantic_ai")
 
 from .contract import Contract
 from .pydantic_ai.driver import PydanticAI
 from .pydantic_ai.ends import Ends
 from .pydantic_ai.later import Later
+from .pydantic_ai.page import Page
 from .pydantic_ai.tools import Tools
 
 
@@ -24,6 +24,10 @@ class TestEnds(Ends):
 
 
 class TestLater(Later):
+    pass
+
+
+class TestPage(Page):
     pass
 
 

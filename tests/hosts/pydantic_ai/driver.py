@@ -7,7 +7,7 @@ import itertools
 import json
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from typing import Any, ClassVar
 
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, Tool
@@ -123,14 +123,15 @@ class Scripted:
             yield {n: DeltaToolCall(part.tool_name, part.args_as_json_str(), tool_call_id=part.tool_call_id)}
 
 
-def synchronous(agent: Agent[Any, Any], prompt: str | None, given: Mapping[str, Any]) -> Any:
+@contextmanager
+def looped() -> Iterator[None]:
     """
-    What `run_sync` gives, in a loop that is closed again.
+    A loop for `run_sync`, which leaves one open otherwise.
     """
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     try:
-        return agent.run_sync(prompt, **given)
+        yield
     finally:
         loop.close()
         asyncio.set_event_loop(None)
@@ -206,7 +207,8 @@ class PydanticAI:
                 result = asyncio.run(cancelled(agent.run(prompt_, **given), cancel))
                 out = result.output
             else:
-                result = synchronous(agent, prompt_, given) if sync else asyncio.run(agent.run(prompt_, **given))
+                with looped() if sync else nullcontext():
+                    result = agent.run_sync(prompt_, **given) if sync else run(agent, prompt_, **given)
                 out = result.output
         except BaseException as error:
             ran.error = error
