@@ -5,13 +5,14 @@ One step of a model in LangChain: a request, or more where the final answer is a
 from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import Asking, extra
+from guardrails.integrations.hosting import Asking
 
 from .tool_call import answer
 
 
-with extra("langchain"):
+with needs("langchain", "`GuardrailsMiddleware`"):
     from langchain.agents.middleware import ModelRequest, ModelResponse
     from langchain.agents.structured_output import ProviderStrategy
     from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
