@@ -9,14 +9,16 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from mcp_types import CallToolResult
-from mcp_types import Tool as McpTool
-
 from guardrails.core.outcome.mcp_results import block_of, read_mcp
 from guardrails.core.tools.tool import Tool, from_annotations
-from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.logs import log
 from guardrails.core.values.types import Failed
+
+
+with needs("mcp", "`guardrails.mcp`"):
+    from mcp_types import CallToolResult
+    from mcp_types import Tool as McpTool
 
 
 SEPARATOR: Final = "__"
