@@ -5,7 +5,6 @@ The code of docs/adapters.md, run as it stands.
 import re
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,11 +12,21 @@ import pytest
 GUIDE = (Path(__file__).parents[2] / "docs" / "adapters.md").read_text()
 
 
-def test_the_blocks_run_in_order_and_show_what_the_text_says(capsys: pytest.CaptureFixture[str]) -> None:
-    names: dict[str, Any] = {}
-    printed = []
-    for block in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL):
-        exec(compile(block, "adapters.md", "exec"), names)  # noqa: S102
-        printed.append(capsys.readouterr().out.splitlines())
-    (flow,) = printed
-    assert flow == ["may I spend 150 USD? 1 0.8", "{'booked': 'h_1'} 1"]
+def test_the_end_of_a_loop_is_as_the_text_says(capsys: pytest.CaptureFixture[str]) -> None:
+    block = next(one for one in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL) if "final_answer" in one)
+    exec(compile(block, "adapters.md", "exec"), {})  # noqa: S102
+    said = capsys.readouterr().out.splitlines()
+    assert said[:5] == [
+        "tools on run",
+        "tools off again",
+        "budget.max_calls",
+        "tools off digest",
+        "digest budget.max_calls",
+    ]
+    assert "search" in "".join(said[5:])
+
+
+def test_the_control_flow_of_a_host_is_as_the_text_says(capsys: pytest.CaptureFixture[str]) -> None:
+    block = next(one for one in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL) if "Interrupt" in one)
+    exec(compile(block, "adapters.md", "exec"), {})  # noqa: S102
+    assert capsys.readouterr().out.splitlines() == ["may I spend 150 USD? 1 0.8", "{'booked': 'h_1'} 1"]
