@@ -118,7 +118,7 @@ def arguments_in(tool: Any) -> Arguments | None:
         schema: Any = tool.tool_call_schema
         whole = tool.args_schema
         shown = getattr(schema, "model_fields", None)
-        if shown is None and isinstance(schema, type):
+        if shown is None and not isinstance(schema, dict):
             schema = schema.schema()  # a model of pydantic 1
         elif shown is not None and shown.keys() == getattr(whole, "model_fields", {}).keys():
             # The whole one has the validators that the other lost.
