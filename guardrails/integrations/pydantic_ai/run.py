@@ -3,12 +3,14 @@ One run of an agent of pydantic-ai behind a session: its model requests, its too
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.arguments.typed_errors import problems_of
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
+from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import Failed, Problem
 from guardrails.integrations.hosting import Asking, extra
 
@@ -67,9 +69,12 @@ class GuardedRun(AbstractCapability[Any]):
         Turn tools off when it is time, and charge the response; the digest is the answer where the model gives none.
         """
         asking, off_loop, asked = self._asking, self._session.off_loop, request_context.model_request_parameters
-        await off_loop(self._prepare, request_context.messages, asked.function_tools)
+        await off_loop(self._prepare, ctx.run_id, request_context.messages, asked.function_tools)
         limit = None if ctx.usage_limits is None else ctx.usage_limits.request_limit
-        last = limit is not None and ctx.usage.requests + 1 >= limit
+        # With a tool that others run a call may well be what the run ends with.
+        last = (
+            limit is not None and ctx.usage.requests + 1 >= limit and not any(map(_is_deferred, asked.function_tools))
+        )
         if last:
             asking.final.force(LAST)
         settings, outputs = request_context.model_settings or {}, {tool.name for tool in asked.output_tools}
@@ -79,7 +84,7 @@ class GuardedRun(AbstractCapability[Any]):
             # One that changes from step to step is meant: each holds for its first request.
             self._forced, asking.final.first = choice, True
         chosen = await off_loop(asking.ask, "required" if forces else None)
-        if asking.off or (forces and chosen is None):
+        if (asking.off and asked.function_tools) or (forces and chosen is None):
             request_context.model_settings = {**settings, "tool_choice": chosen}
         try:
             response = await handler(request_context)
@@ -106,30 +111,44 @@ class GuardedRun(AbstractCapability[Any]):
         # Whatever fits a schema is no digest.
         raise host.UnexpectedModelBehavior(digest)
 
-    def _prepare(self, messages: Sequence[parts.ModelMessage], tools: Sequence[ToolDefinition]) -> None:
+    def _prepare(
+        self, run: str | None, messages: Sequence[parts.ModelMessage], tools: Sequence[ToolDefinition]
+    ) -> None:
         """
         Settle the calls that were answered elsewhere, by the host or its user, and declare the tools that are new.
         """
         made = {call.tool_call_id: call for message in messages[-2:-1] for call in getattr(message, "tool_calls", ())}
-        for part in messages[-1].parts if messages else ():
-            if not isinstance(part, parts.ToolReturnPart):
+        # A request of an earlier run that is made again was prepared then.
+        for part in messages[-1].parts if messages and messages[-1].run_id == run else ():
+            call = made.get(part.tool_call_id) if isinstance(part, parts.ToolReturnPart) else None
+            if call is None:
                 continue
-            key = part.tool_call_id
-            if part.retry is not None and part.retry.cause == "unknown_tool" and key in made:
-                part.content = self._missing(made[key], f"`{part.tool_name}` is not there. {part.content}").to_json()
-            elif key in self._later:
-                self._later.discard(key)
-                if part.outcome == "denied":
-                    self._session.release(key)
-                    continue
-                done = part.outcome == "success"
-                outcome = read(part.content) if done else Failed(part.model_response_str(wrap_if_error=False))
-                envelope = self._session.complete(key, outcome)
-                part.content = envelope.to_json() if is_plain(part.content) else part.content
+            if part.retry is not None and part.retry.cause == "unknown_tool":
+                part.content = self._missing(call, f"`{part.tool_name}` is not there. {part.content}").to_json()
+            elif call.tool_call_id in self._later:
+                self._later.discard(call.tool_call_id)
+                self._settle(call, part)
         new = {tool.name: _tool(tool) for tool in tools if tool.name not in self._tools}
         if new:
             self._tools |= new
             self._session.declare(*new.values())
+
+    def _settle(self, call: parts.ToolCallPart, part: parts.ToolReturnPart) -> None:
+        """
+        Say what came of *call*, whose result, *part*, is from elsewhere; one that a person denied was none.
+        """
+        try:
+            if part.outcome == "denied":
+                self._session.release(call.tool_call_id, arguments=call.args or {})
+                return
+            told = Failed(part.model_response_str(wrap_if_error=False))
+            outcome = read(part.content) if part.outcome == "success" else told
+            envelope = self._session.complete(call.tool_call_id, outcome, arguments=call.args or {})
+        except SessionError:
+            # The host deferred it before it was decided about, or it is over: nothing is to be settled.
+            return
+        if is_plain(part.content):
+            part.content = envelope.to_json()
 
     def _missing(self, call: parts.ToolCallPart, text: str) -> Envelope:
         arguments, made = call.args or {}, call.tool_call_id
@@ -144,7 +163,12 @@ class GuardedRun(AbstractCapability[Any]):
         """
         given = node.tool_call_results if isinstance(node, CallToolsNode) else None
         for key, result in (given or {}).items():
-            if result != "skip" and not isinstance(result, ToolApproved):
+            if isinstance(result, ToolApproved):
+                if result.override_args is not None:
+                    # With other arguments it is another call than the one that was decided about.
+                    with suppress(SessionError):
+                        await self._session.off_loop(self._session.release, key)
+            elif result != "skip":
                 self._later.add(key)
         return node
 
@@ -156,7 +180,7 @@ class GuardedRun(AbstractCapability[Any]):
         """
         try:
             valid = await handler(args)
-        except (ValidationError, host.ModelRetry) as error:
+        except (ValidationError, host.ModelRetry, host.ToolFailed) as error:
             wrong = _Wrong(error, tool_def.parameters_json_schema)
             session = self._session.scoped({call.tool_name: wrong}, passes=LATER)
             raise host.ToolFailed((await self._called(call, wrong.told, session)).to_json()) from error
@@ -237,7 +261,7 @@ class _Wrong:
     What the host found wrong with the arguments of one call, as their check.
     """
 
-    def __init__(self, error: "ValidationError | host.ModelRetry", schema: dict[str, Any]) -> None:
+    def __init__(self, error: "ValidationError | host.ModelRetry | host.ToolFailed", schema: dict[str, Any]) -> None:
         self._error = error
         self._schema = schema
 
@@ -251,7 +275,7 @@ class _Wrong:
         """
         The same for whatever it is asked about.
         """
-        if isinstance(self._error, host.ModelRetry):
+        if not isinstance(self._error, ValidationError):
             return arguments, (Problem("", self._error.message, "value"),)
         return arguments, problems_of(self._error, arguments if isinstance(arguments, dict) else {}, self._schema)
 
@@ -266,6 +290,11 @@ async def _elsewhere(_: str, __: Any) -> None:
     raise host.CallDeferred
 
 
+def _is_deferred(tool: ToolDefinition) -> bool:
+    return bool(tool.defer)
+
+
 def _tool(tool: ToolDefinition) -> Tool:
     hints = (tool.metadata or {}).get("annotations")
-    return Tool(name=tool.name, description=tool.description or "").override({"annotations": hints})
+    known = Tool(name=tool.name, description=tool.description or "")
+    return known.override({"annotations": hints}) if isinstance(hints, dict) else known

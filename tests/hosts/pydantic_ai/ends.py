@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pydantic import BaseModel
-from pydantic_ai import Agent, PromptedOutput, RunContext, capture_run_messages
+from pydantic_ai import Agent, DeferredToolRequests, PromptedOutput, RunContext, Tool, capture_run_messages
 from pydantic_ai.capabilities import AbstractCapability
 from pydantic_ai.exceptions import UnexpectedModelBehavior, UsageLimitExceeded
 from pydantic_ai.usage import UsageLimits
@@ -41,6 +41,12 @@ class Ends:
         cap, always = GuardrailsCapability(FIVE), lambda asked: Say(calls=(search(f"q{asked.n}"),))
         done = run(agent(always, searching([]), guarded=cap), usage_limits=UsageLimits(request_limit=3))
         assert done.output == cap.session(done.conversation_id).digest()
+
+    def test_a_last_request_may_end_with_a_call_that_others_run(self) -> None:
+        tool = Tool(lambda v: v, name="deploy", requires_approval=True)
+        once = agent(in_turn(Say(calls=(Call("deploy", {"v": "1"}),))), tool, output_type=[str, DeferredToolRequests])
+        waits = run(once, usage_limits=UsageLimits(request_limit=1))
+        assert [call.tool_name for call in waits.output.approvals] == ["deploy"]
 
     def test_other_limits_of_the_host_hold_as_they_did(self) -> None:
         with pytest.raises(UsageLimitExceeded):

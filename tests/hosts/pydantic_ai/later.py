@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, RunContext, Tool
+from pydantic_ai.capabilities import HandleDeferredToolCalls
 from pydantic_ai.exceptions import ApprovalRequired, CallDeferred
 from pydantic_ai.messages import ModelMessagesTypeAdapter
-from pydantic_ai.tools import ToolDefinition, ToolDenied
+from pydantic_ai.tools import ToolApproved, ToolDefinition, ToolDenied
 from pydantic_ai.toolsets import ExternalToolset
 
 from guardrails import Budget, Policy, SqliteStore
@@ -128,6 +129,37 @@ class Later:
         assert envelope(told(done)[0])["result"] == "deployed"
         assert ran == ([] if later is CallDeferred else ["1"])
         assert cap.session(waits.conversation_id).progress["calls_used"] == 1
+
+    def test_a_call_that_is_approved_with_other_arguments_is_charged_once(self) -> None:
+        cap = GuardrailsCapability(FIVE)
+        tool = Tool(lambda v: f"deployed {v}", name="deploy", requires_approval=True)
+        one = agent(deployed_once, tool, guarded=cap, output_type=[str, DeferredToolRequests])
+        waits = run(one)
+        given = DeferredToolResults(approvals={"c1": ToolApproved(override_args={"v": "2"})})
+        done = run(one, None, message_history=waits.all_messages(), deferred_tool_results=given)
+        assert envelope(told(done)[0])["result"] == "deployed 2"
+        session = cap.session(waits.conversation_id)
+        assert session.progress["calls_used"] == 1
+        assert session._read(lambda state, _: dict(state.pending)) == {}
+
+    def test_a_call_that_its_validator_defers_keeps_its_result(self) -> None:
+        def later(ctx: RunContext[Any], v: str) -> None:
+            raise CallDeferred
+
+        tool = Tool(lambda v: v, name="deploy", args_validator=later)
+        one = agent(deployed_once, tool, output_type=[str, DeferredToolRequests])
+        waits = run(one)
+        given = DeferredToolResults(calls={"c1": "deployed"})
+        assert told(run(one, None, message_history=waits.all_messages(), deferred_tool_results=given)) == ["deployed"]
+
+    def test_a_result_that_another_capability_gives_at_once_is_settled(self) -> None:
+        cap = GuardrailsCapability(FIVE)
+        at_once = HandleDeferredToolCalls(lambda ctx, requests: DeferredToolResults(calls={"c1": "deployed"}))
+        done = run(agent(deployed_once, guarded=cap, also=[at_once], toolsets=[ExternalToolset([DEPLOY])]))
+        assert envelope(told(done)[0])["result"] == "deployed"
+        session = cap.session(done.conversation_id)
+        assert session.progress["calls_used"] == 1
+        assert session._read(lambda state, _: dict(state.pending)) == {}
 
     def test_a_deferred_call_that_is_refused_asks_nobody(self) -> None:
         policy = Policy([Budget(max_calls=1)])

@@ -6,6 +6,8 @@ import asyncio
 
 from typing import Any
 
+import pytest
+
 from pydantic_ai import BinaryContent, ModelRetry, Tool, ToolReturn
 from pydantic_ai.capabilities import Hooks
 from pydantic_ai.exceptions import SkipToolExecution, ToolFailed
@@ -41,6 +43,21 @@ class Tools:
         done = run(agent(in_turn(Say(calls=(Call("find", {"query": "x"}),))), find))
         assert outcomes(done) == ["failed"]
         assert envelope(told(done)[0])["error_type"] == "permission"
+
+    @pytest.mark.parametrize("kind", [ModelRetry, ToolFailed])
+    def test_what_a_validator_of_arguments_says_is_wrong_with_them(self, kind: Any) -> None:
+        ran: list[str] = []
+
+        def odd(ctx: Any, query: str) -> None:
+            if query == "x":
+                raise kind("one letter finds nothing")
+
+        tool = Tool(searching(ran), args_validator=odd)
+        calls = [Say(calls=(search("x"),)), Say(calls=(search("x"),)), Say(calls=(search("words"),))]
+        done = run(agent(in_turn(*calls), tool))
+        assert outcomes(done) == ["failed", "failed", "success"]
+        assert envelope(told(done)[0])["errors"] == [{"field": "", "message": "one letter finds nothing"}]
+        assert ran == ["words"]
 
     def test_a_refusal_reads_as_a_denial_of_the_host(self) -> None:
         twice = in_turn(Say(calls=(search("x"),)), Say(calls=(search("x"),)))
