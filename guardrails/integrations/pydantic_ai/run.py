@@ -7,13 +7,13 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from guardrails.core.arguments.typed_errors import problems_of
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError
-from guardrails.core.values.types import Failed, Problem
+from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import Asking, extra
 
+from .arguments import Wrong
 from .results import failed, is_plain, read, shown
 
 
@@ -181,7 +181,7 @@ class GuardedRun(AbstractCapability[Any]):
         try:
             valid = await handler(args)
         except (ValidationError, host.ModelRetry, host.ToolFailed) as error:
-            wrong = _Wrong(error, tool_def.parameters_json_schema)
+            wrong = Wrong(error, tool_def.parameters_json_schema)
             session = self._session.scoped({call.tool_name: wrong}, passes=LATER)
             raise host.ToolFailed((await self._called(call, wrong.told, session)).to_json()) from error
         if not tool_def.defer or ctx.tool_call_approved:
@@ -254,36 +254,6 @@ class GuardedRun(AbstractCapability[Any]):
                 missing = parts.RetryInfo(cause="unknown_tool")
                 made.append(part if there else replace(part, content="", outcome="retried", retry=missing))
         return ModelRequestNode(parts.ModelRequest(made))
-
-
-class _Wrong:
-    """
-    What the host found wrong with the arguments of one call, as their check.
-    """
-
-    def __init__(self, error: "ValidationError | host.ModelRetry | host.ToolFailed", schema: dict[str, Any]) -> None:
-        self._error = error
-        self._schema = schema
-
-    def schema(self) -> dict[str, Any]:
-        """
-        As the host has it.
-        """
-        return self._schema
-
-    def check(self, arguments: object) -> tuple[object, tuple[Problem, ...]]:
-        """
-        The same for whatever it is asked about.
-        """
-        if not isinstance(self._error, ValidationError):
-            return arguments, (Problem("", self._error.message, "value"),)
-        return arguments, problems_of(self._error, arguments if isinstance(arguments, dict) else {}, self._schema)
-
-    async def told(self, _: str, __: Any) -> Failed:
-        """
-        What a policy that checks no arguments is told instead; the tool does not run then either.
-        """
-        return Failed(str(self._error), error_type="validation")
 
 
 async def _elsewhere(_: str, __: Any) -> None:

@@ -54,7 +54,7 @@ class Tools:
 
         tool = Tool(searching(ran), args_validator=odd)
         calls = [Say(calls=(search("x"),)), Say(calls=(search("x"),)), Say(calls=(search("words"),))]
-        done = run(agent(in_turn(*calls), tool))
+        done = run(agent(in_turn(*calls), tool, guarded=Policy.load("default")))
         assert outcomes(done) == ["failed", "failed", "success"]
         assert envelope(told(done)[0])["errors"] == [{"field": "", "message": "one letter finds nothing"}]
         assert ran == ["words"]
