@@ -205,9 +205,10 @@ class Session(Turns):
 
     # Children
 
-    def child(self, name: str, **amounts: Any) -> "Session":
+    def child(self, name: str, *, share: float = 1, **amounts: Any) -> "Session":
         """
-        A session that reserves from this one: *amounts* of its limits, and all that is left of those not named.
+        A session that reserves from this one: *amounts* of its limits, and a *share* of what is left of those not named: all,
+        or a part above 0. Time is for all of them at once.
 
         Per-tool budgets, rates and growth caps hold for the whole family together; streaks, duplicates and refused turns
         are each session's own.
@@ -216,6 +217,8 @@ class Session(Turns):
         where more is asked for than is left.
         """
         wanted = units.internal(amounts)
+        if not 0 < share <= 1:
+            raise SessionError(f"`share` is above 0 and at most 1, not {share}")
         if ITERATIONS in wanted:
             wanted["max_turns"] = wanted.pop(ITERATIONS)
         child = Session(
@@ -237,8 +240,9 @@ class Session(Turns):
 
         child._specs.update(self._specs)
         child._wrapped.update(self._wrapped)
-        event = Reserve(self._time(), child.id, wanted)
-        made = self._event("reserve", event, {"child": child.id, "amounts": wanted}, needed=True)
+        event = Reserve(self._time(), child.id, wanted, share=share)
+        values = {"child": child.id, "amounts": wanted, **({} if share == 1 else {"share": share})}
+        made = self._event("reserve", event, values, needed=True)
         held = made.limits or {} if made is not None else {}
         child._chain = self._chain.with_budget(**units.settings_of(held))
         child._event("open", Open(child._time()), {"limits": held})
