@@ -13,8 +13,17 @@ from .turns.turns import Turns
 P = ParamSpec("P")
 T = TypeVar("T")
 Returns = Literal["json", "envelope", "value"]
-_Async = Awaitable[Any] | AsyncIterator[Any]
-"""What an asynchronous function, or an asynchronous generator function, is seen to return."""
+A = TypeVar("A", bound=Awaitable[Any] | AsyncIterator[Any])
+"""
+What an asynchronous function, or an asynchronous generator function, is seen to return. All overloads are generic in it, or
+mypy would take each function whose result has an `Any` for one that fits several.
+"""
+
+
+class _Nothing:
+    """
+    Returned by no function, so that only one which may return anything, or never returns, is seen to return it.
+    """
 
 
 class Functions(Turns):
@@ -23,9 +32,19 @@ class Functions(Turns):
     """
 
     @overload
+    def wrap(
+        self,
+        function: Callable[P, _Nothing],
+        *,
+        returns: Returns = "json",
+        name: str | None = None,
+        hidden: Collection[str] = (),
+    ) -> Any: ...
+
+    @overload
     def wrap(  # type: ignore[overload-overlap]  # an asynchronous one is the first that fits
         self,
-        function: Callable[P, _Async],
+        function: Callable[P, A],
         *,
         returns: Literal["json"] = "json",
         name: str | None = None,
@@ -35,7 +54,7 @@ class Functions(Turns):
     @overload
     def wrap(
         self,
-        function: Callable[P, object],
+        function: Callable[P, T],
         *,
         returns: Literal["json"] = "json",
         name: str | None = None,
@@ -45,7 +64,7 @@ class Functions(Turns):
     @overload
     def wrap(  # type: ignore[overload-overlap]  # an asynchronous one is the first that fits
         self,
-        function: Callable[P, _Async],
+        function: Callable[P, A],
         *,
         returns: Literal["envelope"],
         name: str | None = None,
@@ -55,7 +74,7 @@ class Functions(Turns):
     @overload
     def wrap(
         self,
-        function: Callable[P, object],
+        function: Callable[P, T],
         *,
         returns: Literal["envelope"],
         name: str | None = None,
@@ -65,7 +84,7 @@ class Functions(Turns):
     @overload
     def wrap(
         self,
-        function: Callable[P, AsyncIterator[T] | Awaitable[AsyncIterator[T]] | Awaitable[Iterator[T]]],
+        function: Callable[P, AsyncIterator[T]],
         *,
         returns: Literal["value"],
         name: str | None = None,
@@ -91,17 +110,6 @@ class Functions(Turns):
         name: str | None = None,
         hidden: Collection[str] = (),
     ) -> Callable[P, T]: ...
-
-    # Of a function that says nothing of what it returns; without it mypy takes the result for an untyped function.
-    @overload
-    def wrap(
-        self,
-        function: Callable[P, Any],
-        *,
-        returns: Returns = "json",
-        name: str | None = None,
-        hidden: Collection[str] = (),
-    ) -> Any: ...
 
     def wrap(
         self,

@@ -105,15 +105,16 @@ def _parameters(function: Callable[..., Any], hidden: Collection[str]) -> list[i
     """
     The visible parameters, annotations resolved.
     """
-    target = annotated(function)
+    target, parameters = annotated(function), inspect.signature(function).parameters
     # The hidden and the result may name what is only there for type checkers.
     annotations = getattr(target, "__annotations__", {}).items()
-    holder = SimpleNamespace(__annotations__={name: a for name, a in annotations if name not in {*hidden, "return"}})
+    wanted = parameters.keys() - {*hidden, "return"}
+    holder = SimpleNamespace(__annotations__={name: a for name, a in annotations if name in wanted})
     hints = typing.get_type_hints(holder, getattr(target, "__globals__", {}), include_extras=True)
     bound = function.keywords if isinstance(function, functools.partial) else {}
     found = []
 
-    for at, parameter in enumerate(inspect.signature(function).parameters.values()):
+    for at, parameter in enumerate(parameters.values()):
         receiver = at == 0 and parameter.name in {"self", "cls"} and parameter.name not in hints
 
         if not receiver and parameter.name not in hidden and parameter.name not in bound:

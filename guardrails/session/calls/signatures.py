@@ -72,7 +72,9 @@ def _value(function: Callable[..., Any], hints: dict[str, Any]) -> Any:
         function = function.func
     if inspect.isclass(function):
         return function
-    result = hints.get("return", inspect.Signature.empty)
+    result = inspect.signature(function).return_annotation
+    if isinstance(result, str):
+        result = hints.get("return", result)
     if (typing.get_origin(result) or result) in _READ:
         return GenericAlias(list, typing.get_args(result)[:1] or (Any,))
     return result
