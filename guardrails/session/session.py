@@ -20,6 +20,7 @@ from guardrails.core.values.errors import SessionError
 
 from .calls.results import RULE, reader
 from .functions import Functions
+from .turns.final_answer import FinalAnswer
 
 
 if TYPE_CHECKING:
@@ -74,6 +75,13 @@ class Session(Functions):
             call_count=calls,
             turn_count=turns,
         )
+
+    def final_answer(self) -> FinalAnswer:
+        """
+        The end of one loop as a part of it: when tools are to be off, what a response means then, and what to answer
+        with if the model does not.
+        """
+        return FinalAnswer(self)
 
     @property
     def exhausted(self) -> bool:
