@@ -5,7 +5,7 @@ One loop's conversation: the next request, the messages, and what the session is
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from json import JSONDecodeError
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, Unpack
 
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice
 from guardrails.core.values.logs import log
@@ -23,6 +23,7 @@ from .listener import Listener
 from .offered import Offered, Tools
 from .reading import check_sendable, cut_off, readable_usage
 from .responses import Responses
+from .settings import RequestOptions
 from .wire import Reply, Wire
 
 
@@ -53,7 +54,7 @@ class Conversation:
         parallel: int | None = None,
         compact: Compact | None = None,
         digest: bool = True,
-        **request_options: Any,
+        **request_options: Unpack[RequestOptions],
     ) -> None:
         self._blocking = False
         self.stream = stream
