@@ -146,8 +146,9 @@ class Reserve(Event[Happened]):
 
     def _part(self, name: str, available: int | None) -> int | None:
         # Time passes for all at once, so that nobody has less of it for sharing it.
-        whole = available is None or name == "max_elapsed" or self.share == 1
-        return available if whole else ceil(available * self.share)
+        if available is None or name == "max_elapsed" or self.share == 1:
+            return available
+        return ceil(available * self.share)
 
     def _more(self, chain: Chain, state: SessionState, held: dict[str, int] | None) -> dict[str, int]:
         if held is None:
