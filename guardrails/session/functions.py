@@ -3,7 +3,7 @@ Python functions behind a session, and what a type checker knows of them.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator
-from typing import Any, Literal, ParamSpec, TypeVar, overload
+from typing import Any, Literal, ParamSpec, Protocol, TypeVar, overload
 
 from guardrails.core.envelope.envelope import Envelope
 
@@ -12,12 +12,24 @@ from .turns.turns import Turns
 
 P = ParamSpec("P")
 T = TypeVar("T")
+R_co = TypeVar("R_co", covariant=True)
 Returns = Literal["json", "envelope", "value"]
 A = TypeVar("A", bound=Awaitable[Any] | AsyncIterator[Any])
 """
 What an asynchronous function, or an asynchronous generator function, is seen to return. All overloads are generic in it, or
 mypy would take each function whose result has an `Any` for one that fits several.
 """
+
+
+class Reader(Protocol[P, R_co]):
+    """
+    A wrapped generator function, which reads it whole. (A `Callable` like the others, mypy would take one of a `Generator` of
+    things with an `Any` for an untyped function.)
+    """
+
+    __name__: str
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
 
 
 class _Nothing:
@@ -89,7 +101,7 @@ class Functions(Turns):
         returns: Literal["value"],
         name: str | None = None,
         hidden: Collection[str] = (),
-    ) -> Callable[P, Coroutine[Any, Any, list[T]]]: ...
+    ) -> Reader[P, Coroutine[Any, Any, list[T]]]: ...
 
     @overload
     def wrap(
@@ -99,7 +111,7 @@ class Functions(Turns):
         returns: Literal["value"],
         name: str | None = None,
         hidden: Collection[str] = (),
-    ) -> Callable[P, list[T]]: ...
+    ) -> Reader[P, list[T]]: ...
 
     @overload
     def wrap(
