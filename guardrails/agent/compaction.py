@@ -33,7 +33,7 @@ _STUB_BYTES: Final = 600
 _LEAST_BYTES: Final = 1_000
 """Of each result that the model has not read yet."""
 _TOO_LONG: Final = re.compile(
-    r"context_length_exceeded|context (length|size|window)|prompt is too long|too many (input )?tokens"
+    r"context_length_exceeded|context (length|size|window|limit)|prompt is too long|too many (input )?tokens"
     r"|maximum (prompt|input) length|exceeds? the (model's )?(max|context|number of tokens)",
     re.IGNORECASE,
 )
