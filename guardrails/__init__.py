@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from guardrails.core.values.errors import StoreError as StoreError
     from guardrails.core.values.session_id import session_name as session_name
     from guardrails.core.values.types import Denial as Denial
+    from guardrails.core.values.types import Failed as Failed
     from guardrails.core.values.types import Nudge as Nudge
     from guardrails.core.values.types import Outcome as Outcome
     from guardrails.core.values.types import Success as Success
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from guardrails.policy.registry import Registry as Registry
     from guardrails.session.approval import ParkedCall as ParkedCall
     from guardrails.session.session import Session as Session
+    from guardrails.session.turns.final_answer import FinalAnswer as FinalAnswer
     from guardrails.stores.memory import MemoryStore as MemoryStore
     from guardrails.stores.sqlite import SqliteStore as SqliteStore
 
@@ -106,7 +108,7 @@ _NAMES = {
     "core.tools.tool": "Tool",
     "core.values.errors": "GuardrailsError LoopLimitExceeded PolicyError ResponseFailed SessionError StoreError",
     "core.values.session_id": "session_name",
-    "core.values.types": "Denial Nudge Outcome Success ToolCall",
+    "core.values.types": "Denial Failed Nudge Outcome Success ToolCall",
     "core.values.usage": "Price",
     "core.values.version": "__version__",
     "policy.names": "READ_ONLY_NAMES",
@@ -114,6 +116,7 @@ _NAMES = {
     "policy.registry": "Registry",
     "session.approval": "ParkedCall",
     "session.session": "Session",
+    "session.turns.final_answer": "FinalAnswer",
     "sinks": "JsonLines MemorySink OnRecord by_session read",
     "stores.memory": "MemoryStore",
     "stores.sqlite": "SqliteStore",
