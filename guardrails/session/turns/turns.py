@@ -13,7 +13,7 @@ from guardrails.core.guards.limits import amounts as units
 from guardrails.core.state.admissions import ADMISSION_MS
 from guardrails.core.state.holds import fitting
 from guardrails.core.values.usage import read_usage, tells
-from guardrails.session.calls.calls import Calls
+from guardrails.session.calls.declaring import Declaring
 
 from .prices import Priced, price_of, public
 
@@ -59,7 +59,7 @@ _within: ContextVar[Requested | None] = ContextVar("guardrails_request", default
 """The request whose `with` block this thread or task is in."""
 
 
-class Turns(Calls):
+class Turns(Declaring):
     """
     A session as a model uses it.
     """
