@@ -21,6 +21,7 @@ from langchain.agents import create_agent
 from langchain.agents.middleware import AgentMiddleware, AgentState, HumanInTheLoopMiddleware
 from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, ToolException, tool
@@ -297,16 +298,16 @@ def openai(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Any]:
     return serve
 
 
-def test_the_page_s_program_prints_what_the_page_says(
-    openai: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    program, printed = re.findall(r"```(?:python|text)\n(.*?)```", PAGE.read_text(), re.DOTALL)[:2]
-    assert len(program.strip().splitlines()) <= 16
+BLOCKS = re.findall(r"```(?:python|text)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
 
+
+@pytest.mark.parametrize(("program", "printed"), list(zip(BLOCKS[::2], BLOCKS[1::2], strict=True)))
+def test_the_programs_of_the_page_print_what_it_says(
+    program: str, printed: str, openai: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def model(body: Any, n: int) -> Any:
-        if body.get("tool_choice") == "none" or not body.get("tools"):
-            return Text("I found nothing.")
-        return Calls(call("search", {"query": "x"}))
+        off = body.get("tool_choice") == "none"
+        return Text("I found nothing.") if off else Calls(call("search", {"query": "x"}))
 
     with openai(model) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
@@ -314,7 +315,6 @@ def test_the_page_s_program_prints_what_the_page_says(
         exec(compile(program, str(PAGE), "exec"), {})  # noqa: S102  the page's own program, as a reader runs it
         assert server.refused == []
         assert "tool_choice" not in server.requests[0]
-        assert server.requests[-1]["tool_choice"] == "none"
         assert server.requests[-1]["tools"]
     assert capsys.readouterr().out == printed
 
@@ -596,3 +596,89 @@ def test_events_of_a_run_tell_of_every_model_and_tool() -> None:
     told = asyncio.run(kinds())
     assert told.count("on_chat_model_end") == 2
     assert told.count("on_tool_end") == 1
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        AIMessage("", additional_kwargs={"refusal": "I must not."}),
+        AIMessage([{"type": "image", "base64": "aGVsbG8=", "mime_type": "image/png"}]),
+        AIMessage([{"type": "refusal", "refusal": "I must not."}]),
+    ],
+)
+def test_a_refusal_or_a_picture_is_an_answer(message: AIMessage) -> None:
+    model = GenericFakeChatModel(messages=iter([message]))
+    done = create_agent(model, [], middleware=[GuardrailsMiddleware(Policy.load("default"))]).invoke(asked_by())
+    assert done["messages"][-1].content == message.content
+
+
+def test_an_answer_of_thoughts_alone_is_asked_for_again() -> None:
+    thought = AIMessage([{"type": "thinking", "thinking": "hm", "signature": "s"}])
+    model = GenericFakeChatModel(messages=iter([thought, AIMessage("Done.")]))
+    done = create_agent(model, [], middleware=[GuardrailsMiddleware(Policy.load("default"))]).invoke(asked_by())
+    assert [message.text for message in done["messages"]] == ["go", "Done."]
+
+
+def test_calls_at_once_in_threads_are_held_to_the_cap() -> None:
+    ran: list[str] = []
+    five = Say(calls=tuple(call_of(f"q{n}") for n in range(5)))
+    agent = agent_of(in_turn(five), [tool(searching(ran))], GuardrailsMiddleware(Policy([Budget(max_calls=2)])))
+    done = agent.invoke(asked_by())
+    assert len(ran) == 2
+    assert len(results(done)) == 5
+
+
+def test_runs_at_the_same_time_keep_their_budgets_apart() -> None:
+    ran: list[str] = []
+    policy = Policy([Budget(max_calls=3)])
+    guard = GuardrailsMiddleware(policy)
+
+    async def both() -> None:
+        runs = [
+            agent_of(roaming, [tool(searching(ran))], guard).ainvoke(asked_by(), in_thread(name)) for name in "abcd"
+        ]
+        await asyncio.gather(*runs)
+
+    asyncio.run(both())
+    assert len(ran) == 12
+    assert {policy.session(name).progress["calls_used"] for name in "abcd"} == {3}
+
+
+def test_a_sub_agent_gets_its_share_and_gives_back_what_is_left() -> None:
+    inner_ran: list[str] = []
+    ran: list[str] = []
+    policy = Policy([Budget(max_calls=8)])
+    short = in_turn(Say(calls=(call_of("h0"),)))
+    for helping in (roaming, short):
+        inner = agent_of(helping, [tool(searching(inner_ran))], GuardrailsMiddleware(policy, share={"max_calls": 2}))
+
+        @tool
+        def ask(task: str, inner: Annotated[Any, InjectedToolArg] = inner) -> str:
+            """Ask a sub-agent."""
+            return str(inner.invoke(asked_by(task))["messages"][-1].text)
+
+        script = in_turn(Say(calls=(Call("ask", {"task": "look"}),)))
+        agent_of(script, [ask], GuardrailsMiddleware(policy)).invoke(asked_by(), in_thread())
+    assert len(inner_ran) == 3
+    session = policy.session("t")
+    assert session.progress["calls_left"] == 3
+    agent_of(roaming, [tool(searching(ran))], GuardrailsMiddleware(policy)).invoke(asked_by(), in_thread())
+    assert len(ran) == 3
+
+
+def test_a_sub_agent_whose_model_fails_gives_its_share_back() -> None:
+    def broken(asked: Asked) -> Say:
+        raise ConnectionError("overloaded")
+
+    policy = Policy([Budget(max_calls=4)])
+    inner = agent_of(broken, [tool(searching([]))], GuardrailsMiddleware(policy, share={"max_calls": 3}))
+
+    @tool
+    def ask(task: str) -> str:
+        """Ask a sub-agent."""
+        return str(inner.invoke(asked_by(task)))
+
+    script = in_turn(Say(calls=(Call("ask", {"task": "look"}),)))
+    done = agent_of(script, [ask], GuardrailsMiddleware(policy)).invoke(asked_by(), in_thread())
+    assert json.loads(results(done)[0].text)["error_type"] == "connection"
+    assert policy.session("t").progress["calls_left"] == 3

@@ -34,6 +34,13 @@ _NONE: Final[dict[str, Any]] = {
 """How a model of a class is told to call no tool though some are listed; others are given none."""
 
 
+_UNSAID: Final = frozenset(
+    {"text", "reasoning", "thinking", "redacted_thinking", "non_standard"}
+    | {"tool_call", "tool_use", "function_call", "invalid_tool_call", "tool_call_chunk"}
+)
+"""Kinds of content that answer nothing."""
+
+
 class ModelStep:
     """
     The requests of one step: `sent` is the next, until there is a `response`.
@@ -68,7 +75,7 @@ class ModelStep:
         """
         message = getattr(error, "ai_message", None)
         if isinstance(message, AIMessage):
-            self._take(message, message.text, 0)
+            self._take(message, _said(message), 0)
         self._asking.failed()
 
     def take(self, response: ModelResponse[Any]) -> None:
@@ -80,7 +87,7 @@ class ModelStep:
         calls = [call for call in message.tool_calls if call["id"] not in answered]
         broken = [] if calls or answered else message.invalid_tool_calls
         output = response.structured_response
-        text, made = message.text, len(calls) + len(broken)
+        text, made = _said(message), len(calls) + len(broken)
         if output is not None:
             text, made = text or "-", 0 if self._asking.off else made
         elif answered and not self._asking.off:
@@ -135,8 +142,20 @@ def _first(messages: list[Any]) -> bool:
     return True
 
 
+def _said(message: AIMessage) -> str:
+    """
+    What *message* answers: its text, a refusal, or the kinds of what else it shows, such as an image.
+    """
+    if message.text.strip():
+        return str(message.text)
+    refusal = message.additional_kwargs.get("refusal")
+    blocks = [block for block in message.content if isinstance(block, dict)]
+    kinds = [str(block.get("type")) for block in blocks if block.get("type") not in _UNSAID]
+    return refusal or " ".join(kinds)
+
+
 def _says(message: AIMessage) -> bool:
-    return bool(message.text.strip() or message.tool_calls or message.invalid_tool_calls)
+    return bool(_said(message) or message.tool_calls or message.invalid_tool_calls)
 
 
 def _wasted(request: ModelRequest[Any]) -> int:

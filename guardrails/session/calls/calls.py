@@ -22,7 +22,6 @@ from guardrails.core.engine.prepare import Prepared, prepare, told
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.records.digest import Earlier, failure
 from guardrails.core.state.state import SessionState
-from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_call import asked, checked, tool_call
 from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.session_id import checked_id
@@ -34,7 +33,7 @@ from guardrails.session.recorder import log_refused, new_id
 from .passing import Passing
 from .places import places_of
 from .results import Kept
-from .running import Reading, in_time, is_async, limit_of, not_awaited, with_timeout, within
+from .running import CALLER, Reading, in_time, is_async, leave, limit_of, not_awaited, with_timeout, within
 
 
 if TYPE_CHECKING:
@@ -93,6 +92,7 @@ class Calls(Passing):
         if log.isEnabledFor(INFO):
             log.info("executing tool", extra={"tool": tool, "session": self.id})
         result: object
+        before = CALLER.set(self)
         try:
             limit = None
             if plan.timeout_ms is not None or decision.left_ms is not None:
@@ -117,7 +117,10 @@ class Calls(Passing):
             if not self._passes or not self._passed(decision, error):
                 self._settle(decision, plan, error)
             raise
-        return self._settle(decision, plan, result)
+        else:
+            return self._settle(decision, plan, result)
+        finally:
+            CALLER.reset(before)
 
     async def acall(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
         """
@@ -133,6 +136,7 @@ class Calls(Passing):
         if log.isEnabledFor(INFO):
             log.info("executing tool", extra={"tool": tool, "session": self.id})
         result: object
+        before = CALLER.set(self)
         try:
             limit = None
             if plan.timeout_ms is not None or decision.left_ms is not None:
@@ -157,21 +161,10 @@ class Calls(Passing):
             if not self._passes or not self._passed(decision, error):
                 self._settle(decision, plan, error)
             raise
-        return self._settle(decision, plan, result)
-
-    def define(self, tool: str, arguments: "Arguments") -> None:
-        """
-        Check the arguments of *tool*, which is known from now on, against *arguments* in this session.
-        """
-        self._specs[tool] = arguments
-        if self._chain.known is not None and tool not in self._chain.known:
-            self._chain = self._chain.with_tools([Tool(name=tool)])
-
-    def defines(self, tool: str) -> bool:
-        """
-        Whether the arguments of *tool* are checked already, by the policy or by `define`.
-        """
-        return (tool in self._specs and tool not in self._wrapped) or self._chain.plan(tool).arguments is not None
+        else:
+            return self._settle(decision, plan, result)
+        finally:
+            leave(before)
 
     # The shell itself
 
