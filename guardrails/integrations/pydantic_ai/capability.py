@@ -46,6 +46,6 @@ class GuardrailsCapability(AbstractCapability[Any]):
         session = current_session()
         if session is None or session.policy is not self._guarded:
             session = self._sessions.of(ctx.conversation_id or ctx.run_id)
-        if ctx.prompt is not None and ctx.messages:
-            await session.off_loop(session.go_on)
+            if ctx.prompt is not None and current_session() is None:
+                await session.off_loop(session.go_on)
         return GuardedRun(session)

@@ -95,6 +95,16 @@ class Ends:
         run(more, "and", message_history=first.all_messages())
         assert cap.session(first.conversation_id).progress["calls_used"] == 2
 
+    def test_a_further_message_of_the_user_lets_a_conversation_go_on_as_the_policy_says(self) -> None:
+        ran: list[str] = []
+        cap = GuardrailsCapability(Policy([Budget(max_calls=1, go_on={"max_calls": 2})]))
+        one = agent(roaming, searching(ran), guarded=cap)
+        first = run(one)
+        assert ran == ["q0"]
+        again = run(agent(roaming, searching(ran), guarded=cap), "and", message_history=first.all_messages())
+        assert ran == ["q0", "q0", "q1"]
+        assert again.output == "I know nothing of it."
+
     def test_an_agent_with_a_policy_of_its_own_has_a_session_of_its_own(self) -> None:
         inner = agent(in_turn(Say(calls=(search("x"),)), Say(calls=(search("y"),))), searching([]), guarded=TWO)
 
