@@ -208,14 +208,17 @@ def test_a_storm_of_cancellations_loses_no_settle_and_the_records_replay(path: P
         ]
         while not all(call.done() for call in calls):
             await tick(chance.randrange(1, 40))
-            chance.choice(calls).cancel()
+            chance.choice(calls[:20]).cancel()
 
     asyncio.run(main())
     session.close()
     assert held(session) == 0
     numbers = [line["n"] for line in sink.records]
     assert numbers == list(range(1, len(numbers) + 1))
-    assert {"ok", "error"} == {line["status"] for line in sink.records if line["event"] == "settle"}
+    settled = [line for line in sink.records if line["event"] == "settle"]
+    admitted = [line for line in sink.records if line["event"] == "call" and line["decision"] == "allow"]
+    assert sorted(line["call_n"] for line in settled) == [line["n"] for line in admitted]
+    assert [line["status"] for line in settled].count("ok") >= 20
     again = list(replay(policy.chain, sink.records))
     assert again
     assert all(one.same for one in again)
