@@ -14,7 +14,18 @@ from typing import Any, TypeVar
 
 import pytest
 
-from guardrails import Budget, Envelope, MemorySink, MemoryStore, Policy, Session, SessionState, SqliteStore, Tool
+from guardrails import (
+    Budget,
+    Duplicates,
+    Envelope,
+    MemorySink,
+    MemoryStore,
+    Policy,
+    Session,
+    SessionState,
+    SqliteStore,
+    Tool,
+)
 from guardrails.core.records.replay import replay
 
 
@@ -163,7 +174,7 @@ def test_a_call_that_is_cancelled_while_it_is_decided_leaves_nothing_open(path: 
             await call
 
     asyncio.run(main())
-    assert (ran, held(session)) == ([], 0)
+    assert (ran, held(session), session.progress["calls_used"]) == ([], 0, 0)
 
 
 def test_a_call_that_is_cancelled_while_it_is_settled_is_settled() -> None:
@@ -188,6 +199,32 @@ def test_a_call_that_is_cancelled_while_it_is_settled_is_settled() -> None:
     session.close()
     assert held(session) == 0
     assert [line["status"] for line in sink.records if line["event"] == "settle"] == ["ok"]
+
+
+def test_what_a_host_interrupts_stays_open_also_if_it_is_cancelled_when_it_is_made_again(path: Path) -> None:
+    class Interrupt(Exception):  # noqa: N818
+        """The host's own."""
+
+    def asks(tool: str, arguments: Any) -> None:
+        raise Interrupt
+
+    store = SqliteStore(path, timeout=60)
+    session = Policy([Duplicates()]).session("s", store=store).scoped({}, passes=(Interrupt,))
+
+    async def main() -> Envelope:
+        with pytest.raises(Interrupt):
+            await session.acall("t", {}, asks, id="c1")
+        with another_process(path):
+            again = asyncio.create_task(session.acall("t", {}, ok, id="c1"))
+            await tick(10)
+            again.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await again
+        assert held(session) == 1
+        return await session.acall("t", {}, ok, id="c1")
+
+    assert asyncio.run(main()).value == "ok"
+    assert (held(session), session.progress["calls_used"]) == (0, 1)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -217,7 +254,8 @@ def test_a_storm_of_cancellations_loses_no_settle_and_the_records_replay(path: P
     assert numbers == list(range(1, len(numbers) + 1))
     settled = [line for line in sink.records if line["event"] == "settle"]
     admitted = [line for line in sink.records if line["event"] == "call" and line["decision"] == "allow"]
-    assert sorted(line["call_n"] for line in settled) == [line["n"] for line in admitted]
+    released = [line for line in sink.records if line["event"] == "release"]
+    assert sorted(line["call_n"] for line in (*settled, *released)) == [line["n"] for line in admitted]
     assert [line["status"] for line in settled].count("ok") >= 20
     again = list(replay(policy.chain, sink.records))
     assert again

@@ -11,8 +11,8 @@ from guardrails.core.values.types import Outcome
 
 from .admissions import charge_held, expire, take_up
 from .entries import Entry, Pending, pending_key
-from .holds import lapse
-from .parking import approve, drop
+from .holds import lapse, prolong
+from .parking import APPROVED_MS, approve, drop, resume, suspend
 from .state import NEVER, SessionState
 from .totals import charge, number, touch
 
@@ -27,13 +27,6 @@ def open_step(state: SessionState, now_ms: int) -> int:
     if state.holds:
         lapse(state, now)
     return now
-
-
-def go_on(state: SessionState) -> None:
-    """
-    Forget what an event has found to be the end.
-    """
-    state.exhausted = None
 
 
 def hold(state: SessionState, holder: str, call: Pending) -> None:
@@ -85,6 +78,30 @@ def let_go(state: SessionState, holder: str, seq: int) -> None:
         drop(state, held)
 
 
+def suspend_held(state: SessionState, holder: str, seq: int) -> None:
+    """
+    Let what is held for a call that was suspended be held until it is made again.
+    """
+    held = state.pending.get(pending_key(holder, None, seq))
+    if held is not None and held.parked is None:
+        suspend(state, held, "")
+    elif state.holds:
+        prolong(state, f"{holder}#c{seq}", state.now_ms + APPROVED_MS)
+
+
+def withdraw_held(state: SessionState, holder: str, call: Pending) -> None:
+    """
+    Give back what is held, or was charged when its time was over here, for a call that never ran.
+    """
+    held = state.pending.get(pending_key(holder, None, call.seq))
+    if held is not None:
+        drop(state, held)
+        return
+    state.calls -= 1
+    state.cost -= call.cost
+    state.tokens -= call.tokens
+
+
 def claim(state: SessionState, holder: str, call: Pending, now_ms: int) -> int:
     """
     Let the time of a call that runs from *now_ms* on, as its session says, begin anew; the number of the event.
@@ -110,6 +127,8 @@ def settle(state: SessionState, holder: str, seq: int, estimate: tuple[int, int]
     cost = cost if outcome.cost is None else outcome.cost
     tokens = tokens if outcome.tokens is None else outcome.tokens
     if held is not None:
+        if held.parked is not None:
+            resume(state, held)
         charge_held(state, held, cost, tokens)
     else:
         charge(state, cost, tokens)

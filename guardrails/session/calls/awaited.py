@@ -16,11 +16,12 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.values.logs import log
 from guardrails.session.off_loop import later
 
-from .calls import PLAIN, Calls, Execute
-from .running import CALLER, in_time, is_async, leave, limit_of, within
+from .adapters import Adapted
+from .calls import PLAIN, Execute
+from .running import CALLER, in_time, is_async, leave, limit_of, stops, within
 
 
-class AwaitedCalls(Calls):
+class AwaitedCalls(Adapted):
     """
     The tool calls of one session, awaited too.
     """
@@ -59,13 +60,15 @@ class AwaitedCalls(Calls):
             else:
                 late, reading = partial(self._late, decision, plan), self._reading(decision, plan)
                 result = await within(limit, execute, decision.call, late, reading)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
+            if bool(self._passes) and await self.off_loop(self._passed, decision, error):
+                raise
             return await self._asettle(decision, plan, error) if blocks else self._settle(decision, plan, error)
         except BaseException as error:
-            # Whatever else it is ends the loop, or the coroutine: nothing is awaited any more.
             if blocks and _is_cancelled(error):
                 await self._asettle(decision, plan, error)
-            else:
+            # Whatever else stops it ends the loop, or the coroutine: nothing is awaited any more.
+            elif not self._passes or stops(error) or not await self.off_loop(self._passed, decision, error):
                 self._settle(decision, plan, error)
             raise
         else:
@@ -85,13 +88,14 @@ class AwaitedCalls(Calls):
 
     def _never_ran(self, made: tuple[Decision, Plan]) -> None:
         """
-        Settle a call that was cancelled while it was decided.
+        Take back a call that was cancelled while it was decided. What was admitted before, for an interrupt or by a person,
+        stays so.
         """
-        from asyncio import CancelledError
-
-        decision, plan = made
-        if decision.envelope is None:
-            self._settle(decision, plan, CancelledError())
+        decision, _ = made
+        if decision.envelope is None and decision.repeated:
+            self._suspend(decision)
+        elif decision.envelope is None:
+            self._release(decision, None)
 
     async def _asettle(self, decision: Decision, plan: Plan, result: object) -> Envelope:
         now, prepared = self._read_result(decision, plan, result)
