@@ -682,3 +682,21 @@ def test_a_sub_agent_whose_model_fails_gives_its_share_back() -> None:
     done = agent_of(script, [ask], GuardrailsMiddleware(policy)).invoke(asked_by(), in_thread())
     assert json.loads(results(done)[0].text)["error_type"] == "connection"
     assert policy.session("t").progress["calls_left"] == 3
+
+
+def test_the_hints_of_an_mcp_server_count() -> None:
+    sink = MemorySink()
+    made = StructuredTool.from_function(searching([]), metadata={"readOnlyHint": True, "title": "Search"})
+    guard = GuardrailsMiddleware(Policy.load("default"), records=sink)
+    agent_of(in_turn(Say(calls=(call_of("x"),))), [made], guard).invoke(asked_by())
+    assert [one["read_only"] for one in sink.records if one["event"] == "call"] == [True]
+
+
+def test_a_schema_of_json_is_checked_too() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    made = StructuredTool(name="count", description="Count.", args_schema=schema, func=lambda n: f"{n}")
+    script = in_turn(Say(calls=(Call("count", {"n": "x"}),)), Say(calls=(Call("count", {"n": 2}),)))
+    done = agent_of(script, [made], GuardrailsMiddleware(Policy.load("default"))).invoke(asked_by())
+    wrong, right = (json.loads(message.text) for message in results(done))
+    assert (wrong["status"], wrong["errors"][0]["field"]) == ("validation_error", "n")
+    assert right["result"] == "2"
