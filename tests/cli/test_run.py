@@ -278,8 +278,8 @@ def test_a_reply_that_is_none_is_one_line_and_the_conversation_goes_on(
     files: Path, wire: str, reply: Reply, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key-of-mine")
-    broken, whole = (lambda reply: reply), (lambda reply: Text("now"))
-    with ScriptedOpenAI(lambda body, n: cities("Kyoto")[0] if n == 0 else broken(reply)) as server:
+    mended: list[bool] = []
+    with ScriptedOpenAI(lambda body, n: cities("Kyoto")[0] if n == 0 else Text("now") if mended else reply) as server:
         shown = run("task", *options(server, files, "--wire", wire))
         assert shown.exit_code == 2
         *_, kept, resume, said, end = shown.stderr.splitlines()
@@ -293,7 +293,7 @@ def test_a_reply_that_is_none_is_one_line_and_the_conversation_goes_on(
         )
         assert "key-of-mine" not in shown.output
         assert "\x1b" not in shown.output
-        broken = whole
+        mended.append(True)
         again = run("--resume", kept_id(shown))
         assert (again.exit_code, again.stdout) == (0, "now\n")
     assert server.refused == []

@@ -143,7 +143,7 @@ def at_a_terminal(*arguments: str) -> str:
 
 
 def test_at_a_terminal_text_is_shown_as_it_comes_and_once(tmp_path: Path) -> None:
-    script = [Calls(call("read", {"page": 1}), text="I look first."), Text("It says x.\nThat is all.")]
+    script: list[Reply] = [Calls(call("read", {"page": 1}), text="I look first."), Text("It says x.\nThat is all.")]
     with ScriptedOpenAI(script) as server:
         seen = at_a_terminal(*given(server, tmp_path, "read"))
     assert seen.count("I look first.") == 1
@@ -157,7 +157,7 @@ def test_at_a_terminal_text_is_shown_as_it_comes_and_once(tmp_path: Path) -> Non
 
 
 def test_into_a_pipe_goes_the_answer_alone_and_at_once(tmp_path: Path) -> None:
-    script = [Calls(call("read", {"page": 1}), text="I look first."), Text("It says x.")]
+    script: list[Reply] = [Calls(call("read", {"page": 1}), text="I look first."), Text("It says x.")]
     with ScriptedOpenAI(script) as server:
         shown = run(*given(server, tmp_path, "read"))
     assert shown.stdout == "It says x.\n"

@@ -10,10 +10,10 @@ from typing import Any
 
 from guardrails.core.tools.tool import Tool
 
-from .calls import Calls
+from .awaited import AwaitedCalls
 
 
-class Declaring(Calls):
+class Declaring(AwaitedCalls):
     """
     A session that hears of tools while it is used.
     """
