@@ -2,6 +2,9 @@
 pydantic-ai's `Agent` behind the guards: the contract, and what is its alone.
 """
 
+from collections.abc import Mapping
+from typing import ClassVar
+
 import pytest
 
 
@@ -15,8 +18,12 @@ from .pydantic_ai.page import Page
 from .pydantic_ai.tools import Tools
 
 
+class Host(PydanticAI):
+    cannot: ClassVar[Mapping[str, str]] = {}
+
+
 class TestPydanticAI(Contract):
-    driver = PydanticAI
+    driver = Host
 
 
 class TestEnds(Ends):

@@ -2,6 +2,7 @@
 The capability that an agent of pydantic-ai is given.
 """
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from guardrails.integrations.hosting import extra
@@ -26,11 +27,13 @@ class GuardrailsCapability(AbstractCapability[Any]):
     agents share. *options* are those of `Policy.session`.
 
     The conversation of a run names its session. A run that a guarded tool makes has the session of the tool's call if its
-    policy is the same. At the end tools are off and output tools stay; so it is for the last request of `UsageLimits`.
+    policy is the same, or, with *share* (`{"max_calls": 5}`), so much of it at most. At the end tools are off and output
+    tools stay; so it is for the last request of `UsageLimits`.
     """
 
-    def __init__(self, guarded: "Policy | Session", **options: Any) -> None:
+    def __init__(self, guarded: "Policy | Session", *, share: Mapping[str, Any] | None = None, **options: Any) -> None:
         self._guarded = guarded
+        self._share = share
         self._sessions = Sessions(guarded, **options)
 
     def session(self, conversation: object) -> "Session":
@@ -43,9 +46,10 @@ class GuardrailsCapability(AbstractCapability[Any]):
         """
         The hooks of one run.
         """
-        session = current_session()
-        if session is None or session.policy is not self._guarded:
-            session = self._sessions.of(ctx.conversation_id or ctx.run_id)
-            if ctx.prompt is not None and current_session() is None:
-                await session.off_loop(session.go_on)
+        running = current_session()
+        if running is not None and running.policy is self._guarded:
+            return GuardedRun(running, self._share)
+        session = self._sessions.of(ctx.conversation_id or ctx.run_id)
+        if ctx.prompt is not None and running is None:
+            await session.off_loop(session.go_on)
         return GuardedRun(session)

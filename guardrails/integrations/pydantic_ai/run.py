@@ -2,10 +2,11 @@
 One run of an agent of pydantic-ai behind a session: its model requests, its tool calls, and the results that come later.
 """
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
@@ -47,12 +48,13 @@ UNSET: Final = object()
 
 class GuardedRun(AbstractCapability[Any]):
     """
-    What `GuardrailsCapability` is for one run, in its *session*.
+    What `GuardrailsCapability` is for one run, in its *session*, or in a *share* of it if there is so much left.
     """
 
-    def __init__(self, session: "Session") -> None:
-        self._session = session.scoped({}, passes=LATER)
-        self._asking = Asking(session, first=True)
+    def __init__(self, session: "Session", share: Mapping[str, Any] | None = None) -> None:
+        self._own = session
+        self._share = dict(share or {})
+        self._begin(session)
         self._tools: dict[str, Tool] = {}
         """Those that the session knows."""
         self._later: set[str] = set()
@@ -61,6 +63,22 @@ class GuardedRun(AbstractCapability[Any]):
         """The latest choice that forced a tool."""
         self._refuses = False
         """No call of the latest response is run."""
+
+    def _begin(self, session: "Session") -> None:
+        self._session = session.scoped({}, passes=LATER)
+        self._asking = Asking(session, first=True)
+
+    async def wrap_run(self, ctx: RunContext[Any], *, handler: Any) -> Any:
+        """
+        Take the share, and give back what is left of it.
+        """
+        with ExitStack() as stack:
+            if self._share:
+                with suppress(SessionError):
+                    child = await self._own.off_loop(self._own.child, uuid4().hex, **self._share)
+                    stack.callback(child.close)
+                    self._begin(child)
+            return await handler()
 
     async def wrap_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, handler: Any

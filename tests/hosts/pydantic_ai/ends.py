@@ -105,6 +105,19 @@ class Ends:
         assert ran == ["q0", "q0", "q1"]
         assert again.output == "I know nothing of it."
 
+    def test_an_agent_that_a_tool_runs_uses_no_more_than_its_share(self) -> None:
+        ran: list[str] = []
+        cap = GuardrailsCapability(FIVE, share={"max_calls": 2})
+        inner = agent(roaming, searching(ran), guarded=cap)
+
+        async def ask() -> str:
+            return str((await inner.run("go")).output)
+
+        done = run(agent(in_turn(Say(calls=(Call("ask"),))), ask, guarded=cap))
+        assert ran == ["q0", "q1"]
+        assert envelope(told(done)[0])["result"] == "I know nothing of it."
+        assert cap.session(done.conversation_id).progress["calls_left"] == 2
+
     def test_an_agent_with_a_policy_of_its_own_has_a_session_of_its_own(self) -> None:
         inner = agent(in_turn(Say(calls=(search("x"),)), Say(calls=(search("y"),))), searching([]), guarded=TWO)
 
