@@ -111,7 +111,7 @@ class Chain:
         """
         own = next((g for g in self.guards if g.limits is not None), None)
         guards = [replace(g, **limits) if g is own else g for g in self.guards]
-        made = self._again(guards if own is not None else [Budget(**limits), *guards], self.tools.values())
+        made = copy(self._again(guards if own is not None else [Budget(**limits), *guards], self.tools.values()))
         made.known = self.known
         return made
 
