@@ -383,4 +383,4 @@ def test_what_the_newest_versions_of_a_host_break_is_told_by_name(
     told = capsys.readouterr().out
     assert "stone: the newest versions break a.py::test_b" in told
     assert "3 passed in 1s; newest: 1 failed" in told
-    assert asked("-m pip install")[1] == "-m pip install --quiet --upgrade pytest==1 --editable .[stone]"
+    assert asked("-m pip install")[1] == "-m pip install --quiet --upgrade pytest==1 stone --editable .[stone]"
