@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from guardrails.core.values.errors import StoreError as StoreError
     from guardrails.core.values.session_id import session_name as session_name
     from guardrails.core.values.types import Denial as Denial
+    from guardrails.core.values.types import Failed as Failed
     from guardrails.core.values.types import Nudge as Nudge
     from guardrails.core.values.types import Outcome as Outcome
     from guardrails.core.values.types import Success as Success
@@ -106,7 +107,7 @@ _NAMES = {
     "core.tools.tool": "Tool",
     "core.values.errors": "GuardrailsError LoopLimitExceeded PolicyError ResponseFailed SessionError StoreError",
     "core.values.session_id": "session_name",
-    "core.values.types": "Denial Nudge Outcome Success ToolCall",
+    "core.values.types": "Denial Failed Nudge Outcome Success ToolCall",
     "core.values.usage": "Price",
     "core.values.version": "__version__",
     "policy.names": "READ_ONLY_NAMES",

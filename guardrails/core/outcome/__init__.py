@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from guardrails.core.text.collect import LIMIT_BYTES, Bytes, collect, collect_async, decoded
-from guardrails.core.values.types import ErrorType, Outcome, Success, micro_dollars
+from guardrails.core.values.types import ERROR_TYPES, ErrorType, Failed, Outcome, Success, micro_dollars
 
 from .plain_failures import Speaks, may_fail
 from .result_classifier import FailureRule, ResultClassifier
@@ -58,7 +58,7 @@ def outcome_of(
     """
     The outcome of what an executor returned or raised; never raises itself.
 
-    *result* is a value, a `Success`, an exception or an `Envelope` (which passes as it is). An iterator becomes a list
+    *result* is a value, a `Success`, a `Failed`, an exception or an `Envelope` (which passes as it is). An iterator becomes a list
     of about *limit* bytes at most, bytes become text or `{"base64": "...", "bytes": n}`. *classifier* says which
     results are failures; without one those are that anyone would call one (`plain_failures`); MCP's `isError: true` always is one.
     *now_ms*, milliseconds since 1970, gives a meaning to a `Retry-After` that is a date. *speaks* says of *arguments*, those of
@@ -77,6 +77,9 @@ def outcome_of(
         success: Success = result  # type: ignore[assignment]
         return _charged(success, outcome_of(success.value, **known._asdict()))
     try:
+        if issubclass(kind, Failed):
+            failed: Failed = result  # type: ignore[assignment]
+            return _charged(failed, _of_value(failed.value, known, _told(failed)))
         return _of_value(result, known)
     except Exception as problem:  # noqa: BLE001  the tool has run: whatever its value does, the call has an outcome
         return _failed(problem, known)
@@ -100,10 +103,23 @@ async def outcome_of_async(result: object, **known: Any) -> Outcome:
     return _charged(result, outcome) if isinstance(result, Success) else outcome
 
 
-def _of_value(value: Any, known: _Known) -> Outcome:
+def _told(failed: Failed) -> "Failure":
+    from .hidden_failures import failure_told
+
+    message = str(failed.message).strip() or "the host reported an error and said nothing of it"
+    failure = failure_told(message, failed.error_type if failed.error_type in ERROR_TYPES else None)
+    return failure._replace(whole=failed.value is None)
+
+
+def _of_value(value: Any, known: _Known, failure: "Failure | None" = None) -> Outcome:
+    """
+    The outcome of *value*; *failure*: what is said of it, so that nobody looks for one.
+    """
     kind = type(value)
     if hasattr(kind, "__guardrails_envelope__"):
-        return Outcome(value)
+        if failure is None:
+            return Outcome(value)
+        value = value.to_dict()
 
     complete = True
     if issubclass(kind, Bytes):
@@ -114,7 +130,7 @@ def _of_value(value: Any, known: _Known) -> Outcome:
     elif hasattr(kind, "__await__") or hasattr(kind, "__anext__"):
         return _not_awaited(value)
 
-    failure = _failure_in(value, known)
+    failure = _failure_in(value, known) if failure is None else failure
     if failure is None:
         return Outcome(value, complete=complete)
 
@@ -188,9 +204,9 @@ def _not_awaited(value: Any) -> Outcome:
     return Outcome(None, "code_error", message)
 
 
-def _charged(success: Success, outcome: Outcome) -> Outcome:
-    outcome.cost = _cost(success.cost_usd)
-    outcome.tokens = _tokens(success.tokens)
+def _charged(told: Success | Failed, outcome: Outcome) -> Outcome:
+    outcome.cost = _cost(told.cost_usd)
+    outcome.tokens = _tokens(told.tokens)
     return outcome
 
 

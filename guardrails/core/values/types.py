@@ -6,7 +6,7 @@ Nothing here does anything. Times are integers in milliseconds since 1970, money
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from decimal import ROUND_HALF_EVEN, Decimal
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple, Self, get_args
@@ -210,6 +210,22 @@ class Success:
     """
 
     value: Any
+    cost_usd: float | str | Decimal | None = None
+    tokens: int | None = None
+
+
+@dataclass(slots=True)
+class Failed:
+    """
+    What an executor may return, or `complete` be given, of a call that its host says failed: the *message* tells how.
+
+    Without an *error_type* of the closed list the message tells which it is. *value*: what came beside the message.
+    """
+
+    message: str
+    _: KW_ONLY
+    error_type: ErrorType | None = None
+    value: Any = None
     cost_usd: float | str | Decimal | None = None
     tokens: int | None = None
 

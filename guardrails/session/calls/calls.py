@@ -176,7 +176,7 @@ class Calls(Approvals):
 
     def complete(self, decision: Decision, outcome: object) -> Envelope:
         """
-        Settle a decided call; *outcome* is a value, an exception, or `Success(value, cost_usd=...)`.
+        Settle a decided call; *outcome* is a value, an exception, `Success(value, cost_usd=...)` or `Failed(message)`.
 
         A second completion, or one after the admission expired, changes nothing and is only recorded. Raises
         SessionError where *decision* is another session's.

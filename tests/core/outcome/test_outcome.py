@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.outcome import MAX_COST, FailureRule, ResultClassifier, outcome_of, outcome_of_async
-from guardrails.core.values.types import ERROR_TYPES, Outcome, Success
+from guardrails.core.values.types import ERROR_TYPES, Failed, Outcome, Success
 
 
 NOW = 1_700_000_000_000
@@ -82,6 +82,33 @@ def test_a_failure_costs_too() -> None:
     outcome = outcome_of(Success({"status": 500}, 0.5, 9), classifier=ResultClassifier(status_field="status"))
 
     assert (outcome.error_type, outcome.cost, outcome.tokens) == ("server_error", 500_000, 9)
+
+
+@pytest.mark.parametrize(
+    ("failed", "outcome"),
+    [
+        (Failed("no such file: a.txt"), Outcome(None, "not_found", "no such file: a.txt")),
+        (Failed("HTTP 429, retry after 3 s"), Outcome(None, "rate_limit", "HTTP 429, retry after 3 s", 429, 3_000)),
+        (Failed("it went wrong"), Outcome(None, "other", "it went wrong")),
+        (Failed("it went wrong", error_type="auth"), Outcome(None, "auth", "it went wrong")),
+        (Failed("gone", error_type="no kind of ours"), Outcome(None, "other", "gone")),  # type: ignore[arg-type]
+        (Failed(" "), Outcome(None, "other", "the host reported an error and said nothing of it")),
+        (Failed("half", value={"ok": True}), Outcome({"ok": True}, "other", "half")),
+        (Failed("half", value="all of it"), Outcome("all of it", "other", "half")),
+        (Failed("no", cost_usd=0.5, tokens=9), Outcome(None, "other", "no", cost=500_000, tokens=9)),
+    ],
+    ids=repr,
+)
+def test_what_a_host_says_failed_is_a_failure_whatever_its_value_is(failed: Failed, outcome: Outcome) -> None:
+    assert outcome_of(failed, now_ms=NOW) == outcome
+    assert outcome_of(failed, now_ms=NOW, classifier=ResultClassifier(status_field="ok")) == outcome
+
+
+def test_what_a_host_says_failed_is_redacted_and_never_a_success_by_an_envelope_in_it() -> None:
+    assert "hunter2" not in outcome_of(Failed("password=hunter2 is wrong")).error_message
+    inside = outcome_of(Failed("no", value=Envelope("success", "fine")))
+    assert (inside.error_type, inside.error_message) == ("other", "no")
+    assert not isinstance(inside.value, Envelope)
 
 
 def test_a2_an_empty_success_and_a_failure_never_share_a_shape() -> None:
