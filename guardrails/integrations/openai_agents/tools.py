@@ -1,0 +1,222 @@
+"""
+Function tools of the host, and agents as tools, behind the session of the run that calls them.
+"""
+
+import json
+
+from contextvars import ContextVar
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+from agents import (
+    FunctionTool,
+    ToolOutputFileContent,
+    ToolOutputImage,
+    ToolOutputText,
+    ToolTimeoutError,
+    default_tool_error_function,
+)
+from agents.agent_tool_state import get_agent_tool_state_scope, peek_agent_tool_run_result
+from agents.tool import (
+    invoke_function_tool,
+    maybe_invoke_function_tool_failure_error_function,
+    set_function_tool_failure_error_function,
+    with_function_tool_failure_error_handler,
+)
+from agents.tool_context import ToolContext
+
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.outcome.error_types import diagnosis_of
+from guardrails.core.values.session_id import session_name
+from guardrails.core.values.types import Failed
+from guardrails.integrations.hosting import remark
+from guardrails.session.session import Session
+
+from .running import Running, awaited, running
+
+
+_RICH = (ToolOutputText, ToolOutputImage, ToolOutputFileContent)
+_calling: ContextVar[str | None] = ContextVar("guardrails_openai_agents_call", default=None)
+
+
+class Read(str):
+    """
+    What a model reads of a call, as the host carries it.
+    """
+
+    __slots__ = ("ran", "value")
+
+    ran: bool
+    value: Any
+    """What the tool gave back; the text itself where it did not work."""
+
+
+class _Parked(Exception):  # noqa: N818
+    """
+    An agent that is a tool waits for a person: its call goes on later.
+    """
+
+    def __init__(self, value: Any) -> None:
+        super().__init__()
+        self.value = value
+
+
+def guarded(tool: Any) -> Any:
+    """
+    *tool* behind the session of the run that calls it, if it is a function's; any other as it is.
+    """
+    if not isinstance(tool, FunctionTool) or getattr(tool, "guarded", False):
+        return tool
+    call = _Call(tool, _bare(tool))
+
+    async def invoke(context: ToolContext[Any], text: str) -> Any:
+        run = running.get()
+        if run is None or _calling.get() == context.tool_call_id:
+            return await invoke_function_tool(function_tool=tool, context=context, arguments=text)
+        return await call.made(run, context, text)
+
+    # The host prepares the arguments of a call by it to ask whether a person is to approve.
+    invoke.__agents_prepare_arguments__ = getattr(tool.on_invoke_tool, "prepare_arguments", None)  # type: ignore[attr-defined]
+    made = copy(tool)
+    made.on_invoke_tool = with_function_tool_failure_error_handler(invoke, lambda *_: None)
+    if tool.timeout_behavior == "error_as_result":
+        made.timeout_seconds = None
+    made.guarded = True
+    return copy(made)
+
+
+def _bare(tool: FunctionTool) -> FunctionTool:
+    """
+    *tool* as it raises what goes wrong.
+    """
+    bare = set_function_tool_failure_error_function(copy(tool), None)
+    if tool.timeout_behavior == "error_as_result":
+        bare.timeout_behavior = "raise_exception"
+    else:
+        bare.timeout_seconds = None
+    return bare
+
+
+@dataclass
+class _Call:
+    """
+    Calls of *tool*, which *bare* runs.
+    """
+
+    tool: FunctionTool
+    bare: FunctionTool
+
+    async def made(self, run: Running, context: ToolContext[Any], text: str) -> Any:
+        run.offer([self.tool])
+        ran, raised = False, None
+
+        async def execute(name: str, arguments: Any) -> Any:
+            nonlocal ran, raised
+            ran = True
+            try:
+                return await self._run(run.session, name, context, _sent(text, arguments))
+            except _Parked:
+                raise
+            except Exception as error:
+                said = await self._said(context, error)
+                raised = error if said is None else None
+                if isinstance(said, Exception):
+                    raise said from error
+                if said is None:
+                    raise
+                return said
+
+        token = _calling.set(context.tool_call_id)
+        scope = run.session.scoped({}, passes=(_Parked,))
+        try:
+            envelope = await scope.acall(self.tool.qualified_name, text or "{}", execute, id=context.tool_call_id)
+        except _Parked as parked:
+            return parked.value
+        finally:
+            _calling.reset(token)
+        if raised is not None:
+            raise raised
+        return self._read(envelope, ran=ran)
+
+    async def _run(self, session: Session, name: str, context: ToolContext[Any], text: str) -> Any:
+        if getattr(self.tool, "_agent_instance", None) is None:
+            return await invoke_function_tool(function_tool=self.bare, context=context, arguments=text)
+        child = session.child(session_name(f"{name}-{context.tool_call_id}"), **_half(session))
+        token, parked = running.set(Running(child)), False
+        # Ids of calls are made by models: one of the sub-agent's may be the same.
+        _calling.set(None)
+        try:
+            value = await invoke_function_tool(function_tool=self.bare, context=context, arguments=text)
+            result = context.tool_call and peek_agent_tool_run_result(
+                context.tool_call, scope_id=get_agent_tool_state_scope(context)
+            )
+            parked = bool(getattr(result, "interruptions", None))
+        finally:
+            running.reset(token)
+            if not parked:
+                child.close()
+        if parked:
+            raise _Parked(value)
+        return value
+
+    async def _said(self, context: ToolContext[Any], error: Exception) -> Failed | Exception | None:
+        """
+        What is said of *error* in the words of the tool's author, or the error; None: its author wants it raised.
+        """
+        if isinstance(error, ToolTimeoutError):
+            if self.tool.timeout_error_function is None:
+                return TimeoutError(str(error))
+            text = await awaited(self.tool.timeout_error_function(context, error))
+            return Failed(str(text), error_type="timeout")
+        text = await maybe_invoke_function_tool_failure_error_function(
+            function_tool=self.tool, context=context, error=error
+        )
+        if text is None:
+            return None
+        return (
+            error
+            if text == default_tool_error_function(context, error)
+            else Failed(text, error_type=diagnosis_of(error)[0])
+        )
+
+    def _read(self, envelope: Envelope, *, ran: bool) -> Any:
+        value = envelope.value
+        if envelope.ok and self.tool.output_json_schema is not None:
+            return value
+        if envelope.ok and _is_rich(value):
+            said = remark(envelope)
+            shown = list(value) if isinstance(value, list) else [value]
+            return value if said is None else [*shown, ToolOutputText(text=said)]
+        read = Read(envelope.to_json())
+        read.ran, read.value = ran, value if envelope.ok else str(read)
+        return read
+
+
+def _half(session: Session) -> dict[str, Any]:
+    """
+    The share of an agent that is a tool: half of what is left, so that others of the same response have some too.
+    """
+    left = session.progress
+    counts = {"max_calls": "calls_left", "max_turns": "turns_left", "max_tokens": "tokens_left"}
+    share: dict[str, Any] = {name: max(1, left[key] // 2) for name, key in counts.items() if left.get(key)}
+    return {**share, "max_cost_usd": left["cost_left_usd"] / 2} if left.get("cost_left_usd") else share
+
+
+def _sent(text: str, arguments: Any) -> str:
+    """
+    *arguments* as the host takes them: the model's own *text* unless they were changed.
+    """
+    try:
+        same = json.loads(text or "{}") == arguments
+    except ValueError:
+        same = False
+    return text if same else json.dumps(arguments, ensure_ascii=False)
+
+
+def _is_rich(value: Any) -> bool:
+    items = value if isinstance(value, list) else [value]
+    return bool(items) and all(
+        isinstance(item, _RICH) or (isinstance(item, dict) and item.get("type") in ("image", "file", "text"))
+        for item in items
+    )
