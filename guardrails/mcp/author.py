@@ -10,20 +10,23 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Annotated, Any, Final, Literal, TypeVar
 
-from mcp_types import CallToolResult, InputRequiredResult, TextContent
-from mcp_types import ToolAnnotations as Annotations
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import core_schema
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import SessionError
+from guardrails.core.values.errors import SessionError, needs
 from guardrails.policy.policy import Policy
 from guardrails.policy.registry import checked_arguments
 from guardrails.session.calls.running import is_async
 from guardrails.session.session import Session
 from guardrails.stores.base import Store
 from guardrails.stores.memory import MemoryStore
+
+
+with needs("mcp", "`guardrails.mcp`"):
+    from mcp_types import CallToolResult, InputRequiredResult, TextContent
+    from mcp_types import ToolAnnotations as Annotations
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -194,7 +197,8 @@ class AnsweringTools:
                 {ENVELOPE: read},
             )
         if self._fast:
-            from fastmcp.tools.base import ToolResult
+            with needs("fastmcp", "`AnsweringTools`"):
+                from fastmcp.tools.base import ToolResult
 
             return ToolResult(content=blocks, structured_content=structured, meta=meta, is_error=not envelope.ok)
         # Made by the wire's names: `_meta` is an alias.
@@ -231,10 +235,12 @@ def _line(envelope: Envelope) -> str:
 
 def _context_class(*, fast: bool) -> Any:
     if fast:
-        from fastmcp import Context as FastContext
+        with needs("fastmcp", "`AnsweringTools`"):
+            from fastmcp import Context as FastContext
 
         return FastContext
-    from mcp.server.mcpserver import Context
+    with needs("mcp", "`guardrails.mcp`"):
+        from mcp.server.mcpserver import Context
 
     return Context
 
