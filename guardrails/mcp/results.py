@@ -9,13 +9,15 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from guardrails.core.outcome.mcp_results import block_of, read_mcp
 from guardrails.core.tools.tool import Tool, from_annotations
 from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.logs import log
+from guardrails.core.values.types import Failed
 
 
 with needs("mcp", "`guardrails.mcp`"):
-    from mcp_types import CallToolResult, TextContent
+    from mcp_types import CallToolResult
     from mcp_types import Tool as McpTool
 
 
@@ -27,26 +29,12 @@ _ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 def value_of(result: CallToolResult) -> Any:
     """
-    What a call gave back: its structured content, else its text, else all blocks as they are.
-
-    A result that says `isError` stays a mapping with `isError` and `content`, which the outcome reads as a failure.
+    What a call gave back, as `read_mcp` reads it; one that failed is a mapping with `isError` and `content`.
     """
-    if result.is_error:
-        return {"content": [_block(block) for block in result.content], "isError": True}
-    if result.structured_content is not None:
-        value = result.structured_content
-        # How SDKs wrap what is no object; the schema that says so is the server's.
-        return value["result"] if isinstance(value, dict) and value.keys() == {"result"} else value
-    blocks = result.content
-    if len(blocks) == 1 and isinstance(blocks[0], TextContent):
-        return blocks[0].text
-    if blocks and all(isinstance(block, TextContent) for block in blocks):
-        return [block.text for block in blocks if isinstance(block, TextContent)]
-    return [_block(block) for block in blocks] or None
-
-
-def _block(block: Any) -> Any:
-    return block.model_dump(by_alias=True, exclude_none=True, mode="json")
+    value = read_mcp(result)
+    if not isinstance(value, Failed):
+        return value
+    return {"content": [block_of(block) for block in result.content], "isError": True}
 
 
 def tools_of(server: str, offered: Iterable[McpTool], timeout: float) -> dict[str, tuple[str, Tool]]:
