@@ -123,6 +123,13 @@ class Asking:
         return self._known(lambda: self.final.refusal(tool, arguments, id=id), unknown)
 
     @property
+    def digest(self) -> str:
+        """
+        What was called and what came back: the answer where the model gives none.
+        """
+        return self._known(self.session.digest, _NO_DIGEST)
+
+    @property
     def answer(self) -> str | None:
         """
         What the loop ends with: the model's answer, or the session's digest. None while it goes on.

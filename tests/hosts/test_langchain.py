@@ -76,7 +76,7 @@ class ScriptedModel(BaseChatModel):
         asked = Asked(
             n=len(self.seen),
             tools=tuple(one["name"] for one in tools),
-            choice={"any": "required"}.get(self.bound.get("choice"), self.bound.get("choice")),
+            choice="required" if self.bound.get("choice") == "any" else self.bound.get("choice"),
             results=tuple(
                 message.text
                 for message in messages
@@ -93,9 +93,9 @@ class ScriptedModel(BaseChatModel):
         for call in calls:
             known = {"name": call.tool, "args": call.arguments, "id": call.id or f"c-{uuid.uuid4()}"}
             if isinstance(call.arguments, str):
-                made.invalid_tool_calls.append({**known, "type": "invalid_tool_call", "error": None})  # type: ignore[typeddict-item]
+                made.invalid_tool_calls.append({**known, "type": "invalid_tool_call", "error": None})
             else:
-                made.tool_calls.append({**known, "type": "tool_call"})  # type: ignore[typeddict-item]
+                made.tool_calls.append({**known, "type": "tool_call"})
         if said.usage is not None:
             into, out = said.usage
             made.usage_metadata = {"input_tokens": into, "output_tokens": out, "total_tokens": into + out}

@@ -28,7 +28,7 @@ from pydantic import BaseModel
 from guardrails import Budget, MemorySink, MemoryStore, Policy
 from guardrails.integrations.openai_agents import GuardedRunner
 
-from .contract import asearching, envelope, in_turn, search, searching
+from .behaviours.base import asearching, envelope, in_turn, search, searching
 from .driver import Asked, Call, Say, Script
 from .test_openai_agents import ScriptedModel, own_loop  # noqa: F401
 

@@ -19,7 +19,7 @@ from mcp.types import CallToolResult, ImageContent, TextContent, Tool
 from guardrails import Duplicates, Policy, ToolFilter
 from guardrails.integrations.openai_agents import GuardedRunner
 
-from .contract import envelope, in_turn, search, searching
+from .behaviours.base import envelope, in_turn, search, searching
 from .driver import Call, Say
 from .test_openai_agents import own_loop  # noqa: F401
 from .test_openai_agents_runs import CAP, Answer, agent, outputs, restless, runner, seen
