@@ -3,6 +3,7 @@ What is openai-agents' own: hand-overs, agents as tools, MCP servers, approvals,
 """
 
 import asyncio
+import inspect
 
 from collections.abc import Callable
 from typing import Any
@@ -37,7 +38,7 @@ def agent(script: Script, *functions: Callable[..., Any], name: str = "main", **
     """
     An agent whose model says what *script* says.
     """
-    tools = [each if not callable(each) else function_tool(each) for each in functions]
+    tools = [function_tool(each) if inspect.isfunction(each) else each for each in functions]
     return Agent(name=name, model=ScriptedModel(script, []), tools=tools, **more)
 
 

@@ -11,7 +11,14 @@ import pytest
 
 pytest.importorskip("agents")
 
-from agents import Runner, ToolOutputImage, ToolsToFinalOutputResult, function_tool
+from agents import (
+    Runner,
+    ToolGuardrailFunctionOutput,
+    ToolOutputImage,
+    ToolsToFinalOutputResult,
+    function_tool,
+    tool_output_guardrail,
+)
 from agents.exceptions import MaxTurnsExceeded, ToolTimeoutError, UserError
 from agents.mcp import MCPServer
 from mcp.types import CallToolResult, ImageContent, TextContent, Tool
@@ -182,6 +189,22 @@ def test_a_time_out_that_the_author_wants_raised_is_raised() -> None:
 def test_the_first_tool_s_result_is_the_answer_as_the_tool_gave_it() -> None:
     made = agent(in_turn(Say(calls=(search("x"),))), searching([]), tool_use_behavior="stop_on_first_tool")
     assert runner().run_sync(made, "go").final_output == "nothing found"
+
+
+def test_a_guardrail_of_the_host_on_a_tool_s_output_has_the_last_word() -> None:
+    @tool_output_guardrail
+    def hide(data: Any) -> ToolGuardrailFunctionOutput:
+        return ToolGuardrailFunctionOutput.reject_content("hidden")
+
+    def search(query: str) -> str:
+        """Search."""
+        return "a secret"
+
+    tool = function_tool(search, tool_output_guardrails=[hide])
+    made = agent(in_turn(Say(calls=(Call("search", {"query": "x"}),))), tool, tool_use_behavior="stop_on_first_tool")
+    result = runner().run_sync(made, "go")
+    assert result.final_output == "hidden"
+    assert outputs(result) == ["hidden"]
 
 
 def test_a_call_that_was_refused_ends_no_run() -> None:

@@ -2,6 +2,7 @@
 Agents of the host, fitted with the guard where they stand: their tools, servers, models and ends.
 """
 
+from collections.abc import Mapping
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
@@ -24,7 +25,7 @@ from guardrails.integrations.hosting import remark
 
 from .model import guarded_model
 from .running import Behind, awaited, running
-from .tools import Read, guarded
+from .tools import guarded
 
 
 def fit(agent: Any, seen: set[int] | None = None) -> None:
@@ -103,19 +104,29 @@ class _Stops:
         self._behavior = behavior
 
     async def __call__(self, context: Any, results: list[Any]) -> ToolsToFinalOutputResult:
-        plain = [replace(each, output=_given(each.output)) for each in results]
+        run = running.get()
+        given = {} if run is None else run.given
+        plain = [replace(each, output=_plain(each, given)) for each in results]
         if callable(self._behavior):
-            return await awaited(self._behavior(context, plain))
+            ends: ToolsToFinalOutputResult = await awaited(self._behavior(context, plain))
+            return ends
         names = self._behavior.get("stop_at_tool_names", ()) if isinstance(self._behavior, dict) else None
-        for each, result in zip(results, plain, strict=True):
-            refused = isinstance(each.output, Read) and not each.output.ran
-            if not refused and (names is None or each.tool.name in names or each.tool.qualified_name in names):
-                return ToolsToFinalOutputResult(is_final_output=True, final_output=result.output)
+        for each in plain:
+            stops = names is None or each.tool.name in names or each.tool.qualified_name in names
+            if stops and (run is None or _id(each) in given):
+                return ToolsToFinalOutputResult(is_final_output=True, final_output=each.output)
         return ToolsToFinalOutputResult(is_final_output=False, final_output=None)
 
 
-def _given(output: Any) -> Any:
-    return output.value if isinstance(output, Read) else output
+def _plain(result: Any, given: Mapping[str, tuple[Any, Any]]) -> Any:
+    read, value = given.get(_id(result), (None, None))
+    # A guardrail of the host may have put something else in its place.
+    return value if result.output == read else result.output
+
+
+def _id(result: Any) -> str:
+    raw: Any = getattr(result.run_item, "raw_item", None)
+    return str(raw["call_id"]) if isinstance(raw, Mapping) else ""
 
 
 _calling: ContextVar[Any] = ContextVar("guardrails_openai_agents_mcp_call", default=None)

@@ -54,6 +54,8 @@ class Running:
     named: bool = True
     told: str | None = None
     """The digest, if it was the answer."""
+    given: dict[str, tuple[Any, Any]] = field(default_factory=dict)
+    """Of the calls that ran since the latest request, by their ids: what the model reads, and what the tool gave back."""
     asking: Asking = field(init=False)
     _asked: set[object] = field(default_factory=set)
     _offered: dict[str, Tool] = field(default_factory=dict)
@@ -67,6 +69,7 @@ class Running:
         """
         The settings of the request that is made now. A choice that forces a tool holds for the first of each agent.
         """
+        self.given.clear()
         names = (*(tool.name for tool in tools), *(handoff.tool_name for handoff in handoffs))
         self.offer(tool for tool in tools if isinstance(tool, FunctionTool))
         self._offered.update({name: Tool(name=name) for name in names if name not in self._offered})

@@ -40,18 +40,6 @@ _RICH = (ToolOutputText, ToolOutputImage, ToolOutputFileContent)
 _calling: ContextVar[str | None] = ContextVar("guardrails_openai_agents_call", default=None)
 
 
-class Read(str):
-    """
-    What a model reads of a call, as the host carries it.
-    """
-
-    __slots__ = ("ran", "value")
-
-    ran: bool
-    value: Any
-    """What the tool gave back; the text itself where it did not work."""
-
-
 class _Parked(Exception):  # noqa: N818
     """
     An agent that is a tool waits for a person: its call goes on later.
@@ -137,7 +125,10 @@ class _Call:
             _calling.reset(token)
         if raised is not None:
             raise raised
-        return self._read(envelope, ran=ran)
+        read = self._read(envelope)
+        if ran:
+            run.given[context.tool_call_id] = read, envelope.value if envelope.ok else read
+        return read
 
     async def _run(self, session: Session, name: str, context: ToolContext[Any], text: str) -> Any:
         if getattr(self.tool, "_agent_instance", None) is None:
@@ -180,7 +171,7 @@ class _Call:
             else Failed(text, error_type=diagnosis_of(error)[0])
         )
 
-    def _read(self, envelope: Envelope, *, ran: bool) -> Any:
+    def _read(self, envelope: Envelope) -> Any:
         value = envelope.value
         if envelope.ok and self.tool.output_json_schema is not None:
             return value
@@ -188,9 +179,7 @@ class _Call:
             said = remark(envelope)
             shown = list(value) if isinstance(value, list) else [value]
             return value if said is None else [*shown, ToolOutputText(text=said)]
-        read = Read(envelope.to_json())
-        read.ran, read.value = ran, value if envelope.ok else str(read)
-        return read
+        return envelope.to_json()
 
 
 def _half(session: Session) -> dict[str, Any]:
