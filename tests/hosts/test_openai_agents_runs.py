@@ -16,6 +16,7 @@ pytest.importorskip("agents")
 from agents import (
     Agent,
     Handoff,
+    ModelRetrySettings,
     ModelSettings,
     RunConfig,
     Runner,
@@ -320,3 +321,31 @@ def test_an_approval_that_depends_on_arguments_is_asked_as_the_host_asks() -> No
         for each in (Runner, runner())
     ]
     assert asked[0] == asked[1] == ['{"query": "a"}']
+
+
+def test_a_run_in_a_tool_has_a_share_of_the_budget() -> None:
+    ran: list[str] = []
+    guarded = runner(Budget(max_calls=9))
+
+    async def look(task: str) -> str:
+        """Let another agent look."""
+        return str((await guarded.run(other(ran), task)).final_output)
+
+    main = agent(in_turn(Say(calls=(Call("look", {"task": "x"}),))), look)
+    result = guarded.run_sync(main, "go")
+    assert len(ran) == 4
+    assert envelope(outputs(result)[0])["progress"]["calls_used"] == 5
+
+
+def test_a_request_that_is_made_anew_keeps_its_forced_choice() -> None:
+    failures = iter([ConnectionError("try again")])
+
+    def script(asked: Asked) -> Say:
+        for failure in failures:
+            raise failure
+        return restless(asked) if asked.choice == "required" else Say("Done.")
+
+    retry = ModelRetrySettings(max_retries=1, policy=lambda _: True, backoff={"initial_delay": 0.0})
+    made = agent(script, searching([]), model_settings=ModelSettings(tool_choice="required", retry=retry))
+    runner().run_sync(made, "go")
+    assert [asked.choice for asked in seen(made)] == ["required", "required", None]

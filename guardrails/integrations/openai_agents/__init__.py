@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextvars import Token
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from guardrails.policy.sessions import Sessions
 
@@ -20,7 +21,7 @@ try:
 
     from .fitting import fit
     from .model import GuardedProvider, guarded_model
-    from .running import Running, awaited, running
+    from .running import Running, awaited, running, share
 except ImportError as error:
     raise ImportError('install the extra: pip install "toolcall-guardrails[openai-agents]"') from error
 
@@ -43,7 +44,8 @@ class GuardedRunner:
     runs. *options* are those of `Policy.session`.
 
     The run's `conversation_id`, the id of its `session`, or the `group_id` of its configuration names the session of a
-    policy, in this order. A run without any of them has a session of its own, forgotten when it ends.
+    policy, in this order. A run without any of them has a session of its own, forgotten when it ends; in a tool of a run
+    behind a session it has half of what that has left.
 
     The agents that a run reaches are fitted with the guard where they stand; a plain `Runner.run` runs them as before.
     """
@@ -62,7 +64,7 @@ class GuardedRunner:
             result = await Runner.run(starting_agent, input, **options)
         finally:
             running.reset(token)
-            self._end(run, result)
+            await run.session.off_loop(self._end, run, result)
         return result
 
     def run_sync(self, starting_agent: Agent[Any], input: Any, **options: Any) -> "RunResult":
@@ -99,7 +101,11 @@ class GuardedRunner:
         name = options.get("conversation_id") or getattr(options.get("session"), "session_id", None) or config.group_id
         waiting = input.get_interruptions() if isinstance(input, RunState) else ()
         parked = [self._parked[item.call_id] for item in waiting if item.call_id in self._parked]
-        session = parked[0] if parked and not name else self._sessions.of(name)
+        outer = running.get()
+        if name or not (parked or outer):
+            session = self._sessions.of(name)
+        else:
+            session = parked[0] if parked else share(outer.session, str(uuid4()))
         if not isinstance(input, RunState):
             session.go_on()
         fit(agent)
@@ -115,6 +121,7 @@ class GuardedRunner:
         waiting = {item.call_id: run.session for item in getattr(result, "interruptions", ())}
         self._parked = dict([*self._parked.items(), *waiting.items()][-MAX_PARKED:])
         if not waiting:
+            run.session.close()
             self._sessions.end(run.session)
 
 

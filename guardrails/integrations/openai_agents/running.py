@@ -15,6 +15,7 @@ from guardrails.core.arguments import Arguments, arguments_of
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.session_id import session_name
 from guardrails.integrations.hosting import Asking
 from guardrails.session.session import Session
 from guardrails.session.turns.final_answer import Meaning
@@ -57,7 +58,9 @@ class Running:
     given: dict[str, tuple[Any, Any]] = field(default_factory=dict)
     """Of the calls that ran since the latest request, by their ids: what the model reads, and what the tool gave back."""
     asking: Asking = field(init=False)
-    _asked: set[object] = field(default_factory=set)
+    _names: tuple[str, ...] = ()
+    _asked: set[tuple[str, ...]] = field(default_factory=set)
+    """What was offered in the requests that were answered; the agents of a run are told apart by it."""
     _offered: dict[str, Tool] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -73,8 +76,7 @@ class Running:
         names = (*(tool.name for tool in tools), *(handoff.tool_name for handoff in handoffs))
         self.offer(tool for tool in tools if isinstance(tool, FunctionTool))
         self._offered.update({name: Tool(name=name) for name in names if name not in self._offered})
-        self.asking.final.first = names not in self._asked
-        self._asked.add(names)
+        self._names, self.asking.final.first = names, names not in self._asked
         requested = settings.tool_choice
         said = requested if requested is None or isinstance(requested, str) else "required"
         choice: Any = self.asking.ask(said)
@@ -85,6 +87,7 @@ class Running:
         """
         What a response means, once it is charged. The host names responses of several providers alike: they have no key.
         """
+        self._asked.add(self._names)
         calls = [item for item in output if _is_call(item)]
         texts = [ItemHelpers.extract_text(item) or ItemHelpers.extract_refusal(item) or "" for item in output]
         said = "".join(texts)
@@ -116,6 +119,18 @@ class Running:
 
 running: ContextVar[Running | None] = ContextVar("guardrails_openai_agents_run", default=None)
 """The run that this task is a part of; None: none of ours."""
+
+
+def share(session: Session, name: str) -> Session:
+    """
+    The session of an agent that is asked in a tool: half of what is left, so that others of the same response have some.
+    """
+    left = session.progress
+    counts = {"max_calls": "calls_left", "max_turns": "turns_left", "max_tokens": "tokens_left"}
+    half: dict[str, Any] = {limit: max(1, left[key] // 2) for limit, key in counts.items() if left.get(key)}
+    if left.get("cost_left_usd"):
+        half["max_cost_usd"] = left["cost_left_usd"] / 2
+    return session.child(session_name(name), **half)
 
 
 def _is_call(item: Any) -> bool:

@@ -28,12 +28,11 @@ from agents.tool_context import ToolContext
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.outcome.error_types import diagnosis_of
-from guardrails.core.values.session_id import session_name
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import remark
 from guardrails.session.session import Session
 
-from .running import Running, awaited, running
+from .running import Running, awaited, running, share
 
 
 _RICH = (ToolOutputText, ToolOutputImage, ToolOutputFileContent)
@@ -95,6 +94,10 @@ class _Call:
     tool: FunctionTool
     bare: FunctionTool
 
+    @property
+    def _is_agent(self) -> bool:
+        return getattr(self.tool, "_agent_instance", None) is not None
+
     async def made(self, run: Running, context: ToolContext[Any], text: str) -> Any:
         run.offer([self.tool])
         ran, raised = False, None
@@ -116,7 +119,7 @@ class _Call:
                 return said
 
         token = _calling.set(context.tool_call_id)
-        scope = run.session.scoped({}, passes=(_Parked,))
+        scope = run.session.scoped({}, passes=(_Parked,)) if self._is_agent else run.session
         try:
             envelope = await scope.acall(self.tool.qualified_name, text or "{}", execute, id=context.tool_call_id)
         except _Parked as parked:
@@ -131,9 +134,9 @@ class _Call:
         return read
 
     async def _run(self, session: Session, name: str, context: ToolContext[Any], text: str) -> Any:
-        if getattr(self.tool, "_agent_instance", None) is None:
+        if not self._is_agent:
             return await invoke_function_tool(function_tool=self.bare, context=context, arguments=text)
-        child = session.child(session_name(f"{name}-{context.tool_call_id}"), **_half(session))
+        child = await session.off_loop(share, session, f"{name}-{context.tool_call_id}")
         token, parked = running.set(Running(child)), False
         # Ids of calls are made by models: one of the sub-agent's may be the same.
         _calling.set(None)
@@ -146,7 +149,7 @@ class _Call:
         finally:
             running.reset(token)
             if not parked:
-                child.close()
+                await session.off_loop(child.close)
         if parked:
             raise _Parked(value)
         return value
@@ -180,16 +183,6 @@ class _Call:
             shown = list(value) if isinstance(value, list) else [value]
             return value if said is None else [*shown, ToolOutputText(text=said)]
         return envelope.to_json()
-
-
-def _half(session: Session) -> dict[str, Any]:
-    """
-    The share of an agent that is a tool: half of what is left, so that others of the same response have some too.
-    """
-    left = session.progress
-    counts = {"max_calls": "calls_left", "max_turns": "turns_left", "max_tokens": "tokens_left"}
-    share: dict[str, Any] = {name: max(1, left[key] // 2) for name, key in counts.items() if left.get(key)}
-    return {**share, "max_cost_usd": left["cost_left_usd"] / 2} if left.get("cost_left_usd") else share
 
 
 def _sent(text: str, arguments: Any) -> str:
