@@ -52,7 +52,7 @@ class GuardedRunner:
 
     def __init__(self, guarded: "Policy | Session", **options: Any) -> None:
         self._sessions = Sessions(guarded, **options)
-        self._parked: dict[str, Session] = {}
+        self._parked: dict[str, Running] = {}
 
     async def run(self, starting_agent: Agent[Any], input: Any, **options: Any) -> "RunResult":
         """
@@ -101,15 +101,17 @@ class GuardedRunner:
         name = options.get("conversation_id") or getattr(options.get("session"), "session_id", None) or config.group_id
         waiting = input.get_interruptions() if isinstance(input, RunState) else ()
         parked = [self._parked[item.call_id] for item in waiting if item.call_id in self._parked]
-        outer = running.get()
-        if name or not (parked or outer):
+        outer, shared = running.get(), False
+        if name or not (parked or (outer and outer.owner is self)):
             session = self._sessions.of(name)
+        elif parked:
+            session, shared = parked[0].session, parked[0].shared
         else:
-            session = parked[0] if parked else share(outer.session, str(uuid4()))
+            session, shared = share(outer.session, str(uuid4())), True
         if not isinstance(input, RunState):
             session.go_on()
         fit(agent)
-        run = Running(session, named=bool(name))
+        run = Running(session, named=bool(name), shared=shared, owner=self)
         config = _configured(run, config)
         handlers = {"max_turns": _last_word(run, config), **(options.get("error_handlers") or {})}
         return run, {**options, "run_config": config, "error_handlers": handlers}, running.set(run)
@@ -117,11 +119,12 @@ class GuardedRunner:
     def _end(self, run: Running, result: Any) -> None:
         if run.named:
             return
-        self._parked = {call: held for call, held in self._parked.items() if held is not run.session}
-        waiting = {item.call_id: run.session for item in getattr(result, "interruptions", ())}
+        self._parked = {call: held for call, held in self._parked.items() if held.session is not run.session}
+        waiting = {item.call_id: run for item in getattr(result, "interruptions", ())}
         self._parked = dict([*self._parked.items(), *waiting.items()][-MAX_PARKED:])
-        if not waiting:
+        if not waiting and run.shared:
             run.session.close()
+        elif not waiting:
             self._sessions.end(run.session)
 
 

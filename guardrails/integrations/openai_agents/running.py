@@ -48,11 +48,15 @@ class Behind:
 @dataclass
 class Running:
     """
-    One run behind *session*. A run of an agent that is a tool is one of its own.
+    One run behind *session*; a *named* one goes on in a later run. A run of an agent that is a tool is one of its own.
     """
 
     session: Session
     named: bool = True
+    shared: bool = False
+    """The session is a share of that of the run whose tool made this one."""
+    owner: object = None
+    """The runner."""
     told: str | None = None
     """The digest, if it was the answer."""
     given: dict[str, tuple[Any, Any]] = field(default_factory=dict)

@@ -30,7 +30,6 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.outcome.error_types import diagnosis_of
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import remark
-from guardrails.session.session import Session
 
 from .running import Running, awaited, running, share
 
@@ -106,7 +105,7 @@ class _Call:
             nonlocal ran, raised
             ran = True
             try:
-                return await self._run(run.session, name, context, _sent(text, arguments))
+                return await self._run(run, name, context, _sent(text, arguments))
             except _Parked:
                 raise
             except Exception as error:
@@ -133,11 +132,12 @@ class _Call:
             run.given[context.tool_call_id] = read, envelope.value if envelope.ok else read
         return read
 
-    async def _run(self, session: Session, name: str, context: ToolContext[Any], text: str) -> Any:
+    async def _run(self, run: Running, name: str, context: ToolContext[Any], text: str) -> Any:
         if not self._is_agent:
             return await invoke_function_tool(function_tool=self.bare, context=context, arguments=text)
+        session = run.session
         child = await session.off_loop(share, session, f"{name}-{context.tool_call_id}")
-        token, parked = running.set(Running(child)), False
+        token, parked = running.set(Running(child, owner=run.owner)), False
         # Ids of calls are made by models: one of the sub-agent's may be the same.
         _calling.set(None)
         try:
