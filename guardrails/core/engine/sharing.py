@@ -9,9 +9,8 @@ from typing import Final
 from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.guards.limits.budget_words import usd
 from guardrails.core.guards.limits.room import CHILDREN, CHILDREN_LIMIT, crowded
-from guardrails.core.state.scope_state import go_on
 from guardrails.core.state.state import SessionState
-from guardrails.core.state.totals import close, extend, number, release, reserve, set_meters, time_of, touch
+from guardrails.core.state.totals import close, extend, go_on, number, release, reserve, set_meters, time_of, touch
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import Denial
 

@@ -10,6 +10,7 @@ from typing import Final
 
 from guardrails.core.values.types import NO_TIME
 
+from .entries import Pending
 from .state import SessionState
 
 
@@ -38,6 +39,29 @@ def begin_turn(state: SessionState, calls: int) -> None:
     state.turn += 1
     state.turn_expects = calls
     state.asking = False
+
+
+def leave_turn(state: SessionState, pending: Pending) -> None:
+    """
+    Let a call that never ran, and is open no more, be none of its turn; a turn without any other call is not counted, as far
+    as the window tells of it.
+    """
+    entry, window = pending.entry, state.window
+    if entry.tool == state.streak_tool and all(
+        one.tool == entry.tool or not one.turn for one in window if one.seq > entry.seq
+    ):
+        state.streak -= state.streak > 0
+    # No call is of the turn 0.
+    mark, entry.turn = entry.turn, 0
+    if pending.turn == state.turn:
+        state.turn_decided -= 1
+        state.turn_admitted -= 1
+        state.turns -= state.turn_admitted == 0
+    elif entry.seq >= window[0].seq and all(one.turn != pending.turn for one in state.pending.values()):
+        untold = 0 if pending.turn else state.implied
+        beside = [0 < one.turn <= untold if untold else one.turn == mark for one in window]
+        begins = window[0].seq == 1 or (window[0].turn > 0 and not beside[0])
+        state.turns -= begins and not any(beside)
 
 
 def count_refusals(state: SessionState) -> None:

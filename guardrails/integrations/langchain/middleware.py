@@ -4,11 +4,12 @@ The middleware: each tool call and each model request of an agent passes it.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any, Final, NotRequired
+from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import uuid4
 
 from guardrails.core.arguments import Arguments
-from guardrails.integrations.hosting import BROKEN_OFF, extra
+from guardrails.core.values.errors import needs
+from guardrails.integrations.hosting import BROKEN_OFF
 from guardrails.policy.sessions import Sessions
 from guardrails.session.calls.current import current_session
 
@@ -16,7 +17,7 @@ from .model_step import ModelStep
 from .tool_call import Called, InvalidResume, answer, arguments_in
 
 
-with extra("langchain"):
+with needs("langchain", "`GuardrailsMiddleware`"):
     from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest, ModelResponse
     from langchain.agents.middleware.types import PrivateStateAttr
     from langchain_core.messages import AIMessage, RemoveMessage, ToolMessage
@@ -38,7 +39,7 @@ class RunState(AgentState[Any]):
     What the middleware adds to the state of a graph.
     """
 
-    guardrails_run: NotRequired[Annotated[str, PrivateStateAttr]]
+    guardrails_run: Annotated[str, PrivateStateAttr]
 
 
 class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
@@ -162,7 +163,7 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
         """
         Name the session of a run that has no thread, and answer calls that an earlier run left without a result.
         """
-        named = {} if _thread() is not None or current_session() is not None else {RUN: uuid4().hex}
+        named: dict[str, Any] = {} if _thread() is not None or current_session() is not None else {RUN: uuid4().hex}
         mended = _mended(state["messages"])
         if mended is not None:
             named["messages"] = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *mended]

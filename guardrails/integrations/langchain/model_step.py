@@ -5,13 +5,15 @@ One step of a model in LangChain: a request, or more where the final answer is a
 from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import Asking, extra
+from guardrails.integrations.hosting import Asking
+from guardrails.session.turns.final_answer import SILENT_CODE
 
 from .tool_call import answer
 
 
-with extra("langchain"):
+with needs("langchain", "`GuardrailsMiddleware`"):
     from langchain.agents.middleware import ModelRequest, ModelResponse
     from langchain.agents.structured_output import ProviderStrategy
     from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 TRIES: Final = 3
 """Times in one step that calls which are no JSON are answered and the model is asked again."""
+MAX_OUTPUTS: Final = 5
+"""Structured outputs in a row that are not valid, before the model is asked for a last time."""
 _NONE: Final[dict[str, Any]] = {
     "BaseChatOpenAI": "none",
     "ChatAnthropic": {"type": "none"},
@@ -28,6 +32,13 @@ _NONE: Final[dict[str, Any]] = {
     "ChatVertexAI": "none",
 }
 """How a model of a class is told to call no tool though some are listed; others are given none."""
+
+
+_UNSAID: Final = frozenset(
+    {"text", "reasoning", "thinking", "redacted_thinking", "non_standard"}
+    | {"tool_call", "tool_use", "function_call", "invalid_tool_call", "tool_call_chunk"}
+)
+"""Kinds of content that answer nothing."""
 
 
 class ModelStep:
@@ -43,6 +54,8 @@ class ModelStep:
         self._request = request
         self._said: list[Any] = []
         self._tries = 0
+        if _wasted(request) >= MAX_OUTPUTS:
+            self._asking.final.force(SILENT_CODE)
 
     def begin(self) -> None:
         """
@@ -62,7 +75,7 @@ class ModelStep:
         """
         message = getattr(error, "ai_message", None)
         if isinstance(message, AIMessage):
-            self._take(message, message.text, 0)
+            self._take(message, _said(message), 0)
         self._asking.failed()
 
     def take(self, response: ModelResponse[Any]) -> None:
@@ -74,7 +87,7 @@ class ModelStep:
         calls = [call for call in message.tool_calls if call["id"] not in answered]
         broken = [] if calls or answered else message.invalid_tool_calls
         output = response.structured_response
-        text, made = message.text, len(calls) + len(broken)
+        text, made = _said(message), len(calls) + len(broken)
         if output is not None:
             text, made = text or "-", 0 if self._asking.off else made
         elif answered and not self._asking.off:
@@ -129,16 +142,50 @@ def _first(messages: list[Any]) -> bool:
     return True
 
 
+def _said(message: AIMessage) -> str:
+    """
+    What *message* answers: its text, a refusal, or the kinds of what else it shows, such as an image.
+    """
+    if message.text.strip():
+        return str(message.text)
+    refusal = message.additional_kwargs.get("refusal")
+    blocks = [block for block in message.content if isinstance(block, dict)]
+    kinds = [str(block.get("type")) for block in blocks if block.get("type") not in _UNSAID]
+    return refusal or " ".join(kinds)
+
+
 def _says(message: AIMessage) -> bool:
-    return bool(message.text.strip() or message.tool_calls or message.invalid_tool_calls)
+    return bool(_said(message) or message.tool_calls or message.invalid_tool_calls)
+
+
+def _wasted(request: ModelRequest[Any]) -> int:
+    """
+    How many of the latest responses tried to give a structured output that was not valid.
+    """
+    if request.response_format is None:
+        return 0
+    count, names = 0, {tool.get("name") if isinstance(tool, dict) else tool.name for tool in request.tools}
+    for said in reversed(request.messages):
+        if isinstance(said, HumanMessage):
+            break
+        if isinstance(said, AIMessage):
+            if not said.tool_calls or any(call["name"] in names for call in said.tool_calls):
+                break
+            count += 1
+    return count
 
 
 def _off(request: ModelRequest[Any]) -> ModelRequest[Any]:
     """
     *request* with tools off. By an output tool `tool_choice` is the factory's, so that it alone is offered.
     """
-    if request.tools and (request.response_format is None or isinstance(request.response_format, ProviderStrategy)):
+    by_provider = isinstance(request.response_format, ProviderStrategy)
+    if request.tools and (request.response_format is None or by_provider):
         for kind in type(request.model).__mro__:
-            if kind.__name__ in _NONE:
-                return request.override(tool_choice=_NONE[kind.__name__])
+            none = _NONE.get(kind.__name__)
+            if none is not None and by_provider:
+                # Of a request with a schema the factory takes no other choice.
+                return request.override(model_settings={**request.model_settings, "tool_choice": none})
+            if none is not None:
+                return request.override(tool_choice=none)
     return request.override(tools=[], tool_choice=None)

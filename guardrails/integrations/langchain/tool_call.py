@@ -12,12 +12,12 @@ from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.arguments import Arguments, arguments_of
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import extra, remark
+from guardrails.integrations.hosting import remark
 
 
-with extra("langchain"):
+with needs("langchain", "`GuardrailsMiddleware`"):
     from langchain_core.messages import ToolMessage
     from langgraph.errors import GraphBubbleUp, is_invalid_resume
     from langgraph.prebuilt.tool_node import ToolCallRequest
@@ -115,19 +115,17 @@ def arguments_in(tool: Any) -> Arguments | None:
     What the model may pass to *tool*, injected arguments left out. Returns None where nobody can tell.
     """
     try:
-        schema, whole = tool.tool_call_schema, tool.args_schema
-        if isinstance(schema, type) and isinstance(whole, type):
+        schema: Any = tool.tool_call_schema
+        whole = tool.args_schema
+        shown = getattr(schema, "model_fields", None)
+        if shown is None and not isinstance(schema, dict):
+            schema = schema.schema()  # a model of pydantic 1
+        elif shown is not None and shown.keys() == getattr(whole, "model_fields", {}).keys():
             # The whole one has the validators that the other lost.
-            schema = whole if set(_fields(whole)) == set(_fields(schema)) else schema
-        if isinstance(schema, type) and not hasattr(schema, "__pydantic_validator__"):
-            schema = schema.schema()  # type: ignore[attr-defined]
+            schema = whole
         return arguments_of(schema)
     except (PolicyError, TypeError, ValueError, AttributeError):
         return None
-
-
-def _fields(model: Any) -> Mapping[str, Any]:
-    return getattr(model, "model_fields", None) or getattr(model, "__fields__", {})
 
 
 def _value(text: str, tool: Any) -> Any:

@@ -8,6 +8,7 @@ from decimal import Decimal
 from types import TracebackType
 from typing import Any, Self
 
+from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.events.turns import Charge, Drop, Request, Turn
 from guardrails.core.guards.limits import amounts as units
 from guardrails.core.state.admissions import ADMISSION_MS
@@ -90,12 +91,20 @@ class Turns(Adapted):
         made = self._event("request", Request(self._time(), estimate, lasts_ms), values)
         return Requested(self, 0) if made is None else Requested(self, made.n, *(made.refused or ()))
 
-    def release(self, request: Requested) -> None:
+    def release(self, which: Decision | str | Requested, *, arguments: Any = None) -> None:
         """
-        Let a *request* that came to nothing hold nothing; one that was charged, or is not `allowed`, holds nothing.
+        Let what never ran and will not, a call or a model request, hold nothing; a call is not counted then.
+
+        *which* is a decision or the id of a call, which *arguments* may tell from others of that id: as for `complete`. Whoever
+        has claimed the call is believed too: say it only of what did not begin. A question to a person is withdrawn. Nothing
+        happens to what is over: refused, completed, charged, or released before.
+
+        Raises SessionError where no open call has the id, or several have it, or the decision is another session's.
         """
-        if self._reserves and self._read(lambda state, _: str(request.n) in state.holds):
-            self._event("release", Drop(self._time(), request.n), {"request": request.n})
+        if not isinstance(which, Requested):
+            self._release(which, arguments)
+        elif self._reserves and self._read(lambda state, _: str(which.n) in state.holds):
+            self._event("release", Drop(self._time(), which.n), {"request": which.n})
 
     @property
     def _reserves(self) -> bool:

@@ -11,9 +11,18 @@ from guardrails.core.engine.exhaustion import exhaustion, failed, note_turn, spe
 from guardrails.core.engine.scopes import Scope, exhausted_by, free_all, hold_all, note_all, unfitting
 from guardrails.core.state.admissions import ADMISSION_MS
 from guardrails.core.state.holds import NOTHING, RESPONSES, average, fitting, lapse
-from guardrails.core.state.scope_state import go_on
 from guardrails.core.state.state import SessionState
-from guardrails.core.state.totals import charge, count_request, exhaust, keep_cause, number, set_meters, time_of, touch
+from guardrails.core.state.totals import (
+    charge,
+    count_request,
+    exhaust,
+    go_on,
+    keep_cause,
+    number,
+    set_meters,
+    time_of,
+    touch,
+)
 from guardrails.core.state.turns import begin_turn, end_turn
 
 
