@@ -222,7 +222,12 @@ def host(folder, packages, extra, *, upgrade=False):
     venv, uv = ROOT / ".hosts" / folder, shutil.which("uv")
     python, stamp = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python"), venv / "installed.txt"
     wanted = "\n".join((hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest(), *packages))
-    if not upgrade and stamp.is_file() and stamp.read_text() == wanted and not run(python, "-c", VERSION, quiet=True)[0]:
+    if (
+        not upgrade
+        and stamp.is_file()
+        and stamp.read_text() == wanted
+        and not run(python, "-c", VERSION, quiet=True)[0]
+    ):
         return python
     print(f"installing {extra} into .hosts/{folder}", file=sys.stderr)
     venv.parent.mkdir(exist_ok=True)
@@ -239,7 +244,8 @@ def host(folder, packages, extra, *, upgrade=False):
 def tested(name, python):
     """Of the tests of a host: exit code, summary, and the names of those that failed."""
     options = "-ra --strict-markers --strict-config --import-mode=importlib -p no:cacheprovider"
-    command = (python, "-m", "pytest", "-q", "--timeout=120", "-o", f"addopts={options}", f"tests/hosts/test_{name}.py")
+    files = sorted((ROOT / "tests/hosts").glob(f"test_{name}*.py"))
+    command = (python, "-m", "pytest", "-q", "--timeout=120", "-o", f"addopts={options}", *files)
     code, text = run(*command, quiet=True)
     lines = text.splitlines()
     if code:

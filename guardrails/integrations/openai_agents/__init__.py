@@ -54,6 +54,12 @@ class GuardedRunner:
         self._sessions = Sessions(guarded, **options)
         self._parked: dict[str, Running] = {}
 
+    def session(self, name: object) -> "Session":
+        """
+        The session of the runs of that name.
+        """
+        return self._sessions.of(name)
+
     async def run(self, starting_agent: Agent[Any], input: Any, **options: Any) -> "RunResult":
         """
         As `Runner.run`.
@@ -102,12 +108,12 @@ class GuardedRunner:
         waiting = input.get_interruptions() if isinstance(input, RunState) else ()
         parked = [self._parked[item.call_id] for item in waiting if item.call_id in self._parked]
         outer, shared = running.get(), False
-        if name or not (parked or (outer and outer.owner is self)):
-            session = self._sessions.of(name)
-        elif parked:
+        if parked and not name:
             session, shared = parked[0].session, parked[0].shared
-        else:
+        elif outer is not None and outer.owner is self and not name:
             session, shared = share(outer.session, str(uuid4())), True
+        else:
+            session = self._sessions.of(name)
         if not isinstance(input, RunState):
             session.go_on()
         fit(agent)
