@@ -642,3 +642,43 @@ def test_runs_at_the_same_time_keep_their_budgets_apart() -> None:
     asyncio.run(both())
     assert len(ran) == 12
     assert {policy.session(name).progress["calls_used"] for name in "abcd"} == {3}
+
+
+def test_a_sub_agent_gets_its_share_and_gives_back_what_is_left() -> None:
+    inner_ran: list[str] = []
+    ran: list[str] = []
+    policy = Policy([Budget(max_calls=8)])
+    short = in_turn(Say(calls=(call_of("h0"),)))
+    for helping in (roaming, short):
+        inner = agent_of(helping, [tool(searching(inner_ran))], GuardrailsMiddleware(policy, share={"max_calls": 2}))
+
+        @tool
+        def ask(task: str, inner: Annotated[Any, InjectedToolArg] = inner) -> str:
+            """Ask a sub-agent."""
+            return str(inner.invoke(asked_by(task))["messages"][-1].text)
+
+        script = in_turn(Say(calls=(Call("ask", {"task": "look"}),)))
+        agent_of(script, [ask], GuardrailsMiddleware(policy)).invoke(asked_by(), in_thread())
+    assert len(inner_ran) == 3
+    session = policy.session("t")
+    assert session.progress["calls_left"] == 3
+    agent_of(roaming, [tool(searching(ran))], GuardrailsMiddleware(policy)).invoke(asked_by(), in_thread())
+    assert len(ran) == 3
+
+
+def test_a_sub_agent_whose_model_fails_gives_its_share_back() -> None:
+    def broken(asked: Asked) -> Say:
+        raise ConnectionError("overloaded")
+
+    policy = Policy([Budget(max_calls=4)])
+    inner = agent_of(broken, [tool(searching([]))], GuardrailsMiddleware(policy, share={"max_calls": 3}))
+
+    @tool
+    def ask(task: str) -> str:
+        """Ask a sub-agent."""
+        return str(inner.invoke(asked_by(task)))
+
+    script = in_turn(Say(calls=(Call("ask", {"task": "look"}),)))
+    done = agent_of(script, [ask], GuardrailsMiddleware(policy)).invoke(asked_by(), in_thread())
+    assert json.loads(results(done)[0].text)["error_type"] == "connection"
+    assert policy.session("t").progress["calls_left"] == 3

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import uuid4
 
 from guardrails.core.arguments import Arguments
-from guardrails.core.values.errors import needs
+from guardrails.core.values.errors import SessionError, needs
 from guardrails.integrations.hosting import BROKEN_OFF
 from guardrails.policy.sessions import Sessions
 from guardrails.session.calls.current import current_session
@@ -47,13 +47,16 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
     The tool calls and model requests of an agent behind a policy, or behind a session that several agents share.
 
     The thread of a run (`thread_id`) names its session. A run without one has a session of its own; an agent that a guarded
-    tool runs uses that of the call. *options* are those of `Policy.session`.
+    tool runs uses that of the call, or, with *share* (`{"max_calls": 5}`), so much of it at most. *options* are those of
+    `Policy.session`.
     """
 
     state_schema = RunState
 
-    def __init__(self, guarded: "Policy | Session", **options: Any) -> None:
+    def __init__(self, guarded: "Policy | Session", *, share: Mapping[str, Any] | None = None, **options: Any) -> None:
         super().__init__()
+        self._share = dict(share or {})
+        self._children: dict[str, Session] = {}
         self._sessions = Sessions(guarded, **options)
         self._known: dict[int, tuple[Any, Arguments | None]] = {}
 
@@ -114,6 +117,8 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
                 response = handler(step.sent)
             except BaseException as error:
                 step.failed(error)
+                if not isinstance(error, GraphBubbleUp):
+                    self._end_share(request.state)
                 raise
             step.take(response)
         return step.response
@@ -131,6 +136,8 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
                 response = await handler(step.sent)
             except BaseException as error:
                 step.failed(error)
+                if not isinstance(error, GraphBubbleUp):
+                    self._end_share(request.state)
                 raise
             await step.session.off_loop(step.take, response)
         return step.response
@@ -159,17 +166,17 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
 
     # Runs
 
-    def before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+    def before_agent(self, state: Any, runtime: Any) -> dict[str, Any]:
         """
         Name the session of a run that has no thread, and answer calls that an earlier run left without a result.
         """
-        named: dict[str, Any] = {} if _thread() is not None or current_session() is not None else {RUN: uuid4().hex}
+        named: dict[str, Any] = self._named(current_session())
         mended = _mended(state["messages"])
         if mended is not None:
             named["messages"] = [RemoveMessage(id=REMOVE_ALL_MESSAGES), *mended]
-        return named or None
+        return named
 
-    async def abefore_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
+    async def abefore_agent(self, state: Any, runtime: Any) -> dict[str, Any]:
         """
         The same.
         """
@@ -177,9 +184,9 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
 
     def after_agent(self, state: Any, runtime: Any) -> None:
         """
-        Forget the session of a run without a thread, which nobody can name again.
+        Forget the session of a run without a thread, which nobody can name again; give back what is left of a share.
         """
-        if state.get(RUN) is not None and _thread() is None and current_session() is None:
+        if not self._end_share(state) and state.get(RUN) and current_session() is None:
             self._sessions.end(self._own(state))
 
     async def aafter_agent(self, state: Any, runtime: Any) -> None:
@@ -188,13 +195,32 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
         """
         self.after_agent(state, runtime)
 
+    def _named(self, running: "Session | None") -> dict[str, Any]:
+        if running is not None and self._share:
+            # Where less is left, the session itself holds.
+            with suppress(SessionError):
+                child = running.child(uuid4().hex, **self._share)
+                self._children[child.id] = child
+                return {RUN: child.id}
+        # What an earlier run of the thread left is no longer meant.
+        return {RUN: uuid4().hex if running is None and _thread() is None else ""}
+
+    def _end_share(self, state: Any) -> bool:
+        child = self._children.pop(state.get(RUN), None)
+        if child is not None:
+            child.close()
+        return child is not None
+
     def _own(self, state: Any) -> "Session":
+        held = state if isinstance(state, Mapping) else {}
+        child = self._children.get(held.get(RUN) or "")
+        if child is not None:
+            return child
         name = _thread()
         if name is None:
             running = current_session()
             if running is not None:
                 return running
-            held = state if isinstance(state, Mapping) else {}
             # In a graph of one's own the first message is the same in each step.
             name = held.get(RUN) or next((message.id for message in held.get("messages") or ()), None)
         return self._sessions.of(name)
