@@ -200,7 +200,7 @@ class Ledger:
                 raise
             self._without_store(error)
             return None
-        if self._records is not None:
+        if self._records is not None and made.n:
             shown = dict(values)
             if cheapest := least(engine.chain):
                 shown["least"] = cheapest

@@ -24,6 +24,38 @@ MOST: Final = 1_000
 """Events of a turn, after which the next call begins another: a loop ends too while the clock stands still."""
 
 
+KEYS: Final = 64
+"""Responses whose keys are kept: what is told again after so many others counts again."""
+KEY_BYTES: Final = 6
+"""Of a hash of a key; the chance that one of 64 others has the same is 1 in 10^12."""
+
+
+def is_told(state: SessionState, key: bytes | None, *, charged: bool = False) -> bool:
+    """
+    Whether the response of *key* was told already, or even *charged*. One without a key never was.
+    """
+    return key is not None and (_marked(key) in _keys(state) or (not charged and key in _keys(state)))
+
+
+def note_told(state: SessionState, key: bytes | None, *, charged: bool = False) -> None:
+    """
+    Remember that the response of *key*, if it has one, was told, or *charged*.
+    """
+    if key is not None:
+        kept = [_marked(key) if charged and one == key else one for one in _keys(state)]
+        if not charged or _marked(key) not in kept:
+            kept.append(_marked(key) if charged else key)
+        state.told = b"".join(kept[-KEYS:])
+
+
+def _keys(state: SessionState) -> list[bytes]:
+    return [state.told[at : at + KEY_BYTES] for at in range(0, len(state.told), KEY_BYTES)]
+
+
+def _marked(key: bytes) -> bytes:
+    return key[:-1] + bytes((key[-1] | 1,))
+
+
 def end_turn(state: SessionState) -> None:
     """
     Close the present turn: one that only repeated refused calls is a strike.
