@@ -21,13 +21,13 @@ from .running import is_async
 if TYPE_CHECKING:
     from guardrails.core.arguments import Arguments
 
-    from .calls import Calls
+    from .declaring import Declaring
 
-Called = TypeVar("Called", bound="Calls")
+Called = TypeVar("Called", bound="Declaring")
 
 
 def wrapped(
-    session: "Calls", function: Callable[..., Any], returns: str, name: str | None, hidden: Collection[str]
+    session: "Declaring", function: Callable[..., Any], returns: str, name: str | None, hidden: Collection[str]
 ) -> Callable[..., Any]:
     """
     *function* as a tool *name* of *session*: same parameters, same kind. Those *hidden* pass by the chain, by keyword.
@@ -151,7 +151,7 @@ class _Run:
         return result
 
 
-def _take(session: "Calls", name: str, function: Callable[..., Any], spec: FunctionArguments | None) -> None:
+def _take(session: "Declaring", name: str, function: Callable[..., Any], spec: FunctionArguments | None) -> None:
     """
     Let *function* have *name* in *session*, for whoever calls it by name; SessionError where another function has it.
     """
@@ -160,7 +160,7 @@ def _take(session: "Calls", name: str, function: Callable[..., Any], spec: Funct
     if (taken.get(name, definition) if spec is None else taken.setdefault(name, definition)) != definition:
         raise SessionError(f"`{name}` is another function in this session already; give this one a `name` of its own")
     if spec is not None:
-        session.define(name, spec)
+        session.declare(Tool(name=name, parameters=spec))
 
 
 def _definition(function: Callable[..., Any]) -> object:

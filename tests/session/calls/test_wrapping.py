@@ -89,7 +89,7 @@ def test_the_parameters_of_a_policy_stand_above_those_of_a_function(clock: Any) 
 
 def test_the_parameters_that_a_host_defined_stand_above_those_of_a_function(clock: Any) -> None:
     session = make(clock)
-    session.define("pay", Tool(name="pay", parameters=SMALL).arguments())
+    session.declare(Tool(name="pay", parameters=SMALL))
     assert session.wrap(pay, returns="envelope")(50).status == "validation_error"
 
 
