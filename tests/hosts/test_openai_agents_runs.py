@@ -167,6 +167,16 @@ def tools_of(sub: Agent[Any]) -> Any:
     return sub.as_tool("other", "Ask the other.")
 
 
+def test_an_agent_that_is_a_tool_is_asked_by_calls_of_one_id_in_two_runs() -> None:
+    guarded, group = runner(), RunConfig(group_id="t")
+    sub = agent(in_turn(Say("one"), Say("two")), name="other")
+    told = []
+    for task in ("look", "look again"):
+        main = agent(in_turn(Say(calls=(Call("other", {"input": task}, "call_0"),))), tools_of(sub))
+        told += outputs(guarded.run_sync(main, "go", run_config=group))
+    assert [envelope(each)["result"] for each in told] == ["one", "two"]
+
+
 def test_an_agent_that_is_a_tool_and_fails_is_data() -> None:
     async def down(asked: Asked) -> Say:
         raise ConnectionError("the model is down")
@@ -219,9 +229,9 @@ def test_a_plain_run_of_an_agent_that_was_guarded_is_as_before() -> None:
     made = agent(in_turn(Say(calls=(search("x"),)), Say("Done."), Say(calls=(search("x"),))), searching([]))
     guarded = runner()
     guarded.run_sync(made, "go")
-    tools = made.tools
+    tools = list(made.tools)
     guarded.run_sync(made, "go")
-    assert made.tools is tools
+    assert made.tools == tools
     assert outputs(Runner.run_sync(agent_of(made), "go")) == ["nothing found"]
 
 
@@ -270,6 +280,26 @@ def test_a_run_without_a_name_goes_on_in_its_session_after_a_person_said_yes() -
     assert (result.final_output, paid) == ("Done.", [5])
     assert len({record["session_id"] for record in sink.records}) == 1
     assert not guarded._parked
+
+
+def test_a_streamed_run_without_a_name_goes_on_in_its_session_too() -> None:
+    paid: list[int] = []
+    guarded, made = runner(Budget(max_calls=1)), payer(paid)
+
+    async def both() -> Any:
+        result = guarded.run_streamed(made, "go")
+        async for _ in result.stream_events():
+            pass
+        state = result.to_state()
+        for item in result.interruptions:
+            state.approve(item)
+        result = guarded.run_streamed(made, state)
+        async for _ in result.stream_events():
+            pass
+        return result
+
+    assert asyncio.run(both()).final_output == "Done."
+    assert paid == [5]
 
 
 def test_a_run_with_a_name_goes_on_in_another_process() -> None:

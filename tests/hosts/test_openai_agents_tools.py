@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("agents")
 
 from agents import (
+    AgentHooks,
     Runner,
     ToolGuardrailFunctionOutput,
     ToolOutputImage,
@@ -37,7 +38,7 @@ class Server(MCPServer):
     A server of three tools.
     """
 
-    name: ClassVar[str] = "shelf"  # type: ignore[misc]
+    name: ClassVar[str] = "shelf"
 
     def __init__(self) -> None:
         super().__init__()
@@ -135,6 +136,18 @@ def test_an_image_of_a_tool_stays_one() -> None:
 
     [told] = outputs(GuardedRunner(Policy([])).run_sync(agent(in_turn(Say(calls=(Call("draw"),))), draw), "go"))
     assert (told[0] if isinstance(told, list) else told) == draw()
+
+
+def test_a_tool_that_is_added_while_the_run_goes_on_is_guarded() -> None:
+    ran: list[str] = []
+
+    class Adding(AgentHooks[Any]):
+        async def on_start(self, context: Any, agent: Any) -> None:
+            agent.tools.append(function_tool(searching(ran)))
+
+    made = agent(restless, hooks=Adding())
+    runner(CAP).run_sync(made, "go")
+    assert ran == ["q0", "q1"]
 
 
 # Failures

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
+from guardrails.core.values.logs import log
 from guardrails.policy.sessions import Sessions
 
 
@@ -128,10 +129,15 @@ class GuardedRunner:
         self._parked = {call: held for call, held in self._parked.items() if held.session is not run.session}
         waiting = {item.call_id: run for item in getattr(result, "interruptions", ())}
         self._parked = dict([*self._parked.items(), *waiting.items()][-MAX_PARKED:])
-        if not waiting and run.shared:
-            run.session.close()
-        elif not waiting:
-            self._sessions.end(run.session)
+        if waiting:
+            return
+        try:
+            if run.shared:
+                run.session.close()
+            else:
+                self._sessions.end(run.session)
+        except Exception as error:  # noqa: BLE001  a store that fails loses no answer
+            log.error("store failed: %s", error, extra={"session": run.session.id})
 
 
 def _configured(run: Running, config: RunConfig) -> RunConfig:

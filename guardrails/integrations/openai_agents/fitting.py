@@ -25,7 +25,7 @@ from guardrails.integrations.hosting import remark
 
 from .model import guarded_model
 from .running import Behind, awaited, running
-from .tools import guarded
+from .tools import guard
 
 
 def fit(agent: Any, seen: set[int] | None = None) -> None:
@@ -36,9 +36,8 @@ def fit(agent: Any, seen: set[int] | None = None) -> None:
     if not isinstance(agent, Agent) or id(agent) in seen:
         return
     seen.add(id(agent))
-    tools = [guarded(tool) for tool in agent.tools]
-    if any(tool is not old for tool, old in zip(tools, agent.tools, strict=True)):
-        agent.tools = tools
+    for tool in agent.tools:
+        guard(tool)
     if any(type(server) is not _Server for server in agent.mcp_servers):
         agent.mcp_servers = [server if type(server) is _Server else _Server(server) for server in agent.mcp_servers]
         agent.mcp_config = {"failure_error_function": _unread, **agent.mcp_config}
@@ -49,7 +48,7 @@ def fit(agent: Any, seen: set[int] | None = None) -> None:
         agent.output_type = _Output(schema if isinstance(schema, AgentOutputSchemaBase) else AgentOutputSchema(schema))
     if agent.tool_use_behavior != "run_llm_again" and type(agent.tool_use_behavior) is not _Stops:
         agent.tool_use_behavior = _Stops(agent.tool_use_behavior)
-    for tool in tools:
+    for tool in agent.tools:
         fit(getattr(tool, "_agent_instance", None), seen)
     for handoff in agent.handoffs:
         fit(_target(handoff), seen)

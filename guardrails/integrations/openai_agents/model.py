@@ -18,6 +18,7 @@ from openai.types.responses import (
 )
 
 from .running import Behind, Running, running
+from .tools import guard, is_served
 
 
 class GuardedProvider(Behind):
@@ -124,6 +125,10 @@ class GuardedModel(Behind):
 
     async def _ask(self, run: Running, settings: Any, tools: Any, schema: tuple[Any, ...], more: dict[str, Any]) -> Any:
         # The host says some by place in one way of asking and all by name in the other.
+        for tool in tools:
+            # One that was added since the run began.
+            if not is_served(tool):
+                guard(tool)
         handoffs = schema[1] if len(schema) > 1 else more.get("handoffs")
         return await run.session.off_loop(run.ask, settings, tools, handoffs or [])
 

@@ -8,13 +8,14 @@ from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
+from uuid import uuid4
 
 from agents import FunctionTool, Handoff, ItemHelpers, ModelSettings
 
 from guardrails.core.arguments import Arguments, arguments_of
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.errors import PolicyError, SessionError
 from guardrails.core.values.session_id import session_name
 from guardrails.integrations.hosting import Asking
 from guardrails.session.session import Session
@@ -134,7 +135,11 @@ def share(session: Session, name: str) -> Session:
     half: dict[str, Any] = {limit: max(1, left[key] // 2) for limit, key in counts.items() if left.get(key)}
     if left.get("cost_left_usd"):
         half["max_cost_usd"] = left["cost_left_usd"] / 2
-    return session.child(session_name(name), **half)
+    try:
+        return session.child(session_name(name), **half)
+    except SessionError:
+        # Models have made two calls of one id, and the first is over.
+        return session.child(session_name(f"{name}-{uuid4()}"), **half)
 
 
 def _is_call(item: Any) -> bool:

@@ -19,6 +19,8 @@ from agents import (
 )
 from agents.agent_tool_state import get_agent_tool_state_scope, peek_agent_tool_run_result
 from agents.tool import (
+    ToolOriginType,
+    get_function_tool_origin,
     invoke_function_tool,
     maybe_invoke_function_tool_failure_error_function,
     set_function_tool_failure_error_function,
@@ -48,28 +50,37 @@ class _Parked(Exception):  # noqa: N818
         self.value = value
 
 
-def guarded(tool: Any) -> Any:
+def guard(tool: Any) -> None:
     """
-    *tool* behind the session of the run that calls it, if it is a function's; any other as it is.
+    Put *tool*, if it is a function's, behind the session of the run that calls it, unless it is.
     """
     if not isinstance(tool, FunctionTool) or getattr(tool, "guarded", False):
-        return tool
-    call = _Call(tool, _bare(tool))
+        return
+    plain = copy(tool)
+    call = _Call(plain, _bare(plain))
 
     async def invoke(context: ToolContext[Any], text: str) -> Any:
         run = running.get()
         if run is None or _calling.get() == context.tool_call_id:
-            return await invoke_function_tool(function_tool=tool, context=context, arguments=text)
+            return await invoke_function_tool(function_tool=plain, context=context, arguments=text)
         return await call.made(run, context, text)
 
     # The host prepares the arguments of a call by it to ask whether a person is to approve.
-    invoke.__agents_prepare_arguments__ = getattr(tool.on_invoke_tool, "prepare_arguments", None)  # type: ignore[attr-defined]
+    invoke.__agents_prepare_arguments__ = getattr(plain.on_invoke_tool, "prepare_arguments", None)  # type: ignore[attr-defined]
     made = copy(tool)
     made.on_invoke_tool = with_function_tool_failure_error_handler(invoke, lambda *_: None)
+    tool.on_invoke_tool = copy(made).on_invoke_tool
     if tool.timeout_behavior == "error_as_result":
-        made.timeout_seconds = None
-    made.guarded = True
-    return copy(made)
+        tool.timeout_seconds = None
+    tool.guarded = True
+
+
+def is_served(tool: Any) -> bool:
+    """
+    Whether *tool* is that of an MCP server, which is guarded itself.
+    """
+    origin = get_function_tool_origin(tool) if isinstance(tool, FunctionTool) else None
+    return origin is not None and origin.type == ToolOriginType.MCP
 
 
 def _bare(tool: FunctionTool) -> FunctionTool:
