@@ -44,7 +44,9 @@ def event_of(name: str, record: Record, now: int) -> Event[Happened]:
         case "extend":
             return Extend(now, dict(record["amounts"]), "scope" in record, record.get("asked", False))
         case "reserve":
-            return Reserve(now, record["child"], dict(record["amounts"]), record.get("more", False))
+            return Reserve(
+                now, record["child"], dict(record["amounts"]), record.get("more", False), record.get("share", 1)
+            )
         case "release":
             return Release(now, record["child"], dict(record["used"]))
         case "open":

@@ -13,10 +13,10 @@ from guardrails.core.tools.tool_call import asked, tool_call
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import ToolCall
 
-from .calls import Calls
+from .declaring import Declaring
 
 
-class Adapted(Calls):
+class Adapted(Declaring):
     """
     The calls of a session as an adapter tells them.
     """

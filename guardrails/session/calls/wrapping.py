@@ -16,6 +16,7 @@ from guardrails.core.tools.tool import Tool, name_of
 from guardrails.core.values.errors import SessionError
 
 from .running import is_async
+from .signatures import signed
 
 
 if TYPE_CHECKING:
@@ -51,14 +52,14 @@ def wrapped(
             arguments, run = asked(args, kwargs)
             return run.given(await scope.acall(name, arguments, run.awaited), returns)
 
-        return guarded_async
+        return signed(guarded_async, function, spec, name, returns=returns, hidden=hidden)
 
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         arguments, run = asked(args, kwargs)
         return run.given(scope.call(name, arguments, run.plain), returns)
 
-    return guarded
+    return signed(guarded, function, spec, name, returns=returns, hidden=hidden)
 
 
 def scoped(

@@ -208,7 +208,7 @@ def test_hidden_parameters_pass_by_the_chain(awaited: bool, clock: Any) -> None:
 
     told: list[Any] = []
     session = Policy([Validation()]).session("s", clock=clock, on_decision=lambda d: told.append(d.call.arguments))
-    wrapped = session.wrap(asearch if awaited else search, hidden=["database"])
+    wrapped: Any = session.wrap(asearch if awaited else search, hidden=["database"])
     said = asyncio.run(wrapped("x", database=Database())) if awaited else wrapped("x", database=Database())
     assert json.loads(said)["results"] == ["x", "a", "b"]
     assert told == [{"query": "x"}]
