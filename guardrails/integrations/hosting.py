@@ -12,6 +12,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool_choice import ToolChoice
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.logs import log
+from guardrails.session.calls.current import current_session
 from guardrails.session.turns.final_answer import FinalAnswer, Meaning
 
 from .openai.context import BROKEN_OFF
@@ -65,6 +66,9 @@ class Asking:
         Say that a model request starts; what to send as `tool_choice` where the user of the host *requested* another.
         """
         try:
+            if self.final.first and current_session() is None:
+                # Where a tool asks a model of its own, no user has sent a message.
+                self.session.go_on()
             self._asked = self.session.request()
             self.final.force(self._asked.code)
             choice = self.final.tool_choice(requested)

@@ -7,14 +7,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import uuid4
 
-from guardrails.core.arguments import Arguments
+from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.integrations.hosting import BROKEN_OFF
 from guardrails.policy.sessions import Sessions
 from guardrails.session.calls.current import current_session
 
 from .model_step import ModelStep
-from .tool_call import Called, InvalidResume, answer, arguments_in
+from .tool_call import Called, InvalidResume, answer, declared
 
 
 with needs("langchain", "`GuardrailsMiddleware`"):
@@ -58,7 +58,7 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
         self._share = dict(share or {})
         self._children: dict[str, Session] = {}
         self._sessions = Sessions(guarded, **options)
-        self._known: dict[int, tuple[Any, Arguments | None]] = {}
+        self._known: dict[int, tuple[Any, Tool]] = {}
 
     def session(self, thread: object = None, *, state: Any = None) -> "Session":
         """
@@ -226,12 +226,13 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
         return self._sessions.of(name)
 
     def _guarded(self, request: ToolCallRequest) -> "Session":
-        tool = request.tool
-        known = self._known.get(id(tool))
-        if known is None or known[0] is not tool:
-            known = self._known[id(tool)] = tool, None if tool is None else arguments_in(tool)
-        specs = {} if known[1] is None else {request.tool_call["name"]: known[1]}
-        return self._own(request.state).scoped(specs, passes=(GraphBubbleUp,))
+        tool, session = request.tool, self._own(request.state)
+        if tool is not None:
+            known = self._known.get(id(tool))
+            if known is None or known[0] is not tool:
+                known = self._known[id(tool)] = tool, declared(tool)
+            session.declare(known[1])
+        return session.scoped({}, passes=(GraphBubbleUp,))
 
 
 def _thread() -> object:

@@ -12,6 +12,7 @@ from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.arguments import Arguments, arguments_of
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import remark
@@ -72,6 +73,9 @@ class Called:
         native, self._native = self._native, None
         if native is None or (not envelope.ok and next(self._messages(native), None) is None):
             return answer(self.name, self.id, envelope)
+        if envelope.ok and envelope.cut is None and getattr(self._tool, "return_direct", False):
+            # It is the user who reads it.
+            return native
         return self._with(native, envelope)
 
     def _answers(self, one: Any) -> bool:
@@ -110,10 +114,15 @@ def answer(name: str, id: str | None, envelope: Envelope) -> Any:
     return ToolMessage(envelope.to_json(), tool_call_id=id or "", name=name, status=status)
 
 
-def arguments_in(tool: Any) -> Arguments | None:
+def declared(tool: Any) -> Tool:
     """
-    What the model may pass to *tool*, injected arguments left out. Returns None where nobody can tell.
+    *tool* as a session knows it: what the model may pass, injected arguments left out, and the hints of an MCP server.
     """
+    hints = {name: hint for name, hint in (tool.metadata or {}).items() if name.endswith("Hint")}
+    return Tool(name=tool.name, parameters=_arguments(tool)).override({"annotations": hints})
+
+
+def _arguments(tool: Any) -> Arguments | None:
     try:
         schema: Any = tool.tool_call_schema
         whole = tool.args_schema
@@ -125,16 +134,17 @@ def arguments_in(tool: Any) -> Arguments | None:
             schema = whole
         return arguments_of(schema)
     except (PolicyError, TypeError, ValueError, AttributeError):
+        # What nobody can read, LangChain itself checks.
         return None
 
 
 def _value(text: str, tool: Any) -> Any:
     """
-    What *tool* returned as *text*: LangChain writes objects and lists as JSON.
+    What *tool* returned as *text*: LangChain writes objects, lists and None as JSON.
     """
     function = getattr(tool, "func", None) or getattr(tool, "coroutine", None)
-    returns = getattr(function, "__annotations__", {}).get("return")
-    if (get_origin(returns) or returns) not in (dict, list):
+    returns = getattr(function, "__annotations__", {}).get("return", str)
+    if returns is not None and (get_origin(returns) or returns) not in (dict, list):
         return text
     try:
         return json.loads(text)

@@ -5,7 +5,8 @@ Calls that wait for a person: by the guard `approve`, and in the host's own form
 from collections.abc import Callable
 from typing import Any
 
-from guardrails import Approve, Budget, Policy
+from guardrails import Approve, Budget, MemorySink, Policy
+from guardrails.core.records.replay import replay
 from tests.conftest import FakeClock
 from tests.hosts.driver import Asked, Call, Say
 
@@ -77,18 +78,20 @@ class Pauses(Behaviours):
         assert "too much" in done.results[0]
 
     def test_a_call_that_the_host_holds_is_charged_once_and_runs_an_hour_later(self, clock: FakeClock) -> None:
-        bank, policy = Bank(), Policy([Budget(max_calls=5)])
-        held = self.go(policy, [bank.pay], once, options={"clock": clock}, thread="t", pausing=["pay"])
+        bank, policy, sink = Bank(), Policy([Budget(max_calls=5)]), MemorySink()
+        options = {"clock": clock, "records": sink}
+        held = self.go(policy, [bank.pay], once, options=options, thread="t", pausing=["pay"])
         assert (held.paused, bank.paid) == (["pay"], [])
 
         clock.advance(HOUR)
-        done = self.go(policy, [bank.pay], once, options={"clock": clock}, thread="t", pausing=["pay"], resume=True)
+        done = self.go(policy, [bank.pay], once, options=options, thread="t", pausing=["pay"], resume=True)
         assert (done.paused, bank.paid) == ([], [5])
         assert envelope(done.results[-1])["status"] == "success"
         assert done.answer == "Done."
         session = policy.session("t", clock=clock)
         assert session.progress["calls_used"] == 1
         assert session._read(lambda state, _: dict(state.pending)) == {}
+        assert all(again.same for again in replay(policy.chain, sink.records))
 
     def test_a_pause_of_one_call_runs_the_others_of_its_turn_once(self) -> None:
         ran: list[str] = []
