@@ -130,16 +130,11 @@ def share(session: Session, name: str) -> Session:
     """
     The session of an agent that is asked in a tool: half of what is left, so that others of the same response have some.
     """
-    left = session.progress
-    counts = {"max_calls": "calls_left", "max_turns": "turns_left", "max_tokens": "tokens_left"}
-    half: dict[str, Any] = {limit: max(1, left[key] // 2) for limit, key in counts.items() if left.get(key)}
-    if left.get("cost_left_usd"):
-        half["max_cost_usd"] = left["cost_left_usd"] / 2
     try:
-        return session.child(session_name(name), **half)
+        return session.child(session_name(name), share=0.5)
     except SessionError:
         # Models have made two calls of one id, and the first is over.
-        return session.child(session_name(f"{name}-{uuid4()}"), **half)
+        return session.child(session_name(f"{name}-{uuid4()}"), share=0.5)
 
 
 def _is_call(item: Any) -> bool:
