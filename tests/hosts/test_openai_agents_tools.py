@@ -3,6 +3,7 @@ Tools of openai-agents: what the model reads of them, how they fail, which of th
 """
 
 import asyncio
+import contextlib
 
 from typing import Any, ClassVar
 
@@ -27,7 +28,7 @@ from mcp.types import CallToolResult, ImageContent, TextContent, Tool
 from guardrails import Duplicates, Policy, ToolFilter
 from guardrails.integrations.openai_agents import GuardedRunner
 
-from .behaviours.base import envelope, in_turn, search, searching
+from .behaviours.base import envelope, in_turn, search, searching, stuck
 from .driver import Call, Say
 from .test_openai_agents import own_loop  # noqa: F401
 from .test_openai_agents_runs import CAP, Answer, agent, outputs, restless, runner, seen
@@ -148,6 +149,28 @@ def test_a_tool_that_is_added_while_the_run_goes_on_is_guarded() -> None:
     made = agent(restless, hooks=Adding())
     runner(CAP).run_sync(made, "go")
     assert ran == ["q0", "q1"]
+
+
+def test_an_object_that_only_looks_like_a_part_of_a_conversation_is_data() -> None:
+    def listing() -> Any:
+        """List a folder."""
+        return [{"type": "file", "name": "a.txt"}]
+
+    [told] = outputs(runner().run_sync(agent(in_turn(Say(calls=(Call("listing"),))), listing), "go"))
+    assert envelope(told)["results"] == [{"type": "file", "name": "a.txt"}]
+
+
+def test_a_tool_with_a_schema_of_its_output_keeps_it() -> None:
+    def rows() -> dict[str, int]:
+        """Count the rows."""
+        return {"rows": 3}
+
+    schema = {"type": "object", "properties": {"rows": {"type": "integer"}}, "required": ["rows"]}
+    calls = Say(calls=(Call("rows"), Call("rows")))
+    tool = function_tool(rows, output_json_schema=schema, strict_mode=False)
+    told = outputs(runner(Duplicates()).run_sync(agent(in_turn(calls), tool), "go"))
+    assert told[0] == {"rows": 3}
+    assert envelope(told[1])["status"] == "duplicate_call_blocked"
 
 
 # Failures
@@ -309,6 +332,21 @@ def test_the_last_turn_of_the_host_is_followed_by_an_answer() -> None:
     result = runner().run_sync(made, "go", max_turns=3)
     assert result.final_output == "all that I found"
     assert result.context_wrapper.usage.requests == 4
+
+
+@pytest.mark.parametrize(
+    ("guarded", "executions", "requests", "answer"),
+    [(Runner, 10, 10, None), (runner(), 2, 7, "I know nothing of it.")],
+    ids=["plain", "guarded"],
+)
+def test_a_stuck_model_costs_what_the_page_says(
+    guarded: Any, executions: int, requests: int, answer: str | None
+) -> None:
+    ran: list[str] = []
+    made, told = agent(stuck, searching(ran)), None
+    with contextlib.suppress(MaxTurnsExceeded):
+        told = guarded.run_sync(made, "go").final_output
+    assert (len(ran), len(seen(made)), told) == (executions, requests, answer)
 
 
 def test_whoever_wants_the_host_s_error_has_it() -> None:

@@ -164,7 +164,8 @@ def _last_word(run: Running, config: RunConfig) -> Any:
 
     async def answer(data: Any) -> Any:
         run.asking.final.force(MAX_TURNS_CODE)
-        agent = data.run_data.last_agent
+        # Its guardrails are on the whole run, and see the answer as that of the run.
+        agent = data.run_data.last_agent.clone(input_guardrails=[], output_guardrails=[])
         more = {"context": data.context.context, "max_turns": 1, "run_config": config}
         result = await Runner.run(agent, data.run_data.history, **more)
         data.context.usage.add(result.context_wrapper.usage)

@@ -3,7 +3,7 @@ Models of the host, asked as the session of the run says.
 """
 
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -26,11 +26,17 @@ class GuardedProvider(Behind):
     A provider of models that are asked as the session of the run says.
     """
 
+    _latest: Any = None
+    """The host tells models apart by being the same object."""
+
     def get_model(self, model_name: str | None) -> Any:
         """
         The model of that name.
         """
-        return guarded_model(self.inner.get_model(model_name))
+        model = self.inner.get_model(model_name)
+        if self._latest is None or self._latest.inner is not model:
+            self._latest = guarded_model(model)
+        return self._latest
 
 
 def guarded_model(model: Any) -> Any:
@@ -78,7 +84,7 @@ class GuardedModel(Behind):
             last: Any = None
             try:
                 stream = self.inner.stream_response(system_instructions, input, settings, tools, *schema, **more)
-                async with aclosing(stream):
+                async with _closing(stream):
                     async for event in stream:
                         if run is None:
                             yield event
@@ -131,6 +137,15 @@ class GuardedModel(Behind):
                 guard(tool)
         handoffs = schema[1] if len(schema) > 1 else more.get("handoffs")
         return await run.session.off_loop(run.ask, settings, tools, handoffs or [])
+
+
+@asynccontextmanager
+async def _closing(stream: Any) -> AsyncIterator[None]:
+    try:
+        yield
+    finally:
+        if hasattr(stream, "aclose"):
+            await stream.aclose()
 
 
 def _digest(run: Running) -> str:

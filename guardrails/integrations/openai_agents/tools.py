@@ -7,7 +7,7 @@ import json
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from agents import (
     FunctionTool,
@@ -36,7 +36,8 @@ from guardrails.integrations.hosting import remark
 from .running import Running, awaited, running, share
 
 
-_RICH = (ToolOutputText, ToolOutputImage, ToolOutputFileContent)
+_PARTS: Final = {"text": ToolOutputText, "image": ToolOutputImage, "file": ToolOutputFileContent}
+_RICH: Final = tuple(_PARTS.values())
 _calling: ContextVar[str | None] = ContextVar("guardrails_openai_agents_call", default=None)
 
 
@@ -179,11 +180,9 @@ class _Call:
         )
         if text is None:
             return None
-        return (
-            error
-            if text == default_tool_error_function(context, error)
-            else Failed(text, error_type=diagnosis_of(error)[0])
-        )
+        if text == default_tool_error_function(context, error):
+            return error
+        return Failed(text, error_type=diagnosis_of(error)[0])
 
     def _read(self, envelope: Envelope) -> Any:
         value = envelope.value
@@ -209,7 +208,13 @@ def _sent(text: str, arguments: Any) -> str:
 
 def _is_rich(value: Any) -> bool:
     items = value if isinstance(value, list) else [value]
-    return bool(items) and all(
-        isinstance(item, _RICH) or (isinstance(item, dict) and item.get("type") in ("image", "file", "text"))
-        for item in items
-    )
+    return bool(items) and all(isinstance(item, _RICH) or _is_part(item) for item in items)
+
+
+def _is_part(item: Any) -> bool:
+    # The host takes a mapping for a part of a conversation only if it is one in full.
+    kind = _PARTS.get(str(item.get("type"))) if isinstance(item, dict) else None
+    try:
+        return kind is not None and bool(kind.model_validate(item))
+    except ValueError:
+        return False
