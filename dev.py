@@ -203,10 +203,11 @@ def hosts(*arguments):
     worst, told = 0, []
     for name in chosen:
         extra, begun = versions[name]["extra"], time.monotonic()
-        pinned = host(name, [*tools, *versions[name]["packages"]], extra)
-        results = [tested(name, pinned)]
+        packages = versions[name]["packages"]
+        results = [tested(name, host(name, [*tools, *packages], extra))]
         if newest:
-            results.append(tested(name, host(f"{name}-newest", tools, extra, upgrade=True)))
+            free = [package.split("==")[0] for package in packages]
+            results.append(tested(name, host(f"{name}-newest", [*tools, *free], extra, upgrade=True)))
             broken = sorted(results[1][2] - results[0][2])
             told += [f"{name}: the newest versions break {test}" for test in broken]
         worst = max(worst, *(code for code, _, _ in results))
