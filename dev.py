@@ -245,7 +245,7 @@ def host(folder, packages, extra, *, upgrade=False):
 def tested(name, python):
     """Of the tests of a host: exit code, summary, and the names of those that failed."""
     options = "-ra --strict-markers --strict-config --import-mode=importlib -p no:cacheprovider"
-    files = sorted((ROOT / "tests/hosts").glob(f"test_{name}*.py"))
+    files = sorted(f"tests/hosts/{path.name}" for path in (ROOT / "tests/hosts").glob(f"test_{name}*.py"))
     command = (python, "-m", "pytest", "-q", "--timeout=120", "-o", f"addopts={options}", *files)
     code, text = run(*command, quiet=True)
     lines = text.splitlines()

@@ -13,18 +13,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
+from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import log
 from guardrails.policy.sessions import Sessions
 
+from .fitting import fit
+from .model import GuardedProvider, guarded_model
+from .running import Running, awaited, running, share
 
-try:
+
+with needs("openai-agents", "`GuardedRunner`"):
     from agents import Agent, Model, RunConfig, Runner, RunState
 
-    from .fitting import fit
-    from .model import GuardedProvider, guarded_model
-    from .running import Running, awaited, running, share
-except ImportError as error:
-    raise ImportError('install the extra: pip install "toolcall-guardrails[openai-agents]"') from error
 
 if TYPE_CHECKING:
     from agents import RunResult, RunResultStreaming

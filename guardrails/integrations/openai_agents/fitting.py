@@ -7,25 +7,28 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
-from agents import (
-    Agent,
-    AgentOutputSchema,
-    AgentOutputSchemaBase,
-    Handoff,
-    Model,
-    ModelBehaviorError,
-    ToolsToFinalOutputResult,
-    default_tool_error_function,
-)
-from mcp.types import CallToolResult, TextContent
-
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.outcome.mcp_results import read_mcp
+from guardrails.core.values.errors import needs
 from guardrails.integrations.hosting import remark
 
 from .model import guarded_model
 from .running import Behind, awaited, running
 from .tools import guard
+
+
+with needs("openai-agents", "`GuardedRunner`"):
+    from agents import (
+        Agent,
+        AgentOutputSchema,
+        AgentOutputSchemaBase,
+        Handoff,
+        Model,
+        ModelBehaviorError,
+        ToolsToFinalOutputResult,
+        default_tool_error_function,
+    )
+    from mcp.types import CallToolResult, TextContent
 
 
 def fit(agent: Any, seen: set[int] | None = None) -> None:

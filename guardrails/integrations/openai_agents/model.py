@@ -7,18 +7,22 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from agents import ModelResponse, Usage
-from agents.models.fake_id import FAKE_RESPONSES_ID
-from openai.types.responses import (
-    ResponseCompletedEvent,
-    ResponseOutputItemDoneEvent,
-    ResponseOutputMessage,
-    ResponseOutputText,
-    ResponseTextDeltaEvent,
-)
+from guardrails.core.values.errors import needs
 
 from .running import Behind, Running, running
 from .tools import guard, is_served
+
+
+with needs("openai-agents", "`GuardedRunner`"):
+    from agents import ModelResponse, Usage
+    from agents.models.fake_id import FAKE_RESPONSES_ID
+    from openai.types.responses import (
+        ResponseCompletedEvent,
+        ResponseOutputItemDoneEvent,
+        ResponseOutputMessage,
+        ResponseOutputText,
+        ResponseTextDeltaEvent,
+    )
 
 
 class GuardedProvider(Behind):

@@ -10,16 +10,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from uuid import uuid4
 
-from agents import FunctionTool, Handoff, ItemHelpers, ModelSettings
-
 from guardrails.core.arguments import Arguments, arguments_of
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import PolicyError, SessionError
+from guardrails.core.values.errors import PolicyError, SessionError, needs
 from guardrails.core.values.session_id import session_name
 from guardrails.integrations.hosting import Asking
 from guardrails.session.session import Session
 from guardrails.session.turns.final_answer import Meaning
+
+
+with needs("openai-agents", "`GuardedRunner`"):
+    from agents import FunctionTool, Handoff, ItemHelpers, ModelSettings
 
 
 _PROVIDERS_OWN: Final = frozenset(

@@ -9,31 +9,34 @@ from copy import copy
 from dataclasses import dataclass
 from typing import Any, Final
 
-from agents import (
-    FunctionTool,
-    ToolOutputFileContent,
-    ToolOutputImage,
-    ToolOutputText,
-    ToolTimeoutError,
-    default_tool_error_function,
-)
-from agents.agent_tool_state import get_agent_tool_state_scope, peek_agent_tool_run_result
-from agents.tool import (
-    ToolOriginType,
-    get_function_tool_origin,
-    invoke_function_tool,
-    maybe_invoke_function_tool_failure_error_function,
-    set_function_tool_failure_error_function,
-    with_function_tool_failure_error_handler,
-)
-from agents.tool_context import ToolContext
-
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.outcome.error_types import diagnosis_of
+from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import remark
 
 from .running import Running, awaited, running, share
+
+
+with needs("openai-agents", "`GuardedRunner`"):
+    from agents import (
+        FunctionTool,
+        ToolOutputFileContent,
+        ToolOutputImage,
+        ToolOutputText,
+        ToolTimeoutError,
+        default_tool_error_function,
+    )
+    from agents.agent_tool_state import get_agent_tool_state_scope, peek_agent_tool_run_result
+    from agents.tool import (
+        ToolOriginType,
+        get_function_tool_origin,
+        invoke_function_tool,
+        maybe_invoke_function_tool_failure_error_function,
+        set_function_tool_failure_error_function,
+        with_function_tool_failure_error_handler,
+    )
+    from agents.tool_context import ToolContext
 
 
 _PARTS: Final = {"text": ToolOutputText, "image": ToolOutputImage, "file": ToolOutputFileContent}
