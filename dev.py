@@ -244,8 +244,9 @@ def host(folder, packages, extra, *, upgrade=False):
 
 def tested(name, python):
     """Of the tests of a host: exit code, summary, and the names of those that failed."""
+    folder = ROOT / "tests/hosts"
+    files = [folder / f"test_{name}.py", *sorted(folder.glob(f"test_{name}_*.py"))]
     options = "-ra --strict-markers --strict-config --import-mode=importlib -p no:cacheprovider"
-    files = sorted(f"tests/hosts/{path.name}" for path in (ROOT / "tests/hosts").glob(f"test_{name}*.py"))
     command = (python, "-m", "pytest", "-q", "--timeout=120", "-o", f"addopts={options}", *files)
     code, text = run(*command, quiet=True)
     lines = text.splitlines()
