@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+import xxhash
+
 from mcp_types import CallToolResult, TextContent
 from mcp_types import Tool as McpTool
 
@@ -32,9 +34,7 @@ def value_of(result: CallToolResult) -> Any:
     if result.is_error:
         return {"content": [_block(block) for block in result.content], "isError": True}
     if result.structured_content is not None:
-        value = result.structured_content
-        # How SDKs wrap what is no object; the schema that says so is the server's.
-        return value["result"] if isinstance(value, dict) and value.keys() == {"result"} else value
+        return wrapped_value(result.structured_content)
     blocks = result.content
     if len(blocks) == 1 and isinstance(blocks[0], TextContent):
         return blocks[0].text
@@ -43,8 +43,32 @@ def value_of(result: CallToolResult) -> Any:
     return [_block(block) for block in blocks] or None
 
 
+def wrapped_value(structured: Any) -> Any:
+    """
+    What is no object stands in *structured* content as the SDKs wrap it; the schema that says so is the server's.
+    """
+    return structured["result"] if isinstance(structured, dict) and structured.keys() == {"result"} else structured
+
+
 def _block(block: Any) -> Any:
-    return block.model_dump(by_alias=True, exclude_none=True, mode="json")
+    shown = block.model_dump(by_alias=True, exclude_none=True, mode="json")
+    for part, name in ((shown, "data"), (shown.get("resource"), "blob")):
+        # No model reads base64 as text: a block is told from another by its hash.
+        if isinstance(part, dict) and isinstance(data := part.get(name), str):
+            part[name] = f"{len(data) * 3 // 4:,} bytes, xxh3 {xxhash.xxh3_64_hexdigest(data.encode())}"
+    return shown
+
+
+def hints_of(one: McpTool) -> dict[str, Any]:
+    """
+    What a server's annotations declare of a tool, as fields of `Tool`.
+    """
+    hints: Mapping[str, Any] = {} if one.annotations is None else one.annotations.model_dump(by_alias=True)
+    declared: dict[str, Any] = dict(from_annotations(hints))
+    if hints.get("destructiveHint") is True:
+        # What may destroy is neither read-only nor safe to repeat, whatever else is claimed.
+        declared["read_only"] = False
+    return declared
 
 
 def tools_of(server: str, offered: Iterable[McpTool], timeout: float) -> dict[str, tuple[str, Tool]]:
@@ -68,17 +92,12 @@ def tools_of(server: str, offered: Iterable[McpTool], timeout: float) -> dict[st
 
 
 def _tool(name: str, one: McpTool, timeout: float) -> Tool:
-    hints: Mapping[str, Any] = {} if one.annotations is None else one.annotations.model_dump(by_alias=True)
-    declared = from_annotations(hints)
-    if hints.get("destructiveHint") is True:
-        # What may destroy is neither read-only nor safe to repeat, whatever else is claimed.
-        declared = {**declared, "read_only": False}
     tool = Tool(
         name=name,
         description=inspect.cleandoc(one.description or one.title or "").strip(),
         parameters=one.input_schema or None,
         timeout=timeout,
-        **declared,  # type: ignore[arg-type]  # flags only
+        **hints_of(one),
     )
     tool.arguments()
     return tool

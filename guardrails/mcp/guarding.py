@@ -1,0 +1,189 @@
+"""
+Calls of MCP tools behind sessions, for both ends of a connection: a server that guards its tools, a client that guards its calls.
+"""
+
+import asyncio
+import json
+
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from mcp.server.auth.provider import AccessToken, principal_components
+from mcp_types import CallToolResult
+from mcp_types import Tool as McpTool
+
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.outcome.error_text import error_type_from_text
+from guardrails.core.outcome.error_types import diagnosis_of
+from guardrails.core.outcome.result_views import mcp_text
+from guardrails.core.tools.tool import Tool
+from guardrails.core.values.errors import GuardrailsError
+from guardrails.core.values.types import Failed
+from guardrails.policy.policy import Policy
+from guardrails.policy.registry import checked_arguments
+from guardrails.policy.sessions import Sessions
+from guardrails.session.session import Session
+
+from .answers import RUN, UNKNOWN, answered, refused
+from .results import hints_of, value_of
+
+
+Send = Callable[[Any], Awaitable[Any]]
+"""Makes the call with the arguments that are given, and returns the SDK's result."""
+PROCESS: Final = "process"
+"""The run of calls that name none and come from a process of one's own: MCP has no sessions."""
+MAX_TOOLS: Final = 10_000
+"""Tools whose declarations are kept."""
+
+
+class Guarding:
+    """
+    Sessions by the runs that calls name, and what is known of the tools. *guarded* and *options* as `Sessions` takes them.
+    """
+
+    def __init__(self, guarded: Policy | Session, **options: Any) -> None:
+        self.sessions = Sessions(guarded, **options)
+        self._tools: dict[str, McpTool | None] = {}
+        """By name; None: not listed."""
+
+    @contextmanager
+    def session(self, run: str | None) -> Iterator[Session]:
+        """
+        The session of a *run*; that of None is over with the call.
+        """
+        session = self.sessions.of(run)
+        try:
+            yield session
+        finally:
+            if run is None:
+                self.sessions.end(session)
+
+    def hear(self, listed: Iterable[McpTool]) -> None:
+        """
+        Know the tools that a server *listed*.
+        """
+        self._tools.update((tool.name, tool) for tool in listed)
+        while len(self._tools) > MAX_TOOLS:
+            del self._tools[next(iter(self._tools))]
+
+    async def known(self, name: str, listing: Callable[[], Awaitable[Iterable[McpTool]]]) -> McpTool | None:
+        """
+        What is declared of the tool *name*; *listing* is asked once for one that is not known. None: nothing.
+        """
+        if name not in self._tools:
+            try:
+                self.hear(await listing())
+            except Exception:  # noqa: BLE001  hints are not worth a call: whether it is there, its server says
+                return None
+            self._tools.setdefault(name, None)
+        return self._tools[name]
+
+    async def call(
+        self,
+        session: Session,
+        name: str,
+        arguments: Mapping[str, Any] | None,
+        send: Send,
+        *,
+        declared: McpTool | None = None,
+        continuing: bool = False,
+        told: type[Exception] | tuple[type[Exception], ...] = (),
+    ) -> Any:
+        """
+        The result of `send(arguments)`, if *session* lets the tool *name* run, with what its envelope has to say; else the
+        refusal. What is no tool result, such as a question to the client, is returned as it is, and *continuing* says that the
+        call carries what was asked for.
+
+        Raises what *send* raises, as the host's own failures have forms of their own; those *told* become results.
+        """
+        tool = Tool(name=name, polling=continuing, **({} if declared is None else hints_of(declared)))
+        made = _Made(declared, told)
+        envelope = await session.scoped({}, [tool]).acall(name, dict(arguments or {}), made.by(send))
+        return made.told(envelope)
+
+
+class _Made:
+    """
+    One call, and what came of it in the host's form.
+    """
+
+    def __init__(self, declared: McpTool | None, told: type[Exception] | tuple[type[Exception], ...]) -> None:
+        self._declared = declared
+        self._told = told
+        self._result: Any = None
+        self._value: Any = None
+        self._error: Exception | None = None
+
+    def by(self, send: Send) -> Callable[[str, Any], Awaitable[Any]]:
+        """
+        What a session runs.
+        """
+
+        async def execute(name: str, arguments: Any) -> Any:
+            try:
+                self._result = result = await send(arguments)
+            except Exception as error:
+                task = asyncio.current_task()
+                if task is not None and task.cancelling():
+                    # Its time is up, or nobody waits for it any more: that says more.
+                    raise
+                if not isinstance(error, self._told):
+                    self._error = error
+                return self._explained(name, arguments, str(error), diagnosis_of(error, arguments)[0])
+            if not isinstance(result, CallToolResult):
+                return "asked the client for input, or began a task"
+            self._value = value_of(result)
+            if result.is_error:
+                text = mcp_text(self._value) or ""
+                return self._explained(name, arguments, text, error_type_from_text(text))
+            return self._value
+
+        return execute
+
+    def told(self, envelope: Envelope) -> Any:
+        """
+        What the host is given.
+        """
+        if self._error is not None:
+            raise self._error
+        if self._result is None:
+            return refused(envelope)
+        if not isinstance(self._result, CallToolResult):
+            return self._result
+        if self._result.is_error:
+            return refused(envelope, self._result)
+        try:
+            schema = UNKNOWN if self._declared is None else self._declared.output_schema
+            return answered(envelope, self._result, self._value, schema)
+        except ValueError:
+            return refused(envelope, self._result)
+
+    def _explained(self, name: str, arguments: Any, text: str, kind: Any) -> Any:
+        """
+        A failure with the fields that are wrong, if the server says that arguments do not fit. It is the server that judges
+        them: servers take more than their schemas say, such as numbers in text.
+        """
+        if kind == "validation" and self._declared is not None:
+            try:
+                fitted = checked_arguments(Tool(name=name, parameters=self._declared.input_schema), arguments)
+            except GuardrailsError:
+                fitted = arguments
+            if isinstance(fitted, Envelope):
+                return fitted
+        return Failed(text, error_type=kind) if self._result is None else self._value
+
+
+def run_of(meta: Mapping[str, Any] | None, token: AccessToken | None, *, request: Any = None) -> str | None:
+    """
+    The run that a call belongs to: the one that its client names in *meta*, apart for each who is authenticated by a *token*;
+    else all of theirs are one; else those of the transport's session, or of the process if the client has it for itself.
+
+    None: strangers who name none, over HTTP (*request*). They are not one conversation: one's results are none of another's.
+    """
+    run = (meta or {}).get(RUN)
+    if token is not None:
+        return json.dumps([*principal_components(token), run])
+    if run is not None:
+        return str(run)
+    return PROCESS if request is None else request.headers.get("mcp-session-id")
