@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from guardrails.policy.registry import Registry as Registry
     from guardrails.session.approval import ParkedCall as ParkedCall
     from guardrails.session.session import Session as Session
+    from guardrails.session.turns.final_answer import FinalAnswer as FinalAnswer
     from guardrails.stores.memory import MemoryStore as MemoryStore
     from guardrails.stores.sqlite import SqliteStore as SqliteStore
 
@@ -115,6 +116,7 @@ _NAMES = {
     "policy.registry": "Registry",
     "session.approval": "ParkedCall",
     "session.session": "Session",
+    "session.turns.final_answer": "FinalAnswer",
     "sinks": "JsonLines MemorySink OnRecord by_session read",
     "stores.memory": "MemoryStore",
     "stores.sqlite": "SqliteStore",

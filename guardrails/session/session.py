@@ -18,6 +18,7 @@ from guardrails.core.tools.tool_choice import Strategy, ToolChoice, next_tool_ch
 from guardrails.core.values.errors import SessionError
 
 from .calls.results import RULE, reader
+from .turns.final_answer import FinalAnswer
 from .turns.turns import Turns
 
 
@@ -95,6 +96,13 @@ class Session(Turns):
             call_count=calls,
             turn_count=turns,
         )
+
+    def final_answer(self) -> FinalAnswer:
+        """
+        The end of one loop as a part of it: when tools are to be off, what a response means then, and what to answer
+        with if the model does not.
+        """
+        return FinalAnswer(self)
 
     @property
     def exhausted(self) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.values.types import Denial
 from guardrails.session.session import Session
+from guardrails.session.turns.final_answer import refusal as session_refusal
 from guardrails.session.turns.loop import Loop, RequestedCall
 
 from .context import BROKEN_OFF
@@ -18,12 +19,7 @@ def refusal(session: Session, loop: Loop, call: RequestedCall, code: str) -> Env
     """
     What answers a *call* that came although the final answer was asked for, because of *code*.
     """
-    if session.exhausted:
-        # Asked for the record's sake; an exhausted session denies everything.
-        decision = session.decide(call.tool, call.arguments, id=call.id)
-        if decision.envelope is not None:
-            return decision.envelope
-    return Envelope.refusal(loop.over(code))
+    return session_refusal(session, loop.over(code), call.tool, call.arguments, call.id)
 
 
 def limited(envelope: Envelope, limit: Denial | None) -> Envelope:

@@ -31,7 +31,8 @@ from guardrails.integrations.openai.responses import Responses
 from guardrails.policy.registry import Registry
 from guardrails.session.calls.calls import Execute
 from guardrails.session.session import Session
-from guardrails.session.turns.loop import FORCED_ASKS, MAX_TOOL_ITERATIONS, Loop
+from guardrails.session.turns.final_answer import FORCED_ASKS
+from guardrails.session.turns.loop import MAX_TOOL_ITERATIONS, Loop
 
 from .client import AsyncWatchedClient, WatchedClient
 from .watch import UNREADABLE, Watch

@@ -14,26 +14,23 @@ It knows no wire and does no I/O. A driver, sync or async, asks the model and ru
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from guardrails.core.guards.limits.budget_words import FINISH, ended
+from guardrails.core.guards.limits.budget_words import ended
 from guardrails.core.values.errors import LoopLimitExceeded, SessionError
 from guardrails.core.values.types import Denial
+
+from .final_answer import Ended, Ending, not_made
 
 
 if TYPE_CHECKING:
     from guardrails.session.session import Session
 
-Ended = Literal["answered", "forced", "digest"]
 OnLimit = Literal["answer", "raise"]
 
 MAX_TOOL_ITERATIONS: Final = 20
-FORCED_ASKS: Final = 2
-"""Times the model is asked for its final answer: once, and once more."""
 CUT_ASKS: Final = 2
 """Times the model is asked for one turn if its stream is cut: once, and once more."""
 LIMIT: Final = "max_tool_iterations"
 LIMIT_CODE: Final = f"loop.{LIMIT}"
-SILENT_CODE: Final = "loop.no_answer"
-_NOT_MADE: Final = "This call was not made: the final answer was asked for."
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +150,7 @@ class Loop:
     """Iterations beyond it, as the session was extended by them."""
     requests: int = field(default=0, init=False)
     iterations: int = field(default=0, init=False)
-    code: str | None = field(default=None, init=False)
-    """Why the final answer is forced; None while it is not."""
-    end: End | None = field(default=None, init=False)
-    _wasted: int = field(default=0, init=False)
-    _taken: bool = field(default=False, init=False)
+    _final: Ending = field(default_factory=Ending, init=False)
     _cut: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
@@ -173,6 +166,21 @@ class Loop:
         if self.on_limit == "raise" and self.iterations >= self.limit:
             raise LoopLimitExceeded(f"max tool iterations ({self.limit}) exceeded")
         return True
+
+    @property
+    def code(self) -> str | None:
+        """
+        Why the final answer is forced; None while it is not.
+        """
+        return self._final.code
+
+    @property
+    def end(self) -> End | None:
+        """
+        How it ended; None while it goes on.
+        """
+        final = self._final
+        return None if final.ended is None else End(final.ended, final.text, final.code)
 
     @property
     def limit(self) -> int:
@@ -200,16 +208,15 @@ class Loop:
         """
         if code == self.limit_code:
             return ended(code, "Tool call limit", str(self.limit), self.iterations)
-        return Denial(code=code, status="limit_reached", message=_NOT_MADE, hint=FINISH)
+        return not_made(code)
 
     def ask(self, exhausted: str | None) -> Ask:
         """
         The next request; *exhausted* is the code of what exhausted the session, None while it goes on.
         """
         self.requests += 1
-        if self.code is None:
-            self.code = exhausted or (self.limit_code if self.iterations >= self.limit else None)
-        return Ask(first=not self._taken, forced=self.code is not None)
+        forced = self._final.force(exhausted or (self.limit_code if self.iterations >= self.limit else None))
+        return Ask(first=self._final.first, forced=forced)
 
     def cut(self) -> bool:
         """
@@ -222,22 +229,8 @@ class Loop:
         """
         What to do about the model's *turn*.
         """
-        self._taken, self._cut = True, 0
-        if turn.calls and self.code is None:
+        self._cut = 0
+        if self._final.take(turn.text, turn.calls) == "run":
             self.iterations += 1
             return Run(turn.calls, self.iterations)
-        if turn.calls:
-            return Refuse(turn.calls, self._unanswered())
-        if turn.text.strip():
-            self.end = End("answered" if self.code is None else "forced", turn.text, self.code)
-        else:
-            self._unanswered()
-        return None
-
-    def _unanswered(self) -> str:
-        if self.code is None:
-            self.code = SILENT_CODE
-        self._wasted += 1
-        if self._wasted >= FORCED_ASKS:
-            self.end = End("digest", None, self.code)
-        return self.code
+        return Refuse(turn.calls, str(self.code)) if turn.calls else None

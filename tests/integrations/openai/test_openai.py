@@ -28,7 +28,8 @@ from guardrails import Budget, Denials, Duplicates, Policy, PolicyError, Session
 from guardrails import Tool as Declared
 from guardrails.core.values.errors import LoopLimitExceeded
 from guardrails.integrations.openai import arun, run
-from guardrails.session.turns.loop import LIMIT_CODE, SILENT_CODE, LoopResult
+from guardrails.session.turns.final_answer import SILENT_CODE
+from guardrails.session.turns.loop import LIMIT_CODE, LoopResult
 from guardrails.testing.scripted_openai import (
     BrokenStream,
     Calls,

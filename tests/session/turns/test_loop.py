@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from guardrails.core.values.errors import LoopLimitExceeded, SessionError
-from guardrails.session.turns.loop import LIMIT_CODE, SILENT_CODE, Ask, End, Loop, Refuse, RequestedCall, Run, Turn
+from guardrails.session.turns.final_answer import SILENT_CODE
+from guardrails.session.turns.loop import LIMIT_CODE, Ask, End, Loop, Refuse, RequestedCall, Run, Turn
 
 
 CALL = RequestedCall("c1", "grep", "{}")

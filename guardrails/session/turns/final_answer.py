@@ -1,0 +1,162 @@
+"""
+The end of a loop, whoever runs it: tools off, asked once more if there is no answer, then the session's digest.
+"""
+
+from collections.abc import Sized
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, Protocol
+
+from guardrails.core.engine.decision import Decision
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.guards.limits.budget_words import FINISH
+from guardrails.core.tools.tool_choice import Strategy, ToolChoice
+from guardrails.core.values.types import Denial
+
+
+Ended = Literal["answered", "forced", "digest"]
+Meaning = Literal["run", "answered", "again", "digest"]
+
+FORCED_ASKS: Final = 2
+"""Times the model is asked for its final answer: once, and once more."""
+SILENT_CODE: Final = "loop.no_answer"
+_NOT_MADE: Final = "This call was not made: the final answer was asked for."
+
+
+@dataclass(slots=True)
+class Ending:
+    """
+    Whether a loop is to end, and how it did.
+    """
+
+    code: str | None = field(default=None, init=False)
+    """Why the final answer is forced; None while it is not."""
+    ended: Ended | None = field(default=None, init=False)
+    """answered: of its own accord; forced: with tools off; digest: not at all. None while the loop goes on."""
+    text: str | None = field(default=None, init=False)
+    """What the model answered."""
+    first: bool = field(default=True, init=False)
+    """No response was taken yet: a choice that forces a tool still holds."""
+    _wasted: int = field(default=0, init=False)
+
+    def force(self, code: str | None) -> bool:
+        """
+        Ask for the final answer from now on because of *code*, unless that is None; whether it is asked for.
+        """
+        if self.code is None:
+            self.code = code
+        return self.code is not None
+
+    def take(self, text: str | None, calls: int | Sized = 0) -> Meaning:
+        """
+        What a response with *text* and *calls* means. *calls* are the calls, or their number.
+
+        run: the calls are to be run. answered: it is the answer. again: none of its calls is run, and the model is asked
+        once more, with tools off. digest: none is run, and the answer is the session's digest.
+        """
+        self.first, self.ended, self.text = False, None, None
+        if calls and self.code is None:
+            return "run"
+        if not calls and text is not None and text.strip():
+            self.ended, self.text = "answered" if self.code is None else "forced", text
+            return "answered"
+        self.force(SILENT_CODE)
+        self._wasted += 1
+        if self._wasted < FORCED_ASKS:
+            return "again"
+        self.ended = "digest"
+        return "digest"
+
+
+class Guarded(Protocol):
+    """
+    What a session says of its end.
+    """
+
+    @property
+    def exhausted_by(self) -> str | None:
+        """
+        The code of what exhausted it; None while it goes on.
+        """
+
+    def tool_choice(
+        self, requested: ToolChoice = None, *, first: bool | None = None, strategy: Strategy | None = None
+    ) -> ToolChoice:
+        """
+        What to send as `tool_choice`.
+        """
+
+    def decide(self, tool: str, arguments: Any, *, id: str | None = None) -> Decision:
+        """
+        Ask whether a call may run.
+        """
+
+    def digest(self) -> str:
+        """
+        What was called and what came back.
+        """
+
+
+@dataclass(slots=True)
+class FinalAnswer(Ending):
+    """
+    The end of one loop of a *session*, made by `session.final_answer`.
+
+        final = session.final_answer()
+        while True:
+            response = ask the model; with tools off if final.forced
+            match final.take(response.text, response.calls):
+                case "run": run its calls through the session
+                case "again": answer each of its calls with final.refusal(...), run none
+                case "answered" | "digest": return final.answer
+    """
+
+    session: Guarded
+
+    @property
+    def forced(self) -> bool:
+        """
+        Whether tools are to be off for the request that is made now: the session is exhausted, or the model said nothing.
+        Read it before each request. Once they are off they stay off.
+        """
+        return self.force(None if self.code is not None else self.session.exhausted_by)
+
+    @property
+    def answer(self) -> str | None:
+        """
+        What to end with: the model's answer, or the session's digest in its place. None while the loop goes on.
+        """
+        return self.session.digest() if self.ended == "digest" else self.text
+
+    def tool_choice(self, requested: ToolChoice = None, *, strategy: Strategy | None = None) -> ToolChoice:
+        """
+        What to send as `tool_choice` with the request that is made now: `none` if it is `forced`, else what
+        `session.tool_choice` says of *requested* and *strategy*.
+        """
+        if self.forced:
+            return "none"
+        return self.session.tool_choice(requested, first=self.first, strategy=strategy)
+
+    def refusal(self, tool: str, arguments: Any, *, id: str | None = None) -> Envelope:
+        """
+        What a call reads that came although the final answer was asked for.
+        """
+        return refusal(self.session, not_made(self.code or SILENT_CODE), tool, arguments, id)
+
+
+def not_made(code: str) -> Denial:
+    """
+    The refusal of a call that came although the final answer was asked for, because of *code*.
+    """
+    return Denial(code=code, status="limit_reached", message=_NOT_MADE, hint=FINISH)
+
+
+def refusal(session: Guarded, denial: Denial, tool: str, arguments: Any, id: str | None) -> Envelope:
+    """
+    What answers such a call: the word of the exhausted *session* itself, which records it, else the *denial*.
+    """
+    if session.exhausted_by is not None:
+        # Asked for the record's sake; an exhausted session denies everything.
+        decision = session.decide(tool, arguments, id=id)
+        if decision.envelope is not None:
+            return decision.envelope
+    return Envelope.refusal(denial)

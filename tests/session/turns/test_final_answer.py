@@ -1,0 +1,160 @@
+"""
+The end of a loop as a part of it.
+"""
+
+from typing import Any
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails import Budget, FinalAnswer, MemorySink, Policy, Session
+from guardrails.session.turns.final_answer import SILENT_CODE
+
+
+CALLS = ["c1"]
+
+
+def session(max_calls: int | None = None, **options: Any) -> Session:
+    return Policy(guards=[] if max_calls is None else [Budget(max_calls=max_calls)]).session("s", **options)
+
+
+def spend(guarded: Session) -> None:
+    guarded.call("look", {}, lambda tool, arguments: "seen")
+
+
+def test_calls_run_until_the_model_answers() -> None:
+    final = session().final_answer()
+    assert isinstance(final, FinalAnswer)
+    assert (final.forced, final.first) == (False, True)
+    assert final.take("let me look", CALLS) == "run"
+    assert (final.forced, final.first, final.answer) == (False, False, None)
+    assert final.take("done", []) == "answered"
+    assert (final.ended, final.answer, final.code) == ("answered", "done", None)
+
+
+def test_tools_are_off_once_the_session_is_exhausted_and_the_answer_was_forced() -> None:
+    guarded = session(1)
+    final = guarded.final_answer()
+    assert not final.forced
+    spend(guarded)
+    assert final.forced
+    assert final.take("done") == "answered"
+    assert (final.ended, final.answer, final.code) == ("forced", "done", "budget.max_calls")
+
+
+def test_what_a_request_with_tools_brought_is_run_though_the_session_is_exhausted_by_now() -> None:
+    guarded = session(1)
+    final = guarded.final_answer()
+    assert not final.forced
+    spend(guarded)
+    assert final.take(None, CALLS) == "run"
+    assert final.forced
+
+
+def test_tools_stay_off_once_they_are_also_if_the_session_is_extended() -> None:
+    guarded = session(1)
+    spend(guarded)
+    final = guarded.final_answer()
+    assert final.forced
+    guarded.extend(max_calls=5)
+    assert not guarded.exhausted
+    assert final.forced
+
+
+@pytest.mark.parametrize("waste", [(None, CALLS), ("text", CALLS), ("", []), (" \n", 0), (None, 2)])
+def test_a_model_that_does_not_answer_is_asked_once_more_and_then_the_digest_is_the_answer(
+    waste: tuple[str | None, Any],
+) -> None:
+    guarded = session(1)
+    spend(guarded)
+    final = guarded.final_answer()
+    assert final.forced
+    assert final.take(*waste) == "again"
+    assert (final.forced, final.ended, final.answer) == (True, None, None)
+    assert final.take(*waste) == "digest"
+    assert (final.ended, final.code) == ("digest", "budget.max_calls")
+    assert final.answer == guarded.digest()
+
+
+def test_a_model_that_says_nothing_is_asked_for_its_answer_with_tools_off() -> None:
+    final = session().final_answer()
+    assert final.take(None) == "again"
+    assert (final.forced, final.code) == (True, SILENT_CODE)
+    assert final.take("done") == "answered"
+    assert (final.ended, final.answer) == ("forced", "done")
+
+
+def test_a_request_that_may_not_be_made_forces_the_answer_by_its_own_code() -> None:
+    final = session().final_answer()
+    assert not final.force(None)
+    assert final.force("budget.max_tokens")
+    assert (final.forced, final.code) == (True, "budget.max_tokens")
+
+
+def test_an_answer_that_the_host_does_not_take_is_asked_for_again() -> None:
+    final = session().final_answer()
+    assert final.take("no number") == "answered"
+    assert final.take(None, CALLS) == "run"
+    assert (final.ended, final.answer) == (None, None)
+
+
+def test_c1_a_forced_choice_holds_for_the_first_request_and_none_stands_above_it() -> None:
+    guarded = session(1)
+    final = guarded.final_answer()
+    assert final.tool_choice("required") == "required"
+    final.take(None, CALLS)
+    assert final.tool_choice("required") is None
+    spend(guarded)
+    assert final.tool_choice("required") == "none"
+    # The next loop of the same session.
+    guarded.extend(max_calls=5)
+    assert guarded.final_answer().tool_choice("required") == "required"
+
+
+def test_a_call_made_against_none_reads_what_exhausted_the_session_and_is_recorded() -> None:
+    sink = MemorySink()
+    guarded = session(1, records=sink)
+    spend(guarded)
+    final = guarded.final_answer()
+    assert final.forced
+    final.take(None, CALLS)
+    envelope = final.refusal("look", {"a": 1}, id="c2")
+    assert (envelope.status, envelope.code) == ("limit_reached", "budget.max_calls")
+    guarded.close()
+    assert [one["id"] for one in sink.records if one.get("code") == "budget.max_calls"] == ["c2"]
+
+
+def test_a_call_of_a_session_that_is_not_exhausted_reads_that_the_answer_was_asked_for() -> None:
+    guarded = session()
+    final = guarded.final_answer()
+    final.take(None)
+    envelope = final.refusal("look", {})
+    assert (envelope.status, envelope.code) == ("limit_reached", SILENT_CODE)
+    assert "final answer" in str(envelope.limit_message)
+    assert guarded.progress["calls_used"] == 0
+
+
+turns = st.lists(st.tuples(st.sampled_from([None, "", "text"]), st.integers(0, 3)), max_size=20)
+
+
+@given(turns=turns, limit=st.integers(1, 5))
+def test_any_model_is_stopped_two_requests_after_its_session_is_exhausted(
+    turns: list[tuple[str | None, int]], limit: int
+) -> None:
+    guarded = session(limit)
+    final = guarded.final_answer()
+    forced = 0
+    for text, calls in [*turns, *[(None, 1)] * (limit + 2)]:
+        off = final.forced
+        forced += off
+        meaning = final.take(text, calls)
+        assert not (off and meaning == "run")
+        if meaning in {"answered", "digest"}:
+            break
+        for _ in range(calls if meaning == "run" else 0):
+            spend(guarded)
+    assert final.ended is not None
+    assert forced <= 2
+    assert final.answer
