@@ -5,20 +5,25 @@ FastMCP servers and clients behind sessions.
 from collections.abc import Sequence
 from typing import Any
 
-from fastmcp.client.client import CallToolResult as ClientResult
-from fastmcp.exceptions import DisabledError, FastMCPError, NotFoundError, ToolError
-from fastmcp.server.dependencies import get_access_token
-from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
-from fastmcp.tools.base import InputRequiredToolResult, Tool, ToolResult
-from mcp_types import CallToolRequestParams, CallToolResult, ListToolsRequest, TextContent
-from mcp_types import Tool as McpTool
-
-from guardrails.mcp.answers import BESIDE
-from guardrails.mcp.guarded_client import GuardedCalls
-from guardrails.mcp.guarding import Guarding, run_of
-from guardrails.mcp.results import wrapped_value
 from guardrails.policy.policy import Policy
 from guardrails.session.session import Session
+
+from .hosting import extra
+
+
+with extra("fastmcp"):
+    from fastmcp.client.client import CallToolResult as ClientResult
+    from fastmcp.exceptions import DisabledError, FastMCPError, NotFoundError, ToolError
+    from fastmcp.server.dependencies import get_access_token
+    from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+    from fastmcp.tools.base import InputRequiredToolResult, Tool, ToolResult
+    from mcp_types import CallToolRequestParams, CallToolResult, ListToolsRequest, TextContent
+    from mcp_types import Tool as McpTool
+
+    from guardrails.mcp.answers import BESIDE
+    from guardrails.mcp.guarded_client import GuardedCalls
+    from guardrails.mcp.guarding import Guarding, run_of
+    from guardrails.mcp.results import wrapped_value
 
 
 class GuardrailsMiddleware(Middleware):

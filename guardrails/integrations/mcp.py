@@ -6,19 +6,23 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from mcp import Client, ClientSession
-from mcp.server.auth.middleware.auth_context import get_access_token
-from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
-from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
-from mcp_types import Tool as McpTool
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import ValidationError
-
-from guardrails.mcp.guarded_client import GuardedCalls
-from guardrails.mcp.guarding import Guarding, run_of
 from guardrails.policy.policy import Policy
 from guardrails.session.session import Session
 
+from .hosting import extra
+
+
+with extra("mcp"):
+    from mcp import Client, ClientSession
+    from mcp.server.auth.middleware.auth_context import get_access_token
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+    from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
+    from mcp_types import Tool as McpTool
+    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+    from pydantic import ValidationError
+
+    from guardrails.mcp.guarded_client import GuardedCalls
+    from guardrails.mcp.guarding import Guarding, run_of
 
 MAX_PAGES: Final = 100
 

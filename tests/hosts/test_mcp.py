@@ -1,0 +1,78 @@
+"""
+Servers and clients of the `mcp` SDK behind the guards.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+import pytest
+
+
+pytest.importorskip("mcp")
+
+from mcp import Client
+from mcp.server import MCPServer
+
+from guardrails.integrations.mcp import GuardedClient, GuardrailsMiddleware
+
+from .contract import Contract
+from .mcp_driver import FINAL, McpDriver
+
+
+class ServerDriver(McpDriver):
+    """
+    A server behind the middleware.
+    """
+
+    name = "mcp"
+    mode: ClassVar[str] = "auto"
+    cannot: ClassVar[Mapping[str, str]] = FINAL | {
+        "test_an_exception_in_a_tool_is_data_and_the_run_goes_on": (
+            "the text of an unexpected exception stays on the server: mcp/server/mcpserver/tools/base.py:213, Tool.run"
+        ),
+    }
+
+    def adapter(self, guarded: Any, **options: Any) -> Any:
+        return GuardrailsMiddleware(guarded, **options)
+
+    def connected(self, tools: Sequence[Callable[..., Any]], adapter: Any, thread: str | None) -> Any:
+        server = MCPServer("s", middleware=[] if adapter is None else [adapter])
+        for tool in tools:
+            server.add_tool(tool)
+        return Client(server, mode=self.mode)
+
+
+class LegacyDriver(ServerDriver):
+    """
+    The same by the protocol with a handshake.
+    """
+
+    mode = "legacy"
+
+
+class ClientDriver(ServerDriver):
+    """
+    A client behind a session, of a server that knows nothing of it.
+    """
+
+    client_side = True
+
+    def adapter(self, guarded: Any, **options: Any) -> Any:
+        return partial(GuardedClient, guarded=guarded, **options)
+
+    def connected(self, tools: Sequence[Callable[..., Any]], adapter: Any, thread: str | None) -> Any:
+        client = super().connected(tools, None, thread)
+        return client if adapter is None else adapter(client, run=thread)
+
+
+class TestMcpServer(Contract):
+    driver = ServerDriver
+
+
+class TestMcpServerOfTheHandshake(Contract):
+    driver = LegacyDriver
+
+
+class TestMcpClient(Contract):
+    driver = ClientDriver
