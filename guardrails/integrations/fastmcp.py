@@ -69,19 +69,9 @@ class GuardrailsMiddleware(Middleware):
             return [] if tool is None else [tool.to_mcp_tool(name=asked.name)]
 
         wire = None if host is None else host.request_context
-        guarding = self._guarding
-        declared = await guarding.known(asked.name, listed)
         run = run_of(wire and wire.meta, get_access_token(), request=wire and wire.request)
-        with guarding.session(run) as session:
-            made = await guarding.call(
-                session,
-                asked.name,
-                asked.arguments,
-                send,
-                declared=declared,
-                continuing=asked.input_responses is not None or asked.request_state is not None,
-                told=(FastMCPError, NotFoundError, DisabledError),
-            )
+        told = (FastMCPError, NotFoundError, DisabledError)
+        made = await self._guarding.serve(asked, run, listed, send, told=told)
         if made is read or not isinstance(made, CallToolResult):
             return given
         return ToolResult(made.content, made.structured_content, made.meta, made.is_error)

@@ -3,6 +3,7 @@ MCP servers and clients of the `mcp` SDK behind sessions.
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
@@ -42,7 +43,8 @@ class GuardrailsMiddleware:
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
         if ctx.method == "tools/list":
             listed = await call_next(ctx)
-            self._guarding.hear(ListToolsResult.model_validate(listed).tools)
+            with suppress(ValidationError):
+                self._guarding.hear(ListToolsResult.model_validate(listed).tools)
             return listed
         if ctx.method != "tools/call" or ctx.request_id is None:
             return await call_next(ctx)
@@ -53,23 +55,18 @@ class GuardrailsMiddleware:
             return await call_next(ctx)
 
         wire: Any = None
+        read: CallToolResult | None = None
 
         async def send(arguments: Any) -> Any:
-            nonlocal wire
+            nonlocal wire, read
             same = arguments == (params.arguments or {})
             wire = await call_next(ctx if same else replace(ctx, params={**(ctx.params or {}), "arguments": arguments}))
-            plain = isinstance(wire, dict) and wire.get("resultType", "complete") == "complete"
-            return read.setdefault("result", CallToolResult.model_validate(wire)) if plain else wire
+            read = _read(wire)
+            return wire if read is None else read
 
-        read: dict[str, CallToolResult] = {}
-        guarding = self._guarding
-        declared = await guarding.known(params.name, lambda: _tools(ctx, call_next))
-        with guarding.session(run_of(ctx.meta, get_access_token(), request=ctx.request)) as session:
-            continuing = params.input_responses is not None or params.request_state is not None
-            made = await guarding.call(
-                session, params.name, params.arguments, send, declared=declared, continuing=continuing
-            )
-        return wire if made is read.get("result", wire) else _wire(made, ctx.protocol_version)
+        run = run_of(ctx.meta, get_access_token(), request=ctx.request)
+        made = await self._guarding.serve(params, run, lambda: _tools(ctx, call_next), send)
+        return wire if made is read or made is wire else _wire(made, ctx.protocol_version)
 
 
 class GuardedClient(GuardedCalls):
@@ -133,6 +130,18 @@ async def _pages(page: Callable[[str | None], Awaitable[ListToolsResult]]) -> li
         if cursor is None:
             break
     return found
+
+
+def _read(wire: Any) -> CallToolResult | None:
+    """
+    The tool result that is on the *wire*; None if it is none, such as a question to the client.
+    """
+    if not isinstance(wire, dict) or wire.get("resultType", "complete") != "complete":
+        return None
+    try:
+        return CallToolResult.model_validate(wire)
+    except ValidationError:
+        return None
 
 
 def _wire(result: CallToolResult, version: str) -> dict[str, Any]:

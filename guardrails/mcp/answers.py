@@ -59,7 +59,7 @@ def answered(
     content, structured = list(result.content), result.structured_content
     if shaped or envelope.cut is not None:
         content = [TextContent(type="text", text=envelope.to_json()), *(one for one in content if not is_text(one))]
-        if isinstance(structured, dict):
+        if structured is not None:
             shown = _shown(envelope, structured, shaped=shaped)
             if _fits(shown, schema):
                 structured = shown
@@ -97,7 +97,7 @@ def _is_own(shown: Any, value: Any) -> bool:
     return bool(shown == (spoken.value if isinstance(spoken, Envelope) else value))
 
 
-def _shown(envelope: Envelope, structured: dict[str, Any], *, shaped: bool) -> Any:
+def _shown(envelope: Envelope, structured: Any, *, shaped: bool) -> Any:
     whole: Any = structured
     if shaped:
         wrapped = wrapped_value(structured) is not structured
@@ -110,7 +110,7 @@ def _fits(structured: Any, schema: dict[str, Any] | None) -> bool:
     Whether *structured* is valid by *schema*; False also if the schema is none.
     """
     if schema is None:
-        return isinstance(structured, dict)
+        return True
     try:
         return jsonschema_rs.is_valid(schema, structured)
     except ValueError:

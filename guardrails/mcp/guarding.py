@@ -4,13 +4,15 @@ Calls of MCP tools behind sessions, for both ends of a connection: a server that
 
 import asyncio
 import json
+import math
+import time
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
+from uuid import uuid4
 
 from mcp.server.auth.provider import AccessToken, principal_components
-from mcp_types import CallToolResult
+from mcp_types import CallToolRequestParams, CallToolResult
 from mcp_types import Tool as McpTool
 
 from guardrails.core.envelope.envelope import Envelope
@@ -33,6 +35,8 @@ Send = Callable[[Any], Awaitable[Any]]
 """Makes the call with the arguments that are given, and returns the SDK's result."""
 PROCESS: Final = "process"
 """The run of calls that name none and come from a process of one's own: MCP has no sessions."""
+IDLE_S: Final = 1800.0
+"""Seconds without a call after which calls that name no run are another run: a server outlives conversations."""
 MAX_TOOLS: Final = 10_000
 """Tools whose declarations are kept."""
 
@@ -46,18 +50,9 @@ class Guarding:
         self.sessions = Sessions(guarded, **options)
         self._tools: dict[str, McpTool | None] = {}
         """By name; None: not listed."""
-
-    @contextmanager
-    def session(self, run: str | None) -> Iterator[Session]:
-        """
-        The session of a *run*; that of None is over with the call.
-        """
-        session = self.sessions.of(run)
-        try:
-            yield session
-        finally:
-            if run is None:
-                self.sessions.end(session)
+        self._clock: Callable[[], float] = options.get("clock") or time.time
+        self._idle_since = -math.inf
+        self._run = PROCESS
 
     def hear(self, listed: Iterable[McpTool]) -> None:
         """
@@ -79,6 +74,29 @@ class Guarding:
             self._tools.setdefault(name, None)
         return self._tools[name]
 
+    async def serve(
+        self,
+        asked: CallToolRequestParams,
+        run: str | None,
+        listing: Callable[[], Awaitable[Iterable[McpTool]]],
+        send: Send,
+        *,
+        told: tuple[type[Exception], ...] = (),
+    ) -> Any:
+        """
+        What a server answers that was *asked* for a call of *run*; see `call`. The session of None is over with it.
+        """
+        declared = await self.known(asked.name, listing)
+        continuing = asked.input_responses is not None or asked.request_state is not None
+        session = self.sessions.of(self._process() if run == PROCESS else run)
+        try:
+            return await self.call(
+                session, asked.name, asked.arguments, send, declared=declared, continuing=continuing, told=told
+            )
+        finally:
+            if run is None:
+                self.sessions.end(session)
+
     async def call(
         self,
         session: Session,
@@ -88,7 +106,7 @@ class Guarding:
         *,
         declared: McpTool | None = None,
         continuing: bool = False,
-        told: type[Exception] | tuple[type[Exception], ...] = (),
+        told: tuple[type[Exception], ...] = (),
     ) -> Any:
         """
         The result of `send(arguments)`, if *session* lets the tool *name* run, with what its envelope has to say; else the
@@ -102,13 +120,23 @@ class Guarding:
         envelope = await session.scoped({}, [tool]).acall(name, dict(arguments or {}), made.by(send))
         return made.told(envelope)
 
+    def _process(self) -> str:
+        """
+        The run of the calls that name none, of this process: another one after a pause, so that none is used up for good.
+        """
+        now = self._clock()
+        if now - self._idle_since > IDLE_S:
+            self._run = f"{PROCESS}:{uuid4()}"
+        self._idle_since = now
+        return self._run
+
 
 class _Made:
     """
     One call, and what came of it in the host's form.
     """
 
-    def __init__(self, declared: McpTool | None, told: type[Exception] | tuple[type[Exception], ...]) -> None:
+    def __init__(self, declared: McpTool | None, told: tuple[type[Exception], ...]) -> None:
         self._declared = declared
         self._told = told
         self._result: Any = None

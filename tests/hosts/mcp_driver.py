@@ -8,7 +8,7 @@ import asyncio
 import json
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, Final
 
 from mcp_types import CallToolResult, TextContent
 
@@ -22,7 +22,7 @@ MAX_REQUESTS = 25
 _NO_MODEL = (
     "MCP knows tools and no model: there is no request to turn tools off in; mcp_types/methods.py:57, CLIENT_REQUESTS"
 )
-FINAL: Mapping[str, str] = dict.fromkeys(
+FINAL: Final[dict[str, str]] = dict.fromkeys(
     ("test_a_stuck_model_comes_to_a_final_answer", "test_a_model_at_the_cap_comes_to_a_final_answer"), _NO_MODEL
 )
 """Tests of final answers, which are owed by whoever has the model."""
@@ -46,9 +46,9 @@ class McpDriver:
     What the drivers of both packages share: the model's loop over a client.
     """
 
-    name: ClassVar[str]
-    cannot: ClassVar[Mapping[str, str]]
-    client_side: ClassVar[bool] = False
+    name: str
+    cannot: Mapping[str, str]
+    client_side: bool = False
 
     def adapter(self, guarded: Any, **options: Any) -> Any:
         raise NotImplementedError

@@ -4,7 +4,7 @@ FastMCP servers and clients behind the guards.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -26,8 +26,8 @@ class ServerDriver(McpDriver):
     """
 
     name = "fastmcp"
-    mode: ClassVar[str] = "auto"
-    cannot: ClassVar[Mapping[str, str]] = FINAL
+    mode: str = "auto"
+    cannot: Mapping[str, str] = FINAL
 
     def adapter(self, guarded: Any, **options: Any) -> Any:
         return GuardrailsMiddleware(guarded, **options)
@@ -56,7 +56,7 @@ class ClientDriver(ServerDriver):
     """
 
     client_side = True
-    cannot: ClassVar[Mapping[str, str]] = FINAL | {
+    cannot: Mapping[str, str] = FINAL | {
         "test_an_exception_in_a_tool_is_data_and_the_run_goes_on": (
             "a client gets the text of an exception and not its class: fastmcp/server/server.py:1562, FastMCP.call_tool"
         ),

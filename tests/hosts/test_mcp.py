@@ -4,7 +4,7 @@ Servers and clients of the `mcp` SDK behind the guards.
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -26,8 +26,8 @@ class ServerDriver(McpDriver):
     """
 
     name = "mcp"
-    mode: ClassVar[str] = "auto"
-    cannot: ClassVar[Mapping[str, str]] = FINAL | {
+    mode: str = "auto"
+    cannot: Mapping[str, str] = FINAL | {
         "test_an_exception_in_a_tool_is_data_and_the_run_goes_on": (
             "the text of an unexpected exception stays on the server: mcp/server/mcpserver/tools/base.py:213, Tool.run"
         ),
