@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from guardrails.core.values.errors import GuardrailsError, ResponseFailed
+from guardrails.core.values.errors import GuardrailsError, ResponseFailed, needs
 from guardrails.integrations.openai.heard import SHOWN_BYTES, in_one_line
 from guardrails.session.turns.prices import public
 
@@ -26,9 +26,9 @@ def client_of(base_url: str | None) -> Iterator["OpenAI"]:
     """
     A client of the endpoint *base_url* (None: OpenAI's), with the key that OPENAI_API_KEY holds.
 
-    Raises AgentError if openai is not installed, a key is needed, or the endpoint fails while the client is in use.
+    Raises MissingExtra if openai is not installed, AgentError if a key is needed, or the endpoint fails while the client is in use.
     """
-    openai = imported(AgentError, "this")
+    openai = imported("`guardrails run`")
     key = key_for(base_url, AgentError, "`--base-url`")
     try:
         with made(openai, AgentError, base_url=base_url, api_key=key or "-") as client:
@@ -51,16 +51,12 @@ def client_of(base_url: str | None) -> Iterator["OpenAI"]:
         raise AgentError(f"the endpoint{where} failed: {error}") from error
 
 
-def imported(failure: type[GuardrailsError], who: str) -> Any:
+def imported(who: str) -> Any:
     """
-    The package openai, which *who* needs. Raises *failure* if it is not installed.
+    The package openai, which *who* needs. Raises MissingExtra if it is not installed.
     """
-    try:
+    with needs("openai", who):
         import openai
-    except ImportError as error:
-        if error.name != "openai":
-            raise failure(f"the openai client cannot be imported: {error}") from error
-        raise failure(f'{who} needs the openai client: pip install "toolcall-guardrails[openai]"') from None
     return openai
 
 

@@ -46,7 +46,7 @@ def mcp_tools(file: str | None, say: Callable[[str], object]) -> Iterator[tuple[
     The tools of the MCP servers that *file* (TOML or JSON) configures, while the block runs; none without a file.
 
     A server that cannot be reached is told to *say*, and tried again when it is called. Raises AgentError where the file
-    cannot be read or the extra is missing, PolicyError for mistakes in it.
+    cannot be read, MissingExtra without the extra, PolicyError for mistakes in it.
     """
     if file is None:
         yield ()
@@ -57,12 +57,7 @@ def mcp_tools(file: str | None, say: Callable[[str], object]) -> Iterator[tuple[
         servers = read_servers(file)
     except OSError as error:
         raise AgentError(f"cannot read `{file}`: {error.strerror}") from None
-    try:
-        from guardrails.mcp import McpTools
-    except ImportError as error:
-        raise AgentError(
-            f'MCP servers need the extra `mcp` ({error}): pip install "toolcall-guardrails[mcp]"'
-        ) from None
+    from guardrails.mcp import McpTools
 
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="guardrails mcp", daemon=True)

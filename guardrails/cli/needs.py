@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
+from guardrails.core.values.errors import install
+
 
 if TYPE_CHECKING:
     from guardrails.core.guards.base import Guard
@@ -16,10 +18,9 @@ Place = tuple[str | int, ...]
 """Keys, and places in lists, that lead to a setting."""
 
 SHELL: Final = ("tree_sitter", "tree_sitter_bash")
-NO_SHELL: Final = "commands cannot be read here, so that each is refused: pip install 'toolcall-guardrails[shell]'"
+NO_SHELL: Final = f"commands cannot be read here, so that each is refused: {install('shell')}"
 NO_PRICES: Final = (
-    "no model has a price here, so that what its responses cost is not known: pip install 'toolcall-guardrails[prices]', "
-    "or write `prices:`"
+    f"no model has a price here, so that what its responses cost is not known: {install('prices')}, or write `prices:`"
 )
 
 

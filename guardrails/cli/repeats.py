@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from guardrails.cli.text.printing import fail, print_json, table, tell_of_nothing, training_failures_told
+from guardrails.cli.text.printing import fail, failures_told, print_json, table, tell_of_nothing
 from guardrails.cli.text.ticker import Ticker
 
 
@@ -44,7 +44,7 @@ def repeats(
 
     if model is not None and base:
         fail("`--base` goes with a whole training, `--from` with your own base rate")
-    with training_failures_told():
+    with failures_told():
         started = None if model is None else repeat_model(model)
         report = Report()
         rows = list(_told(rows_in(inputs(records), report), quiet=as_json))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from guardrails.cli.text.printing import FOUND, fail, print_json, printable, training_failures_told
+from guardrails.cli.text.printing import FOUND, fail, failures_told, print_json, printable
 from guardrails.cli.text.ticker import Ticker
 
 
@@ -55,7 +55,7 @@ def train(
         fail(f"`{printable(str(output))}` is a folder: name the model file")
     if not output.absolute().parent.is_dir():
         fail(f"there is no folder `{printable(str(output.parent))}` for the model file: make it first")
-    with training_failures_told():
+    with failures_told():
         made = run(
             records,
             output,

@@ -5,13 +5,12 @@ FastMCP servers and clients behind sessions.
 from collections.abc import Sequence
 from typing import Any
 
+from guardrails.core.values.errors import needs
 from guardrails.policy.policy import Policy
 from guardrails.session.session import Session
 
-from .hosting import extra
 
-
-with extra("fastmcp"):
+with needs("fastmcp", "`guardrails.integrations.fastmcp`"):
     from fastmcp.client.client import CallToolResult as ClientResult
     from fastmcp.exceptions import DisabledError, FastMCPError, NotFoundError, ToolError
     from fastmcp.server.dependencies import get_access_token

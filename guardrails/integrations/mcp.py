@@ -7,13 +7,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
+from guardrails.core.values.errors import needs
 from guardrails.policy.policy import Policy
 from guardrails.session.session import Session
 
-from .hosting import extra
 
-
-with extra("mcp"):
+with needs("mcp", "`guardrails.integrations.mcp`"):
     from mcp import Client, ClientSession
     from mcp.server.auth.middleware.auth_context import get_access_token
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext

@@ -9,13 +9,16 @@ from typing import Any, Final
 
 import jsonschema_rs
 
-from mcp_types import BlobResourceContents, CallToolResult, EmbeddedResource, TextContent
-
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.envelope.text import said_of
+from guardrails.core.values.errors import needs
 
 from .pruning import pruned
 from .results import wrapped_value
+
+
+with needs("mcp", "`guardrails.mcp`"):
+    from mcp_types import BlobResourceContents, CallToolResult, EmbeddedResource, TextContent
 
 
 PREFIX: Final = "io.github.toolcall-guardrails"

@@ -10,14 +10,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Annotated, Any, Final, Literal, TypeVar
 
-from mcp_types import CallToolResult, InputRequiredResult, TextContent
-from mcp_types import ToolAnnotations as Annotations
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import core_schema
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import SessionError
+from guardrails.core.values.errors import SessionError, needs
 from guardrails.policy.policy import Policy
 from guardrails.policy.registry import checked_arguments
 from guardrails.session.calls.running import is_async
@@ -27,6 +25,11 @@ from guardrails.stores.memory import MemoryStore
 
 from .answers import RUN, refused
 from .guarding import PROCESS
+
+
+with needs("mcp", "`guardrails.mcp`"):
+    from mcp_types import CallToolResult, InputRequiredResult, TextContent
+    from mcp_types import ToolAnnotations as Annotations
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -186,7 +189,8 @@ class AnsweringTools:
         else:
             told = refused(envelope)
         if self._fast:
-            from fastmcp.tools.base import ToolResult
+            with needs("fastmcp", "`AnsweringTools`"):
+                from fastmcp.tools.base import ToolResult
 
             return ToolResult(told.content, told.structured_content, told.meta, told.is_error)
         return told
@@ -212,10 +216,12 @@ def _unchecked(function: Callable[..., Any], parameter: inspect.Parameter, conte
 
 def _context_class(*, fast: bool) -> Any:
     if fast:
-        from fastmcp import Context as FastContext
+        with needs("fastmcp", "`AnsweringTools`"):
+            from fastmcp import Context as FastContext
 
         return FastContext
-    from mcp.server.mcpserver import Context
+    with needs("mcp", "`guardrails.mcp`"):
+        from mcp.server.mcpserver import Context
 
     return Context
 

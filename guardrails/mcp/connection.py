@@ -9,21 +9,23 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Final
 
-import anyio
-import httpx2
-
-from mcp import Client, MCPError
-from mcp.client.streamable_http import streamable_http_client
-from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
-from mcp.shared._httpx_utils import create_mcp_http_client
-from mcp_types import CallToolResult, ToolListChangedNotification
-from mcp_types import Tool as McpTool
-
-from guardrails.core.values.errors import GuardrailsError
+from guardrails.core.values.errors import GuardrailsError, needs
 from guardrails.core.values.logs import log
 
 from .config import McpServer
 from .stdio import stdio_server
+
+
+with needs("mcp", "`guardrails.mcp`"):
+    import anyio
+    import httpx2
+
+    from mcp import Client, MCPError
+    from mcp.client.streamable_http import streamable_http_client
+    from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+    from mcp.shared._httpx_utils import create_mcp_http_client
+    from mcp_types import CallToolResult, ToolListChangedNotification
+    from mcp_types import Tool as McpTool
 
 
 MAX_TOOLS: Final = 2_000

@@ -5,13 +5,16 @@ Clients whose calls of tools are behind a session; what the clients of both SDKs
 from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
-from mcp_types import Tool as McpTool
-
+from guardrails.core.values.errors import needs
 from guardrails.policy.policy import Policy
 from guardrails.session.session import Session
 
 from .answers import RUN
 from .guarding import Guarding
+
+
+with needs("mcp", "`guardrails.mcp`"):
+    from mcp_types import Tool as McpTool
 
 
 class GuardedCalls:

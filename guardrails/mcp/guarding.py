@@ -11,16 +11,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 from uuid import uuid4
 
-from mcp.server.auth.provider import AccessToken, principal_components
-from mcp_types import CallToolRequestParams, CallToolResult
-from mcp_types import Tool as McpTool
-
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.outcome.error_text import error_type_from_text
 from guardrails.core.outcome.error_types import diagnosis_of
 from guardrails.core.outcome.result_views import mcp_text
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import GuardrailsError
+from guardrails.core.values.errors import GuardrailsError, needs
 from guardrails.core.values.types import Failed
 from guardrails.policy.policy import Policy
 from guardrails.policy.registry import checked_arguments
@@ -29,6 +25,12 @@ from guardrails.session.session import Session
 
 from .answers import RUN, UNKNOWN, answered, refused
 from .results import hints_of, value_of
+
+
+with needs("mcp", "`guardrails.mcp`"):
+    from mcp.server.auth.provider import AccessToken, principal_components
+    from mcp_types import CallToolRequestParams, CallToolResult
+    from mcp_types import Tool as McpTool
 
 
 Send = Callable[[Any], Awaitable[Any]]

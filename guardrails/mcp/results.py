@@ -11,12 +11,14 @@ from typing import Any, Final
 
 import xxhash
 
-from mcp_types import CallToolResult, TextContent
-from mcp_types import Tool as McpTool
-
 from guardrails.core.tools.tool import Tool, from_annotations
-from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.logs import log
+
+
+with needs("mcp", "`guardrails.mcp`"):
+    from mcp_types import CallToolResult, TextContent
+    from mcp_types import Tool as McpTool
 
 
 SEPARATOR: Final = "__"

@@ -13,17 +13,20 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
-import anyio
-
-from anyio.abc import ObjectReceiveStream, ObjectSendStream
-from mcp.client import Transport
-from mcp.client.stdio import get_default_environment
-from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
-
+from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import log
 
 from .config import McpServer
+
+
+with needs("mcp", "`guardrails.mcp`"):
+    import anyio
+
+    from anyio.abc import ObjectReceiveStream, ObjectSendStream
+    from mcp.client import Transport
+    from mcp.client.stdio import get_default_environment
+    from mcp.shared.message import SessionMessage
+    from mcp_types import jsonrpc_message_adapter
 
 
 MAX_LINE_BYTES: Final = 32 * 1024 * 1024

@@ -8,14 +8,17 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import Any, Self
 
-from mcp_types import Tool as McpTool
-
+from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import log
 from guardrails.policy.registry import Registry
 
 from .config import McpServer
 from .connection import Connection
 from .results import tools_of, value_of
+
+
+with needs("mcp", "`guardrails.mcp`"):
+    from mcp_types import Tool as McpTool
 
 
 class McpTools:

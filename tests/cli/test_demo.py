@@ -130,7 +130,7 @@ def test_without_the_openai_client_the_extra_is_named(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "openai", None)
     failed = demo()
     assert failed.exit_code == 2
-    assert failed.stderr == 'the demo needs the openai client: pip install "toolcall-guardrails[openai]"\n'
+    assert failed.stderr == 'the demo needs `openai`: pip install "toolcall-guardrails[openai]"\n'
 
 
 def test_a_real_endpoint_is_run_on_the_same_question(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -163,4 +163,4 @@ def test_where_commands_cannot_be_read_it_is_said_why_cases_fail(
     _language.cache_clear()
     shown = CliRunner().invoke(app, arguments)
     assert (shown.exit_code, "shell.unreadable" in shown.stdout) == (1, True)
-    assert "each is refused: pip install 'toolcall-guardrails[shell]'" in shown.stderr
+    assert 'each is refused: pip install "toolcall-guardrails[shell]"' in shown.stderr

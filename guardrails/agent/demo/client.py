@@ -24,9 +24,9 @@ class DemoError(GuardrailsError):
 @contextmanager
 def scripted_client(server: ScriptedOpenAI) -> Iterator["OpenAI"]:
     """
-    A client of the scripted *server*. DemoError where openai is not installed.
+    A client of the scripted *server*. MissingExtra where openai is not installed.
     """
-    openai = imported(DemoError, "the demo")
+    openai = imported("the demo")
     # The server is on loopback: no proxy of the environment stands between, and no certificates are needed.
     http = openai.DefaultHttpxClient(trust_env=False, verify=False)
     with openai.OpenAI(base_url=server.base_url, api_key="-", max_retries=0, http_client=http) as client:
@@ -41,9 +41,9 @@ def real_client(base_url: str | None) -> Iterator["OpenAI"]:
     """
     A client of the endpoint *base_url* (None: OpenAI's), with the key that the environment holds.
 
-    DemoError where openai is not installed, a key is needed, or the endpoint does not answer as it should.
+    MissingExtra where openai is not installed, DemoError where a key is needed, or the endpoint does not answer as it should.
     """
-    openai = imported(DemoError, "the demo")
+    openai = imported("the demo")
     key = key_for(base_url, DemoError, "--base-url")
     try:
         with made(openai, DemoError, base_url=base_url, api_key=key or "-") as client:

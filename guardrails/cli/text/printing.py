@@ -59,18 +59,6 @@ def failures_told() -> Iterator[None]:
         fail(f"cannot use `{error.filename}`: {error.strerror}" if error.filename else str(error))
 
 
-@contextmanager
-def training_failures_told() -> Iterator[None]:
-    """
-    The same for a command that learns.
-    """
-    with failures_told():
-        try:
-            yield
-        except ImportError as error:
-            fail(f"training needs `{error.name}`: pip install 'toolcall-guardrails[train]'")
-
-
 def tell_of_nothing(message: str) -> NoReturn:
     """
     Say on stderr, in one line, that nothing was found, and end.

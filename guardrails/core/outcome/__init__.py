@@ -79,7 +79,7 @@ def outcome_of(
     try:
         if issubclass(kind, Failed):
             failed: Failed = result  # type: ignore[assignment]
-            return _charged(failed, _of_value(failed.value, known, _told(failed)))
+            return _charged(failed, _of_value(failed.value, known, _told(failed, known)))
         return _of_value(result, known)
     except Exception as problem:  # noqa: BLE001  the tool has run: whatever its value does, the call has an outcome
         return _failed(problem, known)
@@ -103,12 +103,17 @@ async def outcome_of_async(result: object, **known: Any) -> Outcome:
     return _charged(result, outcome) if isinstance(result, Success) else outcome
 
 
-def _told(failed: Failed) -> "Failure":
-    from .hidden_failures import failure_told
+def _told(failed: Failed, known: _Known) -> "Failure | None":
+    from .hidden_failures import failure_in
 
-    message = str(failed.message).strip() or "the host reported an error and said nothing of it"
-    failure = failure_told(message, failed.error_type if failed.error_type in ERROR_TYPES else None)
-    return failure._replace(whole=failed.value is None)
+    message = str(failed.message).strip()
+    # MCP has a form for just this, which whatever is declared of the tool reads.
+    said = [{"type": "text", "text": message}] if message else []
+    failure = failure_in({"isError": True, "content": said, "structuredContent": failed.value}, known.classifier)
+    if failure is None:
+        return None
+    kind = failed.error_type if failed.error_type in ERROR_TYPES else failure.error_type
+    return failure._replace(error_type=kind, whole=failed.value is None)
 
 
 def _of_value(value: Any, known: _Known, failure: "Failure | None" = None) -> Outcome:

@@ -97,19 +97,11 @@ def failure_in(
         sign = _Sign(None, None, "the tool reported an error and said nothing of it")
 
     message = (text if flagged else None) or _message(rules, views) or text or sign.words
-    failure = failure_told(message, sign.error_type, sign.http_status)
-    wait = first_value_at(views, rules.retry_after_field) if rules.retry_after_field else sign.wait_s
-    return failure._replace(whole=message == text, retry_after_s=wait, found=sign.found)
-
-
-def failure_told(message: str, error_type: ErrorType | None = None, http_status: int | None = None) -> Failure:
-    """
-    The failure that *message* tells of; its kind and its status are told by the text as far as nobody says them.
-    """
-    status = http_status or status_in_text(message)
+    status = sign.http_status or status_in_text(message)
     by_status = error_type_of_status(status) if status is not None else None
-    kind = error_type or (None if unpaid(message) else by_status) or error_type_from_text(message) or "other"
-    return Failure(kind, message, whole=True, http_status=status)
+    kind = sign.error_type or (None if unpaid(message) else by_status) or error_type_from_text(message) or "other"
+    wait = first_value_at(views, rules.retry_after_field) if rules.retry_after_field else sign.wait_s
+    return Failure(kind, message, message == text, status, wait, sign.found)
 
 
 def _plain_sign(views: tuple[object, ...], text: str | None, words: Words, arguments: Any) -> _Sign | None:

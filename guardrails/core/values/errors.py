@@ -10,11 +10,19 @@ The exceptions of the library.
     │   └── StateUnreadable  a state in it that is damaged, or of a version that this one cannot read; a SessionError too
     ├── ModelError           a model file that is not valid
     ├── TrainingError        records or cells that nothing can be learned from
+    ├── MissingExtra         an optional package that is not installed, with its install command; a ModuleNotFoundError too
     ├── LoopLimitExceeded    an agent loop that was asked to raise at its iteration limit
     └── ResponseFailed       a model response that its server calls failed, that was cut off, or that is no response at all
 
 The two that carry an envelope are in `core/envelope/errors.py`.
 """
+
+from types import TracebackType
+from typing import Final
+
+
+EXTRAS: Final = frozenset({"mcp", "notebook", "openai", "prices", "shell", "spark", "train", "zstd"})
+"""Those of this library that a user may lack; any other name is that of a distribution."""
 
 
 class GuardrailsError(Exception):
@@ -80,6 +88,45 @@ class NothingFoundError(TrainingError):
     """
     There are no failed calls to learn from, or no records at all.
     """
+
+
+class MissingExtra(GuardrailsError, ModuleNotFoundError):  # noqa: N818
+    """
+    A package that not every installation has cannot be imported; the message names it and says what installs it.
+    """
+
+
+class needs:  # noqa: N801  read as a statement
+    """
+    A block that imports packages of *extra*, one of this library's or a distribution (`openai-agents`).
+
+        with needs("mcp"):
+            from mcp import Client
+
+    Raises MissingExtra if one of them cannot be imported; its message begins with *who*.
+    """
+
+    def __init__(self, extra: str, who: str = "this") -> None:
+        self._extra = extra
+        self._who = who
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if not isinstance(error, ImportError) or isinstance(error, MissingExtra):
+            return
+        absent = isinstance(error, ModuleNotFoundError) and error.name is not None
+        lacks = f"`{error.name}`" if absent else f"`{self._extra}`, which cannot be imported ({error})"
+        told = MissingExtra(f"{self._who} needs {lacks}: {install(self._extra)}", name=error.name)
+        raise told from (None if absent else error)
+
+
+def install(extra: str) -> str:
+    """
+    The command that installs *extra*, one of this library's or a distribution.
+    """
+    return f'pip install "toolcall-guardrails[{extra}]"' if extra in EXTRAS else f"pip install {extra}"
 
 
 class ResponseFailed(GuardrailsError):  # noqa: N818

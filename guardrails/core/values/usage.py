@@ -12,9 +12,6 @@ from .bounds import Ge
 from .errors import SessionError
 
 
-_INPUT: Final = ("prompt_tokens", "input_tokens")
-_OUTPUT: Final = ("completion_tokens", "output_tokens")
-_TOTAL: Final = ("total_tokens",)
 _MOST: Final = 10**12
 """A response of more tokens is a mistake: it would end a session for good."""
 
@@ -38,6 +35,104 @@ class Price:
         Whether any response costs nothing, whatever it used.
         """
         return not (self.input_mtok or self.output_mtok or self.cache_read_mtok)
+
+
+class _Form(NamedTuple):
+    """
+    Where a usage of one dialect says what, by names; `a.b` is `b` in `a`.
+    """
+
+    input: tuple[str, ...]
+    """Parts, which are summed."""
+    output: tuple[str, ...]
+    total: str
+    cached: tuple[str, ...]
+    """Of this and all below the first that counts something is taken."""
+    cache_write: tuple[str, ...]
+    reasoning: tuple[str, ...]
+    input_audio: tuple[str, ...]
+    output_audio: tuple[str, ...]
+    read_beside: tuple[str, ...]
+    """Tokens read from a cache, and written to it, that are not among the input, unless the total says that they are."""
+    written_beside: tuple[str, ...]
+
+    @classmethod
+    def of(cls, **names: str) -> "_Form":
+        parts = {field: tuple(names.get(field, "").split()) for field in cls._fields}
+        return cls(**{**parts, "total": names["total"]})  # type: ignore[arg-type]
+
+
+_FORMS: Final = (
+    # chat.completions, LiteLLM, crewai's UsageMetrics, DeepSeek.
+    _Form.of(
+        input="prompt_tokens",
+        output="completion_tokens",
+        total="total_tokens",
+        cached="prompt_tokens_details.cached_tokens cached_prompt_tokens cache_read_input_tokens prompt_cache_hit_tokens",
+        cache_write="prompt_tokens_details.cache_write_tokens prompt_tokens_details.cache_creation_tokens"
+        " cache_creation_tokens cache_creation_input_tokens",
+        reasoning="completion_tokens_details.reasoning_tokens reasoning_tokens",
+        input_audio="prompt_tokens_details.audio_tokens",
+        output_audio="completion_tokens_details.audio_tokens",
+    ),
+    # Responses, openai-agents, Anthropic, LangChain's usage_metadata, pydantic-ai.
+    _Form.of(
+        input="input_tokens",
+        output="output_tokens",
+        total="total_tokens",
+        cached="input_tokens_details.cached_tokens input_token_details.cache_read input_token_details.cached_tokens"
+        " cache_read_tokens",
+        cache_write="input_tokens_details.cache_write_tokens input_token_details.cache_creation cache_write_tokens"
+        " input_token_details.ephemeral_5m_input_tokens input_token_details.ephemeral_1h_input_tokens",
+        reasoning="output_tokens_details.reasoning_tokens output_token_details.reasoning output_reasoning_tokens",
+        input_audio="input_tokens_details.audio_tokens input_token_details.audio input_token_details.audio_tokens"
+        " input_audio_tokens",
+        output_audio="output_tokens_details.audio_tokens output_token_details.audio output_token_details.audio_tokens"
+        " output_audio_tokens",
+        read_beside="cache_read_input_tokens",
+        written_beside="cache_creation_input_tokens",
+    ),
+    # Google, as its client's object and as its JSON.
+    _Form.of(
+        input="prompt_token_count tool_use_prompt_token_count",
+        output="candidates_token_count thoughts_token_count",
+        total="total_token_count",
+        cached="cached_content_token_count",
+        reasoning="thoughts_token_count",
+        input_audio="prompt_tokens_details.AUDIO",
+        output_audio="candidates_tokens_details.AUDIO",
+    ),
+    _Form.of(
+        input="promptTokenCount toolUsePromptTokenCount",
+        output="candidatesTokenCount thoughtsTokenCount",
+        total="totalTokenCount",
+        cached="cachedContentTokenCount",
+        reasoning="thoughtsTokenCount",
+        input_audio="promptTokensDetails.AUDIO",
+        output_audio="candidatesTokensDetails.AUDIO",
+    ),
+    # Bedrock, strands, the models' usage of the Claude Agent SDK.
+    _Form.of(
+        input="inputTokens",
+        output="outputTokens",
+        total="totalTokens",
+        read_beside="cacheReadInputTokens",
+        written_beside="cacheWriteInputTokens cacheCreationInputTokens",
+    ),
+    # agent-framework.
+    _Form.of(
+        input="input_token_count",
+        output="output_token_count",
+        total="total_token_count",
+        reasoning="reasoning_output_token_count",
+        read_beside="cache_read_input_token_count",
+        written_beside="cache_creation_input_token_count",
+    ),
+)
+_ANSWERS: Final = ("usage", "usage_metadata", "usage_details")
+"""What answers have, and no usage."""
+_REQUESTS: Final = ("requests", "successful_requests")
+"""How many requests a sum is of: one of none says nothing."""
 
 
 class Usage(NamedTuple):
@@ -80,30 +175,37 @@ class Usage(NamedTuple):
 
 def read_usage(usage: object) -> Usage:
     """
-    The usage of a chat.completions or Responses answer, as the client's object or as a mapping; None used nothing.
+    The usage of a model response as a client or a framework says it, an object or a mapping; None used nothing.
 
-    Raises SessionError for what cannot be one: text, a number, a list, or the answer itself.
+    It is that of chat.completions, Responses, Anthropic, Google, Bedrock, LiteLLM, LangChain, pydantic-ai, openai-agents,
+    agent-framework, strands or crewai. Raises SessionError for what cannot be one: text, a number, a list, or the answer itself.
     """
     if usage is None:
         return Usage(0, 0)
     if isinstance(usage, Usage):
         return usage
-    if isinstance(usage, (str, bytes, int, float, list, tuple)) or _get(usage, "usage") is not None:
+    answer = any(_get(usage, name) is not None for name in _ANSWERS)
+    if answer or isinstance(usage, (str, bytes, int, float, list, tuple)):
         shown = type(usage).__name__
         raise SessionError(f"`usage` is what a client's answer says was used (`response.usage`), not `{shown}`")
-    read = _get(usage, "prompt_tokens_details") or _get(usage, "input_tokens_details")
-    written = _get(usage, "completion_tokens_details") or _get(usage, "output_tokens_details")
-    asked, said, total = _told(usage, *_INPUT), _told(usage, *_OUTPUT), _count(usage, *_TOTAL)
+    form = _form_of(usage)
+    if form is None:
+        return Usage(0, 0)
+    asked, said, total = _sum(usage, form.input), _sum(usage, form.output), _count(usage, form.total) or 0
+    read, written = _first(usage, form.read_beside), _first(usage, form.written_beside)
+    beside = read + written
+    if beside and not (total and total < (asked or 0) + (said or 0) + beside):
+        asked = (asked or 0) + beside
     # Of a sum that is all there is, what nobody tells apart counts as what costs more.
     output = max(0, total - (asked or 0)) if said is None else said
     return Usage(
         max(0, total - output) if asked is None else asked,
         output,
-        _count(read, "cached_tokens"),
-        _count(read, "cache_write_tokens"),
-        _count(written, "reasoning_tokens"),
-        input_audio=_count(read, "audio_tokens"),
-        output_audio=_count(written, "audio_tokens"),
+        read or _first(usage, form.cached),
+        written or _first(usage, form.cache_write),
+        _first(usage, form.reasoning),
+        input_audio=_first(usage, form.input_audio),
+        output_audio=_first(usage, form.output_audio),
     )
 
 
@@ -113,8 +215,13 @@ def tells(usage: object) -> bool:
     """
     if isinstance(usage, Usage):
         return True
-    said = [value for name in (*_INPUT, *_OUTPUT, *_TOTAL) if (value := _get(usage, name)) is not None]
-    return bool(said) and all(map(_is_count, said))
+    form = _form_of(usage)
+    if form is None or _get(usage, "unmeasured_requests"):
+        return False
+    said = [value for name in (*form.input, *form.output, form.total) if (value := _get(usage, name)) is not None]
+    if not any(said) and any(_get(usage, name) == 0 for name in _REQUESTS):
+        return False
+    return all(map(_is_count, said))
 
 
 def cost_of(usage: Usage, model: str, prices: Mapping[str, Price]) -> int | None:
@@ -140,29 +247,51 @@ def own_price(model: str, prices: Mapping[str, Price]) -> Price | None:
 
     *prices* maps model names or globs to prices; an exact name stands above a glob, then the first glob that matches.
     """
-    price = prices.get(model)
-    if price is None:
-        price = next((found for pattern, found in prices.items() if fnmatchcase(model, pattern)), None)
-    return price
+    return prices.get(model) or next((price for name, price in prices.items() if fnmatchcase(model, name)), None)
 
 
 def _get(source: object, name: str) -> Any:
     return source.get(name) if isinstance(source, Mapping) else getattr(source, name, None)
 
 
-def _count(source: object, *names: str) -> int:
-    return _told(source, *names) or 0
+def _form_of(usage: object) -> _Form | None:
+    """
+    The first form that *usage* says a part of, else the one that it says the total of. Returns None if there is none.
+    """
+    for form in _FORMS:
+        if any(_get(usage, name) is not None for name in (*form.input, *form.output)):
+            return form
+    return next((form for form in _FORMS if _get(usage, form.total) is not None), None)
 
 
-def _told(source: object, *names: str) -> int | None:
+def _sum(usage: object, names: tuple[str, ...]) -> int | None:
     """
-    The first number of tokens among *names*; None: there is none.
+    The tokens of all *names*. Returns None if none of them says a number.
     """
-    for name in names:
-        value = _get(source, name)
-        if _is_count(value):
-            return int(value)
-    return None
+    told = [count for name in names if (count := _count(usage, name)) is not None]
+    return sum(told) if told else None
+
+
+def _first(usage: object, paths: tuple[str, ...]) -> int:
+    """
+    The first number above 0 at one of *paths*.
+    """
+    for path in paths:
+        name, dot, inner = path.partition(".")
+        source = _get(usage, name) if dot else usage
+        if isinstance(source, list):
+            of_kind = [one for one in source if _get(one, "modality") == inner]
+            found = sum(_first(one, ("token_count", "tokenCount")) for one in of_kind)
+        else:
+            found = _count(source, inner or name) or 0
+        if found:
+            return found
+    return 0
+
+
+def _count(source: object, name: str) -> int | None:
+    value = _get(source, name)
+    return int(value) if _is_count(value) else None
 
 
 def _is_count(value: object) -> bool:

@@ -15,17 +15,10 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mappi
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from openai.lib.responses_tool_runner import (
-    AsyncRegisteredFunction,
-    AsyncResponsesToolRunner,
-    RegisteredFunction,
-    ResponsesToolRunner,
-    ToolRunnerError,
-)
-
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_choice import Strategy
+from guardrails.core.values.errors import needs
 from guardrails.integrations.openai.offered import Offered, Tools
 from guardrails.integrations.openai.responses import Responses
 from guardrails.policy.registry import Registry
@@ -36,6 +29,16 @@ from guardrails.session.turns.loop import MAX_TOOL_ITERATIONS, Loop
 
 from .client import AsyncWatchedClient, WatchedClient
 from .watch import UNREADABLE, Watch
+
+
+with needs("openai", "`GuardedToolRunner`"):
+    from openai.lib.responses_tool_runner import (
+        AsyncRegisteredFunction,
+        AsyncResponsesToolRunner,
+        RegisteredFunction,
+        ResponsesToolRunner,
+        ToolRunnerError,
+    )
 
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.outcome.redaction import sanitise
 from guardrails.core.tools.tool_choice import Strategy, forces
+from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import log
 from guardrails.integrations.openai.answers import limited, refusal
 from guardrails.integrations.openai.context import cleaned
@@ -216,7 +217,8 @@ def _as_it_came(item: Any) -> Any:
 
 
 def _saying(response: "Whole", text: str) -> "Whole":
-    from openai.types.responses import ResponseOutputMessage, ResponseOutputText
+    with needs("openai"):
+        from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 
     said = ResponseOutputText(type="output_text", text=text, annotations=[])
     message = ResponseOutputMessage(

@@ -14,6 +14,7 @@ from guardrails.core.retries.profiles import Tally, profiles
 from guardrails.core.retries.scoring import EXPLORE, SOURCE, probability
 from guardrails.core.retries.shrinkage import NONE, Count
 from guardrails.core.retries.spec import FeatureSpec
+from guardrails.core.values.errors import needs
 from guardrails.offline.learning.rows.cells import Cell
 
 from .design import Columns, columns_of, logits
@@ -112,9 +113,11 @@ def versions() -> dict[str, str]:
     """
     The versions of what fits and writes a model.
     """
-    import numpy as np
-    import scipy
-    import sklearn
+    from guardrails.offline.learning.numeric import np
+
+    with needs("train", "training"):
+        import scipy
+        import sklearn
 
     from guardrails.core.values.version import __version__
 

@@ -10,6 +10,7 @@ from guardrails.core.retries.labels import NO_ACTION
 from guardrails.core.retries.prior import Believed
 from guardrails.core.retries.scoring import ERROR, EXPLORE, POLICY, SEPARATOR, SOURCE, TOOL, Term
 from guardrails.core.retries.spec import FeatureSpec
+from guardrails.core.values.errors import needs
 from guardrails.offline.learning.rows.cells import Cell
 
 
@@ -49,7 +50,7 @@ class Columns:
         """
         The levels of *term* as one integer for each cell; -1 where one of them is none.
         """
-        import numpy as np
+        from guardrails.offline.learning.numeric import np
 
         code = np.zeros(len(self), dtype=np.int64)
         none = np.zeros(len(self), dtype=bool)
@@ -85,7 +86,7 @@ def columns_of(
     Tools that are not among *tools* have no weights of their own; *source* overrides who caused the retries. Retries to explore
     and those that a policy advised have none of their source: what is scored is what all others are deviations from.
     """
-    import numpy as np
+    from guardrails.offline.learning.numeric import np
 
     rows: list[tuple[str | None, str, str | None, int, int, float, float, int]] = [
         (None, one.error, None, one.context, one.action, one.n, one.s, -1) for one in beliefs
@@ -127,7 +128,7 @@ def collapsed(columns: Columns, factors: Iterable[str]) -> Columns:
     """
     *columns* that know *factors* only: cells that differ in others are one, which changes no fit and makes it faster.
     """
-    import numpy as np
+    from guardrails.offline.learning.numeric import np
 
     kept = sorted(factors)
     code = np.zeros(len(columns), dtype=np.int64)
@@ -143,9 +144,10 @@ def design(columns: Columns, terms: Sequence[Sequence[str]]) -> tuple[list[tuple
     """
     The columns of *terms*, (place of the term, key of the weight), and the one-hot matrix (scipy CSR) over the cells.
     """
-    import numpy as np
+    from guardrails.offline.learning.numeric import np
 
-    from scipy.sparse import csr_matrix
+    with needs("train", "training"):
+        from scipy.sparse import csr_matrix
 
     found: list[tuple[int, str]] = []
     rows: list[Numbers] = []
@@ -168,7 +170,7 @@ def logits(columns: Columns, intercept: float, terms: Iterable[Term]) -> "Number
     """
     The log odds of each cell by the weights of *terms*; the same as `Scorer` finds one by one.
     """
-    import numpy as np
+    from guardrails.offline.learning.numeric import np
 
     total = np.full(len(columns), intercept)
     for on, weights in terms:

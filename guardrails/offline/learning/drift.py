@@ -52,7 +52,7 @@ def drifts(model: RetryModel, cells: Sequence[Cell], alarm: float = ALARM) -> li
     labelled = sorted(cell for cell in cells if cell.action != NO_ACTION and cell.n > 0)
     if not labelled:
         return []
-    import numpy as np
+    from guardrails.offline.learning.numeric import np
 
     p = 1 / (1 + np.exp(-logits(held_out(model, labelled), model.intercept, model.terms)))
     sums: dict[tuple[str, str], list[float]] = {}

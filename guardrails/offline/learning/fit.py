@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from guardrails.core.retries.model_format import MAX_WEIGHT
 from guardrails.core.retries.scoring import Term
-from guardrails.core.values.errors import TrainingError
+from guardrails.core.values.errors import TrainingError, needs
 from guardrails.offline.learning.rows.cells import Cell
 
 from .design import Columns, collapsed, design
@@ -96,10 +96,11 @@ def fit(columns: Columns, terms: Sequence[tuple[str, ...]], spreads: Sequence[fl
 
     Raises TrainingError where there is nothing to tell apart: no labelled retry, or one outcome only.
     """
-    import numpy as np
+    from guardrails.offline.learning.numeric import np
 
-    from sklearn.linear_model import LogisticRegression
-    from threadpoolctl import threadpool_limits
+    with needs("train", "training"):
+        from sklearn.linear_model import LogisticRegression
+        from threadpoolctl import threadpool_limits
 
     check_outcomes(float(columns.n.sum()), float(columns.s.sum()))
     on = [term for term in terms if all(name in columns.levels for name in term)]
@@ -160,9 +161,10 @@ def _rows(matrix: Any, n: "np.ndarray[Any, Any]", s: "np.ndarray[Any, Any]") -> 
     """
     One row for the successes of a cell and one for its failures, where there are any.
     """
-    import numpy as np
+    from guardrails.offline.learning.numeric import np
 
-    from scipy.sparse import vstack
+    with needs("train", "training"):
+        from scipy.sparse import vstack
 
     good, bad = np.flatnonzero(s > 0), np.flatnonzero(n - s > 0)
     outcomes = np.concatenate([np.ones(len(good)), np.zeros(len(bad))])

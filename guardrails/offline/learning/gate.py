@@ -117,7 +117,7 @@ def judge(model: RetryModel, columns: Columns, stakes: Stakes) -> Judged:
     """
     What *model* says of each cell of *columns*, and what that is worth at *stakes*.
     """
-    import numpy as np
+    from guardrails.offline.learning.numeric import np
 
     logit = logits(columns, model.intercept, model.terms)
     n, s = columns.n, columns.s
@@ -131,7 +131,7 @@ def quality(columns: Columns, judged: Judged) -> Quality:
     """
     The figures of a model on held-out cells.
     """
-    import numpy as np
+    from guardrails.offline.learning.numeric import np
 
     n, s, p = columns.n, columns.s, judged.p
     total = float(n.sum())
@@ -170,7 +170,7 @@ def mean_of(columns: Columns, sums: "Numbers") -> Mean:
     """
     The mean per retry of *sums*, one for each cell; its standard error is that of a ratio over the folds.
     """
-    import numpy as np
+    from guardrails.offline.learning.numeric import np
 
     folds, place = np.unique(columns.fold, return_inverse=True)
     total = np.bincount(place, weights=sums)
@@ -183,7 +183,7 @@ def mean_of(columns: Columns, sums: "Numbers") -> Mean:
 
 
 def _against(new: Quality, present: Quality, gain: Mean, value_gain: Mean, columns: Columns) -> str | None:
-    import numpy as np
+    from guardrails.offline.learning.numeric import np
 
     folds = len(np.unique(columns.fold))
     if folds < MIN_FOLDS or new.retries < MIN_RETRIES:
@@ -207,7 +207,7 @@ def _waits(columns: Columns) -> "Numbers":
     """
     Seconds that stand for the delay of each cell.
     """
-    import numpy as np
+    from guardrails.offline.learning.numeric import np
 
     delay = columns.spec.by_name.get("delay")
     if delay is None:

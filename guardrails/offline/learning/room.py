@@ -31,7 +31,7 @@ def with_room(columns: Columns, terms: Sequence[tuple[str, ...]], room: int = WE
     *columns* in which the tools whose weights in *terms* would take more than *room* bytes are none, so that they are scored
     like new ones; those with the most retries keep theirs.
     """
-    import numpy as np
+    from guardrails.offline.learning.numeric import np
 
     names, of = columns.names[TOOL], columns.levels[TOOL]
     weights = np.zeros(len(names))

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, BinaryIO, Final
 
-from guardrails.core.values.errors import GuardrailsError
+from guardrails.core.values.errors import GuardrailsError, install
 
 
 CHUNK: Final = 1 << 18
@@ -109,8 +109,6 @@ def _zstd() -> Callable[[], Any]:
     try:
         zstandard = importlib.import_module("zstandard")
     except ImportError:
-        raise ReaderError(
-            "a file packed with zstd needs a package that reads it: pip install 'toolcall-guardrails[zstd]'"
-        ) from None
+        raise ReaderError(f"a file packed with zstd needs a package that reads it: {install('zstd')}") from None
 
     return zstandard.ZstdDecompressor().decompressobj  # type: ignore[no-any-return]

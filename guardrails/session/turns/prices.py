@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any, Final, NamedTuple
 
+from guardrails.core.values.errors import install
 from guardrails.core.values.logs import warn_once
 from guardrails.core.values.types import MICRO
 from guardrails.core.values.usage import Price, Usage, cost_of, own_price
@@ -21,7 +22,7 @@ CACHED: Final = 1_024
 """Models, each by its provider, whose price is remembered; then they are looked up afresh."""
 _DATELESS_MS: Final = 253_402_300_800_000
 """The year 10,000."""
-INSTALL: Final = 'install the extra: pip install "toolcall-guardrails[prices]"'
+INSTALL: Final = f"install the extra: {install('prices')}"
 
 
 class Priced(NamedTuple):

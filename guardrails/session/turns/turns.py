@@ -127,7 +127,7 @@ class Turns(Calls):
         """
         Charge a model response, and begin its turn; what it cost, and who says so.
 
-        *usage* is what the client returned (chat.completions or Responses form); it is priced by the policy's `prices`,
+        *usage* is what the client or the framework returned, in its own form (`read_usage` lists them); it is priced by the policy's `prices`,
         else as `genai-prices` lists *model* (of *provider*: an id, or the endpoint's URL), unless *cost_usd* says what it
         cost. What nobody knows the price of is counted in `unpriced`, never as free; a response that is not *whole* broke
         off. *request* is what `request` gave for it; without one it is that of the `with` block around it, else that of the

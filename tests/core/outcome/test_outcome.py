@@ -92,8 +92,12 @@ def test_a_failure_costs_too() -> None:
         (Failed("it went wrong"), Outcome(None, "other", "it went wrong")),
         (Failed("it went wrong", error_type="auth"), Outcome(None, "auth", "it went wrong")),
         (Failed("gone", error_type="no kind of ours"), Outcome(None, "other", "gone")),  # type: ignore[arg-type]
-        (Failed(" "), Outcome(None, "other", "the host reported an error and said nothing of it")),
+        (Failed(" "), Outcome(None, "other", "the tool reported an error and said nothing of it")),
         (Failed("half", value={"ok": True}), Outcome({"ok": True}, "other", "half")),
+        (
+            Failed("", value={"message": "no such file"}),
+            Outcome({"message": "no such file"}, "not_found", "no such file"),
+        ),
         (Failed("half", value="all of it"), Outcome("all of it", "other", "half")),
         (Failed("no", cost_usd=0.5, tokens=9), Outcome(None, "other", "no", cost=500_000, tokens=9)),
     ],
@@ -102,6 +106,13 @@ def test_a_failure_costs_too() -> None:
 def test_what_a_host_says_failed_is_a_failure_whatever_its_value_is(failed: Failed, outcome: Outcome) -> None:
     assert outcome_of(failed, now_ms=NOW) == outcome
     assert outcome_of(failed, now_ms=NOW, classifier=ResultClassifier(status_field="ok")) == outcome
+
+
+def test_what_is_declared_of_a_tool_tells_the_kind_of_what_its_host_says_failed() -> None:
+    rules = ResultClassifier(error_when=(FailureRule(field="", matches="nope", error_type="permission"),))
+    assert outcome_of(Failed("nope, not today"), classifier=rules).error_type == "permission"
+    assert outcome_of(Failed("nope, not today", error_type="auth"), classifier=rules).error_type == "auth"
+    assert outcome_of(Failed("what?"), classifier=rules).error_type == "other"
 
 
 def test_what_a_host_says_failed_is_redacted_and_never_a_success_by_an_envelope_in_it() -> None:

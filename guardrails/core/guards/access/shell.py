@@ -10,6 +10,7 @@ from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.declared import TooManyError, named
 from guardrails.core.tools.tool import Tool
+from guardrails.core.values.errors import install
 from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import Denial, ToolCall
 from guardrails.core.values.units import FromText
@@ -102,7 +103,7 @@ class Shell(Guard):
             return _refusal(
                 "shell.unreadable",
                 "Commands cannot be read here: the parser is not installed.",
-                "Tell the user to install `toolcall-guardrails[shell]`.",
+                f"Tell the user what installs it: `{install('shell')}`.",
                 reason="the parser is not installed",
             )
         return None

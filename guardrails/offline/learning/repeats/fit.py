@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 from guardrails.core.repetition.learned.features import FACTORS, KIND, WAITS, Levels
 from guardrails.core.repetition.learned.model import UNKNOWN, RepeatModel
 from guardrails.core.retries.scoring import SOURCE, Term, probability
-from guardrails.core.values.errors import TrainingError
+from guardrails.core.values.errors import TrainingError, needs
 from guardrails.offline.learning.design import Columns
 from guardrails.offline.learning.fit import fit
 from guardrails.policy.feature_file import shipped_spec
@@ -91,7 +91,7 @@ def fit_slopes(counts: Counts) -> Slopes:
     """
     Fit all terms on *counts*. Raises TrainingError where there is nothing to tell apart.
     """
-    import numpy as np
+    from guardrails.offline.learning.numeric import np
 
     total, dull = (sum(pair[at] for pair in counts.values()) for at in (0, 1))
     if not 0 < dull < total:
@@ -205,7 +205,8 @@ def figures(scored: Sequence[Scored]) -> dict[str, float | int | None]:
     """
     How well *scored* tells calls that bring nothing from others: over labelled calls, those that nobody looked at included.
     """
-    from sklearn.metrics import average_precision_score, roc_auc_score
+    with needs("train", "training"):
+        from sklearn.metrics import average_precision_score, roc_auc_score
 
     known = [(one.row.label, one.p) for one in scored if one.row.label is not None]
     labels, ps = [bool(label) for label, _ in known], [p for _, p in known]

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final, Self
 
-from guardrails.core.values.errors import NothingFoundError, TrainingError
+from guardrails.core.values.errors import NothingFoundError, needs
 
 from .cells import COUNTS, KEYS, UNDATED, Cell
 from .rows import RECORD, ROW, rows_of
@@ -24,14 +24,12 @@ LONGEST_LINE: Final = 1 << 26
 
 class Duck:
     """
-    A connection; what does not fit in *memory_mb* goes to the folder *spill*. Raises TrainingError without DuckDB.
+    A connection; what does not fit in *memory_mb* goes to the folder *spill*. Raises MissingExtra without DuckDB.
     """
 
     def __init__(self, spill: Path, memory_mb: int = MEMORY_MB) -> None:
-        try:
+        with needs("train", "training"):
             import duckdb
-        except ImportError:
-            raise TrainingError("training needs DuckDB: pip install 'toolcall-guardrails[train]'") from None
 
         self.failed = duckdb.Error
         self._con = duckdb.connect(
@@ -98,7 +96,7 @@ def cells_of(relation: Any) -> list[Cell]:
     """
     The rows of *relation*, which has the columns of a cell. Equal values are one object: there may be millions of cells.
     """
-    import numpy as np
+    from guardrails.offline.learning.numeric import np
 
     columns = []
     for column in relation.to_arrow_table().columns:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.retries.spec import FeatureSpec
-from guardrails.core.values.errors import TrainingError
+from guardrails.core.values.errors import TrainingError, needs
 
 from .cells import COUNTS, DAY_MS, KEYS, UNDATED, apart_from
 from .counting import Counted, Group, Run, carry_text
@@ -41,12 +41,10 @@ def session(master: str, settings: dict[str, str] | None = None) -> "Iterator[Sp
     """
     A Spark session at *master* (`local[4]`, `spark://host:7077`, `yarn`), ended after use.
 
-    Raises TrainingError without pyspark, or where no session can be had.
+    Raises MissingExtra without pyspark, TrainingError where no session can be had.
     """
-    try:
+    with needs("spark", "Spark"):
         from pyspark.sql import SparkSession
-    except ImportError:
-        raise TrainingError("Spark needs pyspark and Java: pip install 'toolcall-guardrails[spark]'") from None
 
     if not master.startswith(_MASTERS):
         raise TrainingError(
@@ -145,13 +143,15 @@ def _uri(path: str | Path) -> str:
 
 
 def _write(frame: "DataFrame", to: Path, schema: Any) -> None:
-    import pyarrow.parquet as pq
+    with needs("train", "training"):
+        import pyarrow.parquet as pq
 
     pq.write_table(frame.toArrow().select(schema.names).cast(schema), to)
 
 
 def _cell_schema() -> Any:
-    import pyarrow as pa
+    with needs("train", "training"):
+        import pyarrow as pa
 
     kinds = {"tool": pa.string(), "error_type": pa.string(), "source": pa.string()}
     return pa.schema([*((key, kinds.get(key, pa.int32())) for key in KEYS), *((name, pa.float64()) for name in COUNTS)])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from xxhash import xxh3_64_intdigest
 
+from guardrails.core.values.errors import needs
 from guardrails.offline.readers import Copies, RecordedCall, Report, open_calls
 from guardrails.offline.readers.recent import Recent
 from guardrails.offline.readers.same_call import signature_of
@@ -32,7 +33,8 @@ def convert(path: str, to: Path, report: Report, copies: Copies) -> int:
     Sessions of different files are different sessions, whatever their ids, but for one that goes on behind copies. Raises
     OSError.
     """
-    import pyarrow.parquet as pq
+    with needs("train", "training"):
+        import pyarrow.parquet as pq
 
     schema = row_schema()
     rows = _rows(path, report, copies)
@@ -48,14 +50,16 @@ def row_schema() -> "pa.Schema":
     """
     The columns of rows as Arrow has them.
     """
-    import pyarrow as pa
+    with needs("train", "training"):
+        import pyarrow as pa
 
     kinds = {"STRING": pa.string(), "BIGINT": pa.int64(), "INTEGER": pa.int32(), "BOOLEAN": pa.bool_()}
     return pa.schema([(name, kinds[kind]) for name, kind in ROW.items()])
 
 
 def _batch(rows: list[dict[str, Any]], schema: "pa.Schema") -> "pa.RecordBatch":
-    import pyarrow as pa
+    with needs("train", "training"):
+        import pyarrow as pa
 
     return pa.RecordBatch.from_pylist(rows, schema=schema)
 

@@ -221,6 +221,6 @@ def test_a_packed_file_of_a_folder_without_the_package_for_it_costs_no_other_fil
     Path(files[1]).write_bytes(b"\x28\xb5\x2f\xfd and so on")
     (judgement,) = judge_files(Work([EVIDENCE], inputs([tmp_path])))
     assert judgement.total.calls == 1_400
-    assert "pip install 'toolcall-guardrails[zstd]'" in judgement.notices[0]
+    assert 'pip install "toolcall-guardrails[zstd]"' in judgement.notices[0]
     with pytest.raises(ReaderError, match="zstd"):
         judged(files[1])

@@ -1,0 +1,196 @@
+"""
+What is not installed names itself and what installs it, wherever it is imported.
+"""
+
+import ast
+import subprocess
+import sys
+
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import indent
+from typing import Any, NamedTuple
+
+import pytest
+
+from guardrails.core.values.errors import EXTRAS, GuardrailsError, MissingExtra, install, needs
+from tests.layers import PACKAGE, REQUIRED, name_of, sources
+
+
+HERE = {
+    "session.turns.prices": "a price that is not known is told in the log",
+    "core.commands.grammar.syntax": "commands are refused",
+    "offline.readers.unpacked": "the file is not read",
+}
+"""Modules that say it in their own way, and so in tests of their own."""
+
+
+class Site(NamedTuple):
+    """
+    Where an optional package is imported, and within which `with needs(...)`.
+    """
+
+    module: str
+    package: str
+    line: int
+    at_once: bool
+    block: ast.With | None
+
+
+def sites(module: str, text: str) -> Iterator[Site]:
+    def walk(node: ast.AST, *, at_once: bool, block: ast.With | None) -> Iterator[Site]:
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            return
+        if isinstance(node, ast.With) and ast.unparse(node.items[0]).startswith("needs("):
+            block = node
+        at_once = at_once and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+        for full in imported(node):
+            package = full.split(".")[0]
+            if package not in {"guardrails", "rich", *REQUIRED, *sys.stdlib_module_names}:
+                yield Site(module, package, node.lineno, at_once, block)  # type: ignore[attr-defined]
+        for inner in ast.iter_child_nodes(node):
+            yield from walk(inner, at_once=at_once, block=block)
+
+    return walk(ast.parse(text), at_once=True, block=None)
+
+
+def imported(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+
+
+ALL = [site for module, text in sources().items() if module not in HERE for site in sites(module, text)]
+
+
+class Hidden:
+    """
+    A finder that finds *package* nowhere.
+    """
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
+        if name.split(".", maxsplit=1)[0] == self._package:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def without(package: str, code: str) -> str:
+    """
+    What *code* prints in an interpreter that has no *package*.
+    """
+    hide = (
+        "import sys\nfrom tests.core.values.test_missing_extra import Hidden\n"
+        f"for name in [name for name in sys.modules if name.split('.')[0] == {package!r}]:\n    del sys.modules[name]\n"
+        f"sys.meta_path.insert(0, Hidden({package!r}))\n"
+    )
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", hide + code], capture_output=True, text=True, check=False, cwd=PACKAGE.parent
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_every_import_of_an_optional_package_stands_where_its_absence_is_told() -> None:
+    assert [f"{site.module}:{site.line} imports {site.package}" for site in ALL if site.block is None] == []
+    assert {site.package for site in ALL} >= {"openai", "mcp", "mcp_types", "anyio", "numpy", "duckdb", "pyarrow"}
+
+
+def test_a_new_import_that_does_not_tell_it_is_found() -> None:
+    (found,) = sites("cli.planted", "def f():\n    from langchain.agents import create_agent")
+    assert (found.package, found.block) == ("langchain", None)
+
+
+@pytest.mark.parametrize("package", sorted({site.package for site in ALL}))
+def test_each_import_says_what_installs_a_package_that_is_missing(package: str) -> None:
+    code = "from guardrails.core.values.errors import MissingExtra, needs\nimport importlib\nwho = 'this'\n"
+    # Of a host none of its packages may be here: the first one is told.
+    named = {package}
+    expected = 0
+    for site in ALL:
+        if site.package != package or site.block is None:
+            continue
+        statement = (
+            f"importlib.import_module({f'guardrails.{name_of(site.module)}'!r})"
+            if site.at_once
+            else ast.unparse(site.block)
+        )
+        code += f"try:\n{indent(statement, '    ')}\nexcept MissingExtra as error:\n    print(error)\n"
+        named |= {other.package for other in ALL if other.module == site.module and other.at_once}
+        expected += 1
+    said = without(package, code).splitlines()
+    assert len(said) == expected > 0
+    for line in said:
+        assert any(f" needs `{name}" in line for name in named)
+        assert ": pip install " in line
+
+
+@pytest.mark.parametrize(
+    ("package", "code", "said"),
+    [
+        (
+            "genai_prices",
+            (
+                "from guardrails.session.turns.prices import _PRICES as prices\n"
+                "from guardrails.core.values.usage import Usage\n"
+                "print(prices.price(Usage(1, 1), 'gpt-5-mini', None, 0).unknown)"
+            ),
+            install("prices"),
+        ),
+        (
+            "tree_sitter_bash",
+            (
+                "from guardrails import Policy, Shell, Tool\n"
+                "session = Policy([Shell(deny=['rm'])], tools=[Tool(name='sh', commands=['command'])]).session('s')\n"
+                "print(session.decide('sh', {'command': 'ls # unread'}).denial.hint)"
+            ),
+            install("shell"),
+        ),
+        (
+            "openai",
+            (
+                "from guardrails.agent.endpoint import client_of\n"
+                "try:\n    client_of('http://127.0.0.1:9').__enter__()\n"
+                "except ImportError as error:\n    print(error)"
+            ),
+            install("openai"),
+        ),
+    ],
+    ids=["prices", "shell", "openai"],
+)
+def test_what_goes_on_without_a_package_says_what_installs_it(package: str, code: str, said: str) -> None:
+    assert said in without(package, code)
+
+
+def test_it_is_an_error_of_this_library_and_an_import_error() -> None:
+    with (
+        pytest.raises(GuardrailsError, match=r"^this needs `no_such_package`: pip install no-such-package$") as told,
+        needs("no-such-package"),
+    ):
+        import no_such_package  # type: ignore[import-not-found]  # noqa: F401
+    assert isinstance(told.value, ModuleNotFoundError)
+    assert told.value.name == "no_such_package"
+
+
+def test_a_package_that_is_there_and_broken_says_why() -> None:
+    with (
+        pytest.raises(
+            MissingExtra, match=r"^mine needs `openai`, which cannot be imported \(.*nothing.*\): pip install"
+        ),
+        needs("openai", "mine"),
+    ):
+        from openai import nothing  # type: ignore[attr-defined]  # noqa: F401
+
+
+def test_what_is_no_matter_of_imports_goes_through() -> None:
+    with pytest.raises(ValueError, match=r"^own$"), needs("openai"):
+        raise ValueError("own")
+
+
+def test_the_extras_are_those_of_the_project() -> None:
+    import tomllib
+
+    project = tomllib.loads(Path(PACKAGE.parent, "pyproject.toml").read_text())["project"]
+    assert set(project["optional-dependencies"]) - {"test", "dev", "fuzz"} <= EXTRAS
+    assert set(project["optional-dependencies"]) >= EXTRAS

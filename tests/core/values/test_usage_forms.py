@@ -1,0 +1,317 @@
+"""
+The usage that each client and framework says, in its own form.
+"""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails import Policy, SessionError
+from guardrails.core.values.usage import Usage, read_usage, tells
+
+
+FORMS: dict[str, tuple[dict[str, Any], Usage]] = {
+    "anthropic": (
+        {
+            "input_tokens": 10,
+            "cache_creation_input_tokens": 200,
+            "cache_read_input_tokens": 700,
+            "cache_creation": {"ephemeral_5m_input_tokens": 200},
+            "output_tokens": 50,
+        },
+        Usage(910, 50, 700, 200),
+    ),
+    "anthropic, with a cache that only reads": (
+        {"input_tokens": 10, "cache_creation_input_tokens": None, "cache_read_input_tokens": 700, "output_tokens": 50},
+        Usage(710, 50, 700),
+    ),
+    "anthropic, with a cache that holds all": (
+        {"input_tokens": 0, "cache_read_input_tokens": 700, "output_tokens": 50},
+        Usage(700, 50, 700),
+    ),
+    "langchain": (
+        {
+            "input_tokens": 910,
+            "output_tokens": 50,
+            "total_tokens": 960,
+            "input_token_details": {"audio": 5, "cache_read": 700, "cache_creation": 200},
+            "output_token_details": {"audio": 6, "reasoning": 30},
+        },
+        Usage(910, 50, 700, 200, 30, 5, 6),
+    ),
+    "langchain, where the life of what was written is told": (
+        {
+            "input_tokens": 910,
+            "output_tokens": 50,
+            "total_tokens": 960,
+            "input_token_details": {"cache_read": 700, "cache_creation": 0, "ephemeral_1h_input_tokens": 200},
+        },
+        Usage(910, 50, 700, 200),
+    ),
+    "pydantic-ai": (
+        {
+            "input_tokens": 910,
+            "cache_write_tokens": 200,
+            "cache_read_tokens": 700,
+            "output_tokens": 50,
+            "output_reasoning_tokens": 30,
+            "input_audio_tokens": 5,
+            "output_audio_tokens": 6,
+            "details": {},
+        },
+        Usage(910, 50, 700, 200, 30, 5, 6),
+    ),
+    "google": (
+        {
+            "prompt_token_count": 900,
+            "tool_use_prompt_token_count": 10,
+            "candidates_token_count": 20,
+            "thoughts_token_count": 30,
+            "cached_content_token_count": 700,
+            "total_token_count": 960,
+            "prompt_tokens_details": [
+                {"modality": "TEXT", "token_count": 895},
+                {"modality": "AUDIO", "token_count": 5},
+            ],
+        },
+        Usage(910, 50, 700, reasoning=30, input_audio=5),
+    ),
+    "google's JSON": (
+        {
+            "promptTokenCount": 900,
+            "toolUsePromptTokenCount": 10,
+            "candidatesTokenCount": 20,
+            "thoughtsTokenCount": 30,
+            "cachedContentTokenCount": 700,
+            "totalTokenCount": 960,
+            "candidatesTokensDetails": [{"modality": "AUDIO", "tokenCount": 6}],
+        },
+        Usage(910, 50, 700, reasoning=30, output_audio=6),
+    ),
+    "google, with nothing but a prompt": (
+        {"prompt_token_count": 900, "candidates_token_count": None, "total_token_count": 900},
+        Usage(900, 0),
+    ),
+    "bedrock": (
+        {
+            "inputTokens": 10,
+            "outputTokens": 50,
+            "totalTokens": 960,
+            "cacheReadInputTokens": 700,
+            "cacheWriteInputTokens": 200,
+        },
+        Usage(910, 50, 700, 200),
+    ),
+    "strands, of a model whose input has the cached in it": (
+        {"inputTokens": 910, "outputTokens": 50, "totalTokens": 960, "cacheReadInputTokens": 700},
+        Usage(910, 50, 700),
+    ),
+    "a model's usage of the Claude Agent SDK": (
+        {"inputTokens": 10, "outputTokens": 50, "cacheReadInputTokens": 700, "cacheCreationInputTokens": 200},
+        Usage(910, 50, 700, 200),
+    ),
+    "agent-framework": (
+        {
+            "input_token_count": 910,
+            "output_token_count": 50,
+            "total_token_count": 960,
+            "cache_read_input_token_count": 700,
+            "reasoning_output_token_count": 30,
+        },
+        Usage(910, 50, 700, reasoning=30),
+    ),
+    "agent-framework, of a model that counts the cached beside": (
+        {
+            "input_token_count": 10,
+            "output_token_count": 50,
+            "cache_read_input_token_count": 700,
+            "cache_creation_input_token_count": 200,
+        },
+        Usage(910, 50, 700, 200),
+    ),
+    "crewai": (
+        {
+            "total_tokens": 960,
+            "prompt_tokens": 910,
+            "cached_prompt_tokens": 700,
+            "completion_tokens": 50,
+            "reasoning_tokens": 30,
+            "cache_creation_tokens": 200,
+            "successful_requests": 1,
+        },
+        Usage(910, 50, 700, 200, 30),
+    ),
+    "litellm, of a model of Anthropic": (
+        {
+            "prompt_tokens": 910,
+            "completion_tokens": 50,
+            "total_tokens": 960,
+            "prompt_tokens_details": {"cached_tokens": 700, "cache_creation_tokens": 200},
+            "cache_read_input_tokens": 700,
+            "cache_creation_input_tokens": 200,
+        },
+        Usage(910, 50, 700, 200),
+    ),
+    "openai-agents": (
+        {
+            "requests": 1,
+            "input_tokens": 910,
+            "input_tokens_details": {"cached_tokens": 700, "cache_write_tokens": 200},
+            "output_tokens": 50,
+            "output_tokens_details": {"reasoning_tokens": 30},
+            "total_tokens": 960,
+        },
+        Usage(910, 50, 700, 200, 30),
+    ),
+}
+
+
+def as_object(said: Any) -> Any:
+    if isinstance(said, list):
+        return [as_object(one) for one in said]
+    return SimpleNamespace(**{k: as_object(v) for k, v in said.items()}) if isinstance(said, dict) else said
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_each_form_is_read_as_a_mapping_and_as_an_object(form: str) -> None:
+    said, usage = FORMS[form]
+    assert read_usage(said) == read_usage(as_object(said)) == usage
+    assert tells(said)
+    assert tells(as_object(said))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_says_none_of_its_tokens_was_not_free(form: str) -> None:
+    said = dict.fromkeys(FORMS[form][0])
+    assert read_usage(said) == Usage(0, 0)
+    assert not tells(said)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_total_alone_is_read_in_each_form(form: str) -> None:
+    said = {key: 960 for key in FORMS[form][0] if "otal" in key}
+    assert read_usage(said) == Usage(0, 960 if said else 0)
+    assert tells(said) == bool(said)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"requests": 0, "input_tokens": 0, "output_tokens": 0, "total_tokens": 0},
+        {"successful_requests": 0, "prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
+        {"unmeasured_requests": 1, "input_tokens": 0, "output_tokens": 0},
+        {"unmeasured_requests": 1, "input_tokens": 70, "output_tokens": 5},
+    ],
+)
+def test_a_framework_whose_client_said_nothing_says_no_tokens_which_was_not_free(said: dict[str, int]) -> None:
+    session = Policy(prices={"m": {"input_mtok": 1.0}}).session("s")
+    session.charge(model="m", usage=said)
+    assert session.unpriced == 1
+
+
+def test_a_request_that_used_nothing_is_told() -> None:
+    assert tells({"requests": 1, "input_tokens": 0, "output_tokens": 0})
+    assert tells({"total_tokens": 0})
+
+
+@pytest.mark.parametrize("name", ["usage", "usage_metadata", "usage_details"])
+def test_an_answer_is_no_usage(name: str) -> None:
+    with pytest.raises(SessionError, match=r"`response\.usage`"):
+        read_usage(SimpleNamespace(**{name: {"input_tokens": 1}}))
+
+
+counts = st.integers(0, 10**6)
+
+
+@given(plain=counts, read=counts, written=counts, output=counts, told=st.booleans())
+def test_the_total_is_right_whether_the_cached_is_told_in_the_input_or_beside(
+    plain: int, read: int, written: int, output: int, told: bool
+) -> None:
+    whole = plain + read + written + output
+    cache = {"cacheReadInputTokens": read, "cacheWriteInputTokens": written}
+    beside = {"inputTokens": plain, "outputTokens": output, **cache, **({"totalTokens": whole} if told else {})}
+    inside = {"inputTokens": plain + read + written, "outputTokens": output, **cache, "totalTokens": whole}
+    assert read_usage(beside) == read_usage(inside) == Usage(plain + read + written, output, read, written)
+
+
+# The real classes, where they are installed.
+
+
+def test_openai_agents() -> None:
+    agents = pytest.importorskip("agents.usage")
+    from openai.types.responses.response_usage import InputTokensDetails, OutputTokensDetails
+
+    usage = agents.Usage(
+        requests=1,
+        input_tokens=910,
+        input_tokens_details=InputTokensDetails(cached_tokens=700, cache_write_tokens=200),
+        output_tokens=50,
+        output_tokens_details=OutputTokensDetails(reasoning_tokens=30),
+        total_tokens=960,
+    )
+    assert read_usage(usage) == Usage(910, 50, 700, 200, 30)
+    assert tells(usage)
+    assert not tells(agents.Usage())
+
+
+def test_langchain() -> None:
+    messages = pytest.importorskip("langchain_core.messages")
+    said, usage = FORMS["langchain"]
+    message = messages.AIMessage("hi", usage_metadata=said)
+    assert read_usage(message.usage_metadata) == usage
+    with pytest.raises(SessionError, match=r"`response\.usage`"):
+        read_usage(message)
+
+
+def test_pydantic_ai() -> None:
+    pydantic_ai = pytest.importorskip("pydantic_ai.usage")
+    told = {key: value for key, value in FORMS["pydantic-ai"][0].items() if key != "details"}
+    for made in (pydantic_ai.RequestUsage(**told), pydantic_ai.RunUsage(requests=1, **told)):
+        assert read_usage(made) == FORMS["pydantic-ai"][1]
+        assert tells(made)
+    assert not tells(pydantic_ai.RunUsage())
+    assert not tells(pydantic_ai.RequestUsage(unmeasured_requests=1))
+
+
+def test_google() -> None:
+    types = pytest.importorskip("google.genai.types")
+    said, usage = FORMS["google"]
+    assert read_usage(types.GenerateContentResponseUsageMetadata(**said)) == usage
+    camel, other = FORMS["google's JSON"]
+    assert read_usage(types.GenerateContentResponseUsageMetadata(**camel)) == other
+    assert not tells(types.GenerateContentResponseUsageMetadata())
+
+
+def test_strands() -> None:
+    loop = pytest.importorskip("strands.types.event_loop")
+    said, usage = FORMS["bedrock"]
+    assert read_usage(loop.Usage(**said)) == usage
+
+
+def test_agent_framework() -> None:
+    framework = pytest.importorskip("agent_framework")
+    said, usage = FORMS["agent-framework"]
+    assert read_usage(framework.UsageDetails(**said)) == usage
+
+
+def test_crewai() -> None:
+    metrics = pytest.importorskip("crewai.types.usage_metrics")
+    said, usage = FORMS["crewai"]
+    assert read_usage(metrics.UsageMetrics(**said)) == usage
+    assert not tells(metrics.UsageMetrics())
+
+
+def test_anthropic() -> None:
+    anthropic = pytest.importorskip("anthropic.types")
+    said, usage = FORMS["anthropic"]
+    assert read_usage(anthropic.Usage.model_validate(said | {"cache_creation": None})) == usage
+
+
+def test_litellm() -> None:
+    litellm = pytest.importorskip("litellm.types.utils")
+    said, usage = FORMS["litellm, of a model of Anthropic"]
+    assert read_usage(litellm.Usage(**said)) == usage
