@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from guardrails.core.engine.decision import Decision
-from guardrails.core.engine.events import Unpark
+from guardrails.core.engine.events.admissions import Unpark
 from guardrails.core.outcome.redaction import sanitise
 from guardrails.core.state.state import Pending, SessionState
 from guardrails.core.values.errors import SessionError

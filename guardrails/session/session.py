@@ -56,14 +56,25 @@ class Session(Turns):
 
         return wrapped(self, function, returns, name, tuple(hidden))
 
-    def scoped(self, specs: "Mapping[str, Arguments]", tools: "Iterable[Tool] | None" = None) -> "Session":
+    def scoped(
+        self,
+        specs: "Mapping[str, Arguments]",
+        tools: "Iterable[Tool] | None" = None,
+        *,
+        passes: Iterable[type[BaseException]] = (),
+    ) -> "Session":
         """
         This very session as one function or one loop calls it: *specs* check the arguments of tools whose parameters the
         policy does not declare, and *tools*, if given, are all there are.
+
+        Exceptions of the types *passes* are the control flow of a host: interrupts, deferrals, hand-offs. If a tool raises
+        one, `call`, `acall` and `wrap` raise it on. The call stays admitted, holds what it holds, and is taken up if the
+        same call is made again: charged once, within a day, by any process. Cancellation and Ctrl-C never are such.
+        Raises TypeError for what is no type of exceptions.
         """
         from .calls.wrapping import scoped
 
-        return scoped(self, specs, tools)
+        return scoped(self, specs, tools, passes)
 
     def result_reader(self) -> Callable[..., Any]:
         """
@@ -237,6 +248,7 @@ class Session(Turns):
 
         child._specs.update(self._specs)
         child._wrapped.update(self._wrapped)
+        child._passes = self._passes
         event = Reserve(self._time(), child.id, wanted)
         made = self._event("reserve", event, {"child": child.id, "amounts": wanted}, needed=True)
         held = made.limits or {} if made is not None else {}

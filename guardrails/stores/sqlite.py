@@ -14,7 +14,7 @@ from os import PathLike
 from typing import Final, Self, TypeVar
 
 from guardrails.core.state.packing import pack, unpack
-from guardrails.core.state.packing_trail import Memo
+from guardrails.core.state.packing_calls import Memo
 from guardrails.core.state.state import SessionState
 from guardrails.core.values.errors import StateUnreadable, StoreError
 from guardrails.core.values.session_id import SCOPES, whose

@@ -24,3 +24,9 @@ def test_the_end_of_a_loop_is_as_the_text_says(capsys: pytest.CaptureFixture[str
         "digest budget.max_calls",
     ]
     assert "search" in "".join(said[5:])
+
+
+def test_the_control_flow_of_a_host_is_as_the_text_says(capsys: pytest.CaptureFixture[str]) -> None:
+    block = next(one for one in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL) if "Interrupt" in one)
+    exec(compile(block, "adapters.md", "exec"), {})  # noqa: S102
+    assert capsys.readouterr().out.splitlines() == ["may I spend 150 USD? 1 0.8", "{'booked': 'h_1'} 1"]

@@ -168,7 +168,7 @@ def test_a_damaged_state_is_an_error_that_names_it_and_harms_no_other(
 UNREADABLE: Any = pytest.mark.parametrize(
     ("state", "said"),
     [
-        ("x'06000000'", "is of version 6, which a newer version of this library wrote"),
+        ("x'07000000'", "is of version 7, which a newer version of this library wrote"),
         ("x'01000000'", "is of version 1, which an older version of this library wrote"),
         ("x''", "cannot be read"),
     ],

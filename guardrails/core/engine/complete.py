@@ -17,6 +17,7 @@ from guardrails.core.retries.serving import Advised, Judged, Retried
 from guardrails.core.state.admissions import follow, note_retry, settle, settle_late
 from guardrails.core.state.entries import pending_key
 from guardrails.core.state.family import note_moved
+from guardrails.core.state.parking import resume
 from guardrails.core.state.scope_state import settle as settle_held
 from guardrails.core.state.state import Pending, SessionState
 from guardrails.core.state.totals import exhaust, number, set_meters, touch
@@ -125,7 +126,8 @@ class Settle(Event[tuple[Envelope, Completion]]):
         sig, seq = call.sig, decision.seq
         pending = state.pending.get(pending_key(call.id, sig, seq) if sig is None else (call.id, sig))
         if pending is not None and (pending.seq != seq or pending.parked is not None):
-            pending = None
+            # One that was suspended may be ended by whoever knows how.
+            pending = pending if pending.seq == seq and resume(state, pending) else None
         duration = max(0, now - decision.at_ms)
         shapes = plan.shapes if failed else plan.success_shapes
         errors: list[tuple[str, str]] = []

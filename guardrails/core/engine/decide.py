@@ -146,10 +146,11 @@ class Ask(Event[Decision]):
     ) -> Decision:
         at_ms, claim_n, yes = None, 0, pending.parked
         # An approval is used by whoever asks first, though it only asks: it is good for one.
-        if self.claim if yes is None else yes.approved:
-            if pending.claimed or (yes is not None and not fits(yes, self.call)):
-                found = Found([engine.chain.worded(in_flight(self.call))])
-                return self._refused(engine, state, scopes, found, expired)
+        takes = self.claim if yes is None or (yes.begun and pending.id == self.call.id) else yes.approved
+        if (takes and pending.claimed) or (yes is not None and not fits(yes, self.call)):
+            found = Found([engine.chain.worded(in_flight(self.call))])
+            return self._refused(engine, state, scopes, found, expired)
+        if takes:
             at_ms = state.now_ms
             claim_n = take_up(state, pending) if yes is None else self._approved(engine.chain, state, pending)
             for scope in scopes:
@@ -162,7 +163,7 @@ class Ask(Event[Decision]):
 
     def _approved(self, chain: Chain, state: SessionState, pending: Pending) -> int:
         """
-        Let the call be the one that was approved; the number of the event.
+        Let the call be the one that was approved, or suspended; the number of the event.
         """
         plan = self.plan
         n = use_approval(

@@ -51,7 +51,8 @@ class Decision:
     claim_n: int = field(default=0, kw_only=True)
     """Number of the `claim` event, where an admission that was decided before is now run."""
     park_n: int = field(default=0, kw_only=True)
-    """Number of the `park` event, if the call now waits for a person; of the `claim` event, if one has approved it."""
+    """Number of the `park` event, if the call now waits for a person; of the `claim` event, if it is one that was approved or
+    suspended."""
     expired: tuple[tuple[int, Pending], ...] = field(default=(), kw_only=True)
     """(event number, admission) given up on the way."""
     session: str = field(default="", kw_only=True)
@@ -112,7 +113,7 @@ class Decision:
         made.n = pending.n
         made.at_ms = pending.at_ms if at_ms is None else at_ms
         made.turn = pending.turn
-        said = None if pending.parked is None else waiting(pending.parked)
+        said = None if pending.parked is None or pending.parked.begun else waiting(pending.parked)
         made.envelope = None if said is None else Envelope.refusal(said)
         made.denials = () if said is None else (said,)
         made.observed = ()

@@ -42,11 +42,19 @@ class Prepared:
         return Prepared(outcome, self.rendered, self.result_hash, self.own, self.steady, self.empty)
 
 
-def told(result: object, plan: Plan, arguments: Any, now_ms: int | None, limit: int | None = None) -> Outcome:
+def told(
+    result: object,
+    plan: Plan,
+    arguments: Any,
+    now_ms: int | None,
+    limit: int | None = None,
+    passes: tuple[type[BaseException], ...] = (),
+) -> Outcome:
     """
     The outcome of *result*, which a call of the tool of *plan* with *arguments* returned or raised.
 
-    At most *limit* bytes of what is still to be read are taken: those that are shown, if it is None.
+    At most *limit* bytes of what is still to be read are taken: those that are shown, if it is None. What that raises is
+    raised on if it is one of *passes*.
     """
     if plan.tool.returns_envelope:
         result = Envelope.spoken(result)
@@ -57,14 +65,22 @@ def told(result: object, plan: Plan, arguments: Any, now_ms: int | None, limit: 
         now_ms=now_ms,
         speaks=plan.speaks,
         arguments=arguments,
+        passes=passes,
     )
 
 
-async def told_async(result: object, plan: Plan, arguments: Any, now_ms: int | None) -> Outcome:
+async def told_async(
+    result: object, plan: Plan, arguments: Any, now_ms: int | None, passes: tuple[type[BaseException], ...] = ()
+) -> Outcome:
     """
     `told` for what may be an asynchronous iterator.
     """
-    known: dict[str, Any] = {"classifier": plan.tool.result, "limit": plan.max_bytes, "now_ms": now_ms}
+    known: dict[str, Any] = {
+        "classifier": plan.tool.result,
+        "limit": plan.max_bytes,
+        "now_ms": now_ms,
+        "passes": passes,
+    }
     return await outcome_of_async(result, **known, speaks=plan.speaks, arguments=arguments)
 
 

@@ -17,7 +17,7 @@ from guardrails.core.values.types import Denial
 
 from .chain import Chain
 from .engine import Engine, Event, Happened
-from .events import ended
+from .events.turns import ended
 from .exhaustion import exhaustion
 from .scopes import Scope
 

@@ -44,6 +44,7 @@ class _Known(NamedTuple):
     now_ms: int | None
     speaks: Speaks | None
     arguments: Any
+    passes: tuple[type[BaseException], ...]
 
 
 def outcome_of(
@@ -54,9 +55,11 @@ def outcome_of(
     now_ms: int | None = None,
     speaks: Speaks | None = None,
     arguments: Any = None,
+    passes: tuple[type[BaseException], ...] = (),
 ) -> Outcome:
     """
-    The outcome of what an executor returned or raised; never raises itself.
+    The outcome of what an executor returned or raised; raises nothing but exceptions of the types *passes*, and those only
+    where an iterator does.
 
     *result* is a value, a `Success`, a `Failed`, an exception or an `Envelope` (which passes as it is). An iterator becomes a list
     of about *limit* bytes at most, bytes become text or `{"base64": "...", "bytes": n}`. *classifier* says which
@@ -70,7 +73,7 @@ def outcome_of(
     kind = type(result)
     if classifier is None and kind in _PLAIN and not may_fail(result):
         return Outcome(result)
-    known = _Known(classifier, limit, now_ms, speaks, arguments)
+    known = _Known(classifier, limit, now_ms, speaks, arguments, passes)
     if issubclass(kind, BaseException):
         return _failed(result, known)  # type: ignore[arg-type]
     if issubclass(kind, Success):
@@ -81,7 +84,9 @@ def outcome_of(
             failed: Failed = result  # type: ignore[assignment]
             return _charged(failed, _of_value(failed.value, known, _told(failed, known)))
         return _of_value(result, known)
-    except Exception as problem:  # noqa: BLE001  the tool has run: whatever its value does, the call has an outcome
+    except Exception as problem:  # the tool has run: whatever its value does, the call has an outcome
+        if isinstance(problem, passes):
+            raise
         return _failed(problem, known)
 
 
@@ -96,7 +101,9 @@ async def outcome_of_async(result: object, **known: Any) -> Outcome:
     items: AsyncIterator[Any] = value  # type: ignore[assignment]
     try:
         taken, complete = await collect_async(items, known.get("limit", LIMIT_BYTES))
-    except Exception as problem:  # noqa: BLE001  a generator that raises half-way has failed
+    except Exception as problem:  # a generator that raises half-way has failed
+        if isinstance(problem, known.get("passes", ())):
+            raise
         return outcome_of(problem, **known)
     outcome = outcome_of(taken, **known)
     outcome.complete = complete

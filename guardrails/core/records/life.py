@@ -2,7 +2,6 @@
 One life of a session, lived again from its records.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -10,28 +9,21 @@ from guardrails.core.engine.chain import Chain
 from guardrails.core.engine.complete import Settle
 from guardrails.core.engine.decide import Ask
 from guardrails.core.engine.decision import Decision
-from guardrails.core.engine.engine import Engine, Event, Happened
-from guardrails.core.engine.events import Charge, Drop, Expire, Note, Request, Turn, Unpark
+from guardrails.core.engine.engine import Engine, Event
+from guardrails.core.engine.events.admissions import Expire, Note, Suspend
 from guardrails.core.engine.plan import Plan
-from guardrails.core.engine.prepare import Prepared
-from guardrails.core.engine.sharing import Close, Extend, Open, Release, Reserve
-from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.limits.amounts import settings_of
-from guardrails.core.repetition.sketch import NO_SKETCH
-from guardrails.core.retries.serving import Advised
-from guardrails.core.state.admissions import ADMISSION_MS
 from guardrails.core.state.holds import NOTHING
 from guardrails.core.state.parking import parked
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError
-from guardrails.core.values.types import Outcome, Problem, ToolCall
 
 from .record import newer_told, newer_version
+from .recorded import Record, advised_of, call_of, event_of, prepared_of
 
 
 T = TypeVar("T")
-Record = Mapping[str, Any]
 
 MAX_WAYS: Final = 1_024
 _UNKNOWN: Final = object()
@@ -112,7 +104,7 @@ class Life:
         if name == "call":
             way = self._ways.of(record)
             guess = tuple(record["guess"]) if "guess" in record else NOTHING
-            ask = Ask(now, _call(record), way.plan, record["claimed"], guess)
+            ask = Ask(now, call_of(record), way.plan, record["claimed"], guess)
             decision = self._apply(ask, way.chain, beside)
             self._decisions[n] = decision, way
             return Replayed(record, decision)
@@ -127,11 +119,15 @@ class Life:
             # Its call has brought it about already, unless the policy asks nobody now.
             if n > self.state.n:
                 self._apply(Note(now), self._chain, beside)
+        elif name == "suspend":
+            known = self._decisions.get(record["call_n"])
+            # Of another life its number is all that it has here.
+            self._apply(Note(now) if known is None else Suspend(now, known[0]), self._chain, beside)
         elif name == "unpark" and parked(self.state, record["seq"]) is None:
             self._apply(Note(now), self._chain, beside)
         else:
             # Code may list the tools, and a replay does not have it.
-            self._apply(_event(name, record, now), self._chain.with_least(record.get("least", 0)), beside)
+            self._apply(event_of(name, record, now), self._chain.with_least(record.get("least", 0)), beside)
         return None
 
     def _apply(self, event: Event[T], chain: Chain, beside: Beside) -> T:
@@ -145,46 +141,13 @@ class Life:
         settled = self._decisions.get(record["call_n"])
         if settled is not None:
             decision, way = settled
-            event = Settle(now, decision, _prepared(record), way.plan, _advised(record))
+            event = Settle(now, decision, prepared_of(record), way.plan, advised_of(record))
             self._apply(event, way.chain, beside)
         elif record["late"]:
             # Of another life: its number is all that it has here.
             self._apply(Note(now), self._chain, beside)
         else:
             raise SessionError(f"event {record['n']} settles a call that is not in the records")
-
-
-def _event(name: str, record: Record, now: int) -> Event[Happened]:
-    """
-    The event *name* of *record*, which is no call.
-    """
-    match name:
-        case "turn":
-            return Turn(now, record["calls"], record.get("uncharged", False))
-        case "charge":
-            untold = record.get("untold", False)
-            charged = now, record["cost"], record["tokens"], record.get("model") or ""
-            return Charge(*charged, untold, record.get("request"))
-        case "request":
-            # Records of before requests held anything say nothing of it.
-            said, lasts_ms = record.get("estimate"), record.get("lasts_ms", ADMISSION_MS)
-            return Request(now, None if said is None else tuple(said), lasts_ms, tuple(record.get("guess", NOTHING)))
-        case "release" if "request" in record:
-            return Drop(now, record["request"])
-        case "unpark":
-            return Unpark(now, record["seq"], record["approved"], record["reason"])
-        case "extend":
-            return Extend(now, dict(record["amounts"]), "scope" in record, record.get("asked", False))
-        case "reserve":
-            return Reserve(now, record["child"], dict(record["amounts"]), record.get("more", False))
-        case "release":
-            return Release(now, record["child"], dict(record["used"]))
-        case "open":
-            return Open(now)
-        case "close":
-            return Close(now)
-        case other:
-            raise SessionError(f"unknown event `{other}` in the records")
 
 
 class _Way(NamedTuple):
@@ -252,49 +215,3 @@ def _knowing(chain: Chain, tool: str, known: bool | None) -> Chain:  # noqa: FBT
 
 def _overdue(state: SessionState, now_ms: int) -> list[object]:
     return [pending for pending in state.pending.values() if pending.expires_ms <= now_ms]
-
-
-def _call(record: Record) -> ToolCall:
-    problems = tuple(Problem(*problem) for problem in record["problems"])
-    places, sketch = record.get("places"), record.get("sketch")
-    if sketch is None and any(str(path).startswith("arguments") for path in record.get("erased") or ()):
-        sketch = NO_SKETCH
-    return ToolCall(
-        record["tool"],
-        record.get("arguments"),
-        record["id"],
-        None,
-        record["sig"],
-        problems,
-        places=None if places is None else {guard: tuple(answers) for guard, answers in places.items()},
-        sketch=sketch,
-        news=record.get("news"),
-    )
-
-
-def _prepared(record: Record) -> Prepared:
-    outcome = Outcome(
-        None,
-        record["error_type"],
-        record["error_message"] or "",
-        record["http_status"],
-        record["retry_after_ms"],
-        cost=record["cost"],
-        tokens=record["tokens"],
-    )
-    own = None
-    if record["claims"] is not None:
-        retryable, wait_ms, retries = record["claims"]
-        own = Envelope(
-            "success" if outcome.error_type is None else "error",
-            retryable=retryable,
-            retry_after_ms=wait_ms,
-            max_retries_remaining=retries,
-        )
-    evidence = record["result_hash" if outcome.error_type is None else "result_hash_masked"]
-    return Prepared(outcome, None, evidence, own, record.get("steady", 0), record.get("empty", 0))
-
-
-def _advised(record: Record) -> Advised | None:
-    said = record["retryable"], record["wait_ms"], record["max_retries_remaining"]
-    return None if record.get("model_version") is None else Advised(bool(said[0]), said[1], said[2] or 0)

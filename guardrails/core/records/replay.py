@@ -12,7 +12,8 @@ from guardrails.core.state.totals import begin_again
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError
 
-from .life import ALONE, Beside, Life, Record, Replayed
+from .life import ALONE, Beside, Life, Replayed
+from .recorded import Record
 
 
 __all__ = ["Record", "Replayed", "kin", "replay", "replay_together", "shares"]

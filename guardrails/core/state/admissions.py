@@ -12,7 +12,7 @@ from .entries import Entry, Pending, low, pending_key
 from .failing import Told, note_ended, note_refused, told
 from .family import end, outdate, tell
 from .holds import free_guess
-from .parking import lapse, unpark
+from .parking import lapse, resume, unpark
 from .state import SessionState
 from .totals import exhaust, number
 
@@ -102,7 +102,7 @@ def use_approval(
     state: SessionState, pending: Pending, call: ToolCall, *, timeout_ms: int | None, changes: bool, claimed: bool
 ) -> int:
     """
-    Let an approved call be the admission of *call*, as if it were asked for now; the number of the event.
+    Let an approved or suspended call be the admission of *call*, as if it were asked for now; the number of the event.
     """
     unpark(state, pending, call, changes=changes)
     pending.claimed = claimed
@@ -133,7 +133,7 @@ def forgo(state: SessionState, pending: Pending) -> None:
     """
     Give up one admission.
     """
-    if pending.parked is not None:
+    if pending.parked is not None and not resume(state, pending):
         lapse(state, pending)
         return
     del state.pending[pending_key(pending.id, pending.sig, pending.seq)]

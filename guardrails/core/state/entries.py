@@ -99,7 +99,7 @@ class Hold(NamedTuple):
 @dataclass(slots=True, kw_only=True)
 class Parked:
     """
-    That an admitted call waits for a person, or was approved by one and not run yet.
+    That an admitted call waits for a person, was approved by one and not run yet, or was suspended.
     """
 
     at_ms: int
@@ -116,6 +116,8 @@ class Parked:
     shown: str = field(default="", compare=False)
     """The arguments as JSON, cut, until the question is answered."""
     approved: bool = False
+    begun: bool = False
+    """It ran, and its tool has handed it back: it may be made again, and counts whatever becomes of it."""
 
 
 @dataclass(slots=True)

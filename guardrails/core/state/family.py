@@ -43,7 +43,8 @@ def part(child: SessionState, root: SessionState, session_id: str, *, event: boo
     if child.work != root.work:
         root.work, root.changed_seq = child.work, root.seq
     if event:
-        until = max((pending.expires_ms for pending in child.pending.values() if pending.entry.changes), default=0)
+        open_ = (one for one in child.pending.values() if one.entry.changes and one.parked is None)
+        until = max((pending.expires_ms for pending in open_), default=0)
         kept = {other: end for other, end in root.working.items() if other != session_id and end > child.now_ms}
         root.working = {**kept, session_id: until} if until else kept
 

@@ -48,12 +48,28 @@ def free(state: SessionState, key: str) -> None:
         state.held_tokens -= held.tokens
 
 
+def prolong(state: SessionState, key: str, ends_ms: int) -> None:
+    """
+    Hold what is held under *key*, and has not lapsed, until *ends_ms*.
+    """
+    held = state.holds.get(key)
+    if held is not None and held.ends_ms != LAPSED:
+        state.holds[key] = held._replace(ends_ms=ends_ms)
+
+
 def free_guess(state: SessionState, pending: Pending) -> None:
     """
-    Give back what is guessed of a call that nobody settles. In a scope no call has an event of its own.
+    Give back what is guessed of a call that nobody settles.
     """
     if state.holds:
-        free(state, f"c{pending.seq}" if pending.n else f"{pending.id}#c{pending.seq}")
+        free(state, guess_key(pending))
+
+
+def guess_key(pending: Pending) -> str:
+    """
+    Where the guess of an admitted call is held. In a scope no call has an event of its own.
+    """
+    return f"c{pending.seq}" if pending.n else f"{pending.id}#c{pending.seq}"
 
 
 def guessed(state: SessionState) -> tuple[int, int]:

@@ -14,18 +14,19 @@ import orjson
 from guardrails.core.values.errors import StateUnreadable
 from guardrails.core.values.types import ERROR_TYPES
 
-from .entries import EntryStatus, Hold, Parked, low, pending_key
+from .entries import EntryStatus, Hold, low, pending_key
 from .failing import packed_failing, unpacked_failing
-from .packing_trail import ERROR_NUMBERS, Memo, packed_trail, unpacked_trail
-from .state import NEVER, Entry, Pending, SessionState
+from .packing_calls import ERROR_NUMBERS, Memo, packed_admissions, packed_trail, unpacked_admission, unpacked_trail
+from .state import Entry, SessionState
 
 
-VERSION: Final = 5
-READ: Final = (3, 4, VERSION)
+VERSION: Final = 6
+READ: Final = (3, 4, 5, VERSION)
 """Versions that `unpack` reads: a session goes on after an upgrade."""
 STATUSES: Final[tuple[EntryStatus, ...]] = ("running", "ok", "error", "expired")
 _NEW: Final = ("turn_refused", "implied", "turn_n", "turn_ms", "call_ms")
-"""What version 3 did not have; before version 5 nothing moved by itself, was held for requests or waited."""
+"""What version 3 did not have; before version 5 nothing moved by itself, was held for requests or waited;
+before version 6 nothing was suspended."""
 TOTALS: Final = (
     "started_ms",
     "now_ms",
@@ -64,8 +65,7 @@ _ENTRY_3 = struct.Struct("<IqqqiBBBB")
 _CLOSER = struct.Struct("<qI")
 """Sketch and steady part of the result; only of calls that were looked at so closely."""
 _LOOKED_AT: Final = 128
-_PARKED: Final = ("at_ms", "lasts_ms", "code", "message", "hint", "reason", "digest", "shown", "approved")
-_totals, _parked = attrgetter(*TOTALS), attrgetter(*_PARKED)
+_totals = attrgetter(*TOTALS)
 _STATUS: Final = {status: place for place, status in enumerate(STATUSES)}
 _FITS: Final = (-(2**63), 2**64)
 """Counters outside of it are written as text: orjson has no larger numbers."""
@@ -92,7 +92,7 @@ def pack(state: SessionState, memo: Memo | None = None) -> bytes:
         lowest, highest = _FITS
         rest["m"] = {key: value if lowest <= value < highest else str(value) for key, value in state.meters.items()}
     if state.pending:
-        rest["o"] = _admissions(state)
+        rest["o"] = packed_admissions(state)
     if trail:
         rest["h"] = trail
     if state.failing:
@@ -252,49 +252,7 @@ def _state(version: int, window: list[Entry], names: list[str], rest: dict[str, 
     state.trail = unpacked_trail(rest.get("h", ()), window, names)
     by_seq = {entry.seq: entry for entry in window}
     for packed in rest.get("o", []):
-        pending = _open(packed, by_seq)
+        pending = unpacked_admission(packed, by_seq)
         state.pending[pending_key(pending.id, pending.sig, pending.seq)] = pending
         state.parked += pending.parked is not None
     return state
-
-
-def _admissions(state: SessionState) -> list[list[Any]]:
-    first = state.window[0].seq if state.window else NEVER
-    return [
-        [
-            pending.seq,
-            pending.n,
-            pending.id,
-            pending.expires_ms,
-            pending.cost,
-            pending.tokens,
-            pending.turn,
-            pending.claimed,
-            pending.hints,
-            pending.limit,
-            # An admission can outlive the window; else its entry there says this.
-            None if pending.seq >= first else [pending.tool, pending.sig, pending.at_ms, pending.entry.changes],
-            *([] if pending.parked is None else [_parked(pending.parked)]),
-        ]
-        for pending in state.pending.values()
-    ]
-
-
-def _open(packed: list[Any], by_seq: dict[int, Entry]) -> Pending:
-    seq, n, call_id, expires_ms, cost, tokens, turn, claimed, hints, limit, own, *waits = packed
-    entry = by_seq[seq] if own is None else Entry(seq, *own)
-    pending = Pending.opened(
-        call_id,
-        entry,
-        n=n,
-        expires_ms=expires_ms,
-        cost=cost,
-        tokens=tokens,
-        turn=turn,
-        claimed=claimed,
-        hints=tuple((code, hint) for code, hint in hints),
-        limit=None if limit is None else (limit[0], limit[1]),
-    )
-    for values in waits:
-        pending.parked = Parked(**dict(zip(_PARKED, values, strict=True)))
-    return pending

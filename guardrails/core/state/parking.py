@@ -1,5 +1,6 @@
 """
-Calls that wait for a person: admitted and held, not run before a yes, and given back after a no.
+Calls that wait for a person: admitted and held, not run before a yes, and given back after a no. And calls that were begun
+and wait to be made again: admitted and held, and never given back.
 """
 
 from hashlib import blake2b
@@ -8,7 +9,8 @@ from typing import Final
 from guardrails.core.values.types import Denial, ToolCall
 
 from .entries import Parked, Pending, pending_key
-from .holds import free_guess
+from .family import tell
+from .holds import free_guess, guess_key, prolong
 from .state import NEVER, SessionState
 from .totals import number, time_of
 
@@ -18,7 +20,7 @@ ANSWERS: Final = 16
 SHOWN_BYTES: Final = 16_384
 """Of the arguments that are kept for a person."""
 APPROVED_MS: Final = 86_400_000
-"""How long an approval holds if nobody said: a call that is not made within a day is asked for again."""
+"""How long an approval holds if nobody said, and a suspended call: one that is not made within a day is asked for again."""
 
 
 def digest_of(call: ToolCall) -> str:
@@ -54,10 +56,11 @@ def park(state: SessionState, pending: Pending, call: ToolCall, denial: Denial) 
 
 def parked(state: SessionState, seq: int) -> Pending | None:
     """
-    The parked call number *seq*. Returns None if there is none, or its time is over.
+    The call number *seq* that waits for a person, or to be made after a yes. Returns None if there is none, or its time is
+    over.
     """
     for pending in state.pending.values():
-        if pending.seq == seq and pending.parked is not None:
+        if pending.seq == seq and pending.parked is not None and not pending.parked.begun:
             return pending
     return None
 
@@ -74,7 +77,7 @@ def waits(state: SessionState, call: ToolCall, now_ms: int) -> Pending | None:
 
 def approved(state: SessionState, call: ToolCall) -> Pending | None:
     """
-    The call that was approved and is the same as *call* but for its id. Returns None if there is none.
+    The call that was approved, or suspended, and is the same as *call* but for its id. Returns None if there is none.
     """
     for pending in state.pending.values():
         waits = pending.parked
@@ -101,12 +104,49 @@ def approve(pending: Pending, now_ms: int) -> None:
 
 def unpark(state: SessionState, pending: Pending, call: ToolCall, *, changes: bool) -> None:
     """
-    Let an approved call be that of *call*, which asks for it now: the approval is used up.
+    Let an approved or suspended call be that of *call*, which asks for it now: the approval is used up.
     """
     del state.pending[pending.id, pending.sig]
     state.parked -= 1
     pending.parked, pending.id, pending.entry.changes = None, call.id, changes
     state.pending[pending.id, pending.sig] = pending
+
+
+def suspend(state: SessionState, pending: Pending, digest: str) -> None:
+    """
+    Let a call that was begun wait to be made again: its claim is given back, and its time does not run out soon. *digest* is
+    that of the call.
+    """
+    pending.claimed = False
+    pending.parked = Parked(
+        at_ms=state.now_ms,
+        lasts_ms=0,
+        code="",
+        message="",
+        hint="",
+        reason="",
+        digest=digest,
+        approved=True,
+        begun=True,
+    )
+    pending.expires_ms = state.now_ms + APPROVED_MS
+    prolong(state, guess_key(pending), pending.expires_ms)
+    state.parked += 1
+    state.asking = False
+    if pending.entry.changes:
+        # What it did so far is done.
+        tell(state)
+
+
+def resume(state: SessionState, pending: Pending) -> bool:
+    """
+    Let a suspended call wait no more, since it ends; whether it was one.
+    """
+    if pending.parked is None or not pending.parked.begun:
+        return False
+    pending.parked = None
+    state.parked -= 1
+    return True
 
 
 def refuse(state: SessionState, pending: Pending, reason: str) -> None:

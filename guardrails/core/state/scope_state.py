@@ -11,8 +11,8 @@ from guardrails.core.values.types import Outcome
 
 from .admissions import charge_held, expire, take_up
 from .entries import Entry, Pending, pending_key
-from .holds import lapse
-from .parking import approve, drop
+from .holds import lapse, prolong
+from .parking import APPROVED_MS, approve, drop, resume, suspend
 from .state import NEVER, SessionState
 from .totals import charge, number, touch
 
@@ -85,6 +85,17 @@ def let_go(state: SessionState, holder: str, seq: int) -> None:
         drop(state, held)
 
 
+def suspend_held(state: SessionState, holder: str, seq: int) -> None:
+    """
+    Let what is held for a call that was suspended be held until it is made again.
+    """
+    held = state.pending.get(pending_key(holder, None, seq))
+    if held is not None and held.parked is None:
+        suspend(state, held, "")
+    elif state.holds:
+        prolong(state, f"{holder}#c{seq}", state.now_ms + APPROVED_MS)
+
+
 def claim(state: SessionState, holder: str, call: Pending, now_ms: int) -> int:
     """
     Let the time of a call that runs from *now_ms* on, as its session says, begin anew; the number of the event.
@@ -110,6 +121,8 @@ def settle(state: SessionState, holder: str, seq: int, estimate: tuple[int, int]
     cost = cost if outcome.cost is None else outcome.cost
     tokens = tokens if outcome.tokens is None else outcome.tokens
     if held is not None:
+        if held.parked is not None:
+            resume(state, held)
         charge_held(state, held, cost, tokens)
     else:
         charge(state, cost, tokens)

@@ -111,7 +111,7 @@ class SessionState:
     """(code, message) of the first cause that ended the session."""
     closed: bool = False
     parked: int = 0
-    """Admissions that wait for a person, or were approved and do not run yet."""
+    """Admissions that wait for a person, or were approved or suspended and do not run."""
     stood_ms: int = 0
     """How long the session's time stood still up to the latest event; see `waited_ms`."""
     asking: bool = False  # a model request was told that no response has followed yet
@@ -183,13 +183,15 @@ class SessionState:
 
     def waited_ms(self, now_ms: int) -> int:
         """
-        Milliseconds up to *now_ms* in which every open call waited for a person, and neither a model nor a child worked.
+        Milliseconds up to *now_ms* in which every open call waited for a person, or to be made again, and neither a model nor
+        a child worked.
         """
         waited = self.stood_ms
         if self.parked and not self.asking and not self.reserved and self.parked == len(self.pending):
             until = now_ms
             for pending in self.pending.values():
-                if pending.parked is None or pending.parked.approved:
+                waits = pending.parked
+                if waits is None or (waits.approved and not waits.begun):
                     return waited
                 until = min(until, pending.expires_ms)
             waited += max(0, until - self.now_ms)

@@ -9,7 +9,8 @@ from guardrails.core.engine.complete import Settle
 from guardrails.core.engine.decide import Ask
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.engine import Engine
-from guardrails.core.engine.events import Charge, Lose, Turn, Unpark
+from guardrails.core.engine.events.admissions import Lose, Unpark
+from guardrails.core.engine.events.turns import Charge, Turn
 from guardrails.core.engine.plan import Plan
 from guardrails.core.engine.prepare import Prepared
 from guardrails.core.state.state import SessionState

@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from guardrails.core.engine import complete, events, sharing
+from guardrails.core.engine import complete, sharing
 from guardrails.core.engine.chain import Chain
 from guardrails.core.engine.decide import Ask
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.engine import Engine, Event
+from guardrails.core.engine.events import admissions, turns
 from guardrails.core.engine.plan import Plan
 from guardrails.core.engine.prepare import prepare, told
 from guardrails.core.engine.scopes import exhausted_by
@@ -129,14 +130,14 @@ class _Run:
                 self._settle(step)
             case Charge():
                 if step.begins_turn:
-                    self.happen(events.Turn(now, step.calls))
+                    self.happen(turns.Turn(now, step.calls))
                 cost = None if step.cost_usd is None else micro_dollars(step.cost_usd)
-                self.happen(events.Charge(now, cost, step.tokens or 0, "", step.tokens is None))
+                self.happen(turns.Charge(now, cost, step.tokens or 0, "", step.tokens is None))
             case Turn():
-                self.happen(events.Turn(now, step.calls))
+                self.happen(turns.Turn(now, step.calls))
             case Request():
                 for _ in range(step.times):
-                    self.happen(events.Request(now))
+                    self.happen(turns.Request(now))
             case Wait():
                 self.now += step.ms
             case Extend():
@@ -148,7 +149,7 @@ class _Run:
                 asked = [one for one in self.states[0].pending.values() if one.parked is not None and one.id == step.id]
                 try:
                     seq = asked[0].seq if asked else 0
-                    self.happen(events.Unpark(now, seq, step.approved, step.reason))
+                    self.happen(admissions.Unpark(now, seq, step.approved, step.reason))
                 except SessionError as error:
                     self._fail(step, f"answer `{step.id}`", "a call that waits", str(error))
             case Exhausted():
@@ -165,7 +166,7 @@ class _Run:
         claim = step.ran is not None
         if step.at_ms is None:
             # Steps come one after another: only a time that is told says that two calls are of one response.
-            self.happen(events.Part(self.now))
+            self.happen(admissions.Part(self.now))
         decision = self.happen(Ask(self.now, call, plan, claim))
         found = decision_differs(step.expected, decision)
         read: dict[str, Any] | None = None
@@ -176,7 +177,7 @@ class _Run:
                 read["previous_result"] = json.loads(earlier.payload)
         elif step.lost:
             # Given up by whatever comes next.
-            self.happen(events.Lose(self.now, decision))
+            self.happen(admissions.Lose(self.now, decision))
         elif step.ran is None:
             self.pending[call_id] = decision
         else:

@@ -24,14 +24,14 @@ from guardrails.core.records.digest import Earlier, failure
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_call import asked, checked, tool_call
-from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.session_id import checked_id
 from guardrails.core.values.types import NO_TIME, Outcome
-from guardrails.session.approval import Approvals, Approver
+from guardrails.session.approval import Approver
 from guardrails.session.ledger import Terms, undecided
 from guardrails.session.recorder import log_refused, new_id
 
+from .passing import Passing
 from .places import places_of
 from .results import Kept
 from .running import Reading, in_time, is_async, limit_of, not_awaited, with_timeout, within
@@ -48,7 +48,7 @@ _PLAIN: Final = frozenset({dict, list, tuple, str, bytes, int, float, bool, None
 """Types of results that nobody awaits."""
 
 
-class Calls(Approvals):
+class Calls(Passing):
     """
     The tool calls of one session.
     """
@@ -79,7 +79,8 @@ class Calls(Approvals):
         Run `execute(tool, arguments)` if the chain lets it; the envelope says what happened.
 
         *arguments* are a mapping, or the JSON text of a model; *execute* gets them coerced. *id* is the model's id of
-        the call; without one the call has an id of its own. Never raises for what the tool does.
+        the call; without one the call has an id of its own. Never raises for what the tool does, but for the control flow
+        of a host, see `scoped`.
 
         Raises TypeError where *tool* or *id* is no text or *execute* cannot be called, SessionError for an empty *id*.
         """
@@ -102,13 +103,19 @@ class Calls(Approvals):
                 reading = self._reading(decision, plan)
                 run = lambda: reading.drained(execute(tool, decision.call.arguments))  # noqa: E731
                 result = with_timeout(run, limit, partial(self._settle, decision, plan))
-            if type(result) not in _PLAIN and inspect.isawaitable(result):
-                result = not_awaited(result)
-        except Exception as error:  # noqa: BLE001  a tool may raise anything; the model reads it as data
+            if type(result) not in _PLAIN:
+                if inspect.isawaitable(result):
+                    result = not_awaited(result)
+                elif self._passes:
+                    result = self._reading(decision, plan).drained(result)
+        except Exception as error:  # a tool may raise anything; the model reads it as data
+            if self._passes and self._passed(decision, error):
+                raise
             # Not kept in a variable: it knows this frame, and together they would wait for the collector of garbage.
             return self._settle(decision, plan, error)
         except BaseException as error:
-            self._settle(decision, plan, error)
+            if not self._passes or not self._passed(decision, error):
+                self._settle(decision, plan, error)
             raise
         return self._settle(decision, plan, result)
 
@@ -142,10 +149,13 @@ class Calls(Approvals):
             else:
                 late, reading = partial(self._settle, decision, plan), self._reading(decision, plan)
                 result = await within(limit, execute, decision.call, late, reading)
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
+            if self._passes and self._passed(decision, error):
+                raise
             return self._settle(decision, plan, error)
         except BaseException as error:
-            self._settle(decision, plan, error)
+            if not self._passes or not self._passed(decision, error):
+                self._settle(decision, plan, error)
             raise
         return self._settle(decision, plan, result)
 
@@ -162,30 +172,6 @@ class Calls(Approvals):
         Whether the arguments of *tool* are checked already, by the policy or by `define`.
         """
         return (tool in self._specs and tool not in self._wrapped) or self._chain.plan(tool).arguments is not None
-
-    # For adapters: decide, run it yourself, complete
-
-    def decide(self, tool: str, arguments: Any, *, id: str | None = None) -> Decision:
-        """
-        Ask whether a call may run, and reserve for it; `decision.envelope` is the refusal where it may not.
-
-        Idempotent on (*id*, signature) until the call is completed; arguments that cannot be signed (an object that
-        JSON has no form for) make a new call each time, so approve those by `complete` and not by a second `call`.
-        """
-        return self._decide(tool, arguments, id, asked)[0]
-
-    def complete(self, decision: Decision, outcome: object) -> Envelope:
-        """
-        Settle a decided call; *outcome* is a value, an exception, `Success(value, cost_usd=...)` or `Failed(message)`.
-
-        A second completion, or one after the admission expired, changes nothing and is only recorded. Raises
-        SessionError where *decision* is another session's.
-        """
-        if decision.session != self.id:
-            raise SessionError(f"the decision is of the session `{decision.session}`, not of `{self.id}`")
-        if decision.envelope is not None:
-            return decision.envelope
-        return self._settle(decision, self._chain.plan(decision.call.tool), outcome)
 
     # The shell itself
 
@@ -232,7 +218,7 @@ class Calls(Approvals):
             at_ms = self._time()
             return decision.at_ms if at_ms == NO_TIME else at_ms
 
-        return Reading(plan, decision.call.arguments, now)
+        return Reading(plan, decision.call.arguments, now, self._passes)
 
     def _settle(self, decision: Decision, plan: Plan, result: object) -> Envelope:
         now = self._time()

@@ -5,6 +5,7 @@ Running a tool: in the caller's thread, or with a time limit in one of its own.
 import contextvars
 import functools
 import inspect
+import sys
 import threading
 import time
 
@@ -32,6 +33,15 @@ _running: "set[asyncio.Future[Any]]" = set()
 """What goes on although it was answered: the loop itself does not hold it."""
 
 
+class OutOfTime(TimeoutError):  # noqa: N818  its text begins as that of TimeoutError
+    """
+    What a tool that takes longer than it may is answered by.
+    """
+
+
+_STOPS: Final = (KeyboardInterrupt, SystemExit, GeneratorExit, OutOfTime)
+
+
 class Limit(NamedTuple):
     """
     How long a tool may take: *seconds*, and *why* no longer.
@@ -44,7 +54,7 @@ class Limit(NamedTuple):
         """
         What a tool that takes longer is answered by.
         """
-        return TimeoutError(f"no result within {self.seconds:g} s{self.why}")
+        return OutOfTime(f"no result within {self.seconds:g} s{self.why}")
 
 
 def limit_of(tool: Tool, timeout_ms: int | None, left_ms: int | None, *, threaded: bool) -> Limit | None:
@@ -77,6 +87,8 @@ class Reading(NamedTuple):
     arguments: Any
     now: Callable[[], int]
     """Milliseconds since 1970."""
+    passes: tuple[type[BaseException], ...]
+    """What is raised on where reading raises it."""
 
     def drained(self, result: object) -> object:
         """
@@ -84,15 +96,15 @@ class Reading(NamedTuple):
         """
         if not _has(result, "__next__"):
             return result
-        return told(result, self.plan, self.arguments, self.now())
+        return told(result, self.plan, self.arguments, self.now(), passes=self.passes)
 
     async def gathered(self, result: object) -> object:
         """
-        *result*, or its outcome where it is an asynchronous iterator.
+        *result*, or its outcome where it is an asynchronous iterator, or any if something may be raised on.
         """
         if not _has(result, "__anext__"):
-            return result
-        return await told_async(result, self.plan, self.arguments, self.now())
+            return self.drained(result) if self.passes else result
+        return await told_async(result, self.plan, self.arguments, self.now(), self.passes)
 
 
 def is_async(function: Callable[..., Any]) -> bool:
@@ -103,6 +115,14 @@ def is_async(function: Callable[..., Any]) -> bool:
         function = function.func
     called = function if inspect.isroutine(function) else getattr(type(function), "__call__", None)  # noqa: B004
     return inspect.iscoroutinefunction(called) or inspect.isasyncgenfunction(called)
+
+
+def stops(error: BaseException) -> bool:
+    """
+    Whether *error* ends whatever runs, as Ctrl-C, a cancellation and a time limit do: it is no control flow of a host.
+    """
+    asyncio = sys.modules.get("asyncio")
+    return isinstance(error, _STOPS) or (asyncio is not None and isinstance(error, asyncio.CancelledError))
 
 
 def not_awaited(result: object) -> Exception:

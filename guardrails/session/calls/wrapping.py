@@ -61,11 +61,21 @@ def wrapped(
     return guarded
 
 
-def scoped(session: Called, specs: "Mapping[str, Arguments]", tools: Iterable[Tool] | None = None) -> Called:
+def scoped(
+    session: Called,
+    specs: "Mapping[str, Arguments]",
+    tools: Iterable[Tool] | None = None,
+    passes: Iterable[type[BaseException]] = (),
+) -> Called:
     """
-    The very *session* with more *specs* of arguments, and with *tools*, if given, as all there are.
+    The very *session* with more *specs* of arguments, with *tools*, if given, as all there are, and with more exceptions that
+    it *passes*.
     """
     scope = copy(session)
+    for kind in (passing := tuple(passes)):
+        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+            raise TypeError(f"`passes` has types of exceptions, not `{kind!r:.60}`")
+    scope._passes = (*session._passes, *passing)  # noqa: SLF001
     scope._specs = {**session._specs, **specs}  # noqa: SLF001  one front door in two files
     if tools is not None:
         offered = {tool.name: tool for tool in tools}

@@ -8,12 +8,12 @@ from decimal import Decimal
 from types import TracebackType
 from typing import Any, Self
 
-from guardrails.core.engine.events import Charge, Drop, Request, Turn
+from guardrails.core.engine.events.turns import Charge, Drop, Request, Turn
 from guardrails.core.guards.limits import amounts as units
 from guardrails.core.state.admissions import ADMISSION_MS
 from guardrails.core.state.holds import fitting
 from guardrails.core.values.usage import read_usage, tells
-from guardrails.session.calls.calls import Calls
+from guardrails.session.calls.adapters import Adapted
 
 from .prices import Priced, price_of, public
 
@@ -59,7 +59,7 @@ _within: ContextVar[Requested | None] = ContextVar("guardrails_request", default
 """The request whose `with` block this thread or task is in."""
 
 
-class Turns(Calls):
+class Turns(Adapted):
     """
     A session as a model uses it.
     """

@@ -15,7 +15,7 @@ from guardrails.core.state.admissions import admit, deny, expire, settle
 from guardrails.core.state.entries import Hold, low
 from guardrails.core.state.holds import hold, note_used
 from guardrails.core.state.packing import pack, unpack
-from guardrails.core.state.packing_trail import Memo
+from guardrails.core.state.packing_calls import Memo
 from guardrails.core.state.state import SessionState
 from guardrails.core.state.totals import charge, extend, release, reserve, set_meters, touch
 from guardrails.core.state.turns import begin_turn, end_turn
@@ -210,7 +210,10 @@ def test_bytes_that_are_no_state_are_an_error_and_not_a_new_session(damage: Call
 @pytest.mark.parametrize(
     ("version", "said"),
     [
-        (6, "is of version 6, which a newer version of this library wrote .this one reads 3, 4 and 5.: upgrade here"),
+        (
+            7,
+            "is of version 7, which a newer version of this library wrote .this one reads 3, 4, 5 and 6.: upgrade here",
+        ),
         (255, "is of version 255, which a newer version"),
         (2, "is of version 2, which an older version of this library wrote .*: end it with that one"),
         (0, "is of version 0, which an older version"),
@@ -236,6 +239,16 @@ def test_a_state_of_version_4_goes_on() -> None:
     assert (made.parked, made.stood_ms, made.answers) == (0, 0, {})
     assert not any(entry.little for entry in made.window)
     assert [entry.status for entry in made.window] == ["ok", "ok", "error", "running"]
+    assert unpack(pack(made)) == made
+
+
+def test_a_state_of_version_5_goes_on() -> None:
+    made = unpack((Path(__file__).parents[2] / "golden" / "state_version_5.bin").read_bytes())
+    assert (made.calls, made.seq, made.parked, made.held_cost, made.turns) == (5, 6, 2, 600_000, 2)
+    assert [entry.status for entry in made.window] == ["ok", "error", "running", "expired", "running", "running"]
+    waits = [one.parked for one in made.pending.values() if one.parked is not None]
+    assert [(one.approved, one.begun, bool(one.digest)) for one in waits] == [(True, False, True), (False, False, True)]
+    assert made.answers == {-1249714040340204037: ("refused", "no")}
     assert unpack(pack(made)) == made
 
 

@@ -14,7 +14,8 @@ from guardrails.core.engine.chain import Chain
 from guardrails.core.engine.complete import Settle
 from guardrails.core.engine.decide import Ask
 from guardrails.core.engine.engine import Engine
-from guardrails.core.engine.events import Charge, Lose, Turn
+from guardrails.core.engine.events.admissions import Lose
+from guardrails.core.engine.events.turns import Charge, Turn
 from guardrails.core.engine.prepare import Prepared
 from guardrails.core.text.signature import masked_result_hash, result_hash
 from guardrails.core.tools.tool import Tool

@@ -70,7 +70,7 @@ class Approve(Guard):
             return self._said(call, "expired", "Nobody approved this `{}` call in time", self.reason, _LAPSED)
         for pending in state.pending.values() if call.sig is not None else ():
             if pending.sig == call.sig:
-                if pending.parked is None:
+                if pending.parked is None or pending.parked.begun:
                     return in_flight(call)
                 return self._said(
                     call, "pending", "This exact `{}` call waits for a person already", self.reason, _WAIT

@@ -14,7 +14,8 @@ from guardrails.core.engine.chain import Chain
 from guardrails.core.engine.complete import Settle
 from guardrails.core.engine.decide import Ask
 from guardrails.core.engine.engine import Engine
-from guardrails.core.engine.events import Lose, Turn
+from guardrails.core.engine.events.admissions import Lose
+from guardrails.core.engine.events.turns import Turn
 from guardrails.core.guards.base import Facts, Guard, guard
 from guardrails.core.repetition.learned.features import Levels, features
 from guardrails.core.repetition.patterns import same_end

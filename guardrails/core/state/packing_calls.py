@@ -1,17 +1,21 @@
 """
-The latest calls of a session that are over, as a few numbers: most of them are in its window too.
+The calls of a session as a few numbers: the latest that are over, most of which are in its window too, and those that are open.
 """
 
 from collections.abc import Iterable, Iterator
+from operator import attrgetter
 from typing import Any, Final
 
 from guardrails.core.retries.context import Settled
 from guardrails.core.values.types import ERROR_TYPES
 
-from .state import NEVER, Entry, SessionState
+from .entries import Parked
+from .state import NEVER, Entry, Pending, SessionState
 
 
 ERROR_NUMBERS: Final[dict[str | None, int]] = {None: 0, **{kind: place for place, kind in enumerate(ERROR_TYPES, 1)}}
+_PARKED: Final = ("at_ms", "lasts_ms", "code", "message", "hint", "reason", "digest", "shown", "approved", "begun")
+_parked = attrgetter(*_PARKED)
 _OVER: Final = frozenset({"ok", "error"})
 
 _Like = tuple[int, int | None]
@@ -84,3 +88,51 @@ def unpacked_trail(packed: Iterable[int | None], window: list[Entry], names: lis
             tool, sig, error, ended_ms = (next(numbers) for _ in range(4))
             made.append(Settled(names[tool], sig, ERROR_TYPES[error - 1] if error else None, ended_ms))
     return made
+
+
+def packed_admissions(state: SessionState) -> list[list[Any]]:
+    """
+    The admissions that are open.
+    """
+    first = state.window[0].seq if state.window else NEVER
+    return [
+        [
+            pending.seq,
+            pending.n,
+            pending.id,
+            pending.expires_ms,
+            pending.cost,
+            pending.tokens,
+            pending.turn,
+            pending.claimed,
+            pending.hints,
+            pending.limit,
+            # An admission can outlive the window; else its entry there says this.
+            None if pending.seq >= first else [pending.tool, pending.sig, pending.at_ms, pending.entry.changes],
+            *([] if pending.parked is None else [_parked(pending.parked)]),
+        ]
+        for pending in state.pending.values()
+    ]
+
+
+def unpacked_admission(packed: list[Any], by_seq: dict[int, Entry]) -> Pending:
+    """
+    One of those that `packed_admissions` made; *by_seq* are the entries of the window.
+    """
+    seq, n, call_id, expires_ms, cost, tokens, turn, claimed, hints, limit, own, *waits = packed
+    entry = by_seq[seq] if own is None else Entry(seq, *own)
+    pending = Pending.opened(
+        call_id,
+        entry,
+        n=n,
+        expires_ms=expires_ms,
+        cost=cost,
+        tokens=tokens,
+        turn=turn,
+        claimed=claimed,
+        hints=tuple((code, hint) for code, hint in hints),
+        limit=None if limit is None else (limit[0], limit[1]),
+    )
+    for values in waits:
+        pending.parked = Parked(**dict(zip(_PARKED, values, strict=False)))
+    return pending

@@ -1,25 +1,20 @@
 """
-What happens in a session beside calls: turns, charges, model requests, and what only passes.
+What the model does in a session: its requests, its responses and their turns.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from guardrails.core.state.admissions import ADMISSION_MS, forgo, lose
-from guardrails.core.state.entries import pending_key
+from guardrails.core.engine.chain import Chain
+from guardrails.core.engine.engine import Engine, Event, Happened
+from guardrails.core.engine.exhaustion import exhaustion, failed, note_turn, spent
+from guardrails.core.engine.scopes import Scope, exhausted_by, free_all, hold_all, note_all, unfitting
+from guardrails.core.state.admissions import ADMISSION_MS
 from guardrails.core.state.holds import NOTHING, RESPONSES, average, fitting, lapse
-from guardrails.core.state.parking import approve, parked, refuse
-from guardrails.core.state.scope_state import approve_held, go_on, let_go
+from guardrails.core.state.scope_state import go_on
 from guardrails.core.state.state import SessionState
 from guardrails.core.state.totals import charge, count_request, exhaust, keep_cause, number, set_meters, time_of, touch
-from guardrails.core.state.turns import begin_turn, end_turn, part_turn
-from guardrails.core.values.errors import SessionError
-
-from .chain import Chain
-from .decision import Decision
-from .engine import Engine, Event, Happened
-from .exhaustion import exhaustion, failed, note_turn, spent, undo
-from .scopes import Scope, exhausted_by, free_all, hold_all, note_all, unfitting
+from guardrails.core.state.turns import begin_turn, end_turn
 
 
 @dataclass(slots=True)
@@ -169,105 +164,6 @@ class Drop(Counted):
         """
         Count nothing.
         """
-
-
-@dataclass(slots=True)
-class Note(Event[Happened]):
-    """
-    Something happens that changes nothing here, and has a number all the same: a call of another life ends, a scope's limits
-    are raised.
-    """
-
-    now_ms: int
-
-    shared = True
-
-    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
-        for scope in scopes:
-            number(scope.state)
-            go_on(scope.state)
-        touch(state, self.now_ms)
-        return engine.happened(state, scopes)
-
-
-@dataclass(slots=True)
-class Expire(Event[None]):
-    """
-    The admission number *seq* is given up, as a record tells it: the time of the next event would find it overdue.
-    """
-
-    now_ms: int
-    seq: int
-
-    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> None:
-        touch(state, self.now_ms)
-        for pending in [one for one in state.pending.values() if one.seq == self.seq]:
-            forgo(state, pending)
-            undo(engine.chain, state, pending)
-            number(state)
-
-
-@dataclass(slots=True)
-class Unpark(Event[Happened]):
-    """
-    A person has approved the parked call number *seq*, or refused it for a *reason*.
-
-    Raises SessionError if that call does not wait any more.
-    """
-
-    now_ms: int
-    seq: int
-    approved: bool
-    reason: str = ""
-
-    shared = True
-
-    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
-        pending = parked(state, self.seq)
-        waits = None if pending is None else pending.parked
-        if pending is None or waits is None or (self.approved and waits.approved):
-            raise SessionError("the call does not wait for an answer any more")
-        if self.approved and pending.expires_ms <= time_of(state, self.now_ms):
-            raise SessionError("the answer comes too late: the time of the question is over")
-        # Time is noted last: what is refused is no event.
-        now = touch(state, self.now_ms)
-        for scope in scopes:
-            number(scope.state)
-            (approve_held if self.approved else let_go)(scope.state, engine.id, self.seq)
-        if self.approved:
-            approve(pending, now)
-        else:
-            refuse(state, pending, self.reason)
-            undo(engine.chain, state, pending)
-        return engine.happened(state, scopes)
-
-
-@dataclass(slots=True)
-class Lose(Event[None]):
-    """
-    Nobody will ever say how the call of *decision* ended: whatever comes next gives it up. No event of its own.
-    """
-
-    now_ms: int
-    decision: Decision
-
-    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> None:
-        call, seq = self.decision.call, self.decision.seq
-        pending = state.pending.get(pending_key(call.id, call.sig, seq))
-        if pending is not None and pending.seq == seq:
-            lose(pending, self.now_ms)
-
-
-@dataclass(slots=True)
-class Part(Event[None]):
-    """
-    What is called next is of another turn than what was called before, and nobody tells times. No event of its own.
-    """
-
-    now_ms: int
-
-    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> None:
-        part_turn(state)
 
 
 def _count(chain: Chain, state: SessionState, method: Callable[..., Mapping[str, int]], *facts: object) -> None:

@@ -1,0 +1,3 @@
+"""
+What happens in a session beside calls that are decided and settled.
+"""

@@ -1,0 +1,144 @@
+"""
+What becomes of calls that are admitted and neither run nor settled; and what only passes.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from guardrails.core.engine.decision import Decision
+from guardrails.core.engine.engine import Engine, Event, Happened
+from guardrails.core.engine.exhaustion import undo
+from guardrails.core.engine.scopes import Scope
+from guardrails.core.state.admissions import forgo, lose
+from guardrails.core.state.entries import pending_key
+from guardrails.core.state.parking import approve, digest_of, parked, refuse, suspend
+from guardrails.core.state.scope_state import approve_held, go_on, let_go, suspend_held
+from guardrails.core.state.state import SessionState
+from guardrails.core.state.totals import number, time_of, touch
+from guardrails.core.state.turns import part_turn
+from guardrails.core.values.errors import SessionError
+
+
+@dataclass(slots=True)
+class Note(Event[Happened]):
+    """
+    Something happens that changes nothing here, and has a number all the same: a call of another life ends, a scope's limits
+    are raised.
+    """
+
+    now_ms: int
+
+    shared = True
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
+        for scope in scopes:
+            number(scope.state)
+            go_on(scope.state)
+        touch(state, self.now_ms)
+        return engine.happened(state, scopes)
+
+
+@dataclass(slots=True)
+class Expire(Event[None]):
+    """
+    The admission number *seq* is given up, as a record tells it: the time of the next event would find it overdue.
+    """
+
+    now_ms: int
+    seq: int
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> None:
+        touch(state, self.now_ms)
+        for pending in [one for one in state.pending.values() if one.seq == self.seq]:
+            forgo(state, pending)
+            undo(engine.chain, state, pending)
+            number(state)
+
+
+@dataclass(slots=True)
+class Unpark(Event[Happened]):
+    """
+    A person has approved the parked call number *seq*, or refused it for a *reason*.
+
+    Raises SessionError if that call does not wait any more.
+    """
+
+    now_ms: int
+    seq: int
+    approved: bool
+    reason: str = ""
+
+    shared = True
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
+        pending = parked(state, self.seq)
+        waits = None if pending is None else pending.parked
+        if pending is None or waits is None or (self.approved and waits.approved):
+            raise SessionError("the call does not wait for an answer any more")
+        if self.approved and pending.expires_ms <= time_of(state, self.now_ms):
+            raise SessionError("the answer comes too late: the time of the question is over")
+        # Time is noted last: what is refused is no event.
+        now = touch(state, self.now_ms)
+        for scope in scopes:
+            number(scope.state)
+            (approve_held if self.approved else let_go)(scope.state, engine.id, self.seq)
+        if self.approved:
+            approve(pending, now)
+        else:
+            refuse(state, pending, self.reason)
+            undo(engine.chain, state, pending)
+        return engine.happened(state, scopes)
+
+
+@dataclass(slots=True)
+class Suspend(Event[Happened]):
+    """
+    The tool of *decision* has handed its call back to the host, which makes it again later. The admission stays open, with
+    all that it holds; one that is over already stays so.
+    """
+
+    now_ms: int
+    decision: Decision
+
+    shared = True
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
+        call, seq = self.decision.call, self.decision.seq
+        touch(state, self.now_ms)
+        pending = state.pending.get(pending_key(call.id, call.sig, seq))
+        open_ = pending is not None and pending.seq == seq and pending.parked is None
+        for scope in scopes:
+            number(scope.state)
+            if pending is not None and open_:
+                suspend_held(scope.state, engine.id, pending.seq)
+        if pending is not None and open_:
+            suspend(state, pending, digest_of(call))
+        return engine.happened(state, scopes)
+
+
+@dataclass(slots=True)
+class Lose(Event[None]):
+    """
+    Nobody will ever say how the call of *decision* ended: whatever comes next gives it up. No event of its own.
+    """
+
+    now_ms: int
+    decision: Decision
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> None:
+        call, seq = self.decision.call, self.decision.seq
+        pending = state.pending.get(pending_key(call.id, call.sig, seq))
+        if pending is not None and pending.seq == seq:
+            lose(pending, self.now_ms)
+
+
+@dataclass(slots=True)
+class Part(Event[None]):
+    """
+    What is called next is of another turn than what was called before, and nobody tells times. No event of its own.
+    """
+
+    now_ms: int
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> None:
+        part_turn(state)

@@ -1,0 +1,110 @@
+"""
+Events, calls and outcomes as records tell them.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from guardrails.core.engine.engine import Event, Happened
+from guardrails.core.engine.events.admissions import Unpark
+from guardrails.core.engine.events.turns import Charge, Drop, Request, Turn
+from guardrails.core.engine.prepare import Prepared
+from guardrails.core.engine.sharing import Close, Extend, Open, Release, Reserve
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.repetition.sketch import NO_SKETCH
+from guardrails.core.retries.serving import Advised
+from guardrails.core.state.admissions import ADMISSION_MS
+from guardrails.core.state.holds import NOTHING
+from guardrails.core.values.errors import SessionError
+from guardrails.core.values.types import Outcome, Problem, ToolCall
+
+
+Record = Mapping[str, Any]
+
+
+def event_of(name: str, record: Record, now: int) -> Event[Happened]:
+    """
+    The event *name* of *record*, which is no call.
+    """
+    match name:
+        case "turn":
+            return Turn(now, record["calls"], record.get("uncharged", False))
+        case "charge":
+            untold = record.get("untold", False)
+            charged = now, record["cost"], record["tokens"], record.get("model") or ""
+            return Charge(*charged, untold, record.get("request"))
+        case "request":
+            # Records of before requests held anything say nothing of it.
+            said, lasts_ms = record.get("estimate"), record.get("lasts_ms", ADMISSION_MS)
+            return Request(now, None if said is None else tuple(said), lasts_ms, tuple(record.get("guess", NOTHING)))
+        case "release" if "request" in record:
+            return Drop(now, record["request"])
+        case "unpark":
+            return Unpark(now, record["seq"], record["approved"], record["reason"])
+        case "extend":
+            return Extend(now, dict(record["amounts"]), "scope" in record, record.get("asked", False))
+        case "reserve":
+            return Reserve(now, record["child"], dict(record["amounts"]), record.get("more", False))
+        case "release":
+            return Release(now, record["child"], dict(record["used"]))
+        case "open":
+            return Open(now)
+        case "close":
+            return Close(now)
+        case other:
+            raise SessionError(f"unknown event `{other}` in the records")
+
+
+def call_of(record: Record) -> ToolCall:
+    """
+    The call of *record*.
+    """
+    problems = tuple(Problem(*problem) for problem in record["problems"])
+    places, sketch = record.get("places"), record.get("sketch")
+    if sketch is None and any(str(path).startswith("arguments") for path in record.get("erased") or ()):
+        sketch = NO_SKETCH
+    return ToolCall(
+        record["tool"],
+        record.get("arguments"),
+        record["id"],
+        None,
+        record["sig"],
+        problems,
+        places=None if places is None else {guard: tuple(answers) for guard, answers in places.items()},
+        sketch=sketch,
+        news=record.get("news"),
+    )
+
+
+def prepared_of(record: Record) -> Prepared:
+    """
+    The outcome of *record*, with its hashes.
+    """
+    outcome = Outcome(
+        None,
+        record["error_type"],
+        record["error_message"] or "",
+        record["http_status"],
+        record["retry_after_ms"],
+        cost=record["cost"],
+        tokens=record["tokens"],
+    )
+    own = None
+    if record["claims"] is not None:
+        retryable, wait_ms, retries = record["claims"]
+        own = Envelope(
+            "success" if outcome.error_type is None else "error",
+            retryable=retryable,
+            retry_after_ms=wait_ms,
+            max_retries_remaining=retries,
+        )
+    evidence = record["result_hash" if outcome.error_type is None else "result_hash_masked"]
+    return Prepared(outcome, None, evidence, own, record.get("steady", 0), record.get("empty", 0))
+
+
+def advised_of(record: Record) -> Advised | None:
+    """
+    What was said of the failure of *record*. Returns None if no model judged it.
+    """
+    said = record["retryable"], record["wait_ms"], record["max_retries_remaining"]
+    return None if record.get("model_version") is None else Advised(bool(said[0]), said[1], said[2] or 0)

@@ -1,0 +1,480 @@
+"""
+Calls whose tools raise a host's control flow: raised on, held, made again, charged once.
+"""
+
+import asyncio
+import subprocess
+import sys
+import threading
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrails import (
+    Approve,
+    Budget,
+    Duplicates,
+    MemorySink,
+    MemoryStore,
+    Policy,
+    SessionError,
+    SqliteStore,
+    Success,
+    Tool,
+)
+from guardrails.core.records.replay import replay, replay_together
+from guardrails.core.state.packing import pack, unpack
+from guardrails.core.state.state import SessionState
+
+
+class Interrupt(Exception):  # noqa: N818  so hosts name theirs
+    pass
+
+
+class Bubble(BaseException):
+    pass
+
+
+def policy(*guards: Any, **more: Any) -> Policy:
+    tools = [Tool(name="ask", cost_usd=0.25), Tool(name="slow", timeout=30), Tool(name="look", read_only=True)]
+    return Policy([Budget(max_calls=5, max_cost_usd=1.0), Duplicates(), *guards], tools=tools, **more)
+
+
+def passing(session: Any, *kinds: type[BaseException]) -> Any:
+    return session.scoped({}, passes=kinds or (Interrupt, Bubble))
+
+
+def held(store: MemoryStore, key: str = "s") -> tuple[int, int, int, int]:
+    """
+    Calls, micro-dollars spent and held, admissions that are open.
+    """
+    states: list[SessionState] = []
+    store.update((key,), states.extend)
+    (state,) = states
+    return state.calls, state.cost, state.held_cost, len(state.pending)
+
+
+class Person:
+    """
+    A tool that interrupts until there is an answer.
+    """
+
+    def __init__(self, error: BaseException) -> None:
+        self.error: BaseException | None = error
+        self.runs = 0
+
+    def __call__(self, *_: Any) -> str:
+        self.runs += 1
+        if self.error is not None:
+            raise self.error
+        return "yes"
+
+    async def later(self, *_: Any) -> str:
+        await asyncio.sleep(0)
+        return self()
+
+    def items(self, *_: Any) -> Iterator[str]:
+        yield "thinking"
+        yield self()
+
+    async def streamed(self, *_: Any) -> AsyncIterator[str]:
+        yield "thinking"
+        yield self()
+
+    async def listed(self, *_: Any) -> Iterator[str]:
+        return self.items()
+
+
+SYNC: list[tuple[str, Callable[[Person], Any]]] = [
+    ("function", lambda person: person),
+    ("generator", lambda person: person.items),
+    ("success", lambda person: lambda *_: Success(person.items(), cost_usd=0.5)),
+]
+ASYNC: list[tuple[str, Callable[[Person], Any]]] = [
+    *SYNC,
+    ("coroutine", lambda person: person.later),
+    ("stream", lambda person: person.streamed),
+    ("coroutine of a generator", lambda person: person.listed),
+]
+
+
+@pytest.mark.parametrize("error", [Interrupt("who?"), Bubble("who?")], ids=repr)
+@pytest.mark.parametrize("tool", ["ask", "slow"])
+@pytest.mark.parametrize("form", [form for _, form in SYNC], ids=[name for name, _ in SYNC])
+def test_a_synchronous_call_raises_it_on_and_is_taken_up_once(
+    form: Any, tool: str, error: BaseException, clock: Any
+) -> None:
+    store, person = MemoryStore(), Person(error)
+    session = passing(policy().session("s", store=store, clock=clock))
+    with pytest.raises(type(error)) as raised:
+        session.call(tool, {"q": 1}, form(person), id="c1")
+    assert raised.value is error
+    cost = 250_000 if tool == "ask" else 0
+    assert held(store) == (1, 0, cost, 1)
+    clock.advance(3_600)
+    person.error = None
+    other = passing(policy().session("s", store=store, clock=clock))
+    assert other.call(tool, {"q": 1}, form(person), id="c1").ok
+    assert person.runs == 2
+    calls, _, still, pending = held(store)
+    assert (calls, still, pending) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("error", [Interrupt("who?"), Bubble("who?")], ids=repr)
+@pytest.mark.parametrize("tool", ["ask", "slow"])
+@pytest.mark.parametrize("form", [form for _, form in ASYNC], ids=[name for name, _ in ASYNC])
+def test_an_awaited_call_raises_it_on_and_is_taken_up_once(
+    form: Any, tool: str, error: BaseException, clock: Any
+) -> None:
+    store, person = MemoryStore(), Person(error)
+    session = passing(policy().session("s", store=store, clock=clock))
+
+    async def twice() -> None:
+        with pytest.raises(type(error)) as raised:
+            await session.acall(tool, {"q": 1}, form(person), id="c1")
+        assert raised.value is error
+        clock.advance(3_600)
+        person.error = None
+        assert (await session.acall(tool, {"q": 1}, form(person), id="c1")).ok
+
+    asyncio.run(twice())
+    assert person.runs == 2
+    calls, _, still, pending = held(store)
+    assert (calls, still, pending) == (1, 0, 0)
+
+
+@pytest.mark.parametrize("returns", ["json", "envelope", "value"])
+def test_a_wrapped_function_has_no_id_and_is_taken_up_by_its_arguments(returns: Any, clock: Any) -> None:
+    store = MemoryStore()
+    session = passing(policy().session("s", store=store, clock=clock))
+    person = Person(Interrupt("who?"))
+
+    def ask(question: str) -> str:
+        return f"{question} {person()}"
+
+    async def aask(question: str) -> str:
+        return f"{question} {await person.later()}"
+
+    wrapped, awaited = session.wrap(ask, returns=returns), session.wrap(aask, returns=returns)
+    with pytest.raises(Interrupt):
+        wrapped("tea?")
+    with pytest.raises(Interrupt):
+        asyncio.run(awaited("tea?"))
+    assert held(store)[0] == 2
+    clock.advance(3_600)
+    person.error = None
+    assert "tea? yes" in str(getattr(said := wrapped("tea?"), "value", said))
+    assert "tea? yes" in str(getattr(said := asyncio.run(awaited("tea?")), "value", said))
+    assert held(store)[::3] == (2, 0)
+
+
+def test_other_exceptions_are_data_as_ever_and_so_are_those_of_sessions_that_pass_none(clock: Any) -> None:
+    session = policy().session("s", clock=clock)
+    assert passing(session).call("look", {}, lambda *_: 1 / 0).error_type == "code_error"
+    assert session.call("look", {"n": 1}, Person(Interrupt("who?"))).status == "error"
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, asyncio.CancelledError, SystemExit])
+def test_ctrl_c_and_cancellation_end_the_call_whatever_is_passed(stop: type[BaseException], clock: Any) -> None:
+    store = MemoryStore()
+    session = passing(policy().session("s", store=store, clock=clock), BaseException)
+    with pytest.raises(stop):
+        session.call("ask", {}, Person(stop()), id="c1")
+    assert held(store) == (1, 250_000, 0, 0)
+
+
+def test_a_tool_that_takes_too_long_is_over_whatever_is_passed(clock: Any) -> None:
+    store, wait = MemoryStore(), threading.Event()
+    session = passing(
+        Policy([], tools=[Tool(name="slow", timeout=0.05)]).session("s", store=store, clock=clock), Exception
+    )
+    assert session.call("slow", {}, lambda *_: wait.wait(5), id="c1").error_type == "timeout"
+    wait.set()
+    assert held(store)[3] == 0
+
+
+def test_what_is_no_type_of_exceptions_passes_nothing() -> None:
+    with pytest.raises(TypeError, match="types of exceptions, not `'Interrupt'`"):
+        policy().session("s").scoped({}, passes=("Interrupt",))  # type: ignore[arg-type]
+
+
+def test_passes_add_up_and_are_a_childs_too(clock: Any) -> None:
+    session = policy().session("s", clock=clock).scoped({}, passes=(Interrupt,)).scoped({}, passes=[Bubble])
+    with session.child("kid") as kid:
+        for error in (Interrupt(), Bubble()):
+            with pytest.raises(type(error)):
+                kid.call("look", {"n": repr(error)}, Person(error))
+
+
+def test_of_two_takers_one_runs(clock: Any) -> None:
+    session = passing(policy().session("s", clock=clock))
+    with pytest.raises(Interrupt):
+        session.call("ask", {"q": 1}, Person(Interrupt()), id="c1")
+    started, go, said = threading.Barrier(2), threading.Event(), []
+
+    def run(*_: Any) -> str:
+        started.wait(5)
+        go.wait(5)
+        return "ran"
+
+    thread = threading.Thread(target=lambda: said.append(session.call("ask", {"q": 1}, run, id="c1").value))
+    thread.start()
+    started.wait(5)
+    for again in ("c1", "c2", None):
+        assert session.call("ask", {"q": 1}, run, id=again).code == "duplicates.in_flight"
+    go.set()
+    thread.join()
+    assert said == ["ran"]
+
+
+def test_many_takers_at_once_are_one_execution(quick_switches: None) -> None:
+    session = passing(policy().session("s"))
+    runs: list[int] = []
+    with pytest.raises(Interrupt):
+        session.call("ask", {"q": 1}, Person(Interrupt()), id="c1")
+    start = threading.Barrier(8)
+
+    def run(*_: Any) -> None:
+        runs.append(1)
+        threading.Event().wait(0.05)
+
+    def take() -> None:
+        start.wait()
+        session.call("ask", {"q": 1}, run, id="c1")
+
+    threads = [threading.Thread(target=take) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(runs) == 1
+
+
+PROCESS = """
+import sys
+from guardrails import Budget, Policy, SqliteStore, Tool
+
+class Interrupt(Exception):
+    pass
+
+store = SqliteStore(sys.argv[1])
+policy = Policy([Budget(max_calls=5, max_cost_usd=1.0)], tools=[Tool(name="ask", cost_usd=0.25)])
+session = policy.session("s", store=store, clock=lambda: float(sys.argv[2])).scoped({}, passes=(Interrupt,))
+
+def run(*_):
+    if sys.argv[3] == "interrupt":
+        raise Interrupt
+    return "done"
+
+try:
+    print(session.call("ask", {"q": 1}, run, id="c1").value, session.progress["calls_used"], session.cost_usd)
+except Interrupt:
+    print("interrupted")
+"""
+
+
+def test_another_process_takes_it_up_an_hour_later(tmp_path: Path, clock: Any) -> None:
+    def process(how: str) -> str:
+        command = [sys.executable, "-c", PROCESS, str(tmp_path / "s.db"), str(clock.now), how]
+        ran = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)  # noqa: S603
+        return ran.stdout.strip()
+
+    assert process("interrupt") == "interrupted"
+    clock.advance(3_600)
+    assert process("interrupt") == "interrupted"
+    clock.advance(3_600)
+    assert process("finish") == "done 1 0.25"
+    store = SqliteStore(tmp_path / "s.db")
+    assert policy().session("s", store=store, clock=clock).progress["calls_used"] == 1
+    store.close()
+
+
+def test_after_a_day_it_is_over_and_counts(clock: Any) -> None:
+    store = MemoryStore()
+    session = passing(policy().session("s", store=store, clock=clock))
+    with pytest.raises(Interrupt):
+        session.call("ask", {"q": 1}, Person(Interrupt()), id="c1")
+    clock.advance(86_401)
+    session.call("look", {}, lambda *_: 1)
+    assert held(store) == (2, 250_000, 0, 0)
+    assert session.call("ask", {"q": 1}, lambda *_: 1, id="c1").ok
+    assert held(store) == (3, 500_000, 0, 0)
+
+
+def test_the_sessions_time_stands_still_meanwhile(clock: Any) -> None:
+    session = passing(Policy([Budget(max_elapsed=60)]).session("s", clock=clock))
+    clock.advance(1)
+    with pytest.raises(Interrupt):
+        session.call("ask", {"q": 1}, Person(Interrupt()), id="c1")
+    clock.advance(3_600)
+    assert not session.exhausted
+    assert session.call("ask", {"q": 1}, lambda *_: 1, id="c1").ok
+    clock.advance(61)
+    assert session.exhausted_by == "budget.max_elapsed"
+
+
+def test_other_arguments_that_are_made_up_to_be_alike_take_up_nothing(
+    clock: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("guardrails.core.tools.tool_call.low64", lambda _: 7)
+    session = passing(Policy([Duplicates()]).session("s", clock=clock))
+    with pytest.raises(Interrupt):
+        session.call("ask", {"q": 1}, Person(Interrupt()), id="c1")
+    for again in ("c1", "c2"):
+        assert session.call("ask", {"q": 2}, Person(Interrupt()), id=again).code == "duplicates.in_flight"
+    assert session.call("ask", {"q": 1}, lambda *_: 1, id="c1").ok
+
+
+def test_asked_again_without_a_claim_it_stays_open(clock: Any) -> None:
+    store = MemoryStore()
+    session = passing(policy().session("s", store=store, clock=clock))
+    with pytest.raises(Interrupt):
+        session.call("ask", {"q": 1}, Person(Interrupt()), id="c1")
+    decision = session.decide("ask", {"q": 1}, id="c1")
+    assert decision.allowed
+    assert decision.repeated
+    assert held(store) == (1, 0, 250_000, 1)
+    assert session.complete(decision, "a person said so").ok
+    assert held(store) == (1, 250_000, 0, 0)
+
+
+def test_an_approved_call_that_is_suspended_needs_no_second_yes(clock: Any) -> None:
+    store = MemoryStore()
+    session = passing(policy(Approve(tools=("ask",))).session("s", store=store, clock=clock))
+    assert session.call("ask", {"q": 1}, print, id="c1").code == "approve.pending"
+    session.approve("c1")
+    with pytest.raises(Interrupt):
+        session.call("ask", {"q": 1}, Person(Interrupt()), id="c1")
+    assert session.pending() == []
+    with pytest.raises(SessionError):
+        session.refuse("c1")
+    assert session.call("ask", {"q": 1}, lambda *_: "yes", id="c1").ok
+    assert held(store) == (1, 250_000, 0, 0)
+
+
+def test_a_suspended_call_holds_its_share_of_a_limit_and_ends_no_session(clock: Any) -> None:
+    session = passing(Policy([Budget(max_calls=2)]).session("s", clock=clock))
+    with pytest.raises(Interrupt):
+        session.call("ask", {"q": 1}, Person(Interrupt()), id="c1")
+    assert session.call("look", {}, lambda *_: 1).ok
+    assert session.call("look", {"n": 2}, lambda *_: 1).code == "budget.max_calls"
+    assert not session.exhausted
+    last = session.call("ask", {"q": 1}, lambda *_: 1, id="c1")
+    assert last.ok
+    assert session.exhausted_by == "budget.max_calls"
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_scopes_hold_what_is_suspended_until_it_ends(kind: str, tmp_path: Path, clock: Any) -> None:
+    store: Any = MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "s.db")
+    sink = MemorySink()
+    made = policy(scopes={"user": [Budget(max_cost_usd=0.5)]})
+    session = passing(made.session("s", store=store, clock=clock, scopes={"user": "ada"}, records=sink))
+    other = made.session("t", store=store, clock=clock, scopes={"user": "ada"}, records=sink)
+    with pytest.raises(Interrupt):
+        session.call("ask", {"q": 1}, Person(Interrupt()), id="c1")
+    clock.advance(3_600)
+    assert other.call("ask", {"q": 2}, lambda *_: Success(1, cost_usd=0.2)).ok
+    assert other.call("ask", {"q": 3}, lambda *_: 1).code == "user.budget.max_cost_usd"
+    assert session.call("ask", {"q": 1}, lambda *_: Success(1, cost_usd=0.01), id="c1").ok
+    assert other.call("ask", {"q": 4}, lambda *_: Success(1, cost_usd=0.01)).ok
+    again = list(replay_together(made.chain, sink.records, scopes=made.scopes))
+    assert all(one.same for one in again)
+    if isinstance(store, SqliteStore):
+        store.close()
+
+
+def test_what_was_guessed_of_it_is_held_as_long(clock: Any) -> None:
+    store = MemoryStore()
+    session = passing(Policy([Budget(max_cost_usd=1.0)]).session("s", store=store, clock=clock))
+    session.call("ask", {"q": 0}, lambda *_: Success(1, cost_usd=0.6))
+    with pytest.raises(Interrupt):
+        session.call("ask", {"q": 1}, Person(Interrupt()), id="c1")
+    clock.advance(3_600)
+    assert session.call("ask", {"q": 2}, lambda *_: 1).code == "budget.max_cost_usd"
+    assert session.call("ask", {"q": 1}, lambda *_: Success(1, cost_usd=0.1), id="c1").ok
+    assert session.call("ask", {"q": 3}, lambda *_: Success(1, cost_usd=0.1)).ok
+
+
+def test_a_closed_child_charges_its_parent_for_what_it_began(clock: Any) -> None:
+    store = MemoryStore()
+    session = passing(policy().session("s", store=store, clock=clock))
+    with session.child("kid") as kid, pytest.raises(Interrupt):
+        kid.call("ask", {"q": 1}, Person(Interrupt()), id="c1")
+    assert held(store) == (1, 250_000, 0, 0)
+
+
+def test_what_cannot_be_told_from_another_call_is_raised_on_too(clock: Any) -> None:
+    store = MemoryStore()
+    session = passing(policy().session("s", store=store, clock=clock))
+    with pytest.raises(Interrupt):
+        session.call("ask", {"q": object()}, Person(Interrupt()), id="c1")
+    assert session.call("ask", {"q": object()}, lambda *_: 1, id="c1").ok
+    assert held(store) == (2, 250_000, 250_000, 1)
+
+
+class Broken(MemoryStore):
+    broken = False
+
+    def update(self, keys: Any, step: Any) -> Any:
+        if self.broken:
+            raise OSError("gone")
+        return super().update(keys, step)
+
+
+@pytest.mark.parametrize("when", ["before", "meanwhile"])
+def test_a_store_that_fails_loses_no_control_flow(when: str, clock: Any) -> None:
+    store = Broken()
+    session = passing(policy(on_error="allow").session("s", store=store, clock=clock))
+    store.broken = when == "before"
+
+    def run(*_: Any) -> None:
+        store.broken = True
+        raise Interrupt
+
+    with pytest.raises(Interrupt):
+        session.call("ask", {"q": 1}, run, id="c1")
+
+
+def test_records_tell_of_it_and_replay_exactly(clock: Any) -> None:
+    store, sink = MemoryStore(), MemorySink()
+    made = policy()
+    session = passing(made.session("s", store=store, clock=clock, records=sink))
+    person = Person(Interrupt())
+    for again in ("c1", "c1", "c2"):
+        with pytest.raises(Interrupt):
+            session.call("ask", {"q": 1}, person, id=again)
+        clock.advance(3_600)
+    session.call("look", {"n": 1}, lambda *_: 1)
+    person.error = None
+    session.call("ask", {"q": 1}, person, id="c3")
+    session.call("ask", {"q": 1}, person, id="c3")
+    events = [record["event"] for record in sink.records]
+    assert events == [
+        *("call", "suspend", "claim", "suspend", "claim", "suspend"),
+        *("call", "settle", "claim", "settle", "call"),
+    ]
+    assert sink.records[1]["call_n"] == 1
+    state = SessionState()
+    again_ = list(replay(made.chain, sink.records, state))
+    assert all(one.same for one in again_)
+    states: list[SessionState] = []
+    store.update(("s",), lambda kept: states.append(unpack(pack(kept[0]))))
+    assert state == states[0]
+
+
+def test_a_state_with_what_is_suspended_is_kept_whole(clock: Any) -> None:
+    store = MemoryStore()
+    session = passing(policy().session("s", store=store, clock=clock))
+    with pytest.raises(Interrupt):
+        session.call("ask", {"q": 1}, Person(Interrupt()), id="c1")
+    states: list[SessionState] = []
+    store.update(("s",), states.extend)
+    again = unpack(pack(states[0]))
+    assert again == states[0]
+    (pending,) = again.pending.values()
+    assert pending.parked is not None
+    assert pending.parked.digest
