@@ -43,6 +43,12 @@ MAX_TOOLS: Final = 10_000
 """Tools whose declarations are kept."""
 
 
+class _Asks(Exception):  # noqa: N818  what happens
+    """
+    A tool asks its client for input; the call comes again with that.
+    """
+
+
 class Guarding:
     """
     Sessions by the runs that calls name, and what is known of the tools. *guarded* and *options* as `Sessions` takes them.
@@ -112,14 +118,19 @@ class Guarding:
     ) -> Any:
         """
         The result of `send(arguments)`, if *session* lets the tool *name* run, with what its envelope has to say; else the
-        refusal. What is no tool result, such as a question to the client, is returned as it is, and *continuing* says that the
-        call carries what was asked for.
+        refusal. What is no tool result, such as a question to the client, is returned as it is. *continuing*: the call carries
+        what was asked for, and is the very call that asked.
 
         Raises what *send* raises, as the host's own failures have forms of their own; those *told* become results.
         """
+        # One that continues is no repeat, also if the session does not know what asked, since another process was asked.
         tool = Tool(name=name, polling=continuing, **({} if declared is None else hints_of(declared)))
         made = _Made(declared, told)
-        envelope = await session.scoped({}, [tool]).acall(name, dict(arguments or {}), made.by(send))
+        scope = session.scoped({}, [tool], passes=(_Asks,))
+        try:
+            envelope = await scope.acall(name, dict(arguments or {}), made.by(send))
+        except _Asks as question:
+            return question.args[0]
         return made.told(envelope)
 
     def _process(self) -> str:
@@ -161,8 +172,10 @@ class _Made:
                 if not isinstance(error, self._told):
                     self._error = error
                 return self._explained(name, arguments, str(error), diagnosis_of(error, arguments)[0])
+            if _is_question(result):
+                raise _Asks(result)
             if not isinstance(result, CallToolResult):
-                return "asked the client for input, or began a task"
+                return "began a task"
             self._value = value_of(result)
             if result.is_error:
                 text = mcp_text(self._value) or ""
@@ -202,6 +215,14 @@ class _Made:
             if isinstance(fitted, Envelope):
                 return fitted
         return Failed(text, error_type=kind) if self._result is None else self._value
+
+
+def _is_question(result: Any) -> bool:
+    """
+    Whether *result* asks the client for input: an object of an SDK, or what is on the wire.
+    """
+    kind = result.get("resultType") if isinstance(result, dict) else getattr(result, "result_type", None)
+    return kind == "input_required" or hasattr(result, "input_required")
 
 
 def run_of(meta: Mapping[str, Any] | None, token: AccessToken | None, *, request: Any = None) -> str | None:
