@@ -171,7 +171,10 @@ class _Made:
                     raise
                 if not isinstance(error, self._told):
                     self._error = error
-                return self._explained(name, arguments, str(error), diagnosis_of(error, arguments)[0])
+                kind = diagnosis_of(error, arguments)[0]
+                if kind == "not_found" and self._declared is None:
+                    kind = "tool_missing"
+                return self._explained(name, arguments, str(error), kind)
             if _is_question(result):
                 raise _Asks(result)
             if not isinstance(result, CallToolResult):
