@@ -21,8 +21,9 @@ with needs("fastmcp", "`guardrails.integrations.fastmcp`"):
 
     from guardrails.mcp.answers import BESIDE
     from guardrails.mcp.guarded_client import GuardedCalls
-    from guardrails.mcp.guarding import Guarding, run_of
+    from guardrails.mcp.guarding import Guarding
     from guardrails.mcp.results import wrapped_value
+    from guardrails.mcp.runs import run_of
 
 
 class GuardrailsMiddleware(Middleware):
@@ -31,7 +32,7 @@ class GuardrailsMiddleware(Middleware):
 
         server.add_middleware(GuardrailsMiddleware(Policy.load("default")))
 
-    The run that a client names in `_meta` is the session; see `guarding.run_of` for calls that name none.
+    The run that a client names in `_meta` is the session; see `runs.run_of` for calls that name none.
     """
 
     def __init__(self, guarded: Policy | Session, **options: Any) -> None:

@@ -22,7 +22,8 @@ with needs("mcp", "`guardrails.integrations.mcp`"):
     from pydantic import ValidationError
 
     from guardrails.mcp.guarded_client import GuardedCalls
-    from guardrails.mcp.guarding import Guarding, run_of
+    from guardrails.mcp.guarding import Guarding
+    from guardrails.mcp.runs import run_of
 
 MAX_PAGES: Final = 100
 
@@ -33,7 +34,7 @@ class GuardrailsMiddleware:
 
         server.middleware.append(GuardrailsMiddleware(Policy.load("default")))
 
-    The run that a client names in `_meta` is the session; see `guarding.run_of` for calls that name none.
+    The run that a client names in `_meta` is the session; see `runs.run_of` for calls that name none.
     """
 
     def __init__(self, guarded: Policy | Session, **options: Any) -> None:

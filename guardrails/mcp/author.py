@@ -24,7 +24,7 @@ from guardrails.stores.base import Store
 from guardrails.stores.memory import MemoryStore
 
 from .answers import RUN, refused
-from .guarding import PROCESS
+from .runs import PROCESS
 
 
 with needs("mcp", "`guardrails.mcp`"):

@@ -28,7 +28,7 @@ class GuardedCalls:
         self._client = client
         self._guarding = Guarding(guarded, **options)
         self._named = run is not None
-        self.guarded_by: Session = self._guarding.sessions.of(run)
+        self.guarded_by: Session = self._guarding.runs.sessions.of(run)
         """The session."""
 
     async def __aenter__(self) -> Self:
@@ -40,7 +40,7 @@ class GuardedCalls:
             return await self._client.__aexit__(*raised)
         finally:
             if not self._named:
-                self._guarding.sessions.end(self.guarded_by)
+                self._guarding.runs.sessions.end(self.guarded_by)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)

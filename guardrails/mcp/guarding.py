@@ -3,13 +3,9 @@ Calls of MCP tools behind sessions, for both ends of a connection: a server that
 """
 
 import asyncio
-import json
-import math
-import time
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
-from uuid import uuid4
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.outcome.error_text import error_type_from_text
@@ -20,25 +16,20 @@ from guardrails.core.values.errors import GuardrailsError, needs
 from guardrails.core.values.types import Failed
 from guardrails.policy.policy import Policy
 from guardrails.policy.registry import checked_arguments
-from guardrails.policy.sessions import Sessions
 from guardrails.session.session import Session
 
-from .answers import RUN, UNKNOWN, answered, refused
+from .answers import UNKNOWN, answered, refused
 from .results import hints_of, value_of
+from .runs import Run, Runs
 
 
 with needs("mcp", "`guardrails.mcp`"):
-    from mcp.server.auth.provider import AccessToken, principal_components
     from mcp_types import CallToolRequestParams, CallToolResult
     from mcp_types import Tool as McpTool
 
 
 Send = Callable[[Any], Awaitable[Any]]
 """Makes the call with the arguments that are given, and returns the SDK's result."""
-PROCESS: Final = "process"
-"""The run of calls that name none and come from a process of one's own: MCP has no sessions."""
-IDLE_S: Final = 1800.0
-"""Seconds without a call after which calls that name no run are another run: a server outlives conversations."""
 MAX_TOOLS: Final = 10_000
 """Tools whose declarations are kept."""
 
@@ -55,12 +46,9 @@ class Guarding:
     """
 
     def __init__(self, guarded: Policy | Session, **options: Any) -> None:
-        self.sessions = Sessions(guarded, **options)
+        self.runs = Runs(guarded, **options)
         self._tools: dict[str, McpTool | None] = {}
         """By name; None: not listed."""
-        self._clock: Callable[[], float] = options.get("clock") or time.time
-        self._idle_since = -math.inf
-        self._run = PROCESS
 
     def hear(self, listed: Iterable[McpTool]) -> None:
         """
@@ -85,25 +73,25 @@ class Guarding:
     async def serve(
         self,
         asked: CallToolRequestParams,
-        run: str | None,
+        run: Run,
         listing: Callable[[], Awaitable[Iterable[McpTool]]],
         send: Send,
         *,
         told: tuple[type[Exception], ...] = (),
     ) -> Any:
         """
-        What a server answers that was *asked* for a call of *run*; see `call`. The session of None is over with it.
+        What a server answers that was *asked* for a call of *run*; see `call`. A stranger's session is over with it.
         """
         declared = await self.known(asked.name, listing)
         continuing = asked.input_responses is not None or asked.request_state is not None
-        session = self.sessions.of(self._process() if run == PROCESS else run)
+        session = self.runs.session(run)
         try:
             return await self.call(
                 session, asked.name, asked.arguments, send, declared=declared, continuing=continuing, told=told
             )
         finally:
-            if run is None:
-                self.sessions.end(session)
+            if run.name is None:
+                self.runs.sessions.end(session)
 
     async def call(
         self,
@@ -132,16 +120,6 @@ class Guarding:
         except _Asks as question:
             return question.args[0]
         return made.told(envelope)
-
-    def _process(self) -> str:
-        """
-        The run of the calls that name none, of this process: another one after a pause, so that none is used up for good.
-        """
-        now = self._clock()
-        if now - self._idle_since > IDLE_S:
-            self._run = f"{PROCESS}:{uuid4()}"
-        self._idle_since = now
-        return self._run
 
 
 class _Made:
@@ -226,18 +204,3 @@ def _is_question(result: Any) -> bool:
     """
     kind = result.get("resultType") if isinstance(result, dict) else getattr(result, "result_type", None)
     return kind == "input_required" or hasattr(result, "input_required")
-
-
-def run_of(meta: Mapping[str, Any] | None, token: AccessToken | None, *, request: Any = None) -> str | None:
-    """
-    The run that a call belongs to: the one that its client names in *meta*, apart for each who is authenticated by a *token*;
-    else all of theirs are one; else those of the transport's session, or of the process if the client has it for itself.
-
-    None: strangers who name none, over HTTP (*request*). They are not one conversation: one's results are none of another's.
-    """
-    run = (meta or {}).get(RUN)
-    if token is not None:
-        return json.dumps([*principal_components(token), run])
-    if run is not None:
-        return str(run)
-    return PROCESS if request is None else request.headers.get("mcp-session-id")

@@ -57,7 +57,8 @@ def _block(block: Any) -> Any:
     for part, name in ((shown, "data"), (shown.get("resource"), "blob")):
         # No model reads base64 as text: a block is told from another by its hash.
         if isinstance(part, dict) and isinstance(data := part.get(name), str):
-            part[name] = f"{len(data.rstrip("=")) * 3 // 4:,} bytes, xxh3 {xxhash.xxh3_64_hexdigest(data.encode())}"
+            size = len(data.rstrip("=")) * 3 // 4
+            part[name] = f"{size:,} bytes, xxh3 {xxhash.xxh3_64_hexdigest(data.encode())}"
     return shown
 
 
