@@ -4,22 +4,24 @@ What the adapters of hosts share: one loop of a host by its requests and respons
 
 import json
 
-from collections.abc import Callable, Iterator, Sized
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Callable, Sized
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool_choice import ToolChoice
-from guardrails.core.values.errors import SessionError
+from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.logs import log
 from guardrails.session.turns.final_answer import FinalAnswer, Meaning
+
+from .openai.context import BROKEN_OFF
 
 
 if TYPE_CHECKING:
     from guardrails.session.session import Session
     from guardrails.session.turns.turns import Requested
+
+__all__ = ["BROKEN_OFF", "Asking", "extra", "remark"]
 
 T = TypeVar("T")
 
@@ -30,16 +32,11 @@ MAX_FAILED: Final = 3
 _NO_DIGEST: Final = "What was done cannot be told: the state of the session could not be read."
 
 
-@contextmanager
-def extra(name: str) -> Iterator[None]:
+def extra(name: str) -> needs:
     """
-    Around the imports of a host: if its package is missing, ImportError names the extra *name* and how to install it.
+    Around the imports of a host: if its package is missing, MissingExtra names the extra *name* and how to install it.
     """
-    try:
-        yield
-    except ImportError as error:
-        text = f'this adapter needs the extra `{name}` ({error}): pip install "toolcall-guardrails[{name}]"'
-        raise ImportError(text, name=error.name) from error
+    return needs(name, "this adapter")
 
 
 class Asking:
@@ -123,12 +120,18 @@ class Asking:
         return self._known(lambda: self.final.refusal(tool, arguments, id=id), unknown)
 
     @property
+    def digest(self) -> str:
+        """
+        What was called and what came back: the answer where the model gives none.
+        """
+        return self._known(self.session.digest, _NO_DIGEST)
+
+    @property
     def answer(self) -> str | None:
         """
         What the loop ends with: the model's answer, or the session's digest. None while it goes on.
         """
-        look: Callable[[], str | None] = partial(getattr, self.final, "answer")
-        return self._known(look, _NO_DIGEST)
+        return self.digest if self.final.ended == "digest" else self.final.text
 
     def _known(self, look: Callable[[], T], otherwise: T) -> T:
         try:

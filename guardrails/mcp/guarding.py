@@ -10,16 +10,16 @@ from typing import Any, Final
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.outcome.error_text import error_type_from_text
 from guardrails.core.outcome.error_types import diagnosis_of
-from guardrails.core.outcome.result_views import mcp_text
+from guardrails.core.outcome.mcp_results import read_mcp
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import GuardrailsError, needs
-from guardrails.core.values.types import Failed
+from guardrails.core.values.types import ErrorType, Failed
 from guardrails.policy.policy import Policy
 from guardrails.policy.registry import checked_arguments
 from guardrails.session.session import Session
 
 from .answers import UNKNOWN, answered, refused
-from .results import hints_of, value_of
+from .results import described, hints_of
 from .runs import Run, Runs
 
 
@@ -152,16 +152,15 @@ class _Made:
                 kind = diagnosis_of(error, arguments)[0]
                 if kind == "not_found" and self._declared is None:
                     kind = "tool_missing"
-                return self._explained(name, arguments, str(error), kind)
+                return self._explained(name, arguments, Failed(str(error), error_type=kind), kind)
             if _is_question(result):
                 raise _Asks(result)
             if not isinstance(result, CallToolResult):
                 return "began a task"
-            self._value = value_of(result)
-            if result.is_error:
-                text = mcp_text(self._value) or ""
-                return self._explained(name, arguments, text, error_type_from_text(text))
-            return self._value
+            self._value = value = read_mcp(described(result))
+            if isinstance(value, Failed):
+                return self._explained(name, arguments, value, error_type_from_text(value.message))
+            return value
 
         return execute
 
@@ -183,7 +182,7 @@ class _Made:
         except ValueError:
             return refused(envelope, self._result)
 
-    def _explained(self, name: str, arguments: Any, text: str, kind: Any) -> Any:
+    def _explained(self, name: str, arguments: Any, failed: Failed, kind: ErrorType | None) -> Failed | Envelope:
         """
         A failure with the fields that are wrong, if the server says that arguments do not fit. It is the server that judges
         them: servers take more than their schemas say, such as numbers in text.
@@ -195,7 +194,7 @@ class _Made:
                 fitted = arguments
             if isinstance(fitted, Envelope):
                 return fitted
-        return Failed(text, error_type=kind) if self._result is None else self._value
+        return failed
 
 
 def _is_question(result: Any) -> bool:

@@ -11,13 +11,15 @@ from typing import Any, Final
 
 import xxhash
 
+from guardrails.core.outcome.mcp_results import block_of, read_mcp
 from guardrails.core.tools.tool import Tool, from_annotations
 from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.logs import log
+from guardrails.core.values.types import Failed
 
 
 with needs("mcp", "`guardrails.mcp`"):
-    from mcp_types import CallToolResult, TextContent
+    from mcp_types import AudioContent, BlobResourceContents, CallToolResult, EmbeddedResource, ImageContent
     from mcp_types import Tool as McpTool
 
 
@@ -29,20 +31,19 @@ _ODD: Final = re.compile(r"[^A-Za-z0-9_-]")
 
 def value_of(result: CallToolResult) -> Any:
     """
-    What a call gave back: its structured content, else its text, else all blocks as they are.
-
-    A result that says `isError` stays a mapping with `isError` and `content`, which the outcome reads as a failure.
+    What a call gave back, as `read_mcp` reads it; one that failed is a mapping with `isError` and `content`.
     """
-    if result.is_error:
-        return {"content": [_block(block) for block in result.content], "isError": True}
-    if result.structured_content is not None:
-        return wrapped_value(result.structured_content)
-    blocks = result.content
-    if len(blocks) == 1 and isinstance(blocks[0], TextContent):
-        return blocks[0].text
-    if blocks and all(isinstance(block, TextContent) for block in blocks):
-        return [block.text for block in blocks if isinstance(block, TextContent)]
-    return [_block(block) for block in blocks] or None
+    value = read_mcp(result)
+    if not isinstance(value, Failed):
+        return value
+    return {"content": [block_of(block) for block in result.content], "isError": True}
+
+
+def described(result: CallToolResult) -> CallToolResult:
+    """
+    *result* with images and other bytes as the number and the hash of them: no model reads base64 as text, and it is not cut.
+    """
+    return result.model_copy(update={"content": [_described(block) for block in result.content]})
 
 
 def wrapped_value(structured: Any) -> Any:
@@ -50,16 +51,6 @@ def wrapped_value(structured: Any) -> Any:
     What is no object stands in *structured* content as the SDKs wrap it; the schema that says so is the server's.
     """
     return structured["result"] if isinstance(structured, dict) and structured.keys() == {"result"} else structured
-
-
-def _block(block: Any) -> Any:
-    shown = block.model_dump(by_alias=True, exclude_none=True, mode="json")
-    for part, name in ((shown, "data"), (shown.get("resource"), "blob")):
-        # No model reads base64 as text: a block is told from another by its hash.
-        if isinstance(part, dict) and isinstance(data := part.get(name), str):
-            size = len(data.rstrip("=")) * 3 // 4
-            part[name] = f"{size:,} bytes, xxh3 {xxhash.xxh3_64_hexdigest(data.encode())}"
-    return shown
 
 
 def hints_of(one: McpTool) -> dict[str, Any]:
@@ -72,6 +63,21 @@ def hints_of(one: McpTool) -> dict[str, Any]:
         # What may destroy is neither read-only nor safe to repeat, whatever else is claimed.
         declared["read_only"] = False
     return declared
+
+
+def _described(block: Any) -> Any:
+    if isinstance(block, ImageContent | AudioContent):
+        return block.model_copy(update={"data": _told(block.data)})
+    if isinstance(block, EmbeddedResource) and isinstance(block.resource, BlobResourceContents):
+        return block.model_copy(
+            update={"resource": block.resource.model_copy(update={"blob": _told(block.resource.blob)})}
+        )
+    return block
+
+
+def _told(data: str) -> str:
+    size = len(data.rstrip("=")) * 3 // 4
+    return f"{size:,} bytes, xxh3 {xxhash.xxh3_64_hexdigest(data.encode())}"
 
 
 def tools_of(server: str, offered: Iterable[McpTool], timeout: float) -> dict[str, tuple[str, Tool]]:

@@ -18,9 +18,9 @@ pytest.importorskip("mcp")
 from mcp_types import CallToolResult, ImageContent, TextContent
 
 from guardrails import Envelope, Policy, Truncate
+from guardrails.core.outcome.mcp_results import read_mcp
 from guardrails.mcp.answers import BESIDE, ENVELOPE, UNKNOWN, answered, refused
 from guardrails.mcp.pruning import pruned
-from guardrails.mcp.results import value_of
 
 
 ROWS = {
@@ -41,7 +41,7 @@ def result(structured: Any = None, text: str = "some text", *more: Any, **fields
 
 
 def guarded(one: CallToolResult, schema: dict[str, Any] | None = None, limit: int = 1_000) -> CallToolResult:
-    value = value_of(one)
+    value = read_mcp(one)
     envelope = Policy([Truncate(max_bytes=limit)]).session("s").call("t", {}, lambda *_: value)
     return answered(envelope, one, value, schema)
 
@@ -96,7 +96,7 @@ def test_what_is_to_be_said_stands_in_the_structured_content_where_the_schema_ha
 
 def test_a_failure_that_the_server_calls_none_keeps_its_form() -> None:
     one = result({"result": "Error: no such city"}, "Error: no such city")
-    value = value_of(one)
+    value = read_mcp(one)
     envelope = Policy([]).session("s").call("t", {}, lambda *_: value)
     made = answered(envelope, one, value)
     assert not envelope.ok

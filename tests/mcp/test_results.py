@@ -35,7 +35,7 @@ def text(value: str) -> TextContent:
         ),
         (
             CallToolResult(content=[ImageContent(type="image", data="AA==", mime_type="image/png")]),
-            [{"type": "image", "data": "1 bytes, xxh3 5322cb489a2f453a", "mimeType": "image/png"}],
+            [{"type": "image", "data": "AA==", "mimeType": "image/png"}],
         ),
     ],
 )
