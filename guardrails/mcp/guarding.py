@@ -15,7 +15,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import GuardrailsError, needs
 from guardrails.core.values.types import ErrorType, Failed
 from guardrails.policy.policy import Policy
-from guardrails.policy.registry import checked_arguments
+from guardrails.policy.registry import checked_arguments, missing
 from guardrails.session.session import Session
 
 from .answers import UNKNOWN, answered, refused
@@ -113,7 +113,7 @@ class Guarding:
         """
         # One that continues is no repeat, also if the session does not know what asked, since another process was asked.
         tool = Tool(name=name, polling=continuing, **({} if declared is None else hints_of(declared)))
-        made = _Made(declared, told)
+        made = _Made(declared, told, [one for one, listed in self._tools.items() if listed is not None])
         scope = session.scoped({}, [tool], passes=(_Asks,))
         try:
             envelope = await scope.acall(name, dict(arguments or {}), made.by(send))
@@ -127,8 +127,9 @@ class _Made:
     One call, and what came of it in the host's form.
     """
 
-    def __init__(self, declared: McpTool | None, told: tuple[type[Exception], ...]) -> None:
+    def __init__(self, declared: McpTool | None, told: tuple[type[Exception], ...], listed: list[str]) -> None:
         self._declared = declared
+        self._listed = listed
         self._told = told
         self._result: Any = None
         self._value: Any = None
@@ -187,6 +188,8 @@ class _Made:
         A failure with the fields that are wrong, if the server says that arguments do not fit. It is the server that judges
         them: servers take more than their schemas say, such as numbers in text.
         """
+        if kind == "tool_missing" and self._declared is None and self._listed:
+            return missing(name, self._listed)
         if kind == "validation" and self._declared is not None:
             try:
                 fitted = checked_arguments(Tool(name=name, parameters=self._declared.input_schema), arguments)

@@ -17,7 +17,7 @@ from guardrails.integrations.fastmcp import GuardedClient, GuardrailsMiddleware
 
 from .contract import Contract
 from .driver import Call
-from .mcp_driver import FINAL, McpDriver
+from .mcp_driver import CANNOT, OF_SERVERS, McpDriver
 
 
 class ServerDriver(McpDriver):
@@ -27,7 +27,7 @@ class ServerDriver(McpDriver):
 
     name = "fastmcp"
     mode: str = "auto"
-    cannot: Mapping[str, str] = FINAL
+    cannot: Mapping[str, str] = OF_SERVERS
 
     def adapter(self, guarded: Any, **options: Any) -> Any:
         return GuardrailsMiddleware(guarded, **options)
@@ -56,7 +56,7 @@ class ClientDriver(ServerDriver):
     """
 
     client_side = True
-    cannot: Mapping[str, str] = FINAL | {
+    cannot: Mapping[str, str] = CANNOT | {
         "test_an_exception_in_a_tool_is_data_and_the_run_goes_on": (
             "a client gets the text of an exception and not its class: fastmcp/server/server.py:1562, FastMCP.call_tool"
         ),
