@@ -6,8 +6,13 @@ There is no model in MCP, and so no final answer, no tool choice and no usage: t
 
 import asyncio
 import json
+import os
+import re
+import subprocess
+import sys
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from mcp_types import CallToolResult, TextContent
@@ -130,3 +135,30 @@ class McpDriver:
         arguments = json.loads(call.arguments) if isinstance(call.arguments, str) else dict(call.arguments)
         result: CallToolResult = await client.call_tool(call.tool, arguments, **meta)
         return result
+
+
+def shown_and_printed(page: str) -> tuple[str, str]:
+    """
+    What the program of *page* of the documentation should print, and what it prints.
+    """
+    root = Path(__file__).parents[2]
+    text = (root / "docs" / "hosts" / page).read_text()
+    program, printed = (re.findall(rf"```{kind}\n(.*?)```", text, re.DOTALL)[0] for kind in ("python", "text"))
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    )
+    return printed, done.stdout
+
+
+def clients_of(page: str) -> str:
+    """
+    The program of *page* that shows a client.
+    """
+    text = (Path(__file__).parents[2] / "docs" / "hosts" / page).read_text()
+    found: str = re.findall(r"```python\n(.*?)```", text, re.DOTALL)[1]
+    return found

@@ -2,6 +2,8 @@
 FastMCP servers and clients behind the guards.
 """
 
+import asyncio
+
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -13,11 +15,12 @@ pytest.importorskip("fastmcp")
 
 from fastmcp import Client, FastMCP
 
+from guardrails import Policy
 from guardrails.integrations.fastmcp import GuardedClient, GuardrailsMiddleware
 
 from .contract import Contract
 from .driver import Call
-from .mcp_driver import CANNOT, OF_SERVERS, McpDriver
+from .mcp_driver import CANNOT, OF_SERVERS, McpDriver, clients_of, shown_and_printed
 
 
 class ServerDriver(McpDriver):
@@ -80,3 +83,22 @@ class TestFastMcpServerOfTheHandshake(Contract):
 
 class TestFastMcpClient(Contract):
     driver = ClientDriver
+
+
+def test_the_page_shows_what_its_program_prints() -> None:
+    shown, printed = shown_and_printed("fastmcp.md")
+    assert printed == shown
+
+
+def test_the_client_of_the_page_answers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def search(query: str) -> str:
+        return "found"
+
+    shown: dict[str, Any] = {}
+    exec(compile(clients_of("fastmcp.md"), "fastmcp.md", "exec"), shown)  # noqa: S102
+    server = FastMCP("s")
+    server.tool(search)
+    # In place of the address, which nobody listens at.
+    monkeypatch.setitem(shown, "Client", lambda _: Client(server))
+    asyncio.run(shown["ask"](Policy.load("default")))
+    assert capsys.readouterr().out == "False\n"

@@ -2,6 +2,8 @@
 Servers and clients of the `mcp` SDK behind the guards.
 """
 
+import asyncio
+
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -14,10 +16,11 @@ pytest.importorskip("mcp")
 from mcp import Client
 from mcp.server import MCPServer
 
+from guardrails import Policy
 from guardrails.integrations.mcp import GuardedClient, GuardrailsMiddleware
 
 from .contract import Contract
-from .mcp_driver import CANNOT, OF_SERVERS, McpDriver
+from .mcp_driver import CANNOT, OF_SERVERS, McpDriver, clients_of, shown_and_printed
 
 
 HIDDEN: Final = {
@@ -80,3 +83,22 @@ class TestMcpServerOfTheHandshake(Contract):
 
 class TestMcpClient(Contract):
     driver = ClientDriver
+
+
+def test_the_page_shows_what_its_program_prints() -> None:
+    shown, printed = shown_and_printed("mcp.md")
+    assert printed == shown
+
+
+def test_the_client_of_the_page_answers(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def search(query: str) -> str:
+        return "found"
+
+    shown: dict[str, Any] = {}
+    exec(compile(clients_of("mcp.md"), "mcp.md", "exec"), shown)  # noqa: S102
+    server = MCPServer("s")
+    server.add_tool(search)
+    # In place of the address, which nobody listens at.
+    monkeypatch.setitem(shown, "Client", lambda _: Client(server))
+    asyncio.run(shown["ask"](Policy.load("default")))
+    assert capsys.readouterr().out == "False\n"

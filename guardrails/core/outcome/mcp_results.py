@@ -56,7 +56,7 @@ def _first(source: Any, names: tuple[str, ...]) -> Any:
     What *source* has by the first of *names* that it knows. Returns None if it knows none.
     """
     for name in names:
-        if name in source if isinstance(source, Mapping) else hasattr(source, name):
+        if source.get(name) is not None if isinstance(source, Mapping) else hasattr(source, name):
             return _of(source, name)
     return None
 
