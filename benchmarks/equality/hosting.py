@@ -125,7 +125,7 @@ def wrapped(world: World, session: Session) -> None:
     returns = world.rng.choice(forms)
     booked: dict[str, Any] = {"hotel": "h_1", "nights": world.rng.choice((1, 3, 9))}
     with world.raising():
-        order = session.wrap(book, returns=returns, name=f"book_{returns}", hidden=["owner"])
+        order: Any = session.wrap(book, returns=returns, name=f"book_{returns}", hidden=["owner"])
         for _ in range(3):
             with world.raising():
                 said = order(**booked, owner="ada") if world.rng.random() < 0.8 else order(nights="many")
@@ -172,7 +172,13 @@ def go_on(world: World, session: Session) -> None:
         code = session.exhausted_by or ""
         scope = next((name for name in world.policy.scopes if code.startswith(f"{name}.")), None)
         limit = code.rpartition(".")[2]
-        amounts = {"max_calls": 8, "max_turns": 4, "max_cost_usd": 0.5, "max_tokens": 2_000, "max_elapsed": 9_000}
+        amounts: dict[str, Any] = {
+            "max_calls": 8,
+            "max_turns": 4,
+            "max_cost_usd": 0.5,
+            "max_tokens": 2_000,
+            "max_elapsed": 9_000,
+        }
         if code:
             session.extend(scope=scope, **{limit: amounts[limit]} if limit in amounts else {})
 

@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from guardrails.agent.conversations.repair import Repaired
 from guardrails.core.values.logs import log
-from guardrails.integrations.openai import run
 from guardrails.integrations.openai.conversation import WIRES
 from guardrails.policy.policy import Policy
 from guardrails.policy.registry import Registry
 from guardrails.session.session import Session
 from guardrails.session.turns.loop import LoopResult
 
+from .asking import Asking
 from .built_in import built_in_tools, memory_file
 from .conversations import Conversation, Conversations
-from .endpoint import client_of
 from .own_tools import load_tools, replaced
 from .settings import AgentError, Settings
 from .view import View, status_line
@@ -79,7 +78,14 @@ class Agent:
     """
 
     def __init__(
-        self, kept: Conversations, chat: Conversation, prepared: Prepared, view: View, records: str | None
+        self,
+        kept: Conversations,
+        chat: Conversation,
+        prepared: Prepared,
+        view: View,
+        *,
+        client: "OpenAI",
+        records: str | None,
     ) -> None:
         self.chat = chat
         self.settings = prepared.settings
@@ -98,7 +104,8 @@ class Agent:
             approver=view.approves,
         )
         self._tools = self._tools_of(self.session)
-        self._client: OpenAI | None = None
+        self._asking = Asking(client, self.settings, chat.wire, view.say)
+        self._client = client
         self._over = False
         view.status = self.status
         chat.watch = view.kept
@@ -160,26 +167,19 @@ class Agent:
 
     def run(self) -> LoopResult:
         """
-        Let the model work until it answers. Raises AgentError where the endpoint fails; the conversation is kept.
+        Let the model work until it answers. Raises what the client raises; the conversation is kept.
         """
         if self._over:
             return self._kept_answer()
-        with self.session, client_of(self.settings.base_url) as client:
-            self._client = client
-            return self._loop(self.session, self.chat, self._tools)
+        with self.session:
+            return self._asking.loop(self.session, self.chat, self._tools, self.view.text)
 
-    def _loop(self, session: Session, messages: list[Any], tools: tuple[Registry, ...]) -> LoopResult:
-        if self._client is None:
-            raise AgentError("there is no client yet: sub-agents start while the agent runs")
-        return run(
-            self._client,
-            session,
-            model=self.settings.model,
-            messages=messages,
-            tools=tools,
-            wire=self.chat.wire,
-            max_tool_iterations=self.settings.max_iterations,
-        )
+    @property
+    def requests(self) -> int:
+        """
+        How often the model was asked by now.
+        """
+        return self._asking.requests
 
     def _tools_of(self, session: Session) -> tuple[Registry, ...]:
         if not self.settings.builtins:
@@ -191,7 +191,8 @@ class Agent:
         """
         Work on *task* within *session*, in a conversation of its own that is not kept.
         """
-        return self._loop(session, opening(self.settings, task), self._tools_of(session)).answer
+        asking = Asking(self._client, self.settings, self.chat.wire, self.view.say)
+        return asking.loop(session, opening(self.settings, task), self._tools_of(session)).answer
 
     def _message(self, text: str) -> None:
         self.view.say(f"   message: {text}")
@@ -221,7 +222,14 @@ class Agent:
 
 @contextmanager
 def started(
-    kept: Conversations, prepared: Prepared, task: str, view: View, *, records: str | None = None, id: str | None = None
+    kept: Conversations,
+    prepared: Prepared,
+    task: str,
+    view: View,
+    *,
+    client: "OpenAI",
+    records: str | None = None,
+    id: str | None = None,
 ) -> Iterator[Agent]:
     """
     An agent with a new conversation.
@@ -230,7 +238,7 @@ def started(
     with kept.start(
         id, wire=settings.wire, messages=opening(settings, task), settings={**settings.to_dict(), "task": task[:200]}
     ) as chat:
-        yield Agent(kept, chat, prepared, view, records)
+        yield Agent(kept, chat, prepared, view, client=client, records=records)
 
 
 def opening(settings: Settings, task: str) -> list[dict[str, Any]]:

@@ -36,19 +36,20 @@ def client_of(base_url: str | None) -> Iterator["OpenAI"]:
     except openai.APIConnectionError as error:
         cause = error.__cause__ or error
         asked = public(base_url or str(client.base_url))
-        raise AgentError(f"the endpoint `{asked}` cannot be reached: {cause}") from error
+        raise AgentError(f"the endpoint `{asked}` cannot be reached: {cause}", "endpoint.unreachable") from error
     except openai.APIStatusError as error:
         said, most = error.message, _REASON_BYTES
         if said == f"Error code: {error.status_code}":
             # The client leaves out what has no `message`: a page of a proxy, `{"error": "no such model"}`.
             said, most = str(error.body or said), SHOWN_BYTES
         said = in_one_line(said, key, most)
-        raise AgentError(f"the endpoint refused (HTTP {error.status_code}): {said}") from error
+        raise AgentError(f"the endpoint refused (HTTP {error.status_code}): {said}", "endpoint.refused") from error
     except openai.OpenAIError as error:
-        raise AgentError(f"the endpoint failed: {in_one_line(str(error), key, _REASON_BYTES)}") from error
+        said = in_one_line(str(error), key, _REASON_BYTES)
+        raise AgentError(f"the endpoint failed: {said}", "endpoint.failed") from error
     except ResponseFailed as error:
         where = "" if error.url is None or error.url in str(error) else f" `{error.url}`"
-        raise AgentError(f"the endpoint{where} failed: {error}") from error
+        raise AgentError(f"the endpoint{where} failed: {error}", "endpoint.failed") from error
 
 
 def imported(who: str) -> Any:

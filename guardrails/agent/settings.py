@@ -13,8 +13,12 @@ from guardrails.session.turns.loop import MAX_TOOL_ITERATIONS
 
 class AgentError(GuardrailsError):
     """
-    An agent cannot be started or go on; the message says what it needs.
+    An agent cannot be started or go on; the message says what it needs, *code* what failed.
     """
+
+    def __init__(self, message: str, code: str = "agent_error") -> None:
+        super().__init__(message)
+        self.code = code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,10 @@ class Settings:
     """The search service, a URL with `{query}`."""
     allow_hosts: tuple[str, ...] = ()
     """Private hosts and networks that may be fetched from."""
+    stream: bool = True
+    """The model's text is asked for as it comes."""
+    context: int | None = None
+    """Tokens that the model reads at most; None: as many as it is known to."""
     max_iterations: int = MAX_TOOL_ITERATIONS
     scopes: tuple[str, ...] = ()
     """Whose the conversation is, `NAME=ID` for each scope of the policy."""

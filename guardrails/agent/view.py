@@ -14,6 +14,8 @@ from typing import Any, Final, TextIO
 from guardrails.core.engine.decision import Decision
 from guardrails.session.approval import ParkedCall
 
+from .words import Words
+
 
 _CLEAR: Final = "\r\x1b[K"
 _SHOWN: Final = 100
@@ -24,7 +26,8 @@ class View:
     """
     Lines as things happen; on a terminal there is a line below them that says what is used and left.
 
-    *progress* tells that, and *cost_usd* (None: unknown) what was spent. A stderr that is gone stops nothing.
+    The model's text is shown as it comes: on *words*, a terminal, else on the *stream* if that is one. *events* gets all that
+    happens as an object for JSON. A stderr that is gone stops nothing.
     """
 
     def __init__(
@@ -34,13 +37,21 @@ class View:
         live: bool | None = None,
         quiet: bool = False,
         answers: TextIO | None = None,
+        words: TextIO | None = None,
+        events: Callable[[dict[str, Any]], object] | None = None,
     ) -> None:
         self._stream = sys.stderr if stream is None else stream
         self._answers = sys.stdin if answers is None else answers
         self._asking = Lock()
         self._live = (self._stream.isatty() if live is None else live) and not quiet
         self._quiet = quiet
+        self._on_answer = words is not None and not quiet
+        self._words = Words(words if self._on_answer else self._stream if self._live else None)
+        self._events = events
+        self._begun = False
         self.denied = 0
+        self.iterations = 0
+        """Responses whose calls were kept."""
         self.status: Callable[[], str] = str
         """The line of what is used and left."""
 
@@ -48,8 +59,25 @@ class View:
         """
         One line that stays.
         """
+        self._words.end()
         self._write(f"{_CLEAR if self._live else ''}{_clean(line)}\n")
         self._draw()
+
+    def text(self, piece: str) -> None:
+        """
+        The model says *piece*.
+        """
+        self._event("text", text=piece)
+        if self._words.shown:
+            if self._live and not self._quiet:
+                self._write(_CLEAR if self._words.fresh else "")
+            self._words.add(piece)
+
+    def showed(self, answer: str) -> bool:
+        """
+        Whether *answer* stands where answers go, since it was shown as it came.
+        """
+        return self._on_answer and self._words.showed(answer)
 
     def decided(self, decision: Decision) -> None:
         """
@@ -59,10 +87,13 @@ class View:
         if decision.pending:
             return
         if decision.allowed:
+            self._event("call", id=call.id, tool=call.tool, arguments=call.arguments)
             self.say(f"-> {call.tool} {_short(_json(call.arguments))}")
             return
         self.denied += 1
         denial = decision.denial
+        code, why = (None, "") if denial is None else (denial.code, denial.message)
+        self._event("denied", id=call.id, tool=call.tool, arguments=call.arguments, code=code, message=why)
         said = "" if denial is None else f"{denial.code}: {denial.message}"
         self.say(f"!! {call.tool} {_short(_json(call.arguments))} denied, {_short(said, 2 * _SHOWN)}")
 
@@ -89,23 +120,35 @@ class View:
         """
         A message was kept: a result, or what the model said beside its calls.
         """
-        if item.get("role") == "tool" or item.get("type") == "function_call_output":
-            outcome = _outcome(item.get("content") or item.get("output"))
+        if item.get("role") == "tool" or item.get("type") in ("function_call_output", "custom_tool_call_output"):
+            self._begun = False
+            content = item.get("content") or item.get("output")
+            self._event("result", id=item.get("tool_call_id") or item.get("call_id"), content=content)
+            outcome = _outcome(content)
             if outcome:
                 self.say(f"   {outcome}")
-        elif item.get("tool_calls") or item.get("type") == "function_call":
+        elif item.get("tool_calls") or item.get("type") in ("function_call", "custom_tool_call"):
+            self.iterations += not self._begun
+            self._begun = True
+            said = str(item.get("content") or "")
+            shown = self._words.showed(said)
             if not self._live:
                 self.say(f"   [{self._used()}]")
-            if item.get("content"):
-                self.say(f"   {_short(str(item['content']), 2 * _SHOWN)}")
+            if said and not shown:
+                self.say(f"   {_short(said, 2 * _SHOWN)}")
 
     def end(self) -> None:
         """
         Take the status line away.
         """
+        self._words.end()
         if self._live:
             self._write(_CLEAR)
             self._live = False
+
+    def _event(self, event: str, **told: Any) -> None:
+        if self._events is not None:
+            self._events({"event": event, **told})
 
     def _draw(self) -> None:
         if self._live:

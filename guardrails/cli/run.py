@@ -3,26 +3,23 @@ The command `run`.
 """
 
 import logging
-import signal
+import sys
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 
-from guardrails.cli.text.printing import FOUND, fail, print_json, printable
-from guardrails.cli.text.run import list_text, list_to_dict, parsed_amounts, result_to_dict, resume_command, state_file
+from guardrails.cli.text.ending import Ending, ends, written
+from guardrails.cli.text.printing import failures_told, print_json, printable
+from guardrails.cli.text.run import list_text, list_to_dict, parsed_amounts, state_file
 
 
 if TYPE_CHECKING:
     from guardrails.agent.agent import Agent
-    from guardrails.agent.conversations import Conversations
     from guardrails.agent.view import View
-
-TERMINATED = 128 + signal.SIGTERM
-INTERRUPTED = 128 + signal.SIGINT
 
 
 def run(
@@ -66,6 +63,12 @@ def run(
     scope: Annotated[
         list[str] | None, typer.Option(metavar="NAME=ID", help="Whose it is, for a scope of the policy: user=me.")
     ] = None,
+    stream: Annotated[
+        bool | None, typer.Option("--stream/--no-stream", help="Ask for the text as it comes (streamed).")
+    ] = None,
+    context: Annotated[
+        int | None, typer.Option(min=1_000, metavar="TOKENS", help="How much the model reads (what it is known to).")
+    ] = None,
     max_iterations: Annotated[
         int | None, typer.Option(min=1, help="Turns with calls until the answer is asked for (20).")
     ] = None,
@@ -75,6 +78,9 @@ def run(
     listed: Annotated[bool, typer.Option("--list", help="Show the kept conversations.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No view on stderr.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    events: Annotated[
+        bool, typer.Option("--events", help="Print a line of JSON for each event, the end last.")
+    ] = False,
 ) -> None:
     """
     Run an agent on a task: guarded, kept, and resumable. Its answer goes to stdout.
@@ -82,9 +88,7 @@ def run(
     Exit code 0: the model answered. 1: a limit made it answer; raise it with --resume and --extend. 2: it cannot be done
     as it was asked for, or the endpoint failed. 130: interrupted; --resume goes on.
     """
-    from guardrails.core.values.errors import GuardrailsError
-
-    amounts = parsed_amounts(extend or [])
+    ending = Ending("events" if events else "json" if as_json else "text", quiet=quiet, file=conversation)
     given = {
         "model": model,
         "base_url": base_url,
@@ -96,31 +100,39 @@ def run(
         "builtins": builtins,
         "search": search,
         "allow_hosts": allow_host or None,
+        "stream": stream,
+        "context": context,
         "max_iterations": max_iterations,
         "scopes": scope or None,
     }
-    _check(given, task=task, resume=resume, listed=listed, raised=bool(amounts) or forgive)
-    file = conversation or state_file()
-    try:
-        with _kept(file, must_exist=listed or resume is not None) as kept:
-            if listed:
-                found = kept.listed()
-                print_json(list_to_dict(kept, found)) if as_json else typer.echo(list_text(kept, found))
-                return
-            said = typer.get_text_stream("stdin").read() if task == "-" else task
-            with _agent(kept, given, said, resume, records, quiet=quiet) as agent:
-                _work(agent, said, amounts, file=conversation, forgive=forgive, new=resume is None, as_json=as_json)
-    except GuardrailsError as error:
-        fail(str(error))
+    file = (conversation or state_file()).absolute()
+    if listed:
+        _list(file, as_json=as_json or events)
+        return
+    with ends(ending):
+        amounts = parsed_amounts(extend or [])
+        _check(given, task=task, resume=resume, raised=bool(amounts) or forgive)
+        said = typer.get_text_stream("stdin").read() if task == "-" else task
+        lines = (records or file.with_suffix(".jsonl")).absolute()
+        with _agent(file, given, said, resume, str(lines), ending=ending, quiet=quiet) as agent:
+            _work(agent, said, amounts, ending, forgive=forgive, new=resume is None)
 
 
-def _check(given: dict[str, Any], *, task: str | None, resume: str | None, listed: bool, raised: bool) -> None:
+def _list(file: Path, *, as_json: bool) -> None:
+    from guardrails.agent.conversations import Conversations
+
+    with failures_told():
+        _must_exist(file)
+        with Conversations(file) as kept:
+            found = kept.listed()
+            print_json(list_to_dict(kept, found)) if as_json else typer.echo(list_text(kept, found))
+
+
+def _check(given: dict[str, Any], *, task: str | None, resume: str | None, raised: bool) -> None:
     if given["wire"] not in (None, "chat", "responses"):
         raise typer.BadParameter(f"`--wire` is chat or responses, not `{given['wire']}`")
     if given["workspace"] is not None and not Path(given["workspace"]).is_dir():
         raise typer.BadParameter(f"`--workspace`: there is no folder `{given['workspace']}`")
-    if listed:
-        return
     if resume is None and (task is None or not task.strip()):
         raise typer.BadParameter("say what the agent is to do, or `--resume ID`")
     if resume is None and raised:
@@ -131,89 +143,85 @@ def _check(given: dict[str, Any], *, task: str | None, resume: str | None, liste
         raise typer.BadParameter("`--wire` goes with a new conversation: a kept one has its own")
 
 
-@contextmanager
-def _kept(file: Path, *, must_exist: bool) -> "Iterator[Conversations]":
-    from guardrails.agent.conversations import Conversations
+def _must_exist(file: Path) -> None:
+    from guardrails.agent.conversations import ConversationError
 
-    if must_exist and not file.exists():
-        fail(f"no conversations are kept in `{file}`")
-    with Conversations(file) as kept:
-        yield kept
+    if not file.exists():
+        raise ConversationError(f"no conversations are kept in `{file}`")
 
 
 @contextmanager
 def _agent(
-    kept: "Conversations",
+    file: Path,
     given: dict[str, Any],
     task: str | None,
     resume: str | None,
-    records: Path | None,
+    records: str,
     *,
+    ending: Ending,
     quiet: bool,
 ) -> "Iterator[Agent]":
     from guardrails.agent.agent import Agent, prepare, started, working_in
+    from guardrails.agent.conversations import Conversations
+    from guardrails.agent.endpoint import client_of, imported
     from guardrails.agent.servers import mcp_tools
     from guardrails.agent.settings import Settings
     from guardrails.agent.view import View
 
-    view = View(quiet=quiet)
-    lines = str((records or Path(kept.path).with_suffix(".jsonl")).absolute())
-    with nullcontext() if resume is None else kept.resume(resume) as chat:
+    view = View(quiet=quiet, words=_terminal() if ending.how == "text" else None, events=written(ending))
+    # What is needed is looked at before any file is made.
+    imported("`guardrails run`")
+    with ExitStack() as opened:
+        kept = chat = None
+        if resume is not None:
+            _must_exist(file)
+            kept = opened.enter_context(Conversations(file))
+            chat = opened.enter_context(kept.resume(resume))
         settings = Settings.kept({} if chat is None else chat.settings, given).anywhere()
+        if settings.mcp is not None:
+            from guardrails.mcp import McpTools  # noqa: F401
         prepared = prepare(settings)
-        with working_in(settings.workspace), mcp_tools(settings.mcp, view.say) as servers:
-            prepared = prepared._replace(tools=(*servers, *prepared.tools))
-            if chat is not None:
-                yield Agent(kept, chat, prepared, view, lines)
-                return
-            with started(kept, prepared, task or "", view, records=lines) as agent:
-                yield agent
+        client = opened.enter_context(client_of(settings.base_url))
+        opened.enter_context(working_in(settings.workspace))
+        servers = opened.enter_context(mcp_tools(settings.mcp, view.say))
+        prepared = prepared._replace(tools=(*servers, *prepared.tools))
+        if chat is not None and kept is not None:
+            yield Agent(kept, chat, prepared, view, client=client, records=records)
+            return
+        kept = opened.enter_context(Conversations(file))
+        yield opened.enter_context(started(kept, prepared, task or "", view, client=client, records=records))
 
 
 def _work(
-    agent: "Agent",
-    task: str | None,
-    amounts: dict[str, Any],
-    *,
-    file: Path | None,
-    forgive: bool,
-    new: bool,
-    as_json: bool,
+    agent: "Agent", task: str | None, amounts: dict[str, Any], ending: Ending, *, forgive: bool, new: bool
 ) -> None:
-    command = resume_command(agent.chat.id, file)
-    settings = agent.settings
-    agent.view.say(f"conversation {agent.chat.id}: {settings.model}, policy {settings.policy}, {agent.offered}")
+    ending.follows(agent)
+    settings, view, result = agent.settings, agent.view, None
     try:
-        with _terminated_as_interrupted(), _warnings_in(agent.view):
+        view.say(f"conversation {agent.chat.id}: {settings.model}, policy {settings.policy}, {agent.offered}")
+        with _warnings_in(view):
             if amounts or forgive:
                 agent.extend(amounts)
             if not new:
                 agent.take_up(task, extended=bool(amounts) or forgive)
             result = agent.run()
-    except KeyboardInterrupt as error:
-        agent.view.end()
-        typer.echo(f"interrupted; nothing is lost. Go on with:\n  {command}", err=True)
-        raise typer.Exit(TERMINATED if isinstance(error, _Terminated) else INTERRUPTED) from None
-    except Exception:
-        agent.view.end()
-        typer.echo(f"the conversation is kept. Go on with:\n  {command}", err=True)
-        raise
-    agent.view.say(agent.status())
-    agent.view.end()
-    if as_json:
-        print_json(result_to_dict(agent, result, command))
-    else:
+    finally:
+        ending.take(result)
+        shown = result is not None and view.showed(result.answer)
+        if result is not None:
+            view.say(agent.status())
+        view.end()
+    ending.result = result
+    if ending.how == "text" and not shown:
         typer.echo(printable(result.answer))
-    if result.ended != "answered":
-        _limited(agent, result.code, command, as_json=as_json)
+        sys.stdout.flush()
 
 
-def _limited(agent: "Agent", code: str | None, command: str, *, as_json: bool) -> NoReturn:
-    from guardrails.agent.agent import how_to_go_on
-
-    if not as_json:
-        typer.echo(f"ended by {code}. Go on with:\n  {command} {how_to_go_on(code)}", err=True)
-    raise typer.Exit(FOUND)
+def _terminal() -> TextIO | None:
+    """
+    Standard output if a person reads it.
+    """
+    return sys.stdout if sys.stdout.isatty() else None
 
 
 class _Warnings(logging.Handler):
@@ -239,21 +247,3 @@ def _warnings_in(view: "View") -> Iterator[None]:
         yield
     finally:
         log.removeHandler(shown)
-
-
-class _Terminated(KeyboardInterrupt):
-    """
-    SIGTERM, which ends a run as Ctrl-C does.
-    """
-
-
-@contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    def end(number: int, frame: object) -> NoReturn:
-        raise _Terminated
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -8,12 +8,13 @@ import json
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar, Unpack, overload
 
 from pydantic import BaseModel, ConfigDict, Field, GetCoreSchemaHandler
 from pydantic_core import core_schema
 
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.tools.declarations import Declarations
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.policy.policy import Policy
@@ -85,7 +86,13 @@ class AnsweringTools:
         self._tools: dict[str, Tool] = {}
         self._sessions: OrderedDict[tuple[str, bool], Session] = OrderedDict()
 
-    def __call__(self, function: Any = None, **declarations: Any) -> Any:
+    @overload
+    def __call__(self, function: F, **declarations: Unpack[Declarations]) -> F: ...
+
+    @overload
+    def __call__(self, **declarations: Unpack[Declarations]) -> Callable[[F], F]: ...
+
+    def __call__(self, function: Any = None, **declarations: Unpack[Declarations]) -> Any:
         """
         Register *function*; *declarations* are the fields of `Tool` (`read_only`, `timeout`, `cost_usd`, ...). It is
         returned as it is. Raises PolicyError where a declaration is not valid.

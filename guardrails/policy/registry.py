@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Final, TypeVar, Unpack, overload
 
 from guardrails.core.arguments import Arguments, arguments_of
 from guardrails.core.envelope.envelope import Envelope
@@ -16,6 +16,7 @@ from guardrails.core.guards.access.tool_filter import ToolFilter
 from guardrails.core.guards.access.validation import Validation
 from guardrails.core.guards.base import Facts
 from guardrails.core.state.state import SessionState
+from guardrails.core.tools.declarations import Declarations
 from guardrails.core.tools.tool import Tool, Wire
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.errors import PolicyError
@@ -82,12 +83,18 @@ class Registry:
             self.register(function)
 
     @overload
-    def register(self, function: F, *, parameters: Parameters | None = None, **declarations: Any) -> F: ...
+    def register(
+        self, function: F, *, parameters: Parameters | None = None, **declarations: Unpack[Declarations]
+    ) -> F: ...
 
     @overload
-    def register(self, *, parameters: Parameters | None = None, **declarations: Any) -> Callable[[F], F]: ...
+    def register(
+        self, *, parameters: Parameters | None = None, **declarations: Unpack[Declarations]
+    ) -> Callable[[F], F]: ...
 
-    def register(self, function: Any = None, *, parameters: Parameters | None = None, **declarations: Any) -> Any:
+    def register(
+        self, function: Any = None, *, parameters: Parameters | None = None, **declarations: Unpack[Declarations]
+    ) -> Any:
         """
         Offer *function*, by a call or as a decorator; it is returned as it is.
 

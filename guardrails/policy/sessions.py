@@ -5,14 +5,21 @@ The sessions of a host by the names that it has for its threads and runs.
 import threading
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterable, Mapping
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 from uuid import uuid4
 
 from guardrails.core.values.session_id import session_name
 
 
 if TYPE_CHECKING:
+    from guardrails.core.engine.decision import Decision
+    from guardrails.core.tools.tool import Tool
+    from guardrails.session.approval import Approver
     from guardrails.session.session import Session
+    from guardrails.sinks import Sink
+    from guardrails.stores.base import Store
 
     from .policy import Policy
 
@@ -21,13 +28,27 @@ MAX_KEPT: Final = 1_000
 """Sessions whose object is kept; the state of one that is not stays in its store."""
 
 
+class SessionOptions(TypedDict, total=False):
+    """
+    What `Policy.session` takes beside a name, for those who make sessions by names of their own.
+    """
+
+    tools: "Iterable[Tool | Callable[..., Any]]"
+    store: "Store | None"
+    records: "Sink | str | PathLike[str] | None"
+    clock: Callable[[], float]
+    on_decision: "Callable[[Decision], object] | None"
+    scopes: Mapping[str, str] | None
+    approver: "Approver | None"
+
+
 class Sessions:
     """
     Finds the session of a host's thread or run. *guarded* is a session, which is then that of all of them, or the policy
     whose sessions they are; *options* are those of `Policy.session`.
     """
 
-    def __init__(self, guarded: "Policy | Session", **options: Any) -> None:
+    def __init__(self, guarded: "Policy | Session", **options: Unpack[SessionOptions]) -> None:
         from guardrails.session.session import Session
 
         if isinstance(guarded, Session) and options:

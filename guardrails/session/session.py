@@ -2,14 +2,15 @@
 The front door: one budget for the calls of an agent, its model turns and its sub-agents.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from guardrails.core.engine.scopes import Scope, exhausted_by, progress
 from guardrails.core.engine.sharing import ITERATIONS, LIMITS, Close, Extend, Open, Release, Reserve
 from guardrails.core.guards.limits import amounts as units
+from guardrails.core.guards.limits.amounts import Amounts
 from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.guards.session_limits import Limits
 from guardrails.core.records.digest import digest
@@ -18,8 +19,8 @@ from guardrails.core.tools.tool_choice import Strategy, ToolChoice, next_tool_ch
 from guardrails.core.values.errors import SessionError
 
 from .calls.results import RULE, reader
+from .functions import Functions
 from .turns.final_answer import FinalAnswer
-from .turns.turns import Turns
 
 
 if TYPE_CHECKING:
@@ -27,34 +28,12 @@ if TYPE_CHECKING:
     from guardrails.core.tools.tool import Tool
 
 
-class Session(Turns):
+class Session(Functions):
     """
     The calls that share a budget. Made by `Policy.session`; safe in any number of threads and tasks at once.
 
     A context manager (`with`, `async with`); leaving it flushes the records.
     """
-
-    def wrap(
-        self,
-        function: Callable[..., Any],
-        *,
-        returns: Literal["json", "envelope", "value"] = "json",
-        name: str | None = None,
-        hidden: Collection[str] = (),
-    ) -> Callable[..., Any]:
-        """
-        *function* behind the chain: same signature, same kind (sync or async).
-
-        It returns JSON text for a model, the `Envelope`, or the tool's own value; then a refused call raises
-        `CallDenied`, one out of time TimeoutError, one whose result says it failed `CallFailed`, and what the tool raised
-        is raised again. Its arguments are checked by its signature, or by the policy's parameters where there are any.
-        Parameters *hidden* are the caller's: passed by keyword, checked, signed and recorded by nobody.
-
-        Raises PolicyError where the signature cannot be read, SessionError where another function has the *name*.
-        """
-        from .calls.wrapping import wrapped
-
-        return wrapped(self, function, returns, name, tuple(hidden))
 
     def scoped(
         self,
@@ -161,7 +140,7 @@ class Session(Turns):
     def _cause(self, state: SessionState, now: int, scopes: Sequence[Scope]) -> tuple[str, str] | None:
         return exhausted_by(self._chain, state, now, scopes)
 
-    def extend(self, *, scope: str | None = None, **amounts: Any) -> None:
+    def extend(self, *, scope: str | None = None, **amounts: Unpack[Amounts]) -> None:
         """
         Let the session use *amounts* more (`max_calls=20`, `max_cost_usd=0.5`, ...) than its limits so far; it goes on.
 
@@ -216,9 +195,10 @@ class Session(Turns):
 
     # Children
 
-    def child(self, name: str, **amounts: Any) -> "Session":
+    def child(self, name: str, *, share: float = 1, **amounts: Unpack[Amounts]) -> "Session":
         """
-        A session that reserves from this one: *amounts* of its limits, and all that is left of those not named.
+        A session that reserves from this one: *amounts* of its limits, and a *share* of what is left of those not named: all,
+        or a part above 0. Time is for all of them at once.
 
         Per-tool budgets, rates and growth caps hold for the whole family together; streaks, duplicates and refused turns
         are each session's own.
@@ -227,6 +207,8 @@ class Session(Turns):
         where more is asked for than is left.
         """
         wanted = units.internal(amounts)
+        if not 0 < share <= 1:
+            raise SessionError(f"`share` is above 0 and at most 1, not {share}")
         if ITERATIONS in wanted:
             wanted["max_turns"] = wanted.pop(ITERATIONS)
         child = Session(
@@ -249,8 +231,9 @@ class Session(Turns):
         child._specs.update(self._specs)
         child._wrapped.update(self._wrapped)
         child._passes = self._passes
-        event = Reserve(self._time(), child.id, wanted)
-        made = self._event("reserve", event, {"child": child.id, "amounts": wanted}, needed=True)
+        event = Reserve(self._time(), child.id, wanted, share=share)
+        values = {"child": child.id, "amounts": wanted, **({} if share == 1 else {"share": share})}
+        made = self._event("reserve", event, values, needed=True)
         held = made.limits or {} if made is not None else {}
         child._chain = self._chain.with_budget(**units.settings_of(held))
         child._event("open", Open(child._time()), {"limits": held})

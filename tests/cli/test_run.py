@@ -107,8 +107,11 @@ def test_the_answer_goes_to_stdout_and_what_happened_to_stderr(files: Path, wire
     assert said[0].endswith(": gpt-5-mini, policy agent, 1 tool")
     assert '-> look_up {"city": "Kyoto"}' in said
     assert "   ok" in said
-    assert said[-1].startswith("1 call (199 left), $0.0005, ")
-    assert said[-1].endswith(", 0 denied")
+    assert said[-2].startswith("1 call (199 left), $0.0005, ")
+    assert said[-2].endswith(", 0 denied")
+    assert said[-1] == (
+        f"end ended=answered code=- exit_code=0 requests=2 iterations=1 cost_usd=0.0005 session={kept_id(shown)}"
+    )
     assert "\x1b" not in shown.stderr
     sent = server.requests[0].get("messages") or server.requests[0]["input"]
     assert [message["role"] for message in sent] == ["system", "user"]
@@ -158,7 +161,7 @@ def test_without_a_terminal_a_denied_call_is_a_line_with_its_reason(files: Path)
     with ScriptedOpenAI(script) as server:
         shown = run("weather?", *options(server, files, "--policy", policy))
     assert "denied, duplicates.window: This exact look_up call was already made" in " ".join(shown.stderr.split())
-    assert "2 denied" in shown.stderr.splitlines()[-1]
+    assert "2 denied" in shown.stderr.splitlines()[-2]
     assert looked_up(files) == ["Kyoto"]
 
 
@@ -275,10 +278,12 @@ def test_a_reply_that_is_none_is_one_line_and_the_conversation_goes_on(
     files: Path, wire: str, reply: Reply, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "key-of-mine")
-    with ScriptedOpenAI([*cities("Kyoto"), reply, Text("now")]) as server:
+    mended: list[bool] = []
+    with ScriptedOpenAI(lambda body, n: cities("Kyoto")[0] if n == 0 else Text("now") if mended else reply) as server:
         shown = run("task", *options(server, files, "--wire", wire))
         assert shown.exit_code == 2
-        *_, kept, resume, said = shown.stderr.splitlines()
+        *_, kept, resume, said, end = shown.stderr.splitlines()
+        assert end.startswith("end ended=failed code=endpoint.")
         url = f"{server.base_url}/{'chat/completions' if wire == 'chat' else 'responses'}"
         assert why.format(url=url) in said
         assert said.startswith("the endpoint ")
@@ -288,6 +293,7 @@ def test_a_reply_that_is_none_is_one_line_and_the_conversation_goes_on(
         )
         assert "key-of-mine" not in shown.output
         assert "\x1b" not in shown.output
+        mended.append(True)
         again = run("--resume", kept_id(shown))
         assert (again.exit_code, again.stdout) == (0, "now\n")
     assert server.refused == []
@@ -301,7 +307,7 @@ def test_no_call_is_kept_that_every_later_request_would_be_refused_for(files: Pa
     message = {"role": "assistant", "content": None, "tool_calls": [made]}
     lie = Raw(json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}))
     with ScriptedOpenAI([lie, Text("now")]) as server:
-        shown = run("task", *options(server, files))
+        shown = run("task", *options(server, files, "--no-stream"))
         assert (shown.exit_code, looked_up(files)) == (2, [])
         database = files / "state" / "guardrails" / "conversations.db"
         with Conversations(database) as kept, kept.resume(kept_id(shown)) as chat:
@@ -314,7 +320,7 @@ def test_a_response_that_the_server_calls_failed_is_told_with_its_endpoint(files
     with ScriptedOpenAI([Failed("out of order")]) as server:
         shown = run("task", *options(server, files, "--wire", "responses"))
         told = f"the endpoint `{server.base_url}/responses` failed: server_error: out of order"
-    assert (shown.exit_code, shown.stderr.splitlines()[-1]) == (2, told)
+    assert (shown.exit_code, shown.stderr.splitlines()[-2]) == (2, told)
 
 
 def test_an_endpoint_that_is_not_there_is_named(files: Path) -> None:
@@ -489,7 +495,10 @@ def test_b4_an_interrupted_run_says_how_to_go_on(files: Path, number: signal.Sig
         _, said = process.communicate(timeout=30)
         assert process.returncode == code, said
         assert "Traceback" not in said
-        *_, hint, command = said.splitlines()
+        *_, hint, command, end = said.splitlines()
+        assert end.startswith(
+            f"end ended=interrupted code={'interrupted' if code == 130 else 'terminated'} exit_code={code} "
+        )
         assert "nothing is lost" in hint
         shown = run(*command.split()[2:])
         assert (shown.exit_code, shown.stdout) == (0, "All told.\n"), shown.output
@@ -506,7 +515,7 @@ def test_b4_a_run_that_is_interrupted_while_the_model_thinks_asks_it_again(files
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=30)
         assert process.returncode == 130, said
-        shown = run(*said.splitlines()[-1].split()[2:], "--json")
+        shown = run(*said.splitlines()[-2].split()[2:], "--json")
         assert json.loads(shown.stdout)["answer"] == "All told.", shown.output
         assert json.loads(shown.stdout)["interrupted"] == []
     first, second = server.requests

@@ -30,3 +30,10 @@ def test_the_control_flow_of_a_host_is_as_the_text_says(capsys: pytest.CaptureFi
     block = next(one for one in re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL) if "Interrupt" in one)
     exec(compile(block, "adapters.md", "exec"), {})  # noqa: S102
     assert capsys.readouterr().out.splitlines() == ["may I spend 150 USD? 1 0.8", "{'booked': 'h_1'} 1"]
+
+
+def test_a_host_that_runs_the_tools_itself_tells_it_as_the_text_says(capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = re.findall(r"```python\n(.*?)```", GUIDE, re.DOTALL)
+    block = next(one for one in blocks if "claim=True" in one)
+    exec(compile(block, "adapters.md", "exec"), {})  # noqa: S102
+    assert capsys.readouterr().out.splitlines() == ["True duplicates.in_flight", "True", "1 0.8"]

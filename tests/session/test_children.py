@@ -44,6 +44,29 @@ def test_a_child_gets_all_that_is_left_of_what_is_not_named(clock: Any) -> None:
     assert parent.call("t", {"n": "x"}, ok).ok
 
 
+def test_children_that_run_at_once_each_have_a_share_of_what_is_left(clock: Any) -> None:
+    parent = make(clock, Budget(max_calls=10, max_tokens=101, max_elapsed=60))
+    one = parent.child("a", share=0.5)
+    two = parent.child("b", share=0.5)
+    assert one.progress == {"calls_used": 0, "calls_left": 5, "tokens_left": 51, "seconds_left": 60}
+    assert two.progress == {"calls_used": 0, "calls_left": 3, "tokens_left": 25, "seconds_left": 60}
+    assert parent.call("t", {}, ok).ok
+    one.close()
+    assert parent.progress["calls_left"] == 6
+
+
+def test_a_share_of_the_last_call_is_that_call(clock: Any) -> None:
+    parent = make(clock, Budget(max_calls=1))
+    assert [each.ok for each in calls(parent.child("a", share=0.1), 2)] == [True, False]
+    assert parent.call("t", {}, ok).code == "budget.max_calls"
+
+
+@pytest.mark.parametrize("share", [0, -1, 1.5, float("nan")])
+def test_a_share_is_a_part_of_the_whole(share: float, clock: Any) -> None:
+    with pytest.raises(SessionError, match="`share` is above 0 and at most 1"):
+        make(clock, Budget(max_calls=1)).child("a", share=share)
+
+
 def test_a_child_keeps_nothing_back_for_a_final_answer_which_is_its_parents(clock: Any) -> None:
     parent = make(clock, Budget(max_cost_usd=1, final_answer_reserve_usd=0.25))
     child = parent.child("c", max_cost_usd=0.5)
@@ -143,11 +166,12 @@ def test_a_childs_time_runs_from_when_it_was_made(clock: Any) -> None:
     assert child.call("t", {"n": 2}, ok).code == "budget.max_elapsed"
 
 
-def test_a_child_and_its_parent_replay_from_their_records(clock: Any) -> None:
+@pytest.mark.parametrize("part", [{"max_calls": 2}, {"share": 0.5}, {"share": 0.2}])
+def test_a_child_and_its_parent_replay_from_their_records(part: Any, clock: Any) -> None:
     sink, store = MemorySink(), MemoryStore()
     policy = Policy([Budget(max_calls=5, max_elapsed=60)])
     parent = policy.session("s", store=store, records=sink, clock=clock)
-    child = parent.child("c", max_calls=2)
+    child = parent.child("c", **part)
     clock.advance(7)
     calls(child, 3)
     child.close()

@@ -5,8 +5,9 @@ The tool that hands a part of the work to a sub-agent: spawn.
 import itertools
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
+from guardrails.core.guards.limits.amounts import Amounts
 from guardrails.core.values.errors import SessionError
 
 from .failure import ToolFailure, ToolSet
@@ -31,7 +32,7 @@ class Spawn(ToolSet):
 
     names = ("spawn",)
 
-    def __init__(self, session: "Session | Callable[[], Session]", agent: Agent, **amounts: Any) -> None:
+    def __init__(self, session: "Session | Callable[[], Session]", agent: Agent, **amounts: Unpack[Amounts]) -> None:
         self._session = session
         self._agent = agent
         self._amounts = amounts

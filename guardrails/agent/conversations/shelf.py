@@ -22,6 +22,8 @@ from .kept import Conversation, Wire
 
 WIRES: Final = get_args(Wire)
 _ALPHABET: Final = "abcdefghjkmnpqrstvwxyz23456789"
+_NAMED: Final = 5
+"""Of the conversations that there are, if one is asked for that there is not."""
 _LENGTH: Final = 12
 """59 bits: nobody guesses one, and a person can copy it."""
 
@@ -160,8 +162,10 @@ class Conversations:
     def _unknown(self, id: str) -> str:
         names = [name for (name,) in self._file.read("SELECT name FROM conversations ORDER BY id DESC LIMIT 1000")]
         near = difflib.get_close_matches(id, names, 1)
-        hint = f"did you mean `{near[0]}`?" if near else f"the file has {len(names) or 'none'}"
-        return f"no conversation `{id}` in `{self.path}`; {hint}"
+        latest = ", ".join(f"`{name}`" for name in names[:_NAMED])
+        others = f", ... ({len(names)} of them)" if len(names) > _NAMED else ""
+        hint = f"did you mean `{near[0]}`?" if near else f"there are {latest}{others}" if names else "it holds none"
+        return f"there never was a conversation `{id}` in `{self.path}`, or it was forgotten; {hint}"
 
 
 def _readable(settings: str) -> dict[str, Any]:

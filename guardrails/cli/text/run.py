@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from guardrails.agent.conversations import Conversations, Summary
     from guardrails.session.turns.loop import LoopResult
 
+_CAME_TO: Final = ("answer", "finish_reason", "requests", "iterations")
 _LIMITS: Final = "max_calls, max_turns, max_tokens, max_cost_usd or max_elapsed"
 
 
@@ -90,26 +91,20 @@ def list_to_dict(kept: "Conversations", found: "Sequence[Summary]") -> dict[str,
     return {"file": kept.path, "conversations": [{**s._asdict(), "settings": dict(s.settings)} for s in found]}
 
 
-def result_to_dict(agent: "Agent", result: "LoopResult", command: str) -> Mapping[str, Any]:
+def result_to_dict(agent: "Agent", result: "LoopResult | None") -> Mapping[str, Any]:
     """
-    What an agent came to, for another program.
+    What an agent came to, for another program; without a *result* what it used.
     """
     session = agent.session
+    came_to = {} if result is None else {name: getattr(result, name) for name in _CAME_TO}
     return {
-        "id": agent.chat.id,
-        "answer": result.answer,
-        "ended": result.ended,
-        "code": result.code,
-        "finish_reason": result.finish_reason,
-        "requests": result.requests,
-        "iterations": result.iterations,
+        **came_to,
         "messages": len(agent.chat),
         "denied": agent.view.denied,
         "cost_usd": session.cost_usd,
         "unpriced": session.unpriced,
         "progress": session.progress,
         "interrupted": [call._asdict() for call in agent.repaired],
-        "resume": command,
     }
 
 

@@ -35,7 +35,7 @@ class FunctionArguments(TypedArguments):
     Raises PolicyError where an annotation cannot be resolved or has no JSON Schema.
     """
 
-    __slots__ = ("_keywords_only", "_signature")
+    __slots__ = ("_keywords_only", "signature")
 
     def __init__(self, function: Callable[..., Any], hidden: Collection[str] = ()) -> None:
         name = getattr(function, "__name__", type(function).__name__)
@@ -49,7 +49,7 @@ class FunctionArguments(TypedArguments):
             raise PolicyError([f"the arguments of `{name}` cannot be read: {clean(reason)}{hint}"]) from None
 
         schema = json_schema(name, adapter.json_schema)
-        described = parameter_descriptions((function if inspect.isclass(function) else _target(function)).__doc__)
+        described = parameter_descriptions((function if inspect.isclass(function) else annotated(function)).__doc__)
         names = {_alias(parameter): parameter.name for parameter in parameters if parameter.kind is not _VARIADIC[1]}
 
         for alias, parameter in names.items():
@@ -57,7 +57,7 @@ class FunctionArguments(TypedArguments):
                 schema["properties"][alias].setdefault("description", described[parameter])
 
         super().__init__(schema, names, adapter.validator.validate_python)
-        self._signature = inspect.Signature(parameters)
+        self.signature = inspect.Signature(parameters)
         self._keywords_only = all(p.kind not in (*_VARIADIC, p.POSITIONAL_ONLY) for p in parameters)
 
     def bind(self, arguments: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -68,9 +68,9 @@ class FunctionArguments(TypedArguments):
             return (), dict(arguments)
 
         rest = dict(arguments)
-        bound = inspect.BoundArguments(self._signature, {})
+        bound = inspect.BoundArguments(self.signature, {})
 
-        for parameter in self._signature.parameters.values():
+        for parameter in self.signature.parameters.values():
             if parameter.kind is parameter.VAR_KEYWORD:
                 bound.arguments[parameter.name] = rest
             elif parameter.name in rest:
@@ -90,7 +90,7 @@ class FunctionArguments(TypedArguments):
         if not args:
             return dict(kwargs)
 
-        given = self._signature.bind_partial(*args).arguments
+        given = self.signature.bind_partial(*args).arguments
 
         if twice := given.keys() & kwargs.keys():
             raise TypeError(f"multiple values for argument `{min(twice)}`")
@@ -98,22 +98,23 @@ class FunctionArguments(TypedArguments):
         return {name: list(v) if self._is_variadic(name) else v for name, v in given.items()} | dict(kwargs)
 
     def _is_variadic(self, name: str) -> bool:
-        return self._signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
+        return self.signature.parameters[name].kind is inspect.Parameter.VAR_POSITIONAL
 
 
 def _parameters(function: Callable[..., Any], hidden: Collection[str]) -> list[inspect.Parameter]:
     """
     The visible parameters, annotations resolved.
     """
-    target = _target(function)
+    target, parameters = annotated(function), inspect.signature(function).parameters
     # The hidden and the result may name what is only there for type checkers.
     annotations = getattr(target, "__annotations__", {}).items()
-    holder = SimpleNamespace(__annotations__={name: a for name, a in annotations if name not in {*hidden, "return"}})
+    wanted = parameters.keys() - {*hidden, "return"}
+    holder = SimpleNamespace(__annotations__={name: a for name, a in annotations if name in wanted})
     hints = typing.get_type_hints(holder, getattr(target, "__globals__", {}), include_extras=True)
     bound = function.keywords if isinstance(function, functools.partial) else {}
     found = []
 
-    for at, parameter in enumerate(inspect.signature(function).parameters.values()):
+    for at, parameter in enumerate(parameters.values()):
         receiver = at == 0 and parameter.name in {"self", "cls"} and parameter.name not in hints
 
         if not receiver and parameter.name not in hidden and parameter.name not in bound:
@@ -122,12 +123,12 @@ def _parameters(function: Callable[..., Any], hidden: Collection[str]) -> list[i
     return found
 
 
-def _target(function: Callable[..., Any]) -> Any:
+def annotated(function: Callable[..., Any]) -> Any:
     """
     The function that carries annotations and docstring.
     """
     if isinstance(function, functools.partial):
-        return _target(function.func)
+        return annotated(function.func)
 
     if inspect.isclass(function):
         return function.__init__
@@ -135,7 +136,8 @@ def _target(function: Callable[..., Any]) -> Any:
     if not inspect.isroutine(function):
         return inspect.unwrap(type(function).__call__)
 
-    return inspect.unwrap(function)
+    inner = inspect.unwrap(function)
+    return inner if inner is function else annotated(inner)
 
 
 def _adapter(name: str, parameters: list[inspect.Parameter]) -> Any:

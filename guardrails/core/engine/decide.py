@@ -65,7 +65,8 @@ class Ask(Event[Decision]):
         if state.pending:
             expired = give_up(state)
             for _, lapsed in expired:
-                undo(chain, state, lapsed)
+                if lapsed.parked is not None:
+                    undo(chain, state, lapsed)
             # What cannot be signed is never the same call.
             running = state.pending.get((call.id, sig)) if sig is not None else None
             if running is None and state.parked and sig is not None:

@@ -6,7 +6,7 @@ states and writes the records.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from guardrails.core.state.family import join, part
 from guardrails.core.state.holds import NOTHING
@@ -62,6 +62,10 @@ class Happened(NamedTuple):
     """(code, message) of why a model request is not to be made."""
     guess: tuple[int, int] = NOTHING
     """What was guessed of it."""
+
+
+NOT_AGAIN: Final = Happened(0, 0, "", None)
+"""What comes of what was told already: no event."""
 
 
 class Engine:

@@ -9,7 +9,7 @@ from typing import Final
 from guardrails.core.guards.base import Facts, Guard, overrides
 from guardrails.core.guards.limits.budget_words import FINISH
 from guardrails.core.state.state import NEVER, Pending, SessionState
-from guardrails.core.state.totals import exhaust, set_meters
+from guardrails.core.state.totals import exhaust, go_on, keep_cause, set_meters
 from guardrails.core.state.turns import imply_turn
 from guardrails.core.values.types import Denial
 
@@ -127,16 +127,26 @@ def failed(chain: Chain, method: Callable[..., object]) -> Denial | None:
 
 def undo(chain: Chain, state: SessionState, pending: Pending) -> None:
     """
-    Let guards give back what they counted for a parked call that never ran; one that fails gives nothing back.
+    Let guards give back what they counted for a call that never ran; one that fails gives nothing back.
     """
-    if pending.parked is None:
-        return
     plan = chain.plan(pending.tool)
     facts = Facts(state.now_ms, plan.tool, pending.cost, pending.tokens, pending.turn, chain.known)
     for guard in plan.guards:
         if overrides(guard, "undo"):
             with suppress(Exception):  # nobody could ever answer the call, nor go on without
                 set_meters(state, guard.undo(pending.tool, state, facts))
+
+
+def reopen(chain: Chain, state: SessionState) -> None:
+    """
+    Let the session go on if it was ended by a limit that is not used up any more.
+    """
+    if state.exhausted is None or state.closed or not state.exhausted[0].startswith("budget."):
+        return
+    go_on(state)
+    cause = exhaustion(chain, state, state.now_ms)
+    if cause is not None:
+        keep_cause(state, cause)
 
 
 def exhaustion(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str] | None:

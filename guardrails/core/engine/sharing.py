@@ -4,14 +4,14 @@ What happens to the limits of a session: they are raised, or shared with its chi
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import ceil
 from typing import Final
 
 from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.guards.limits.budget_words import usd
 from guardrails.core.guards.limits.room import CHILDREN, CHILDREN_LIMIT, crowded
-from guardrails.core.state.scope_state import go_on
 from guardrails.core.state.state import SessionState
-from guardrails.core.state.totals import close, extend, number, release, reserve, set_meters, time_of, touch
+from guardrails.core.state.totals import close, extend, go_on, number, release, reserve, set_meters, time_of, touch
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import Denial
 
@@ -98,8 +98,8 @@ class Extend(Event[Happened]):
 @dataclass(slots=True)
 class Reserve(Event[Happened]):
     """
-    A *child* begins, with *amounts* of the limits of its parent; one that is not named gives all that is left of it. With
-    *more* it has begun already, and its own limits are raised by them.
+    A *child* begins, with *amounts* of the limits of its parent; one that is not named gives a *share* of what is left of
+    it, rounded up, and time gives all. With *more* it has begun already, and its own limits are raised by them.
 
     Raises SessionError where that is more than is left, or the child does not run any more.
     """
@@ -108,6 +108,7 @@ class Reserve(Event[Happened]):
     child: str
     amounts: Mapping[str, int]
     more: bool = False
+    share: float = 1.0
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
         held = state.reserved.get(self.child)
@@ -135,12 +136,18 @@ class Reserve(Event[Happened]):
             if own is not None and available is not None and own > available:
                 asked = f"{_said(name)} {_shown(name, own)}"
                 raise SessionError(f"`{child}` asks for {asked}, {_shown(name, available)} is left")
-            amount = available if own is None else own
+            amount = self._part(name, available) if own is None else own
             if amount is not None:
                 held[name] = max(0, amount)
         if chain.limits is not None and chain.limits.limit(state, "max_children") is not None:
             set_meters(state, {CHILDREN: state.meter(CHILDREN) + 1})
         return held
+
+    def _part(self, name: str, available: int | None) -> int | None:
+        # Time passes for all at once, so that nobody has less of it for sharing it.
+        if available is None or name == "max_elapsed" or self.share == 1:
+            return available
+        return ceil(available * self.share)
 
     def _more(self, chain: Chain, state: SessionState, held: dict[str, int] | None) -> dict[str, int]:
         if held is None:

@@ -3,7 +3,7 @@ What an envelope holds.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypedDict, Unpack
 
 from guardrails.core.retries.serving import Judged
 from guardrails.core.text.truncation import Rendered
@@ -49,11 +49,43 @@ OPTIONAL: Final = frozenset({"query_summary", "total_matches", "next_action", "n
 }
 """What a policy's `fields` may leave out."""
 UNBOUNDED: Final = 1 << 62
-SETTABLE: Final = (
-    frozenset(FIELDS)
-    - {"status", "results", "result", "limit_reached", "previous_result"}
-    - {"truncated", "original_bytes", "handle"}
-)
+
+
+class More(TypedDict, total=False):
+    """
+    What code may say of any result beside its value.
+    """
+
+    code: str | None
+    query_summary: Any
+    total_matches: int | None
+    is_complete: bool | None
+    http_status: int | None
+    errors: list[dict[str, str]] | None
+    user_facing_hint: str | None
+    message: str | None
+    retryable: bool | None
+    retryable_after_correction: bool | None
+    retry_after_ms: int | None
+    max_retries_remaining: int | None
+    retry_success_probability: float | None
+    next_action: NextAction | None
+    next_action_hint: str | None
+    limit_message: str | None
+    previous_result_outdated: bool | None
+    progress: dict[str, Any] | None
+
+
+class Fields(More, total=False):
+    """
+    The same, and the failure.
+    """
+
+    error_type: ErrorType | None
+    error_message: str | None
+
+
+SETTABLE: Final = frozenset(Fields.__annotations__)
 """What code may set by name."""
 _NONE: Final[frozenset[str]] = frozenset()
 
@@ -106,7 +138,7 @@ class Content:
         "user_facing_hint",
     )
 
-    def __init__(self, status: Status = "success", value: Any = None, **fields: Any) -> None:
+    def __init__(self, status: Status = "success", value: Any = None, **fields: Unpack[Fields]) -> None:
         self.status: Status = status
         self._value = value
         self.code: str | None = None

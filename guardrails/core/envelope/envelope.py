@@ -5,7 +5,7 @@ The envelope: the only thing of a call that the model reads.
 from collections.abc import Iterable
 from copy import copy as shallow
 from dataclasses import replace
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Self, Unpack
 
 import orjson
 
@@ -13,7 +13,7 @@ from guardrails.core.outcome.error_names import error_type_of_name
 from guardrails.core.text.truncation import LIMIT, Rendered, leading_of
 from guardrails.core.values.types import ERROR_TYPES, Denial, ErrorType, Outcome, Success
 
-from .content import OPTIONAL, SETTABLE, Content, Cut
+from .content import OPTIONAL, SETTABLE, Content, Cut, Fields, More
 from .text import fields_of, text_of
 
 
@@ -50,14 +50,14 @@ class Envelope(Content):
     __slots__ = ()
 
     @classmethod
-    def success(cls, value: Any = None, **fields: Any) -> Self:
+    def success(cls, value: Any = None, **fields: Unpack[Fields]) -> Self:
         """
         What a tool may return to say more than its value: `Envelope.success(rows, total_matches=90, is_complete=False)`.
         """
         return cls("success", value, **fields)
 
     @classmethod
-    def error(cls, error_type: ErrorType, error_message: str, **fields: Any) -> Self:
+    def error(cls, error_type: ErrorType, error_message: str, **fields: Unpack[More]) -> Self:
         """
         What a tool may return for a failure it understands.
         """

@@ -174,7 +174,7 @@ class Guard:
 
     def undo(self, tool: str, state: "SessionState", facts: Facts) -> dict[str, int]:
         """
-        New values of this guard's counters for a call of *tool* that was admitted and never ran: nobody approved it.
+        New values of this guard's counters for a call of *tool* that was admitted and never ran.
         """
         return {}
 

@@ -10,7 +10,7 @@ from guardrails.core.engine.complete import Settle
 from guardrails.core.engine.decide import Ask
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.engine import Engine, Event
-from guardrails.core.engine.events.admissions import Expire, Note, Suspend
+from guardrails.core.engine.events.admissions import Expire, Note, Suspend, Withdraw
 from guardrails.core.engine.plan import Plan
 from guardrails.core.guards.limits.amounts import settings_of
 from guardrails.core.state.holds import NOTHING
@@ -119,10 +119,11 @@ class Life:
             # Its call has brought it about already, unless the policy asks nobody now.
             if n > self.state.n:
                 self._apply(Note(now), self._chain, beside)
-        elif name == "suspend":
+        elif name == "suspend" or (name == "release" and "call_n" in record):
             known = self._decisions.get(record["call_n"])
+            happens = Suspend if name == "suspend" else Withdraw
             # Of another life its number is all that it has here.
-            self._apply(Note(now) if known is None else Suspend(now, known[0]), self._chain, beside)
+            self._apply(Note(now) if known is None else happens(now, known[0]), self._chain, beside)
         elif name == "unpark" and parked(self.state, record["seq"]) is None:
             self._apply(Note(now), self._chain, beside)
         else:

@@ -28,11 +28,11 @@ def event_of(name: str, record: Record, now: int) -> Event[Happened]:
     """
     match name:
         case "turn":
-            return Turn(now, record["calls"], record.get("uncharged", False))
+            return Turn(now, record["calls"], record.get("uncharged", False), key=_key(record))
         case "charge":
             untold = record.get("untold", False)
             charged = now, record["cost"], record["tokens"], record.get("model") or ""
-            return Charge(*charged, untold, record.get("request"))
+            return Charge(*charged, untold, record.get("request"), key=_key(record))
         case "request":
             # Records of before requests held anything say nothing of it.
             said, lasts_ms = record.get("estimate"), record.get("lasts_ms", ADMISSION_MS)
@@ -44,7 +44,9 @@ def event_of(name: str, record: Record, now: int) -> Event[Happened]:
         case "extend":
             return Extend(now, dict(record["amounts"]), "scope" in record, record.get("asked", False))
         case "reserve":
-            return Reserve(now, record["child"], dict(record["amounts"]), record.get("more", False))
+            return Reserve(
+                now, record["child"], dict(record["amounts"]), record.get("more", False), record.get("share", 1)
+            )
         case "release":
             return Release(now, record["child"], dict(record["used"]))
         case "open":
@@ -53,6 +55,10 @@ def event_of(name: str, record: Record, now: int) -> Event[Happened]:
             return Close(now)
         case other:
             raise SessionError(f"unknown event `{other}` in the records")
+
+
+def _key(record: Record) -> bytes | None:
+    return bytes.fromhex(record["key"]) if "key" in record else None
 
 
 def call_of(record: Record) -> ToolCall:

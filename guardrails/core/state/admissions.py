@@ -12,9 +12,10 @@ from .entries import Entry, Pending, low, pending_key
 from .failing import Told, note_ended, note_refused, told
 from .family import end, outdate, tell
 from .holds import free_guess
-from .parking import lapse, resume, unpark
+from .parking import drop, lapse, resume, unpark
 from .state import SessionState
 from .totals import exhaust, number
+from .turns import leave_turn
 
 
 REMEMBERED_REFUSALS: Final = 16
@@ -150,6 +151,26 @@ def give_up(state: SessionState) -> tuple[tuple[int, Pending], ...]:
     The same as events of the session; (number, admission) of each.
     """
     return tuple((number(state), pending) for pending in expire(state))
+
+
+def withdraw(state: SessionState, pending: Pending) -> None:
+    """
+    Take out an admission whose call never ran: what it held comes back, it is not counted, and it is no evidence.
+    """
+    drop(state, pending)
+    leave_turn(state, pending)
+    entry, sig = pending.entry, pending.sig
+    pending.parked = None
+    entry.changes = False
+    entry.sketch = 0
+    if sig is None or entry.seq < state.window[0].seq:
+        return
+    # What cannot be signed is never the same call as another.
+    entry.sig = None
+    state.latest[None] = max(entry.seq, state.latest.get(None, 0))
+    if state.latest.get(sig) == entry.seq:
+        del state.latest[sig]
+        state.latest.update((one.sig, one.seq) for one in state.window if one.sig == sig)
 
 
 def charge_held(state: SessionState, pending: Pending, cost: int, tokens: int) -> None:

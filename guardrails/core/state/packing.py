@@ -5,6 +5,7 @@ A session's state as a small block of bytes, so that a store can keep it anywher
 import json
 import struct
 
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any, Final
@@ -26,7 +27,7 @@ READ: Final = (3, 4, 5, VERSION)
 STATUSES: Final[tuple[EntryStatus, ...]] = ("running", "ok", "error", "expired")
 _NEW: Final = ("turn_refused", "implied", "turn_n", "turn_ms", "call_ms")
 """What version 3 did not have; before version 5 nothing moved by itself, was held for requests or waited;
-before version 6 nothing was suspended."""
+before version 6 nothing was suspended, and no response had a key."""
 TOTALS: Final = (
     "started_ms",
     "now_ms",
@@ -102,6 +103,8 @@ def pack(state: SessionState, memo: Memo | None = None) -> bytes:
             rest[key] = value
     if state.closed:
         rest["c"] = True
+    if state.told:
+        rest["e"] = b2a_base64(state.told, newline=False).decode()
     table, totals, odd = _json([*names], rest)
     head = _HEAD.pack(VERSION, odd, len(tools), len(table))
     return b"".join((head, table, struct.pack(f"<{len(tools)}H", *tools), window, totals))
@@ -248,6 +251,7 @@ def _state(version: int, window: list[Entry], names: list[str], rest: dict[str, 
     state.used = {name: tuple(sums) for name, sums in rest["u"].items()} if "u" in rest else {}
     state.stood_ms, state.asking = rest.get("d", 0), rest.get("q", False)
     state.answers = {sig: (answer, reason) for sig, answer, reason in rest.get("a", ())}
+    state.told = a2b_base64(rest["e"]) if "e" in rest else b""
     state.failing = unpacked_failing(rest.get("f", ()))
     state.trail = unpacked_trail(rest.get("h", ()), window, names)
     by_seq = {entry.seq: entry for entry in window}

@@ -167,14 +167,14 @@ def lapse(state: SessionState, pending: Pending) -> None:
 
 def drop(state: SessionState, pending: Pending) -> None:
     """
-    Give back all that is held for a parked call: it never ran.
+    Give back all that is held for a call that never ran.
     """
     del state.pending[pending_key(pending.id, pending.sig, pending.seq)]
     free_guess(state, pending)
     state.held_cost -= pending.cost
     state.held_tokens -= pending.tokens
     state.calls -= 1
-    state.parked -= 1
+    state.parked -= pending.parked is not None
     pending.entry.status = "expired"
 
 

@@ -29,13 +29,6 @@ def open_step(state: SessionState, now_ms: int) -> int:
     return now
 
 
-def go_on(state: SessionState) -> None:
-    """
-    Forget what an event has found to be the end.
-    """
-    state.exhausted = None
-
-
 def hold(state: SessionState, holder: str, call: Pending) -> None:
     """
     Charge a call that the session *holder* was just admitted, and hold its estimate until it is settled.
@@ -94,6 +87,19 @@ def suspend_held(state: SessionState, holder: str, seq: int) -> None:
         suspend(state, held, "")
     elif state.holds:
         prolong(state, f"{holder}#c{seq}", state.now_ms + APPROVED_MS)
+
+
+def withdraw_held(state: SessionState, holder: str, call: Pending) -> None:
+    """
+    Give back what is held, or was charged when its time was over here, for a call that never ran.
+    """
+    held = state.pending.get(pending_key(holder, None, call.seq))
+    if held is not None:
+        drop(state, held)
+        return
+    state.calls -= 1
+    state.cost -= call.cost
+    state.tokens -= call.tokens
 
 
 def claim(state: SessionState, holder: str, call: Pending, now_ms: int) -> int:

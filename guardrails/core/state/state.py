@@ -115,6 +115,8 @@ class SessionState:
     stood_ms: int = 0
     """How long the session's time stood still up to the latest event; see `waited_ms`."""
     asking: bool = False  # a model request was told that no response has followed yet
+    told: bytes = b""
+    """Of the latest responses that were told by a key, `KEY_BYTES` each; the lowest bit: it was charged too."""
     answers: dict[int | None, tuple[str, str]] = field(default_factory=dict)
     """What came of the latest questions to a person, (`refused` or `expired`, reason), by signature."""
     run: str = field(default="", compare=False)

@@ -100,6 +100,13 @@ def exhaust(state: SessionState, cause: Denial) -> None:
     keep_cause(state, (cause.code, cause.message))
 
 
+def go_on(state: SessionState) -> None:
+    """
+    Forget what has ended the session: it is to be found again, or is not so any more.
+    """
+    state.exhausted = None
+
+
 def close(state: SessionState, cause: Denial) -> None:
     """
     End the session for good.

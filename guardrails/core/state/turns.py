@@ -10,6 +10,7 @@ from typing import Final
 
 from guardrails.core.values.types import NO_TIME
 
+from .entries import Pending
 from .state import SessionState
 
 
@@ -21,6 +22,38 @@ OVERLAP_MS: Final = 60_000
 """The same of calls that start while another of their turn still runs: what never ends must not hide a loop."""
 MOST: Final = 1_000
 """Events of a turn, after which the next call begins another: a loop ends too while the clock stands still."""
+
+
+KEYS: Final = 64
+"""Responses whose keys are kept: what is told again after so many others counts again."""
+KEY_BYTES: Final = 6
+"""Of a hash of a key; the chance that one of 64 others has the same is 1 in 10^12."""
+
+
+def is_told(state: SessionState, key: bytes | None, *, charged: bool = False) -> bool:
+    """
+    Whether the response of *key* was told already, or even *charged*. One without a key never was.
+    """
+    return key is not None and (_marked(key) in _keys(state) or (not charged and key in _keys(state)))
+
+
+def note_told(state: SessionState, key: bytes | None, *, charged: bool = False) -> None:
+    """
+    Remember that the response of *key*, if it has one, was told, or *charged*.
+    """
+    if key is not None:
+        kept = [_marked(key) if charged and one == key else one for one in _keys(state)]
+        if not charged or _marked(key) not in kept:
+            kept.append(_marked(key) if charged else key)
+        state.told = b"".join(kept[-KEYS:])
+
+
+def _keys(state: SessionState) -> list[bytes]:
+    return [state.told[at : at + KEY_BYTES] for at in range(0, len(state.told), KEY_BYTES)]
+
+
+def _marked(key: bytes) -> bytes:
+    return key[:-1] + bytes((key[-1] | 1,))
 
 
 def end_turn(state: SessionState) -> None:
@@ -38,6 +71,29 @@ def begin_turn(state: SessionState, calls: int) -> None:
     state.turn += 1
     state.turn_expects = calls
     state.asking = False
+
+
+def leave_turn(state: SessionState, pending: Pending) -> None:
+    """
+    Let a call that never ran, and is open no more, be none of its turn; a turn without any other call is not counted, as far
+    as the window tells of it.
+    """
+    entry, window = pending.entry, state.window
+    if entry.tool == state.streak_tool and all(
+        one.tool == entry.tool or not one.turn for one in window if one.seq > entry.seq
+    ):
+        state.streak -= state.streak > 0
+    # No call is of the turn 0.
+    mark, entry.turn = entry.turn, 0
+    if pending.turn == state.turn:
+        state.turn_decided -= 1
+        state.turn_admitted -= 1
+        state.turns -= state.turn_admitted == 0
+    elif entry.seq >= window[0].seq and all(one.turn != pending.turn for one in state.pending.values()):
+        untold = 0 if pending.turn else state.implied
+        beside = [0 < one.turn <= untold if untold else one.turn == mark for one in window]
+        begins = window[0].seq == 1 or (window[0].turn > 0 and not beside[0])
+        state.turns -= begins and not any(beside)
 
 
 def count_refusals(state: SessionState) -> None:

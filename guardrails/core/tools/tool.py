@@ -7,13 +7,15 @@ import inspect
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self, Unpack
 
 from guardrails.core.arguments import Arguments, arguments_of
 from guardrails.core.outcome import ResultClassifier
 from guardrails.core.values.bounds import Ge, Gt
 from guardrails.core.values.types import micro_dollars
 from guardrails.core.values.units import Duration
+
+from .declarations import Declarations
 
 
 Wire = Literal["chat", "responses"]
@@ -67,13 +69,15 @@ class Tool:
     """
 
     @classmethod
-    def of(cls, function: Callable[..., Any], *, hidden: Collection[str] = (), **declarations: Any) -> Self:
+    def of(
+        cls, function: Callable[..., Any], *, hidden: Collection[str] = (), **declarations: Unpack[Declarations]
+    ) -> Self:
         """
         The tool that *function* is: its name, docstring and signature, without the parameters *hidden* that the host
         passes. Raises PolicyError where the signature of a function with hidden parameters cannot be read.
         """
         declarations.setdefault("name", name_of(function))
-        text = inspect.getdoc(_described(function)) or ""
+        text = inspect.getdoc(described(function)) or ""
         declarations.setdefault("description", " ".join(text.split("\n\n")[0].split()))
         return cls(parameters=arguments_of(function, hidden=hidden) if hidden else function, **declarations)
 
@@ -122,7 +126,7 @@ def name_of(function: Callable[..., Any]) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
-def _described(function: Callable[..., Any]) -> object:
+def described(function: Callable[..., Any]) -> object:
     while isinstance(function, functools.partial):
         function = function.func
     own = getattr(type(function), "__call__", None)  # noqa: B004

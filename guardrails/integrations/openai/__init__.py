@@ -45,7 +45,7 @@ def run(client: "OpenAI", session: Session, **settings: Any) -> LoopResult:
     * *wire* is "chat", "responses", or `Responses(chained=True)`, which goes on from the response before.
     * *tool_choice*, in either wire's form, holds for the first request where it forces a tool; *strategy*
       `(call_count, turn_count) -> tool_choice` decides turn by turn.
-    * *on_text* gets the model's text as it comes, a digest too.
+    * *on_text* gets the model's text as it comes, a digest too; *on_usage* the `Usage` of each response that tells it.
     * *parallel* threads run the calls of one turn (None: one).
     * *compact* is given the messages in use before each request and returns those to go on with; where they are others,
       the session's digest is put back in front of them, unless *digest* is False.

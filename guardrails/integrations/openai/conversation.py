@@ -5,10 +5,11 @@ One loop's conversation: the next request, the messages, and what the session is
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from json import JSONDecodeError
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, Unpack
 
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice
 from guardrails.core.values.logs import log
+from guardrails.core.values.usage import Usage, read_usage, tells
 from guardrails.policy.registry import Registry
 from guardrails.session.calls.calls import Execute
 from guardrails.session.session import Session
@@ -23,6 +24,7 @@ from .listener import Listener
 from .offered import Offered, Tools
 from .reading import check_sendable, cut_off, readable_usage
 from .responses import Responses
+from .settings import RequestOptions
 from .wire import Reply, Wire
 
 
@@ -48,18 +50,20 @@ class Conversation:
         strategy: Strategy | None = None,
         stream: bool = False,
         on_text: Callable[[str], object] | None = None,
+        on_usage: Callable[[Usage], object] | None = None,
         max_tool_iterations: int = MAX_TOOL_ITERATIONS,
         on_limit: OnLimit = "answer",
         parallel: int | None = None,
         compact: Compact | None = None,
         digest: bool = True,
-        **request_options: Any,
+        **request_options: Unpack[RequestOptions],
     ) -> None:
         self._blocking = False
         self.stream = stream
         self.parallel = parallel
         self.listener = Listener(on_text)
         self.compact = compact
+        self._on_usage = on_usage
         self._loop = Loop(max_tool_iterations=max_tool_iterations, on_limit=on_limit)
         self._session = session
         if isinstance(wire, str) and wire not in WIRES:
@@ -260,6 +264,8 @@ class Conversation:
         usage = readable_usage(usage)
         told: dict[str, Any] = {"calls": calls, "provider": self._endpoint, "whole": whole, "request": self._asked}
         self._session.charge(model=self._model, usage=usage, **told)
+        if self._on_usage is not None and tells(usage):
+            self._on_usage(read_usage(usage))
 
     def _refuse_asynchronous(self) -> None:
         if self._blocking and self.tools.asynchronous:

@@ -20,6 +20,8 @@ SHOWN_BYTES: Final = 200
 """Of a body, in an error."""
 _KEPT_BYTES: Final = 1_024
 """Half a secret has no shape that could be found: they are taken out before the body is cut."""
+NO_STREAM: Final = "no_event_stream"
+"""The code of a ResponseFailed if the server answers with something else where a stream was asked for."""
 _NO_JSON: Final = "the reply is no JSON; check the base URL"
 _KEY_CHARS: Final = 6
 _DONE: Final = re.compile(rb"[\r\n]data: ?\[DONE\]")
@@ -68,7 +70,7 @@ class Heard:
         *error* as the loop raises it: a reply that is no response is told with where it came from and how it begins.
         """
         if isinstance(error, Cut) and self._other_than("event-stream"):
-            return self._failed("the reply is no event stream", shown=True)
+            return self._failed("the reply is no event stream", NO_STREAM, shown=True)
         if isinstance(error, (Unreadable, Cut)):
             return self._failed(str(error), error.code, shown=True)
         if isinstance(error, ResponseFailed):

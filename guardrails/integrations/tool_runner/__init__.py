@@ -13,7 +13,7 @@ import inspect
 
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, Unpack
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
@@ -28,6 +28,7 @@ from guardrails.session.turns.final_answer import FORCED_ASKS
 from guardrails.session.turns.loop import MAX_TOOL_ITERATIONS, Loop
 
 from .client import AsyncWatchedClient, WatchedClient
+from .options import RunnerOptions, TurnOptions
 from .watch import UNREADABLE, Watch
 
 
@@ -71,7 +72,7 @@ class _Guarded(Generic[F]):
         execute: Execute | None = None,
         functions: Iterable[F] = (),
         strategy: Strategy | None = None,
-        **options: Any,
+        **options: Unpack[RunnerOptions],
     ) -> None:
         own = Registry()
         self._given: dict[str, Any] = {}
@@ -85,7 +86,7 @@ class _Guarded(Generic[F]):
         self._strategy = strategy
         if self._offered.asynchronous and self._kind is RegisteredFunction:
             raise TypeError(f"`{self._offered.asynchronous[0]}` is asynchronous: use `AsyncGuardedToolRunner`")
-        super().__init__(functions=self._registered(), **options)  # type: ignore[call-arg]
+        super().__init__(functions=self._registered(), **options)  # type: ignore[call-arg, misc]
 
     def _guarded(self, name: str) -> Callable[[dict[str, object]], Any]:
         raise NotImplementedError
@@ -138,7 +139,7 @@ class GuardedToolRunner(_Guarded[RegisteredFunction], ResponsesToolRunner):
     _kind = RegisteredFunction
 
     def iterate(
-        self, client: Any, params: Any, *, max_steps: int | None = None, **options: Any
+        self, client: Any, params: Any, *, max_steps: int | None = None, **options: Unpack[TurnOptions]
     ) -> "Generator[ResponsesRunnerTurn, None, None]":
         """
         As the SDK's.
@@ -165,7 +166,7 @@ class AsyncGuardedToolRunner(_Guarded[AsyncRegisteredFunction], AsyncResponsesTo
     _kind = AsyncRegisteredFunction
 
     def iterate(
-        self, client: Any, params: Any, *, max_steps: int | None = None, **options: Any
+        self, client: Any, params: Any, *, max_steps: int | None = None, **options: Unpack[TurnOptions]
     ) -> "AsyncGenerator[ResponsesRunnerTurn, None]":
         """
         As the SDK's.

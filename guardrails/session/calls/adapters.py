@@ -2,12 +2,16 @@
 Calls for who runs them elsewhere: an adapter of a host decides, runs its own way, and says what came of it.
 """
 
+from dataclasses import replace
 from typing import Any
 
 from guardrails.core.engine.decision import Decision
+from guardrails.core.engine.events.admissions import Withdraw
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.tools.tool_call import asked
+from guardrails.core.state.state import Pending, SessionState
+from guardrails.core.tools.tool_call import asked, tool_call
 from guardrails.core.values.errors import SessionError
+from guardrails.core.values.types import ToolCall
 
 from .calls import Calls
 
@@ -17,24 +21,100 @@ class Adapted(Calls):
     The calls of a session as an adapter tells them.
     """
 
-    def decide(self, tool: str, arguments: Any, *, id: str | None = None) -> Decision:
+    def decide(self, tool: str, arguments: Any, *, id: str | None = None, claim: bool = False) -> Decision:
         """
         Ask whether a call may run, and reserve for it; `decision.envelope` is the refusal where it may not.
 
+        With *claim* the caller runs it now: a second claim of it is refused (`duplicates.in_flight`), by `call` too.
         Idempotent on (*id*, signature) until the call is completed; arguments that cannot be signed (an object that
         JSON has no form for) make a new call each time, so approve those by `complete` and not by a second `call`.
         """
-        return self._decide(tool, arguments, id, asked)[0]
+        return self._decide(tool, arguments, id, _claiming if claim else asked)[0]
 
-    def complete(self, decision: Decision, outcome: object) -> Envelope:
+    def complete(self, which: Decision | str, outcome: object, *, arguments: Any = None) -> Envelope:
         """
         Settle a decided call; *outcome* is a value, an exception, `Success(value, cost_usd=...)` or `Failed(message)`.
 
-        A second completion, or one after the admission expired, changes nothing and is only recorded. Raises
-        SessionError where *decision* is another session's.
+        *which* is the decision, or the id of the call, also in another process than the one that decided; then its
+        *arguments*, as they were decided, tell it from others of that id. They are no duty, but by them its result is kept
+        for those who ask again. A call that waits for a person is not settled: its refusal is given back.
+
+        A second completion of a decision, or one after its admission expired, changes nothing and is only recorded.
+        Raises SessionError where the decision is another session's, no open call has the id, or several have it.
         """
-        if decision.session != self.id:
-            raise SessionError(f"the decision is of the session `{decision.session}`, not of `{self.id}`")
+        decision = self._decided(which, arguments)
         if decision.envelope is not None:
             return decision.envelope
         return self._settle(decision, self._chain.plan(decision.call.tool), outcome)
+
+    def _release(self, which: Decision | str, arguments: Any) -> None:
+        """
+        Let a call that never ran and will not be none.
+        """
+        decision = self._decided(which, arguments)
+        call, seq = decision.call, decision.seq
+        known = self._read(lambda state, _: any(one.seq == seq for one in state.pending.values()))
+        if not known:
+            return
+        said = {"call_n": decision.n, "seq": seq, "id": call.id, "tool": call.tool, "sig": call.sig}
+        self._event("release", Withdraw(self._time(), decision), said)
+
+    def suspend(self, which: Decision | str, *, arguments: Any = None) -> None:
+        """
+        Say that an admitted call stopped in the control flow of the host, which makes it again: see `scoped` for what follows.
+
+        *which* and *arguments* are as for `complete`. Nothing happens to one that is over. Raises as `complete` does.
+        """
+        self._suspend(self._decided(which, arguments))
+
+    def _decided(self, which: Decision | str, arguments: Any) -> Decision:
+        """
+        The decision of the open call *which*, an id that may be of several; a decision is itself.
+        """
+        if isinstance(which, Decision):
+            if which.session != self.id:
+                raise SessionError(f"the decision is of the session `{which.session}`, not of `{self.id}`")
+            return which
+        if not isinstance(which, str):
+            raise TypeError(f"a call is told by its decision or its id, not by `{type(which).__name__}`")
+
+        def look(state: SessionState, _: int) -> list[Decision]:
+            where = self.id, state.run, None, (), None
+            return [Decision.again(_bare(one), one, where) for one in state.pending.values() if one.id == which]
+
+        found = self._read(look)
+        if not found:
+            raise SessionError(
+                f"no call of the id `{which:.64}` is open in `{self.id}`: it was completed, released or given up, or never "
+                "decided; `decide` it first"
+            )
+        if arguments is not None:
+            found = [one for one in map(self._with(arguments), found) if one is not None]
+        if len(found) != 1:
+            raise SessionError(
+                f"{len(found)} open calls of the id `{which:.64}` {'have these arguments' if arguments is not None else 'are there'}:"
+                " say which by the `arguments` that were decided"
+            )
+        return found[0]
+
+    def _with(self, arguments: Any) -> Any:
+        def made(decision: Decision) -> Decision | None:
+            own = decision.call
+            spec = self._chain.plan(own.tool).arguments or self._specs.get(own.tool)
+            call = tool_call(own.tool, arguments, own.id, spec)
+            return replace(decision, call=replace(call, sketch=own.sketch)) if call.sig == own.sig else None
+
+        return made
+
+
+def _bare(pending: Pending) -> ToolCall:
+    """
+    An open call without its arguments, which no state keeps.
+    """
+    return ToolCall(pending.tool, None, pending.id, None, pending.sig, sketch=pending.entry.sketch or None)
+
+
+def _claiming(tool: str, arguments: Any) -> None:
+    """
+    What stands for the executor of a call that is run elsewhere.
+    """

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from logging import INFO
-from types import CoroutineType, NoneType
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from guardrails.core.engine.complete import Completion, Settle
@@ -22,7 +22,6 @@ from guardrails.core.engine.prepare import Prepared, prepare, told
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.records.digest import Earlier, failure
 from guardrails.core.state.state import SessionState
-from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_call import asked, checked, tool_call
 from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.session_id import checked_id
@@ -34,7 +33,7 @@ from guardrails.session.recorder import log_refused, new_id
 from .passing import Passing
 from .places import places_of
 from .results import Kept
-from .running import Reading, in_time, is_async, limit_of, not_awaited, with_timeout, within
+from .running import CALLER, Reading, limit_of, not_awaited, with_timeout
 
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Execute = Callable[[str, Any], Any]
 
-_PLAIN: Final = frozenset({dict, list, tuple, str, bytes, int, float, bool, NoneType})
+PLAIN: Final = frozenset({dict, list, tuple, str, bytes, int, float, bool, NoneType})
 """Types of results that nobody awaits."""
 
 
@@ -93,6 +92,7 @@ class Calls(Passing):
         if log.isEnabledFor(INFO):
             log.info("executing tool", extra={"tool": tool, "session": self.id})
         result: object
+        before = CALLER.set(self)
         try:
             limit = None
             if plan.timeout_ms is not None or decision.left_ms is not None:
@@ -103,7 +103,7 @@ class Calls(Passing):
                 reading = self._reading(decision, plan)
                 run = lambda: reading.drained(execute(tool, decision.call.arguments))  # noqa: E731
                 result = with_timeout(run, limit, partial(self._settle, decision, plan))
-            if type(result) not in _PLAIN:
+            if type(result) not in PLAIN:
                 if inspect.isawaitable(result):
                     result = not_awaited(result)
                 elif self._passes:
@@ -117,65 +117,16 @@ class Calls(Passing):
             if not self._passes or not self._passed(decision, error):
                 self._settle(decision, plan, error)
             raise
-        return self._settle(decision, plan, result)
-
-    async def acall(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
-        """
-        The same, awaited. *execute* may be synchronous too: it then runs in this task, or, where the tool declares a
-        timeout or the session has less than ten minutes left, in a thread. A generator is read where its function ran: a slow one without a timeout blocks the loop.
-        """
-        decision, plan = self._decide(tool, arguments, id, execute)
-        if decision.envelope is not None:
-            if await self._aasks(decision):
-                decision, plan = self._decide(tool, arguments, decision.call.id, execute)
-            if decision.envelope is not None:
-                return decision.envelope
-        if log.isEnabledFor(INFO):
-            log.info("executing tool", extra={"tool": tool, "session": self.id})
-        result: object
-        try:
-            limit = None
-            if plan.timeout_ms is not None or decision.left_ms is not None:
-                threaded = plan.timeout_ms is None and not is_async(execute)
-                limit = limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=threaded)
-            if limit is None:
-                result = execute(tool, decision.call.arguments)
-                if type(result) is CoroutineType or inspect.isawaitable(result):
-                    held = limit_of(plan.tool, None, decision.left_ms, threaded=False)
-                    late = partial(self._settle, decision, plan)
-                    result = await (result if held is None else in_time(result, held, late))
-                if type(result) not in _PLAIN:
-                    result = await self._reading(decision, plan).gathered(result)
-            else:
-                late, reading = partial(self._settle, decision, plan), self._reading(decision, plan)
-                result = await within(limit, execute, decision.call, late, reading)
-        except Exception as error:
-            if self._passes and self._passed(decision, error):
-                raise
-            return self._settle(decision, plan, error)
-        except BaseException as error:
-            if not self._passes or not self._passed(decision, error):
-                self._settle(decision, plan, error)
-            raise
-        return self._settle(decision, plan, result)
-
-    def define(self, tool: str, arguments: "Arguments") -> None:
-        """
-        Check the arguments of *tool*, which is known from now on, against *arguments* in this session.
-        """
-        self._specs[tool] = arguments
-        if self._chain.known is not None and tool not in self._chain.known:
-            self._chain = self._chain.with_tools([Tool(name=tool)])
-
-    def defines(self, tool: str) -> bool:
-        """
-        Whether the arguments of *tool* are checked already, by the policy or by `define`.
-        """
-        return (tool in self._specs and tool not in self._wrapped) or self._chain.plan(tool).arguments is not None
+        else:
+            return self._settle(decision, plan, result)
+        finally:
+            CALLER.reset(before)
 
     # The shell itself
 
-    def _decide(self, tool: str, arguments: Any, call_id: str | None, execute: Execute) -> tuple[Decision, Plan]:
+    def _decide(
+        self, tool: str, arguments: Any, call_id: str | None, execute: Execute, *, tells: bool = True
+    ) -> tuple[Decision, Plan]:
         if (
             type(tool) is not str
             or not (call_id is None or (type(call_id) is str and call_id))
@@ -209,7 +160,7 @@ class Calls(Passing):
             self._records.decided(decision, plan)
         for guard, raised in decision.errors:
             log.error("guard `%s` failed: %s", guard, raised, extra={"guard": guard, "session": self.id})
-        if self._on_decision is not None:
+        if tells and self._on_decision is not None:
             self._tell(decision)
         return decision, plan
 
@@ -221,6 +172,12 @@ class Calls(Passing):
         return Reading(plan, decision.call.arguments, now, self._passes)
 
     def _settle(self, decision: Decision, plan: Plan, result: object) -> Envelope:
+        return self._close(decision, plan, *self._read_result(decision, plan, result))
+
+    def _read_result(self, decision: Decision, plan: Plan, result: object) -> tuple[int, Prepared]:
+        """
+        The time, and what came of a call: where its tool ran, as a result may work nowhere else.
+        """
         now = self._time()
         known = decision.at_ms if now == NO_TIME else now
         try:
@@ -230,17 +187,17 @@ class Calls(Passing):
             else:
                 limit = self._kept.room(result, plan) if self._kept.offered else plan.max_bytes
                 outcome = told(result, plan, decision.call.arguments, known, limit)
-            prepared = prepare(outcome, plan.max_bytes, decision.call)
+            return now, prepare(outcome, plan.max_bytes, decision.call)
         except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now
             log.error("a result of `%s` could not be read: %r", decision.call.tool, error)
-            prepared = prepare(
-                Outcome(f"a {type(result).__name__} that cannot be shown", complete=False), plan.max_bytes
-            )
+            unshown = Outcome(f"a {type(result).__name__} that cannot be shown", complete=False)
+            return now, prepare(unshown, plan.max_bytes)
         except BaseException as error:  # Ctrl-C while a generator is read: the call is over all the same
             self._settle(decision, plan, error)
             raise
 
-        if outcome.error_type is not None and self.policy.model_files is not None:
+    def _close(self, decision: Decision, plan: Plan, now: int, prepared: Prepared) -> Envelope:
+        if prepared.outcome.error_type is not None and self.policy.model_files is not None:
             self.policy.model_files.refresh(now)
 
         over = Settle(now, decision, prepared, plan)

@@ -11,6 +11,7 @@ import time
 
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from guardrails.core.engine.plan import Plan
@@ -29,6 +30,8 @@ GRACE_S: Final = 0.05
 IN_A_THREAD_MS: Final = 600_000
 """How little time a session has left where a synchronous tool without a timeout is held to it, which takes a thread."""
 _until: "contextvars.ContextVar[float | None]" = contextvars.ContextVar("guardrails_until", default=None)
+CALLER: "Final[contextvars.ContextVar[Any]]" = contextvars.ContextVar("guardrails_session", default=None)
+"""The session of the call that this thread or task runs."""
 _running: "set[asyncio.Future[Any]]" = set()
 """What goes on although it was answered: the loop itself does not hold it."""
 
@@ -123,6 +126,15 @@ def stops(error: BaseException) -> bool:
     """
     asyncio = sys.modules.get("asyncio")
     return isinstance(error, _STOPS) or (asyncio is not None and isinstance(error, asyncio.CancelledError))
+
+
+def leave(before: "contextvars.Token[Any]") -> None:
+    """
+    Say that the call of a task is over, which began with *before*.
+    """
+    # A coroutine that nobody awaits any more is closed by whoever finds it, in a context of theirs.
+    with suppress(ValueError):
+        CALLER.reset(before)
 
 
 def not_awaited(result: object) -> Exception:

@@ -16,18 +16,19 @@ from guardrails.core.tools.tool import Tool, name_of
 from guardrails.core.values.errors import SessionError
 
 from .running import is_async
+from .signatures import signed
 
 
 if TYPE_CHECKING:
     from guardrails.core.arguments import Arguments
 
-    from .calls import Calls
+    from .declaring import Declaring
 
-Called = TypeVar("Called", bound="Calls")
+Called = TypeVar("Called", bound="Declaring")
 
 
 def wrapped(
-    session: "Calls", function: Callable[..., Any], returns: str, name: str | None, hidden: Collection[str]
+    session: "Declaring", function: Callable[..., Any], returns: str, name: str | None, hidden: Collection[str]
 ) -> Callable[..., Any]:
     """
     *function* as a tool *name* of *session*: same parameters, same kind. Those *hidden* pass by the chain, by keyword.
@@ -51,14 +52,14 @@ def wrapped(
             arguments, run = asked(args, kwargs)
             return run.given(await scope.acall(name, arguments, run.awaited), returns)
 
-        return guarded_async
+        return signed(guarded_async, function, spec, name, returns=returns, hidden=hidden)
 
     @functools.wraps(function)
     def guarded(*args: Any, **kwargs: Any) -> Any:
         arguments, run = asked(args, kwargs)
         return run.given(scope.call(name, arguments, run.plain), returns)
 
-    return guarded
+    return signed(guarded, function, spec, name, returns=returns, hidden=hidden)
 
 
 def scoped(
@@ -80,8 +81,7 @@ def scoped(
     if tools is not None:
         offered = {tool.name: tool for tool in tools}
         chain = session._chain.with_tools(tool for name, tool in offered.items() if name not in session._chain.tools)  # noqa: SLF001
-        chain.known = frozenset(offered)
-        scope._chain = chain  # noqa: SLF001
+        scope._chain = chain.knowing(frozenset(offered))  # noqa: SLF001
     return scope
 
 
@@ -151,7 +151,7 @@ class _Run:
         return result
 
 
-def _take(session: "Calls", name: str, function: Callable[..., Any], spec: FunctionArguments | None) -> None:
+def _take(session: "Declaring", name: str, function: Callable[..., Any], spec: FunctionArguments | None) -> None:
     """
     Let *function* have *name* in *session*, for whoever calls it by name; SessionError where another function has it.
     """
@@ -160,7 +160,7 @@ def _take(session: "Calls", name: str, function: Callable[..., Any], spec: Funct
     if (taken.get(name, definition) if spec is None else taken.setdefault(name, definition)) != definition:
         raise SessionError(f"`{name}` is another function in this session already; give this one a `name` of its own")
     if spec is not None:
-        session.define(name, spec)
+        session.declare(Tool(name=name, parameters=spec))
 
 
 def _definition(function: Callable[..., Any]) -> object:

@@ -5,15 +5,19 @@ The model's side of a session: its requests, its responses and what they cost.
 from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
+from hashlib import blake2b
 from types import TracebackType
 from typing import Any, Self
 
+from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.events.turns import Charge, Drop, Request, Turn
 from guardrails.core.guards.limits import amounts as units
 from guardrails.core.state.admissions import ADMISSION_MS
 from guardrails.core.state.holds import fitting
+from guardrails.core.state.turns import KEY_BYTES
+from guardrails.core.values.errors import SessionError
 from guardrails.core.values.usage import read_usage, tells
-from guardrails.session.calls.adapters import Adapted
+from guardrails.session.calls.declaring import Declaring
 
 from .prices import Priced, price_of, public
 
@@ -59,7 +63,7 @@ _within: ContextVar[Requested | None] = ContextVar("guardrails_request", default
 """The request whose `with` block this thread or task is in."""
 
 
-class Turns(Adapted):
+class Turns(Declaring):
     """
     A session as a model uses it.
     """
@@ -90,28 +94,37 @@ class Turns(Adapted):
         made = self._event("request", Request(self._time(), estimate, lasts_ms), values)
         return Requested(self, 0) if made is None else Requested(self, made.n, *(made.refused or ()))
 
-    def release(self, request: Requested) -> None:
+    def release(self, which: Decision | str | Requested, *, arguments: Any = None) -> None:
         """
-        Let a *request* that came to nothing hold nothing; one that was charged, or is not `allowed`, holds nothing.
+        Let what never ran and will not, a call or a model request, hold nothing; a call is not counted then.
+
+        *which* is a decision or the id of a call, which *arguments* may tell from others of that id: as for `complete`. Whoever
+        has claimed the call is believed too: say it only of what did not begin. A question to a person is withdrawn. Nothing
+        happens to what is over: refused, completed, charged, or released before.
+
+        Raises SessionError where no open call has the id, or several have it, or the decision is another session's.
         """
-        if self._reserves and self._read(lambda state, _: str(request.n) in state.holds):
-            self._event("release", Drop(self._time(), request.n), {"request": request.n})
+        if not isinstance(which, Requested):
+            self._release(which, arguments)
+        elif self._reserves and self._read(lambda state, _: str(which.n) in state.holds):
+            self._event("release", Drop(self._time(), which.n), {"request": which.n})
 
     @property
     def _reserves(self) -> bool:
         return self._chain.reserves or any(chain.reserves for _, _, chain in self._engine.scopes)
 
-    def begin_turn(self, calls: int | None = None) -> None:
+    def begin_turn(self, calls: int | None = None, *, key: str | None = None) -> None:
         """
-        Say that a model response came, with *calls* tool calls, where `charge` is not used.
+        Say that a model response came, with *calls* tool calls, where `charge` is not used. Told again by the same *key*, of
+        the latest 64, it changes nothing: see `charge`.
 
-        Raises SessionError where *calls* is no whole number of at least 0.
+        Raises SessionError where *calls* is no whole number of at least 0, or *key* is no text or empty.
         """
-        count = units.count_of(calls)
+        count, told = units.count_of(calls), _hash_of(key)
         # Nobody will charge what came, so that what was guessed of it need not be held.
         guessed = self._reserves and self._read(lambda state, _: fitting(state, 0, 0, guesses=True) is not None)
-        values = {"calls": count, "uncharged": True} if guessed else {"calls": count}
-        self._event("turn", Turn(self._time(), count, guessed), values)
+        values: dict[str, Any] = {"calls": count, "uncharged": True} if guessed else {"calls": count}
+        self._event("turn", Turn(self._time(), count, guessed, key=told), {**values, **_recorded(told)})
 
     def charge(
         self,
@@ -123,6 +136,7 @@ class Turns(Adapted):
         provider: str | None = None,
         whole: bool = True,
         request: Requested | None = None,
+        key: str | None = None,
     ) -> Priced:
         """
         Charge a model response, and begin its turn; what it cost, and who says so.
@@ -131,23 +145,52 @@ class Turns(Adapted):
         else as `genai-prices` lists *model* (of *provider*: an id, or the endpoint's URL), unless *cost_usd* says what it
         cost. What nobody knows the price of is counted in `unpriced`, never as free; a response that is not *whole* broke
         off. *request* is what `request` gave for it; without one it is that of the `with` block around it, else that of the
-        open ones that it fits. Raises SessionError if *cost_usd*, *usage* or *calls* is no such thing; nothing is charged
-        then.
+        open ones that it fits. Raises SessionError if *cost_usd*, *usage*, *calls* or *key* is no such thing; nothing is
+        charged then.
+
+        A response that is told again by the same *key*, its id, changes nothing: no charge, no turn, no event. So may a host
+        that runs a step again after a restart, another process too. The latest 64 keys of a session are remembered.
         """
         within = _within.get()
         if request is None and within is not None and within.session.id == self.id:
             request = within
-        used, count = read_usage(usage), units.count_of(calls)
+        used, count, told = read_usage(usage), units.count_of(calls), _hash_of(key)
         if cost_usd is not None:
             priced = Priced(units.money("cost_usd", cost_usd), "caller")
         else:
             known = used if tells(usage) else None
             priced = price_of(known, model, self.policy.prices, provider, self._time())
-        self._event("turn", Turn(self._time(), count), {"calls": count})
+        self._event("turn", Turn(self._time(), count, key=told), {"calls": count, **_recorded(told)})
         untold: dict[str, Any] = {"untold": True} if whole and priced.untold else {}
-        values = {"model": model, "provider": public(provider), **priced.recorded, **used.recorded, **untold}
+        values = {
+            "model": model,
+            "provider": public(provider),
+            **priced.recorded,
+            **used.recorded,
+            **untold,
+            **_recorded(told),
+        }
         if request is not None:
             values["request"] = request.n
-        event = Charge(self._time(), priced.cost, used.total, model or "", bool(untold), values.get("request"))
+        event = Charge(
+            self._time(), priced.cost, used.total, model or "", bool(untold), values.get("request"), key=told
+        )
         self._event("charge", event, values)
         return priced
+
+
+def _hash_of(key: object) -> bytes | None:
+    """
+    What is kept of the *key* of a response; None if it has none. Raises SessionError for what is no text or empty.
+    """
+    if key is None:
+        return None
+    if not isinstance(key, str) or not key:
+        raise SessionError(f"`key` is the id of a response, text that is not empty, not `{key!r:.40}`")
+    digest = blake2b(key.encode(errors="surrogatepass"), digest_size=KEY_BYTES).digest()
+    # The lowest bit says whether it was charged.
+    return digest[:-1] + bytes((digest[-1] & 0xFE,))
+
+
+def _recorded(told: bytes | None) -> dict[str, str]:
+    return {} if told is None else {"key": told.hex()}

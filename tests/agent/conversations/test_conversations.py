@@ -140,7 +140,9 @@ def test_what_was_said_stays(path: Path) -> None:
 
 def test_an_unknown_id_is_named_with_the_nearest_one(path: Path) -> None:
     with Conversations(path) as kept:
-        with pytest.raises(ConversationError, match=r"no conversation `trip-1` in `.*`; the file has none"):
+        with pytest.raises(
+            ConversationError, match=r"never was a conversation `trip-1` in `.*`, or it was forgotten; it holds none"
+        ):
             kept.resume("trip-1")
         kept.start("trip-12").close()
         with pytest.raises(ConversationError, match="did you mean `trip-12`"):

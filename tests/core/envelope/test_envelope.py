@@ -217,7 +217,7 @@ def test_tool_output_that_imitates_an_envelope_stays_data(value: Any, form: Any,
 
 def test_an_unknown_field_of_an_envelope_is_refused() -> None:
     with pytest.raises(TypeError, match="no field `resluts`"):
-        Envelope.success(1, resluts=2)
+        Envelope.success(1, resluts=2)  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize("odd", [2**80, {1: "a"}, "\ud800", {"a": {1, 2}}, b"\xff", object])

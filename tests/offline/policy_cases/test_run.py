@@ -11,6 +11,7 @@ import pytest
 from guardrails import Budget, Denial, Duplicates, Envelope, Nudge, Policy, Success
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.plan import Rule
+from guardrails.core.envelope.content import More
 from guardrails.core.guards.base import Guard, guard
 from guardrails.core.state.turns import part_turn
 from guardrails.offline.policy_cases import Case, Result, find_cases, load_cases, read_cases, run_case
@@ -342,7 +343,7 @@ class Live:
         failed = ran.failed
         if failed is not None:
             message = failed.message or f"the call failed: {failed.type}"
-            fields = {"http_status": failed.http_status, "retry_after_ms": failed.retry_after_ms}
+            fields: More = {"http_status": failed.http_status, "retry_after_ms": failed.retry_after_ms}
             return Envelope.error(failed.type, message, **fields)
         value = self.fill(ran.result, n) if ran.result_bytes is None else "x" * (ran.result_bytes - 2)
         return Success(value, ran.cost_usd, ran.tokens)

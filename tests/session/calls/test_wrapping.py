@@ -89,7 +89,7 @@ def test_the_parameters_of_a_policy_stand_above_those_of_a_function(clock: Any) 
 
 def test_the_parameters_that_a_host_defined_stand_above_those_of_a_function(clock: Any) -> None:
     session = make(clock)
-    session.define("pay", Tool(name="pay", parameters=SMALL).arguments())
+    session.declare(Tool(name="pay", parameters=SMALL))
     assert session.wrap(pay, returns="envelope")(50).status == "validation_error"
 
 
@@ -208,7 +208,7 @@ def test_hidden_parameters_pass_by_the_chain(awaited: bool, clock: Any) -> None:
 
     told: list[Any] = []
     session = Policy([Validation()]).session("s", clock=clock, on_decision=lambda d: told.append(d.call.arguments))
-    wrapped = session.wrap(asearch if awaited else search, hidden=["database"])
+    wrapped: Any = session.wrap(asearch if awaited else search, hidden=["database"])
     said = asyncio.run(wrapped("x", database=Database())) if awaited else wrapped("x", database=Database())
     assert json.loads(said)["results"] == ["x", "a", "b"]
     assert told == [{"query": "x"}]

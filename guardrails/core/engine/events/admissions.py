@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.engine import Engine, Event, Happened
-from guardrails.core.engine.exhaustion import undo
-from guardrails.core.engine.scopes import Scope
-from guardrails.core.state.admissions import forgo, lose
+from guardrails.core.engine.exhaustion import reopen, undo
+from guardrails.core.engine.scopes import Scope, free_all
+from guardrails.core.state.admissions import forgo, lose, withdraw
 from guardrails.core.state.entries import pending_key
 from guardrails.core.state.parking import approve, digest_of, parked, refuse, suspend
-from guardrails.core.state.scope_state import approve_held, go_on, let_go, suspend_held
+from guardrails.core.state.scope_state import approve_held, let_go, suspend_held, withdraw_held
 from guardrails.core.state.state import SessionState
-from guardrails.core.state.totals import number, time_of, touch
+from guardrails.core.state.totals import go_on, number, time_of, touch
 from guardrails.core.state.turns import part_turn
 from guardrails.core.values.errors import SessionError
 
@@ -51,7 +51,8 @@ class Expire(Event[None]):
         touch(state, self.now_ms)
         for pending in [one for one in state.pending.values() if one.seq == self.seq]:
             forgo(state, pending)
-            undo(engine.chain, state, pending)
+            if pending.parked is not None:
+                undo(engine.chain, state, pending)
             number(state)
 
 
@@ -82,6 +83,8 @@ class Unpark(Event[Happened]):
         for scope in scopes:
             number(scope.state)
             (approve_held if self.approved else let_go)(scope.state, engine.id, self.seq)
+            if not self.approved:
+                undo(scope.chain, scope.state, pending)
         if self.approved:
             approve(pending, now)
         else:
@@ -113,6 +116,36 @@ class Suspend(Event[Happened]):
                 suspend_held(scope.state, engine.id, pending.seq)
         if pending is not None and open_:
             suspend(state, pending, digest_of(call))
+        return engine.happened(state, scopes)
+
+
+@dataclass(slots=True)
+class Withdraw(Event[Happened]):
+    """
+    The call of *decision* never ran and will not: what it held comes back, and it is not counted. One that is over stays so.
+    """
+
+    now_ms: int
+    decision: Decision
+
+    shared = True
+
+    def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
+        call, seq = self.decision.call, self.decision.seq
+        touch(state, self.now_ms)
+        pending = state.pending.get(pending_key(call.id, call.sig, seq))
+        if pending is None or pending.seq != seq:
+            for scope in scopes:
+                number(scope.state)
+            return engine.happened(state, scopes)
+        free_all(engine.id, state, scopes, f"c{seq}")
+        withdraw(state, pending)
+        undo(engine.chain, state, pending)
+        reopen(engine.chain, state)
+        for scope in scopes:
+            number(scope.state)
+            withdraw_held(scope.state, engine.id, pending)
+            undo(scope.chain, scope.state, pending)
         return engine.happened(state, scopes)
 
 

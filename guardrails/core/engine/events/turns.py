@@ -6,15 +6,24 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from guardrails.core.engine.chain import Chain
-from guardrails.core.engine.engine import Engine, Event, Happened
+from guardrails.core.engine.engine import NOT_AGAIN, Engine, Event, Happened
 from guardrails.core.engine.exhaustion import exhaustion, failed, note_turn, spent
 from guardrails.core.engine.scopes import Scope, exhausted_by, free_all, hold_all, note_all, unfitting
 from guardrails.core.state.admissions import ADMISSION_MS
 from guardrails.core.state.holds import NOTHING, RESPONSES, average, fitting, lapse
-from guardrails.core.state.scope_state import go_on
 from guardrails.core.state.state import SessionState
-from guardrails.core.state.totals import charge, count_request, exhaust, keep_cause, number, set_meters, time_of, touch
-from guardrails.core.state.turns import begin_turn, end_turn
+from guardrails.core.state.totals import (
+    charge,
+    count_request,
+    exhaust,
+    go_on,
+    keep_cause,
+    number,
+    set_meters,
+    time_of,
+    touch,
+)
+from guardrails.core.state.turns import begin_turn, end_turn, is_told, note_told
 
 
 @dataclass(slots=True)
@@ -22,18 +31,24 @@ class Turn(Event[Happened]):
     """
     A model response came, with *calls* calls (0: unknown): the present turn is over, and the next begins.
 
-    *uncharged*: nobody will charge it, and what was guessed of its request comes back.
+    *uncharged*: nobody will charge it, and what was guessed of its request comes back. One that was told by the same *key*
+    before is no event.
     """
 
     now_ms: int
     calls: int = 0
     uncharged: bool = False
+    key: bytes | None = None
+    """`KEY_BYTES` of a hash, the lowest bit 0."""
 
     @property
     def shared(self) -> bool:
         return self.uncharged
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
+        if is_told(state, self.key):
+            return NOT_AGAIN
+        note_told(state, self.key)
         if self.uncharged:
             free_all(engine.id, state, scopes, fitting(state, 0, 0, guesses=True) or "")
             for scope in scopes:
@@ -75,7 +90,8 @@ class Counted(Event[Happened]):
 class Charge(Counted):
     """
     A response of *model* is to be paid, *cost* in micro-dollars. A *cost* of None: nobody knows its price, or (*model* is
-    None) nobody asked for it. *untold*: it came whole, and did not say what it used.
+    None) nobody asked for it. *untold*: it came whole, and did not say what it used. One that was charged by the same *key*
+    before is no event.
     """
 
     now_ms: int
@@ -85,8 +101,13 @@ class Charge(Counted):
     untold: bool = False
     request: int | None = None
     """The number of the request that it settles; None: of those that are open the one that fits, 0: none."""
+    key: bytes | None = None
+    """`KEY_BYTES` of a hash, the lowest bit 0."""
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
+        if is_told(state, self.key, charged=True):
+            return NOT_AGAIN
+        note_told(state, self.key, charged=True)
         if state.holds:
             key = str(self.request) if self.request is not None else fitting(state, self.cost or 0, self.tokens)
             free_all(engine.id, state, scopes, key or "")

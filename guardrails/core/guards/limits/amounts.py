@@ -4,7 +4,9 @@ Amounts as a caller names them, in the units of the state: money in micro-dollar
 
 import math
 
-from typing import Any, Final
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final, TypedDict
 
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import micro_dollars
@@ -14,10 +16,31 @@ from .budget import Budget
 
 LOOPS: Final = {"max_tool_iterations": "max_tool_iterations", "max_steps": "max_tool_iterations"}
 """Limits that each loop has for itself."""
-_NAMES: Final = ("max_calls", "max_turns", "max_cost_usd", "max_tokens", "max_elapsed", "max_children", *LOOPS)
 
 
-def internal(amounts: dict[str, Any]) -> dict[str, int]:
+class Amounts(TypedDict, total=False):
+    """
+    What `extend` and `child` take: amounts of the limits of `Budget`, by each of their names; None: that one is not named.
+    """
+
+    max_calls: int | None
+    max_turns: int | None
+    max_cost_usd: float | str | Decimal | None
+    max_tokens: int | None
+    max_elapsed: float | None
+    """Seconds."""
+    max_children: int | None
+    max_tool_iterations: int | None
+    max_steps: int | None
+    max_tool_calls: int | None
+    max_tool_turns: int | None
+    max_total_cost_usd: float | str | Decimal | None
+
+
+_NAMES: Final = tuple(name for name in Amounts.__annotations__ if name in LOOPS or name not in Budget.aliases)
+
+
+def internal(amounts: Mapping[str, object]) -> dict[str, int]:
     """
     Amounts as a caller names them (USD, seconds, the seeds' names) in the units of the state.
 

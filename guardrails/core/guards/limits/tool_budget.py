@@ -74,7 +74,21 @@ class ToolBudget(Guard):
     def undo(self, tool: str, state: SessionState, facts: Facts) -> dict[str, int]:
         charged = {"max_calls": 1, "max_cost_usd": facts.cost, "max_tokens": facts.tokens}.get(self.limit, 0)
         key = self._key(tool)
+        if self.limit == "max_turns" and self._only_one(tool, state, facts):
+            return {key: (state.meter(key) >> _TURN_BITS) - 1 << _TURN_BITS}
         return {key: state.meter(key) - charged} if charged else {}
+
+    def _only_one(self, tool: str, state: SessionState, facts: Facts) -> bool:
+        """
+        Whether the present turn is counted, and has no call of *tool*, as far as the window tells all of it.
+        """
+        if facts.turn != state.turn or not self._counted(state.meter(self._key(tool)), facts):
+            return False
+        mark, window = state.mark, state.window
+        if not window or not (window[0].seq == 1 or (facts.turn and window[0].turn not in (0, mark))):
+            return False
+        # A call that never ran is of no turn.
+        return not any(one.tool == tool and (one.turn == mark if facts.turn else one.turn) for one in window)
 
     def settle(self, call: ToolCall, outcome: Outcome, state: SessionState, facts: Facts) -> dict[str, int]:
         key = self._key(call.tool)

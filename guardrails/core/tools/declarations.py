@@ -1,0 +1,31 @@
+"""
+What is declared of a tool by keywords.
+"""
+
+from typing import TypedDict
+
+from guardrails.core.outcome import ResultClassifier
+
+
+class Declarations(TypedDict, total=False):
+    """
+    The fields of `Tool` but its parameters, as those who make one of a function take them.
+    """
+
+    name: str
+    description: str
+    stable: bool
+    read_only: bool | None
+    idempotent: bool | None
+    polling: bool
+    retryable: bool | None
+    cost_usd: float
+    tokens: int
+    timeout: float | None
+    """Seconds."""
+    same_thread: bool
+    result: ResultClassifier | None
+    returns_envelope: bool
+    ask_user: tuple[str, ...]
+    paths: tuple[str, ...]
+    commands: tuple[str, ...]

@@ -1,0 +1,170 @@
+"""
+Wrapped functions as tools of a server of the two SDKs, which check what comes back by the annotation.
+"""
+
+import asyncio
+import functools
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Any, Literal
+
+import pytest
+
+from guardrails import Duplicates, Policy, Session, Summary
+
+
+pytest.importorskip("mcp")
+
+
+def search(query: str, n: int = 2) -> list[dict[str, Any]]:
+    """
+    Find things.
+    """
+    return [{"found": query}] * n
+
+
+async def asearch(query: str) -> dict[str, str]:
+    return {"found": query}
+
+
+def pages(query: str) -> Iterator[int]:
+    yield from range(len(query))
+
+
+async def apages(query: str) -> AsyncIterator[str]:
+    for letter in query:
+        yield letter
+
+
+def kept(query: str, *, database: object = None) -> bool:
+    return database is None
+
+
+def failing(query: str) -> int:
+    raise ValueError(query)
+
+
+class Shop:
+    def order(self, query: str) -> "list[str]":
+        return [query]
+
+    def __call__(self, query: str) -> float:
+        return 0.5
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "search": search,
+    "asearch": asearch,
+    "pages": pages,
+    "apages": apages,
+    "order": Shop().order,
+    "ask": Shop(),
+    "few": functools.partial(search, n=1),
+}
+
+
+def served(sdk: str, tools: dict[str, Callable[..., Any]], asked: Callable[[Any], Any]) -> Any:
+    """
+    What *asked* gives for a client of a server of *sdk* that has *tools*.
+    """
+    server: Any
+    client: Any
+    if sdk == "fastmcp":
+        fastmcp = pytest.importorskip("fastmcp")
+        server, client = fastmcp.FastMCP("s"), fastmcp.Client
+    else:
+        from mcp import Client
+        from mcp.server.mcpserver import MCPServer
+
+        server, client = MCPServer("s"), Client
+    for tool in tools.values():
+        server.tool()(tool)
+
+    async def within() -> Any:
+        async with client(server) as connected:
+            return await asked(connected)
+
+    return asyncio.run(within())
+
+
+async def answer(client: Any, tool: str, **arguments: Any) -> Any:
+    try:
+        return await client.call_tool(tool, arguments)
+    except Exception as error:
+        return error
+
+
+@pytest.fixture(params=["mcp", "fastmcp"])
+def sdk(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def session() -> Session:
+    return Policy([Duplicates(), Summary()]).session("s")
+
+
+@pytest.mark.parametrize("returns", ["json", "envelope", "value"])
+def test_every_kind_of_function_answers_every_call(
+    returns: Literal["json", "envelope", "value"], sdk: str, session: Session
+) -> None:
+    tools: dict[str, Any] = {
+        name: session.wrap(function, returns=returns, name=name) for name, function in FUNCTIONS.items()
+    }
+
+    async def asked(client: Any) -> list[Any]:
+        return [await answer(client, tool, query=query) for tool in tools for query in ("one", "other")]
+
+    for result in served(sdk, tools, asked):
+        assert not isinstance(result, Exception), result
+        assert not result.is_error, result.content
+
+
+def test_a_refusal_and_a_failure_are_json_that_fits_too(sdk: str, session: Session) -> None:
+    tools = {"search": session.wrap(search), "failing": session.wrap(failing)}
+
+    async def asked(client: Any) -> list[Any]:
+        return [await answer(client, tool, query="same") for tool in ("search", "search", "failing")]
+
+    found, again, failed = (result.content[0].text for result in served(sdk, tools, asked))
+    assert '"status":"success"' in found
+    assert '"status":"duplicate_call_blocked"' in again
+    assert '"status":"error"' in failed
+
+
+def test_a_hidden_parameter_is_not_offered(sdk: str, session: Session) -> None:
+    tools = {"kept": session.wrap(kept, hidden=["database"], returns="value")}
+
+    async def asked(client: Any) -> Any:
+        offered = await client.list_tools()
+        [tool] = getattr(offered, "tools", offered)
+        return tool.input_schema, await answer(client, "kept", query="one")
+
+    schema, result = served(sdk, tools, asked)
+    assert set(schema["properties"]) == {"query"}
+    assert result.structured_content == {"result": True}
+
+
+def test_the_context_of_the_sdk_comes_although_it_is_hidden(sdk: str, session: Session) -> None:
+    context: Any
+    if sdk == "fastmcp":
+        context = pytest.importorskip("fastmcp").Context
+    else:
+        from mcp.server.mcpserver import Context
+
+        context = Context
+
+    def told(query: str, ctx: Any) -> str:
+        return f"{query} {type(ctx).__name__}"
+
+    told.__annotations__["ctx"] = context
+    tools = {"told": session.wrap(told, hidden=["ctx"], returns="value")}
+
+    async def asked(client: Any) -> Any:
+        offered = await client.list_tools()
+        [tool] = getattr(offered, "tools", offered)
+        return tool.input_schema, await answer(client, "told", query="one")
+
+    schema, result = served(sdk, tools, asked)
+    assert set(schema["properties"]) == {"query"}
+    assert result.content[0].text == "one Context"

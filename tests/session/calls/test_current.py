@@ -1,0 +1,132 @@
+"""
+The session whose call runs here.
+"""
+
+import asyncio
+import contextvars
+import gc
+import threading
+
+from collections.abc import AsyncIterator, Generator, Iterator
+from typing import Any
+
+import pytest
+
+from guardrails import Policy, Tool, current_session
+
+
+def name() -> str | None:
+    session = current_session()
+    return None if session is None else session.id
+
+
+def told(tool: str, arguments: Any) -> str | None:
+    return name()
+
+
+async def told_later(tool: str, arguments: Any) -> str | None:
+    await asyncio.sleep(0)
+    return name()
+
+
+def test_it_is_none_outside_of_a_call_and_the_session_in_one() -> None:
+    assert current_session() is None
+    session = Policy().session("s")
+    assert session.call("t", {}, told).value == "s"
+    assert session.call("t", {}, lambda tool, arguments: current_session() is session).value is True
+    assert current_session() is None
+
+
+def test_it_is_as_before_after_a_call_that_failed_or_was_refused() -> None:
+    session = Policy.load("strict").session("s")
+    session.call("t", {}, lambda tool, arguments: 1 / 0)
+    assert current_session() is None
+    with pytest.raises(KeyboardInterrupt):
+        session.call("t", {"a": 1}, interrupt)
+    assert current_session() is None
+
+
+def interrupt(tool: str, arguments: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def test_calls_within_calls_and_children_have_their_own_and_restore_the_other() -> None:
+    session = Policy().session("s")
+
+    def delegate(tool: str, arguments: Any) -> list[str | None]:
+        seen = [name()]
+        with session.child("sub") as child:
+            seen.append(child.call("t", {}, told).value)
+        seen.append(Policy().session("other").call("t", {}, told).value)
+        return [*seen, name()]
+
+    assert session.call("delegate", {}, delegate).value == ["s", "s/sub", "other", "s"]
+
+
+def test_it_is_there_in_the_thread_of_a_tool_that_has_a_timeout() -> None:
+    session = Policy().session("s", tools=[Tool(name="t", timeout=10)])
+    assert session.call("t", {}, lambda tool, arguments: [name(), threading.current_thread().name]).value == [
+        "s",
+        "guardrails-tool",
+    ]
+    assert asyncio.run(session.acall("t", {"a": 1}, told)).value == "s"
+    assert asyncio.run(session.acall("t", {"a": 2}, told_later)).value == "s"
+
+
+def items(tool: str, arguments: Any) -> Iterator[str | None]:
+    yield name()
+    yield name()
+
+
+async def items_later(tool: str, arguments: Any) -> AsyncIterator[str | None]:
+    yield name()
+    await asyncio.sleep(0)
+    yield name()
+
+
+def test_it_is_there_while_a_generator_is_read() -> None:
+    session = Policy().session("s")
+    assert session.call("t", {}, items).value == ["s", "s"]
+    assert asyncio.run(session.acall("t", {"a": 1}, items)).value == ["s", "s"]
+    assert asyncio.run(session.acall("t", {"a": 2}, items_later)).value == ["s", "s"]
+
+
+def test_tasks_at_once_have_each_their_own() -> None:
+    async def main() -> list[Any]:
+        sessions = [Policy().session(f"s{n}") for n in range(8)]
+        made = await asyncio.gather(*(session.acall("t", {}, told_later) for session in sessions))
+        assert current_session() is None
+        return [one.value for one in made]
+
+    assert asyncio.run(main()) == [f"s{n}" for n in range(8)]
+
+
+def test_a_function_that_is_wrapped_finds_its_session() -> None:
+    session = Policy().session("s")
+
+    def where() -> str | None:
+        return name()
+
+    assert session.wrap(where, returns="value")() == "s"
+
+
+def test_a_call_that_nobody_awaits_any_more_leaves_no_trace_in_another_context() -> None:
+    session = Policy().session("s")
+    began = asyncio.Event()
+
+    async def waits(tool: str, arguments: Any) -> None:
+        await Never()
+
+    class Never:
+        def __await__(self) -> Generator[None]:
+            began.set()
+            yield
+
+    call = session.acall("t", {}, waits)
+    contextvars.copy_context().run(call.send, None)
+    assert began.is_set()
+    call.close()
+    del call
+    gc.collect()
+    assert current_session() is None
+    assert session.progress["calls_used"] == 1

@@ -1,0 +1,141 @@
+"""
+What a host says of its tools.
+"""
+
+import threading
+
+from typing import Any
+
+import pytest
+
+from guardrails import Policy, PolicyError, Rule, Session, Tool, ToolFilter, Validation
+
+
+SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
+
+
+def checked(**options: Any) -> Policy:
+    return Policy([Validation()], **options)
+
+
+def ok(tool: str, arguments: Any) -> str:
+    return "ok"
+
+
+def plan(session: Session, name: str) -> Tool:
+    return session._chain.plan(name).tool
+
+
+def test_arguments_are_checked_by_the_schema_of_the_host() -> None:
+    session = checked().session("s")
+    assert session.call("book", {}, ok).ok
+    session.declare(Tool(name="book", parameters=SCHEMA))
+    assert session.call("book", {}, ok).status == "validation_error"
+    assert session.call("book", {"city": "Kyoto"}, ok).ok
+
+
+def test_a_function_is_declared_by_its_signature() -> None:
+    def book(city: str) -> None:
+        """Book a room."""
+
+    session = checked().session("s")
+    session.declare(book)
+    assert session.call("book", {}, ok).status == "validation_error"
+    assert plan(session, "book").description == "Book a room."
+
+
+def test_hints_count_and_what_the_policy_says_stands_above_them() -> None:
+    policy = checked(
+        tools=[Tool(name="own", read_only=False)],
+        rules=[Rule(match="ruled", declared={"timeout": 5.0, "read_only": True})],
+    )
+    session = policy.session("s")
+    session.declare(*(Tool(name=name, read_only=True, timeout=9) for name in ("own", "free")))
+    session.declare(Tool(name="ruled", timeout=9, idempotent=True))
+    assert [plan(session, name).read_only for name in ("own", "free", "ruled")] == [False, True, True]
+    assert [plan(session, name).timeout for name in ("own", "free", "ruled")] == [9, 9, 5]
+    assert plan(session, "ruled").idempotent is True
+
+
+def test_the_policys_own_parameters_stand_above_those_of_the_host() -> None:
+    session = checked(tools=[Tool(name="book", parameters=SCHEMA)]).session("s")
+    session.declare(Tool(name="book", parameters={"type": "object", "properties": {"n": {"type": "integer"}}}))
+    assert session.call("book", {"n": 1}, ok).status == "validation_error"
+    assert session.call("book", {"city": "Kyoto"}, ok).ok
+
+
+def test_a_tool_that_is_declared_is_known_and_makes_no_other_unknown() -> None:
+    some = Policy([ToolFilter()], tools=[Tool(name="y")]).session("s")
+    some.declare(Tool(name="x"))
+    assert [some.call(name, {}, ok).code for name in ("y", "x", "z")] == [None, None, "tool_filter.unknown"]
+    none = Policy([ToolFilter()]).session("s")
+    none.declare(Tool(name="x", read_only=True))
+    assert [none.call(name, {}, ok).code for name in ("x", "z")] == [None, None]
+    with none.child("sub") as child:
+        assert [child.call(name, {}, ok).code for name in ("x", "z")] == [None, None]
+
+
+def test_what_is_declared_anew_replaces_what_was_declared() -> None:
+    session = checked().session("s")
+    session.declare(Tool(name="book", read_only=True, parameters=SCHEMA))
+    session.declare(Tool(name="book", timeout=3, parameters={"type": "object"}))
+    assert (plan(session, "book").read_only, plan(session, "book").timeout) == (None, 3)
+    assert session.call("book", {}, ok).ok
+
+
+def test_to_say_the_same_again_changes_nothing() -> None:
+    session = checked().session("s")
+
+    def book(city: str) -> None: ...
+
+    for _ in range(2):
+        chain = session._chain
+        session.declare(Tool(name="a", parameters=dict(SCHEMA), read_only=True), book)
+    assert session._chain is chain
+
+
+def test_it_is_of_this_session_and_its_children_and_of_no_other() -> None:
+    policy = checked()
+    session = policy.session("s")
+    session.declare(Tool(name="book", parameters=SCHEMA, read_only=True))
+    with session.child("sub") as child:
+        assert child.call("book", {}, ok).status == "validation_error"
+        assert plan(child, "book").read_only is True
+        child.declare(Tool(name="book", parameters=SCHEMA, read_only=False))
+        assert plan(child, "book").read_only is False
+    assert plan(session, "book").read_only is True
+    assert policy.session("other").call("book", {}, ok).ok
+
+
+def test_a_session_scoped_to_some_tools_declares_for_itself() -> None:
+    session = checked().session("s")
+    scope = session.scoped({}, [Tool(name="a")])
+    scope.declare(Tool(name="b", read_only=True))
+    session.declare(Tool(name="b", read_only=True))
+    assert plan(scope, "b").read_only is plan(session, "b").read_only is True
+    assert scope._chain.known == frozenset({"a", "b"})
+    assert session._chain.known is None
+
+
+def test_a_tool_that_is_not_valid_is_refused_and_nothing_is_declared() -> None:
+    session = checked().session("s")
+    with pytest.raises(PolicyError):
+        session.declare(Tool(name="good", read_only=True), Tool(name="bad", parameters={"type": "no such type"}))
+    assert plan(session, "good").read_only is None
+
+
+def test_threads_that_declare_at_once_lose_nothing() -> None:
+    session = checked().session("s")
+    start = threading.Barrier(8)
+
+    def declare(n: int) -> None:
+        start.wait()
+        for m in range(20):
+            session.declare(Tool(name=f"t{n}_{m}", read_only=True))
+
+    threads = [threading.Thread(target=declare, args=(n,)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(plan(session, f"t{n}_{m}").read_only for n in range(8) for m in range(20))
