@@ -198,7 +198,8 @@ def said_of(envelope: Content) -> dict[str, Any]:
     only what it says unasked. Empty: nothing.
     """
     if envelope.status != "success":
-        return {name: said for name, said in fields_of(envelope).items() if name == "status" or name not in _NESTED}
+        every = fields_of(envelope).items()
+        return {name: content for name, content in every if name == "status" or name not in _NESTED}
     said: dict[str, Any] = {}
     if envelope.is_complete is False:
         said["is_complete"] = False
