@@ -1,0 +1,173 @@
+"""
+The hooks: each invocation of an agent has its session, and each tool call and model request passes it.
+"""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, suppress
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+from weakref import WeakKeyDictionary
+
+from guardrails.core.values.errors import SessionError, StoreError
+from guardrails.core.values.logs import log
+from guardrails.core.values.session_id import session_name
+from guardrails.integrations.hosting import extra
+from guardrails.policy.sessions import Sessions
+from guardrails.session.calls.current import current_session
+
+from .model_step import End, ModelStep
+from .tool_call import called
+
+
+with extra("strands"):
+    from strands.hooks import (
+        AfterInvocationEvent,
+        AfterMultiAgentInvocationEvent,
+        AgentInitializedEvent,
+        BeforeInvocationEvent,
+        BeforeMultiAgentInvocationEvent,
+        HookProvider,
+        HookRegistry,
+    )
+    from strands.middleware import ExecuteToolContext, ExecuteToolStage, InvokeModelContext, InvokeModelStage
+
+if TYPE_CHECKING:
+    from guardrails.policy.policy import Policy
+    from guardrails.session.session import Session
+
+SESSION: Final = "session_id"
+"""The key of `invocation_state` that names the session of an agent without a session manager."""
+SHARE: Final = 0.5
+"""So much of what is left an agent reserves that another one asks: others may be asked at the same time."""
+_GROUP: Final = "guardrails_group"
+_CYCLE: Final = "event_loop_cycle_id"
+"""The key by which the host tells a model's calls from those of a program."""
+
+
+class GuardrailsHooks(HookProvider):
+    """
+    The tool calls and model requests of agents behind a policy, or behind a session that several agents share.
+
+    The session manager of an agent names its session by its `session_id`, else `invocation_state["session_id"]` does. An
+    invocation without either has a session of its own. An agent that a guarded tool asks, or that is a node of a swarm or
+    graph with these hooks, has a share of the session around it. *options* are those of `Policy.session`.
+    """
+
+    def __init__(self, guarded: "Policy | Session", **options: Any) -> None:
+        self._sessions = Sessions(guarded, **options)
+        self._waiting: WeakKeyDictionary[Any, tuple[Session, End]] = WeakKeyDictionary()
+        """Of agents, swarms and graphs that wait for a person: the session, which nobody can name again."""
+
+    def register_hooks(self, registry: HookRegistry, **_: Any) -> None:
+        """
+        Register what an agent, a swarm and a graph tell of.
+        """
+        registry.add_callback(AgentInitializedEvent, self._put)
+        registry.add_callback(BeforeInvocationEvent, self._begin)
+        registry.add_callback(AfterInvocationEvent, self._end)
+        registry.add_callback(BeforeMultiAgentInvocationEvent, self._begin_group)
+        registry.add_callback(AfterMultiAgentInvocationEvent, self._end_group)
+
+    def session(self, name: object) -> "Session":
+        """
+        The session that a session manager or an `invocation_state` names.
+        """
+        return self._sessions.of(name)
+
+    def _put(self, event: AgentInitializedEvent) -> None:
+        if not hasattr(event.agent, "add_middleware"):
+            raise TypeError(f"a {type(event.agent).__name__} has no middleware: nothing would guard its tools")
+        event.agent.add_middleware(InvokeModelStage, self._ask)
+        event.agent.add_middleware(ExecuteToolStage, self._call)
+
+    # Calls and requests
+
+    async def _ask(
+        self, context: InvokeModelContext, proceed: Callable[[Any], AsyncGenerator[Any, None]]
+    ) -> AsyncGenerator[Any, None]:
+        run = await self._run(context)
+        async with aclosing(run.ask(context, proceed)) as events:
+            async for event in events:
+                yield event
+
+    async def _call(
+        self, context: ExecuteToolContext, proceed: Callable[[Any], AsyncGenerator[Any, None]]
+    ) -> AsyncGenerator[Any, None]:
+        # The program's own calls, `agent.tool.search(...)`, are no model's; and an output is no tool.
+        own = _CYCLE not in context.invocation_state or getattr(context.tool, "tool_type", "") == "structured_output"
+        passed = proceed(context) if own else called(await self._run(context), context, proceed)
+        async with aclosing(passed) as events:
+            async for event in events:
+                yield event
+
+    async def _run(self, context: Any) -> ModelStep:
+        run = context.invocation_state.get(_key(context.agent))
+        # A tool in the background may run when its invocation is over.
+        return run or ModelStep((await self._found(context.agent, context.invocation_state))[0])
+
+    # Invocations
+
+    async def _begin(self, event: BeforeInvocationEvent) -> None:
+        agent, state = event.agent, event.invocation_state
+        session, end = self._waiting.pop(agent, None) or await self._found(agent, state)
+        # One dict is that of all agents of a swarm or graph.
+        state[_key(agent)] = ModelStep(session, first=not agent._interrupt_state.activated, end=end)  # noqa: SLF001
+
+    async def _found(self, agent: Any, state: Any) -> "tuple[Session, End]":
+        """
+        The session of an invocation, and what is to be done at its end.
+        """
+        around = current_session() or state.get(_GROUP)
+        if around is not None:
+            child = await around.off_loop(_share, around, agent.name)
+            return child, None if child is around else child.close
+        name = agent.session_id if agent._session_manager is not None else state.get(SESSION)  # noqa: SLF001
+        session = self._sessions.of(name)
+        return session, partial(self._sessions.end, session) if name is None else None
+
+    async def _end(self, event: AfterInvocationEvent) -> None:
+        run = event.invocation_state.pop(_key(event.agent), None)
+        if run is None or run.end is None:
+            return
+        if getattr(event.result, "stop_reason", None) == "interrupt":
+            self._waiting[event.agent] = run.session, run.end
+        else:
+            await run.session.off_loop(_over, run.session, run.end)
+
+    # Swarms and graphs
+
+    def _begin_group(self, event: BeforeMultiAgentInvocationEvent) -> None:
+        state = event.invocation_state
+        if state is not None:
+            session, _ = self._waiting.pop(event.source, None) or (None, None)
+            state[_GROUP] = session or current_session() or self._sessions.of(state.get(SESSION))
+
+    async def _end_group(self, event: AfterMultiAgentInvocationEvent) -> None:
+        state = event.invocation_state or {}
+        session = state.pop(_GROUP, None)
+        if session is None or current_session() is not None or SESSION in state:
+            return
+        if event.source._interrupt_state.activated:  # noqa: SLF001
+            self._waiting[event.source] = session, None
+        else:
+            await session.off_loop(_over, session, partial(self._sessions.end, session))
+
+
+def _key(agent: Any) -> str:
+    return f"guardrails_run_{id(agent):x}"
+
+
+def _share(session: "Session", name: str) -> "Session":
+    with suppress(SessionError, StoreError):
+        return session.child(session_name(f"{name}-{uuid4().hex}"), share=SHARE)
+    # Where nothing is left, the session itself holds.
+    return session
+
+
+def _over(session: "Session", end: Callable[[], None]) -> None:
+    try:
+        end()
+    except StoreError as error:
+        # The answer is there already.
+        log.error("store failed: %s", error, extra={"session": session.id})

@@ -1,0 +1,219 @@
+"""
+The agents of Strands behind the guards.
+"""
+
+import asyncio
+import functools
+import inspect
+import json
+import shutil
+import tempfile
+import uuid
+import weakref
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import pytest
+
+
+pytest.importorskip("strands")
+
+from strands import Agent, ToolContext, tool
+from strands.middleware import InvokeModelStage
+from strands.models import Model
+from strands.session.file_session_manager import FileSessionManager
+
+from guardrails.integrations.strands import GuardrailsHooks
+
+from .contract import Contract
+from .driver import HELPER, MODEL, Asked, Call, Helper, Ran, Script, cancelled
+
+
+class ScriptedModel(Model):
+    """
+    Says what a script says.
+    """
+
+    def __init__(self, script: Script, seen: list[Asked], outputs: frozenset[str] = frozenset()) -> None:
+        self.script, self.seen, self.outputs = script, seen, outputs
+
+    def update_config(self, **_: Any) -> None:
+        """It has none."""
+
+    def get_config(self) -> dict[str, Any]:
+        return {"model_id": MODEL}
+
+    async def structured_output(self, *_: Any, **__: Any) -> AsyncIterator[Any]:
+        raise NotImplementedError
+        yield
+
+    async def stream(  # type: ignore[override]
+        self, messages: Any, tool_specs: Any = None, system_prompt: Any = None, *, tool_choice: Any = None, **_: Any
+    ) -> AsyncIterator[Any]:
+        specs = [spec for spec in tool_specs or () if spec["name"] not in self.outputs]
+        asked = Asked(
+            n=len(self.seen),
+            tools=tuple(spec["name"] for spec in specs),
+            choice=_choice(tool_choice),
+            results=tuple(_results(messages, self.outputs).values()),
+            schemas={spec["name"]: spec for spec in specs},
+        )
+        self.seen.append(asked)
+        said = self.script(asked)
+        yield {"messageStart": {"role": "assistant"}}
+        if said.text:
+            yield {"contentBlockStart": {"start": {}}}
+            words = said.text.split(" ")
+            for n, word in enumerate(words):
+                yield {"contentBlockDelta": {"delta": {"text": word if n == len(words) - 1 else f"{word} "}}}
+            yield {"contentBlockStop": {}}
+        calls = list(said.calls)
+        if said.output is not None:
+            calls.append(Call(next(iter(self.outputs)), said.output))
+        for call in calls:
+            arguments = call.arguments
+            if call.tool == HELPER and isinstance(arguments, Mapping):
+                # An agent that is a tool calls what it takes `input`.
+                arguments = {"input": arguments["task"]}
+            text = arguments if isinstance(arguments, str) else json.dumps(arguments)
+            use = {"toolUseId": call.id or f"c-{uuid.uuid4()}", "name": call.tool}
+            yield {"contentBlockStart": {"start": {"toolUse": use}}}
+            for half in (text[:3], text[3:]):
+                yield {"contentBlockDelta": {"delta": {"toolUse": {"input": half}}}}
+            yield {"contentBlockStop": {}}
+        yield {"messageStop": {"stopReason": "tool_use" if calls else "end_turn"}}
+        if said.usage is not None:
+            into, out = said.usage
+            usage = {"inputTokens": into, "outputTokens": out, "totalTokens": into + out}
+            yield {"metadata": {"usage": usage, "metrics": {"latencyMs": 1}}}
+
+
+def _choice(choice: Any) -> str | None:
+    if not choice:
+        return None
+    kind = next(iter(choice))
+    return str(choice["tool"]["name"]) if kind == "tool" else {"any": "required"}.get(kind, kind)
+
+
+def _calls(messages: Any) -> dict[str, str]:
+    uses = [block["toolUse"] for message in messages for block in message["content"] if "toolUse" in block]
+    return {use["toolUseId"]: use["name"] for use in uses}
+
+
+def _results(messages: Any, outputs: frozenset[str] = frozenset()) -> dict[str, str]:
+    names = _calls(messages)
+    results = [block["toolResult"] for message in messages for block in message["content"] if "toolResult" in block]
+    return {
+        result["toolUseId"]: "\n".join(block["text"] for block in result["content"] if "text" in block)
+        for result in results
+        if names.get(result["toolUseId"]) not in outputs
+    }
+
+
+class Driver:
+    """
+    `Agent`.
+    """
+
+    name = "strands"
+    cannot: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self) -> None:
+        self._folder = tempfile.mkdtemp()
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        self._interrupts: dict[str | None, Any] = {}
+
+    def adapter(self, guarded: Any, **options: Any) -> GuardrailsHooks:
+        return GuardrailsHooks(guarded, **options)
+
+    def run(
+        self,
+        adapter: Any,
+        tools: Sequence[Callable[..., Any]],
+        script: Script,
+        *,
+        prompt: str = "go",
+        thread: str | None = None,
+        stream: bool = False,
+        sync: bool = False,
+        choice: str | None = None,
+        output: Any = None,
+        helper: Helper | None = None,
+        pausing: Sequence[str] = (),
+        resume: bool | None = None,
+        cancel: Any = None,
+    ) -> Ran:
+        ran, hooks = Ran(), [] if adapter is None else [adapter]
+        outputs = frozenset() if output is None else frozenset({output.__name__})
+        made: list[Any] = [_pausing(one) if one.__name__ in pausing else tool(one) for one in tools]
+        if helper is not None:
+            inner = Agent(
+                ScriptedModel(helper.script, []),
+                tools=[tool(one) for one in helper.tools],
+                hooks=hooks,
+                callback_handler=None,
+            )
+            made.append(inner.as_tool(name=HELPER, description="Ask a sub-agent."))
+        agent = Agent(
+            ScriptedModel(script, ran.asked, outputs),
+            tools=made,
+            hooks=hooks,
+            callback_handler=None,
+            session_manager=None if thread is None else FileSessionManager(thread, storage_dir=self._folder),
+        )
+        if choice is not None:
+            forced = {"tool": {"name": choice}}
+            agent.add_middleware(InvokeModelStage.Input, lambda context: context.replace(tool_choice=forced))
+        given: Any = prompt
+        if resume is not None:
+            asked = self._interrupts[thread]
+            given = [{"interruptResponse": {"interruptId": one.id, "response": resume}} for one in asked]
+        result: Any = None
+        try:
+            if sync and not stream:
+                result = agent(given, structured_output_model=output)
+            else:
+                work = self._async(agent, given, output, ran, stream=stream)
+                result = asyncio.run(work if cancel is None else cancelled(work, cancel))
+        except BaseException as error:
+            ran.error = error
+        ran.results = list(_results(agent.messages, outputs).values())
+        if result is None:
+            return ran
+        if result.stop_reason == "interrupt":
+            self._interrupts[thread] = result.interrupts
+            ran.paused = [one.name for one in result.interrupts]
+        else:
+            answered = _results(agent.messages)
+            ran.unanswered = [made for made in _calls(agent.messages) if made not in answered]
+            ran.answer = "".join(block.get("text", "") for block in agent.messages[-1]["content"])
+        ran.output = result.structured_output
+        return ran
+
+    @staticmethod
+    async def _async(agent: Any, given: Any, output: Any, ran: Ran, *, stream: bool) -> Any:
+        if not stream:
+            return await agent.invoke_async(given, structured_output_model=output)
+        result: Any = None
+        async for event in agent.stream_async(given, structured_output_model=output):
+            if "data" in event:
+                ran.streamed.append(event["data"])
+            result = event.get("result", result)
+        return result
+
+
+def _pausing(function: Callable[..., Any]) -> Any:
+    @functools.wraps(function)
+    def asked(tool_context: ToolContext, **arguments: Any) -> Any:
+        return function(**arguments) if tool_context.interrupt(function.__name__) else "the user said no"
+
+    plain = inspect.signature(function)
+    context = inspect.Parameter("tool_context", inspect.Parameter.KEYWORD_ONLY, annotation=ToolContext)
+    asked.__signature__ = plain.replace(parameters=[*plain.parameters.values(), context])  # type: ignore[attr-defined]
+    asked.__annotations__ = {**function.__annotations__, "tool_context": ToolContext}
+    return tool(context=True)(asked)
+
+
+class TestStrands(Contract):
+    driver = Driver
