@@ -17,7 +17,7 @@ from guardrails.policy.sessions import Sessions
 from guardrails.session.calls.current import current_session
 
 from .model_step import End, ModelStep
-from .tool_call import called
+from .tool_call import called, calling
 
 
 with extra("strands"):
@@ -56,7 +56,7 @@ class GuardrailsHooks(HookProvider):
 
     def __init__(self, guarded: "Policy | Session", **options: Any) -> None:
         self._sessions = Sessions(guarded, **options)
-        self._waiting: WeakKeyDictionary[Any, tuple[Session, End]] = WeakKeyDictionary()
+        self._waiting: WeakKeyDictionary[Any, tuple[Session, End] | None] = WeakKeyDictionary()
         """Of agents, swarms and graphs that wait for a person: the session, which nobody can name again."""
 
     def register_hooks(self, registry: HookRegistry, **_: Any) -> None:
@@ -101,18 +101,22 @@ class GuardrailsHooks(HookProvider):
             async for event in events:
                 yield event
 
-    async def _run(self, context: Any) -> ModelStep:
-        run = context.invocation_state.get(_key(context.agent))
-        # A tool in the background may run when its invocation is over.
-        return run or ModelStep((await self._found(context.agent, context.invocation_state))[0])
-
     # Invocations
 
     async def _begin(self, event: BeforeInvocationEvent) -> None:
-        agent, state = event.agent, event.invocation_state
+        # `structured_output`, which is deprecated, tells of no messages: it has no middleware, and no end that can be told.
+        if event.messages is not None:
+            # One dict is that of all agents of a swarm or graph.
+            event.invocation_state[_key(event.agent)] = await self._made(event.agent, event.invocation_state)
+
+    async def _made(self, agent: Any, state: Any) -> ModelStep:
         session, end = self._waiting.pop(agent, None) or await self._found(agent, state)
-        # One dict is that of all agents of a swarm or graph.
-        state[_key(agent)] = ModelStep(session, first=not agent._interrupt_state.activated, end=end)  # noqa: SLF001
+        return ModelStep(session, first=not agent._interrupt_state.activated, end=end)  # noqa: SLF001
+
+    async def _run(self, context: Any) -> ModelStep:
+        run = context.invocation_state.get(_key(context.agent))
+        # A tool in the background may run when its invocation is over.
+        return run or await self._made(context.agent, context.invocation_state)
 
     async def _found(self, agent: Any, state: Any) -> "tuple[Session, End]":
         """
@@ -140,8 +144,8 @@ class GuardrailsHooks(HookProvider):
     def _begin_group(self, event: BeforeMultiAgentInvocationEvent) -> None:
         state = event.invocation_state
         if state is not None:
-            session, _ = self._waiting.pop(event.source, None) or (None, None)
-            state[_GROUP] = session or current_session() or self._sessions.of(state.get(SESSION))
+            waits = self._waiting.pop(event.source, None)
+            state[_GROUP] = waits[0] if waits else current_session() or self._sessions.of(state.get(SESSION))
 
     async def _end_group(self, event: AfterMultiAgentInvocationEvent) -> None:
         state = event.invocation_state or {}
@@ -158,9 +162,13 @@ def _key(agent: Any) -> str:
     return f"guardrails_run_{id(agent):x}"
 
 
-def _share(session: "Session", name: str) -> "Session":
-    with suppress(SessionError, StoreError):
-        return session.child(session_name(f"{name}-{uuid4().hex}"), share=SHARE)
+def _share(session: "Session", agent: str) -> "Session":
+    # By the call that asks it an agent goes on in another process too. It may ask twice, and models repeat ids.
+    call = calling.get() if current_session() is not None else None
+    for key in (call, uuid4().hex):
+        with suppress(SessionError, StoreError):
+            if key is not None:
+                return session.child(session_name(f"{agent}-{key}"), share=SHARE)
     # Where nothing is left, the session itself holds.
     return session
 

@@ -7,6 +7,7 @@ import json
 
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
+from contextvars import ContextVar
 from typing import Any
 
 from xxhash import xxh3_64_hexdigest
@@ -24,6 +25,10 @@ from .model_step import ModelStep
 with extra("strands"):
     from strands.interrupt import InterruptException
     from strands.middleware import ExecuteToolContext, ToolResultEvent
+
+
+calling: ContextVar[str | None] = ContextVar("guardrails_strands_call", default=None)
+"""The id of the call that this task runs."""
 
 
 class _Parked(Exception):  # noqa: N818
@@ -51,6 +56,7 @@ async def called(
 
     async def execute(_: str, arguments: Any) -> Any:
         nonlocal native
+        calling.set(use["toolUseId"])
         # What it has open is to be closed in the task, and the context, that opened it.
         async with aclosing(proceed(context.replace(tool_use={**use, "input": arguments}))) as events:
             async for event in events:
