@@ -362,7 +362,7 @@ def test_hosts_that_have_tests_are_installed_once_as_they_are_pinned(
         assert dev.hosts() == 0
         assert "wood             3 passed in 1s (" in capsys.readouterr().out
     assert asked("-m pip install") == ["-m pip install --quiet pytest==1 wood==1 --editable .[wood]"]
-    assert [line.rsplit(" ", 1)[1] for line in asked("-m pytest")] == ["tests/hosts/test_wood.py"] * 2
+    assert [line.rpartition("/")[2] for line in asked("-m pytest")] == ["test_wood.py"] * 2
 
 
 def test_a_host_that_is_not_there_is_told_of(dev: Any, scripted: Any, capsys: Any) -> None:
@@ -383,4 +383,4 @@ def test_what_the_newest_versions_of_a_host_break_is_told_by_name(
     told = capsys.readouterr().out
     assert "stone: the newest versions break a.py::test_b" in told
     assert "3 passed in 1s; newest: 1 failed" in told
-    assert asked("-m pip install")[1] == "-m pip install --quiet --upgrade pytest==1 --editable .[stone]"
+    assert asked("-m pip install")[1] == "-m pip install --quiet --upgrade pytest==1 stone --editable .[stone]"
