@@ -38,7 +38,7 @@ from strands.types.exceptions import StructuredOutputException
 from guardrails import Budget, Duplicates, MemorySink, Policy, SqliteStore
 from guardrails.integrations.strands import GuardrailsHooks
 
-from .behaviours.base import in_turn, roaming, searching
+from .behaviours.base import in_turn, roaming, searching, stuck
 from .behaviours.base import search as call_of
 from .behaviours.ends import Stay
 from .behaviours.pauses import Bank, once
@@ -291,8 +291,48 @@ def test_what_a_bedrock_model_is_sent_at_the_end_lists_a_tool_that_does_nothing(
     )
     assert str(agent("go")).strip() == "I know nothing of it."
     specs, request = sent[-1]
-    assert specs == []
+    assert not specs
     assert [one["toolSpec"]["name"] for one in request["toolConfig"]["tools"] if "toolSpec" in one] == ["noop"]
+
+
+def test_hooks_that_are_added_to_an_agent_that_is_there_guard_it_too() -> None:
+    ran: list[str] = []
+    agent = agent_of(stuck, [tool(searching(ran))])
+    agent.hooks.add_hook(GuardrailsHooks(Policy.load("default")))
+    assert str(agent("go")).strip() == "I know nothing of it."
+    assert 1 <= len(ran) <= 3
+
+
+def test_two_guards_of_one_agent_do_not_meet() -> None:
+    ran: list[str] = []
+    wide, narrow = Policy([Budget(max_calls=9)]), Policy([Budget(max_calls=2)])
+    agent = agent_of(roaming, [tool(searching(ran))], GuardrailsHooks(wide), GuardrailsHooks(narrow))
+    agent("go", invocation_state={"session_id": "t"})
+    assert len(ran) == 2
+    assert [policy.session("t").progress["calls_used"] for policy in (wide, narrow)] == [2, 2]
+
+
+@pytest.mark.parametrize("made", ["c1", None])
+def test_ids_that_a_model_repeats_change_nothing(made: str | None) -> None:
+    ran: list[str] = []
+    script: Script = lambda asked: Say("Done.") if asked.off else Say(calls=(call_of("x", made),))  # noqa: E731
+    agent = agent_of(script, [tool(searching(ran))], GuardrailsHooks(Policy.load("default")))
+    assert str(agent("go")).strip() == "Done."
+    assert 1 <= len(ran) <= 3
+
+
+def test_a_checkpoint_goes_on_with_the_same_budget() -> None:
+    ran: list[str] = []
+    agent = agent_of(
+        roaming, [tool(searching(ran))], GuardrailsHooks(Policy([Budget(max_calls=2)])), checkpointing=True
+    )
+    done = agent("go")
+    for _ in range(20):
+        if done.stop_reason != "checkpoint":
+            break
+        done = agent({"checkpointResume": {"checkpoint": done.checkpoint.to_dict()}})
+    assert str(done).strip() == "I know nothing of it."
+    assert len(ran) == 2
 
 
 def test_a_person_whom_a_hook_asks_is_asked_before_the_call_is_decided() -> None:
@@ -361,6 +401,23 @@ def test_a_look_of_the_agent_does_not_refuse_that_of_an_agent_it_asks() -> None:
     assert str(outer("go", invocation_state={"session_id": "t"})).strip() == "Done."
     assert ran == ["x", "x"]
     assert policy.session("t").progress["calls_used"] == 3
+
+
+def test_an_agent_that_a_tool_of_ones_own_asks_twice_has_a_share_each_time() -> None:
+    ran: list[str] = []
+    guard = GuardrailsHooks(policy := Policy([Budget(max_calls=9)]))
+
+    @tool
+    def ask(task: str) -> str:
+        """Ask a sub-agent."""
+        made = [agent_of(one_call("search", query="x"), [tool(searching(ran))], guard) for _ in range(2)]
+        return " ".join(str(agent(task)).strip() for agent in made)
+
+    outer = agent_of(one_call("ask", task="look"), [ask], guard)
+    outer("go", invocation_state={"session_id": "t"})
+    assert texts(outer)[0]["result"] == "Done. Done."
+    assert ran == ["x", "x"]
+    assert policy.session("t").progress == {"calls_used": 3, "calls_left": 6}
 
 
 def test_an_agent_that_takes_over_answers_in_its_own_words() -> None:

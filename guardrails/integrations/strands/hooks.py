@@ -7,7 +7,7 @@ from contextlib import aclosing, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from guardrails.core.values.errors import SessionError, StoreError
 from guardrails.core.values.logs import log
@@ -41,6 +41,8 @@ SESSION: Final = "session_id"
 SHARE: Final = 0.5
 """So much of what is left an agent reserves that another one asks: others may be asked at the same time."""
 _GROUP: Final = "guardrails_group"
+_LATER: Final = frozenset({"interrupt", "checkpoint"})
+"""Reasons to stop after which the same work goes on in another invocation."""
 _CYCLE: Final = "event_loop_cycle_id"
 """The key by which the host tells a model's calls from those of a program."""
 
@@ -56,8 +58,10 @@ class GuardrailsHooks(HookProvider):
 
     def __init__(self, guarded: "Policy | Session", **options: Any) -> None:
         self._sessions = Sessions(guarded, **options)
+        self._guarded: WeakSet[Any] = WeakSet()
+        """Agents that have the middleware."""
         self._waiting: WeakKeyDictionary[Any, tuple[Session, End] | None] = WeakKeyDictionary()
-        """Of agents, swarms and graphs that wait for a person: the session, which nobody can name again."""
+        """Of agents, swarms and graphs that go on later: the session, which nobody can name again."""
 
     def register_hooks(self, registry: HookRegistry, **_: Any) -> None:
         """
@@ -75,9 +79,10 @@ class GuardrailsHooks(HookProvider):
         """
         return self._sessions.of(name)
 
-    def _put(self, event: AgentInitializedEvent) -> None:
+    def _put(self, event: AgentInitializedEvent | BeforeInvocationEvent) -> None:
         if not hasattr(event.agent, "add_middleware"):
             raise TypeError(f"a {type(event.agent).__name__} has no middleware: nothing would guard its tools")
+        self._guarded.add(event.agent)
         event.agent.add_middleware(InvokeModelStage, self._ask)
         event.agent.add_middleware(ExecuteToolStage, self._call)
 
@@ -104,19 +109,29 @@ class GuardrailsHooks(HookProvider):
     # Invocations
 
     async def _begin(self, event: BeforeInvocationEvent) -> None:
-        # `structured_output`, which is deprecated, tells of no messages: it has no middleware, and no end that can be told.
-        if event.messages is not None:
-            # One dict is that of all agents of a swarm or graph.
-            event.invocation_state[_key(event.agent)] = await self._made(event.agent, event.invocation_state)
-
-    async def _made(self, agent: Any, state: Any) -> ModelStep:
-        session, end = self._waiting.pop(agent, None) or await self._found(agent, state)
-        return ModelStep(session, first=not agent._interrupt_state.activated, end=end)  # noqa: SLF001
+        agent, state, messages = event.agent, event.invocation_state, event.messages
+        if agent not in self._guarded:
+            # The hooks were added to an agent that was there.
+            self._put(event)
+        if messages is None:
+            # `structured_output`, which is deprecated: it has no middleware, and no end that can be told.
+            return
+        waits = self._waiting.pop(agent, None)
+        if waits is not None and messages:
+            # What it was to go on with is no longer meant.
+            await waits[0].off_loop(_over, *waits)
+            waits = None
+        session, end = waits or await self._found(agent, state)
+        last = (messages or agent.messages or [{"content": []}])[-1]
+        first = last.get("role") == "user" and not any("toolResult" in block for block in last["content"])
+        # One dict is that of all agents of a swarm or graph.
+        state[self._key(agent)] = ModelStep(session, first=first, end=end)
 
     async def _run(self, context: Any) -> ModelStep:
-        run = context.invocation_state.get(_key(context.agent))
+        agent, state = context.agent, context.invocation_state
+        run = state.get(self._key(agent))
         # A tool in the background may run when its invocation is over.
-        return run or await self._made(context.agent, context.invocation_state)
+        return run or ModelStep((await self._found(agent, state))[0], first=False)
 
     async def _found(self, agent: Any, state: Any) -> "tuple[Session, End]":
         """
@@ -131,13 +146,16 @@ class GuardrailsHooks(HookProvider):
         return session, partial(self._sessions.end, session) if name is None else None
 
     async def _end(self, event: AfterInvocationEvent) -> None:
-        run = event.invocation_state.pop(_key(event.agent), None)
+        run = event.invocation_state.pop(self._key(event.agent), None)
         if run is None or run.end is None:
             return
-        if getattr(event.result, "stop_reason", None) == "interrupt":
+        if getattr(event.result, "stop_reason", None) in _LATER:
             self._waiting[event.agent] = run.session, run.end
         else:
             await run.session.off_loop(_over, run.session, run.end)
+
+    def _key(self, agent: Any) -> str:
+        return f"guardrails_run_{id(self):x}_{id(agent):x}"
 
     # Swarms and graphs
 
@@ -158,10 +176,6 @@ class GuardrailsHooks(HookProvider):
             await session.off_loop(_over, session, partial(self._sessions.end, session))
 
 
-def _key(agent: Any) -> str:
-    return f"guardrails_run_{id(agent):x}"
-
-
 def _share(session: "Session", agent: str) -> "Session":
     # By the call that asks it an agent goes on in another process too. It may ask twice, and models repeat ids.
     call = calling.get() if current_session() is not None else None
@@ -173,9 +187,10 @@ def _share(session: "Session", agent: str) -> "Session":
     return session
 
 
-def _over(session: "Session", end: Callable[[], None]) -> None:
+def _over(session: "Session", end: End) -> None:
     try:
-        end()
+        if end is not None:
+            end()
     except StoreError as error:
         # The answer is there already.
         log.error("store failed: %s", error, extra={"session": session.id})

@@ -56,6 +56,7 @@ async def called(
 
     async def execute(_: str, arguments: Any) -> Any:
         nonlocal native
+        native = None
         calling.set(use["toolUseId"])
         # What it has open is to be closed in the task, and the context, that opened it.
         async with aclosing(proceed(context.replace(tool_use={**use, "input": arguments}))) as events:
