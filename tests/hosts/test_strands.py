@@ -335,6 +335,18 @@ def test_a_checkpoint_goes_on_with_the_same_budget() -> None:
     assert len(ran) == 2
 
 
+def test_a_run_that_gets_deep_comes_to_a_final_answer_before_python_ends_it() -> None:
+    ran: list[str] = []
+    limit = sys.getrecursionlimit()
+    agent = agent_of(roaming, [tool(searching(ran))], GuardrailsHooks(Policy([Budget(max_calls=1_000)])))
+    sys.setrecursionlimit(600)
+    try:
+        assert str(agent("go")).strip() == "I know nothing of it."
+    finally:
+        sys.setrecursionlimit(limit)
+    assert 100 < len(ran) < 200
+
+
 def test_a_person_whom_a_hook_asks_is_asked_before_the_call_is_decided() -> None:
     def ask(event: BeforeToolCallEvent) -> None:
         if not event.interrupt("ok?"):

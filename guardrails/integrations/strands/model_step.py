@@ -3,9 +3,11 @@ One invocation of an agent: its model requests, of which one may take several wh
 """
 
 import json
+import sys
 
 from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from contextlib import aclosing
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.integrations.hosting import Asking, extra
@@ -20,6 +22,10 @@ if TYPE_CHECKING:
 
 MAX_OUTPUTS: Final = 5
 """Structured outputs that are not valid, before the model is asked for a last one with its tools off."""
+DEEP_CODE: Final = "loop.recursion_limit"
+"""Why a final answer is asked for before Python would end a run, of whose cycles the host makes each inside the one before."""
+DEEP: Final = 0.75
+"""So much of the recursion limit a cycle may start at; the rest is for what it calls."""
 _ENDS: Final = frozenset({"end_turn", "stop_sequence", "tool_use"})
 """Reasons to stop that are the model's own; others, such as a cancellation, the host deals with."""
 _UNSAID: Final = frozenset({"toolUse", "reasoningContent", "cachePoint"})
@@ -53,6 +59,8 @@ class ModelStep:
         made = context.agent.tool_registry.dynamic_tools
         outputs = {name for name, tool in made.items() if tool.tool_type == "structured_output"}
         messages, spent = context.messages, []
+        if _is_deep():
+            self._asking.final.force(DEEP_CODE)
         while True:
             sent = await self.session.off_loop(self._sent, context.replace(messages=messages), outputs)
             stop, texts = None, {}
@@ -129,6 +137,14 @@ class ModelStep:
         envelope = self._asking.refusal(call["name"], call["input"], id=call["toolUseId"])
         result = {"toolUseId": call["toolUseId"], "status": "error", "content": [{"text": envelope.to_json()}]}
         return {"toolResult": result}
+
+
+def _is_deep() -> bool:
+    frame: FrameType | None = sys._getframe()  # noqa: SLF001
+    left = int(DEEP * sys.getrecursionlimit())
+    while frame is not None and left:
+        frame, left = frame.f_back, left - 1
+    return frame is not None
 
 
 def _is_output(block: Any, outputs: Collection[str]) -> bool:
