@@ -13,7 +13,8 @@ import tempfile
 import uuid
 import weakref
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any, ClassVar, cast
 
@@ -26,14 +27,14 @@ import strands.models
 
 from mcp import StdioServerParameters, stdio_client
 from strands import Agent, ToolContext, tool
-from strands.hooks import AfterToolCallEvent, AgentInitializedEvent, BeforeToolCallEvent
+from strands.hooks import AfterInvocationEvent, AfterToolCallEvent, AgentInitializedEvent, BeforeToolCallEvent
 from strands.middleware import ExecuteToolContext, ExecuteToolStage, InvokeModelStage
 from strands.models import BedrockModel, Model
 from strands.multiagent import GraphBuilder, Swarm
 from strands.session.file_session_manager import FileSessionManager
 from strands.tools.executors import SequentialToolExecutor
 from strands.tools.mcp import MCPClient
-from strands.types.exceptions import StructuredOutputException
+from strands.types.exceptions import EventLoopException, StructuredOutputException
 
 from guardrails import Budget, Duplicates, MemorySink, Policy, SqliteStore
 from guardrails.integrations.strands import GuardrailsHooks
@@ -295,6 +296,26 @@ def test_what_a_bedrock_model_is_sent_at_the_end_lists_a_tool_that_does_nothing(
     assert [one["toolSpec"]["name"] for one in request["toolConfig"]["tools"] if "toolSpec" in one] == ["noop"]
 
 
+@pytest.fixture
+def shallow() -> Iterator[None]:
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(600)
+    yield
+    sys.setrecursionlimit(limit)
+
+
+@pytest.mark.usefixtures("shallow")
+def test_the_figures_of_the_page_hold() -> None:
+    bare: list[str] = []
+    with pytest.raises(EventLoopException, match="recursion"):
+        agent_of(stuck, [tool(searching(bare))])("go")
+    ran: list[str] = []
+    seen: list[Asked] = []
+    agent_of(stuck, [tool(searching(ran))], GuardrailsHooks(Policy.load("default")), seen=seen)("go")
+    assert len(bare) > 100
+    assert (len(ran), len(seen)) == (2, 7)
+
+
 def test_hooks_that_are_added_to_an_agent_that_is_there_guard_it_too() -> None:
     ran: list[str] = []
     agent = agent_of(stuck, [tool(searching(ran))])
@@ -335,16 +356,44 @@ def test_a_checkpoint_goes_on_with_the_same_budget() -> None:
     assert len(ran) == 2
 
 
+@pytest.mark.usefixtures("shallow")
 def test_a_run_that_gets_deep_comes_to_a_final_answer_before_python_ends_it() -> None:
     ran: list[str] = []
-    limit = sys.getrecursionlimit()
     agent = agent_of(roaming, [tool(searching(ran))], GuardrailsHooks(Policy([Budget(max_calls=1_000)])))
-    sys.setrecursionlimit(600)
-    try:
-        assert str(agent("go")).strip() == "I know nothing of it."
-    finally:
-        sys.setrecursionlimit(limit)
+    assert str(agent("go")).strip() == "I know nothing of it."
     assert 100 < len(ran) < 200
+
+
+def test_an_agent_that_a_hook_makes_go_on_has_no_more_than_its_budget() -> None:
+    ran: list[str] = []
+    passes: list[str] = []
+
+    def more(event: AfterInvocationEvent) -> None:
+        passes.append(event.result.stop_reason if event.result else "")
+        event.resume = "go on" if len(passes) < 4 else None
+
+    sink = MemorySink()
+    agent = agent_of(roaming, [tool(searching(ran))], GuardrailsHooks(Policy([Budget(max_calls=2)]), records=sink))
+    agent.add_hook(more)
+    assert str(agent("go")).strip() == "I know nothing of it."
+    assert (len(passes), ran) == (4, ["q0", "q1"])
+    assert len({one["session_id"] for one in sink.records}) == 1
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_tools_in_the_background_have_the_budget_of_who_calls_them(waits: bool) -> None:
+    ran: list[str] = []
+
+    def script(asked: Asked) -> Say:
+        return Say("Done.") if asked.off or asked.n > 6 else Say(calls=(call_of(f"q{asked.n}"),))
+
+    guard = GuardrailsHooks(Policy([Budget(max_calls=3)]))
+    background: Any = {"always": ["search"], "wait_for_completion": waits}
+    agent = agent_of(script, [tool(searching(ran))], guard, background_tasks=background)
+    # What runs on when the invocation is over finds its session by the name.
+    agent("go", invocation_state={} if waits else {"session_id": "t"})
+    agent.shutdown()
+    assert len(ran) <= 3
 
 
 def test_a_person_whom_a_hook_asks_is_asked_before_the_call_is_decided() -> None:
@@ -504,6 +553,55 @@ def test_what_a_tool_streams_arrives_before_its_result() -> None:
     agent = agent_of(one_call("look", query="x"), [look], GuardrailsHooks(Policy.load("default")))
     assert asyncio.run(heard(agent)) == ["half", "whole"]
     assert texts(agent)[0]["result"] == "whole"
+
+
+@pytest.mark.parametrize(
+    ("returns", "given", "read"),
+    [
+        (str, '{"n": 1}', '{"n": 1}'),
+        (str | None, '{"n": 1}', '{"n": 1}'),
+        (str | None, "12", "12"),
+        (list[int], [1], [1]),
+        ("dict[str, int]", {"n": 1}, {"n": 1}),
+        (int, 12, 12),
+        (None, None, None),
+        (Stay, Stay(city="Kyoto", nights=2), {"city": "Kyoto", "nights": 2}),
+    ],
+)
+def test_a_result_is_read_as_what_the_tool_returns(returns: Any, given: Any, read: Any) -> None:
+    def look() -> Any:
+        """Look."""
+        return given
+
+    look.__annotations__["return"] = returns
+    agent = agent_of(one_call("look"), [tool(look)], GuardrailsHooks(Policy.load("default")))
+    agent("go")
+    envelope = texts(agent)[0]
+    assert envelope.get("result", envelope.get("results")) == read
+
+
+def test_a_stream_that_nobody_reads_to_its_end_settles_its_call() -> None:
+    hangs = asyncio.Event()
+
+    @tool
+    async def look() -> AsyncIterator[str]:
+        """Look."""
+        yield "half"
+        await hangs.wait()
+
+    async def left(agent: Agent) -> None:
+        stream: Any = agent.stream_async("go", invocation_state={"session_id": "t"})
+        async with aclosing(stream):
+            async for event in stream:
+                if "tool_stream_event" in event:
+                    return
+
+    policy = Policy([Budget(max_calls=3)])
+    agent = agent_of(one_call("look"), [look], GuardrailsHooks(policy))
+    asyncio.run(left(agent))
+    session = policy.session("t")
+    assert session._read(lambda state, _: dict(state.pending)) == {}
+    assert session.progress["calls_used"] == 1
 
 
 def test_an_image_keeps_its_form_and_a_failure_does_not() -> None:

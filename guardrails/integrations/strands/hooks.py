@@ -27,6 +27,7 @@ with extra("strands"):
         AgentInitializedEvent,
         BeforeInvocationEvent,
         BeforeMultiAgentInvocationEvent,
+        HookOrder,
         HookProvider,
         HookRegistry,
     )
@@ -69,7 +70,8 @@ class GuardrailsHooks(HookProvider):
         """
         registry.add_callback(AgentInitializedEvent, self._put)
         registry.add_callback(BeforeInvocationEvent, self._begin)
-        registry.add_callback(AfterInvocationEvent, self._end)
+        # The last one knows whether another makes the agent go on.
+        registry.add_callback(AfterInvocationEvent, self._end, order=HookOrder.SDK_LAST + 1)
         registry.add_callback(BeforeMultiAgentInvocationEvent, self._begin_group)
         registry.add_callback(AfterMultiAgentInvocationEvent, self._end_group)
 
@@ -116,14 +118,17 @@ class GuardrailsHooks(HookProvider):
         if messages is None:
             # `structured_output`, which is deprecated: it has no middleware, and no end that can be told.
             return
-        waits = self._waiting.pop(agent, None)
-        if waits is not None and messages:
-            # What it was to go on with is no longer meant.
-            await waits[0].off_loop(_over, *waits)
-            waits = None
-        session, end = waits or await self._found(agent, state)
-        last = (messages or agent.messages or [{"content": []}])[-1]
-        first = last.get("role") == "user" and not any("toolResult" in block for block in last["content"])
+        waits, before = self._waiting.pop(agent, None), state.get(self._key(agent))
+        if before is not None and before.goes_on:
+            session, end, first = before.session, before.end, False
+        else:
+            if waits is not None and messages:
+                # What it was to go on with is no longer meant.
+                await waits[0].off_loop(_over, *waits)
+                waits = None
+            session, end = waits or await self._found(agent, state)
+            last = (messages or agent.messages or [{"content": []}])[-1]
+            first = last.get("role") == "user" and not any("toolResult" in block for block in last["content"])
         # One dict is that of all agents of a swarm or graph.
         state[self._key(agent)] = ModelStep(session, first=first, end=end)
 
@@ -146,12 +151,16 @@ class GuardrailsHooks(HookProvider):
         return session, partial(self._sessions.end, session) if name is None else None
 
     async def _end(self, event: AfterInvocationEvent) -> None:
-        run = event.invocation_state.pop(self._key(event.agent), None)
-        if run is None or run.end is None:
+        run = event.invocation_state.get(self._key(event.agent))
+        if run is None:
             return
-        if getattr(event.result, "stop_reason", None) in _LATER:
+        run.goes_on = _goes_on(event)
+        if run.goes_on:
+            return
+        del event.invocation_state[self._key(event.agent)]
+        if run.end is not None and getattr(event.result, "stop_reason", None) in _LATER:
             self._waiting[event.agent] = run.session, run.end
-        else:
+        elif run.end is not None:
             await run.session.off_loop(_over, run.session, run.end)
 
     def _key(self, agent: Any) -> str:
@@ -174,6 +183,16 @@ class GuardrailsHooks(HookProvider):
             self._waiting[event.source] = session, None
         else:
             await session.off_loop(_over, session, partial(self._sessions.end, session))
+
+
+def _goes_on(event: AfterInvocationEvent) -> bool:
+    """
+    Whether a hook, or a tool in the background, makes the agent go on.
+    """
+    if event.result is None:
+        return False
+    told = getattr(event, "_continuation_state", None) is not None
+    return event.resume is not None or (told and event.result.stop_reason in ("end_turn", "stop_sequence"))
 
 
 def _share(session: "Session", agent: str) -> "Session":

@@ -43,6 +43,8 @@ class ModelStep:
     def __init__(self, session: "Session", *, first: bool = True, end: End = None) -> None:
         self.session = session
         self.end = end
+        self.goes_on = False
+        """What was asked is over, and the agent goes on by itself."""
         self.broken: dict[str, str] = {}
         """Of calls whose arguments were no JSON, what the model said; the host makes an empty object of it."""
         self.known: dict[int, Any] = {}

@@ -8,7 +8,8 @@ import json
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from contextvars import ContextVar
-from typing import Any
+from types import NoneType, UnionType
+from typing import Any, Final, Union, get_args, get_origin
 
 from xxhash import xxh3_64_hexdigest
 
@@ -27,6 +28,8 @@ with extra("strands"):
     from strands.middleware import ExecuteToolContext, ToolResultEvent
 
 
+_TEXT: Final = (str, Any, "str", "Any")
+_PLAIN: Final = (int, float, bool, "int", "float", "bool")
 calling: ContextVar[str | None] = ContextVar("guardrails_strands_call", default=None)
 """The id of the call that this task runs."""
 
@@ -138,12 +141,15 @@ def _value(block: Any, tool: Any) -> Any:
         return {"type": next(iter(block), None), "bytes": len(whole), "xxh3": xxh3_64_hexdigest(whole)}
     # The host writes what is no text as JSON.
     returns = getattr(tool, "__annotations__", {}).get("return", str)
-    if returns in (str, "str", Any, "Any"):
+    unites = get_origin(returns) in (Union, UnionType)
+    kinds = returns.split(" | ") if isinstance(returns, str) else get_args(returns) if unites else [returns]
+    if any(kind in _TEXT for kind in kinds):
         return block["text"]
     try:
-        return json.loads(block["text"])
+        value = json.loads(block["text"])
     except ValueError:
         return block["text"]
+    return value if isinstance(value, (dict, list, NoneType)) or returns in _PLAIN else block["text"]
 
 
 def _content(result: Any, envelope: Envelope, tool: Any) -> list[Any]:
