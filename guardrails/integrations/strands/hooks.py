@@ -111,14 +111,14 @@ class GuardrailsHooks(HookProvider):
     # Invocations
 
     async def _begin(self, event: BeforeInvocationEvent) -> None:
-        agent, state, messages = event.agent, event.invocation_state, event.messages
+        agent, given, messages = event.agent, event.invocation_state, event.messages
         if agent not in self._guarded:
             # The hooks were added to an agent that was there.
             self._put(event)
         if messages is None:
             # `structured_output`, which is deprecated: it has no middleware, and no end that can be told.
             return
-        waits, before = self._waiting.pop(agent, None), state.get(self._key(agent))
+        waits, before = self._waiting.pop(agent, None), given.get(self._key(agent))
         if before is not None and before.goes_on:
             session, end, first = before.session, before.end, False
         else:
@@ -126,27 +126,27 @@ class GuardrailsHooks(HookProvider):
                 # What it was to go on with is no longer meant.
                 await waits[0].off_loop(_over, *waits)
                 waits = None
-            session, end = waits or await self._found(agent, state)
+            session, end = waits or await self._found(agent, given)
             last = (messages or agent.messages or [{"content": []}])[-1]
             first = last.get("role") == "user" and not any("toolResult" in block for block in last["content"])
         # One dict is that of all agents of a swarm or graph.
-        state[self._key(agent)] = ModelStep(session, first=first, end=end)
+        given[self._key(agent)] = ModelStep(session, first=first, end=end)
 
     async def _run(self, context: Any) -> ModelStep:
-        agent, state = context.agent, context.invocation_state
-        run = state.get(self._key(agent))
+        agent, given = context.agent, context.invocation_state
+        run = given.get(self._key(agent))
         # A tool in the background may run when its invocation is over.
-        return run or ModelStep((await self._found(agent, state))[0], first=False)
+        return run or ModelStep((await self._found(agent, given))[0], first=False)
 
-    async def _found(self, agent: Any, state: Any) -> "tuple[Session, End]":
+    async def _found(self, agent: Any, given: Any) -> "tuple[Session, End]":
         """
         The session of an invocation, and what is to be done at its end.
         """
-        around = current_session() or state.get(_GROUP)
+        around = current_session() or given.get(_GROUP)
         if around is not None:
             child = await around.off_loop(_share, around, agent.name)
             return child, None if child is around else child.close
-        name = agent.session_id if agent._session_manager is not None else state.get(SESSION)  # noqa: SLF001
+        name = agent.session_id if agent._session_manager is not None else given.get(SESSION)  # noqa: SLF001
         session = self._sessions.of(name)
         return session, partial(self._sessions.end, session) if name is None else None
 
@@ -169,15 +169,15 @@ class GuardrailsHooks(HookProvider):
     # Swarms and graphs
 
     def _begin_group(self, event: BeforeMultiAgentInvocationEvent) -> None:
-        state = event.invocation_state
-        if state is not None:
+        given = event.invocation_state
+        if given is not None:
             waits = self._waiting.pop(event.source, None)
-            state[_GROUP] = waits[0] if waits else current_session() or self._sessions.of(state.get(SESSION))
+            given[_GROUP] = waits[0] if waits else current_session() or self._sessions.of(given.get(SESSION))
 
     async def _end_group(self, event: AfterMultiAgentInvocationEvent) -> None:
-        state = event.invocation_state or {}
-        session = state.pop(_GROUP, None)
-        if session is None or current_session() is not None or SESSION in state:
+        given = event.invocation_state or {}
+        session = given.pop(_GROUP, None)
+        if session is None or current_session() is not None or SESSION in given:
             return
         if event.source._interrupt_state.activated:  # noqa: SLF001
             self._waiting[event.source] = session, None
