@@ -47,9 +47,7 @@ class Declaring(AwaitedCalls):
             hinted = {name: _below(replace(tool, parameters=None), self._given.get(name)) for name, tool in new.items()}
             hinted = {name: tool for name, tool in hinted.items() if tool != chain.tools.get(name, Tool(name=name))}
             if hinted or known != chain.known:
-                chain = chain.with_tools(hinted.values())
-                chain.known = known
-                self._chain = chain
+                self._chain = chain.with_tools(hinted.values()).knowing(known)
 
     def defines(self, tool: str) -> bool:
         """
