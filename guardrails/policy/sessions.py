@@ -82,7 +82,7 @@ class Sessions:
         """
         Whether a guard that fails refuses its call, by the policy's `on_error`.
         """
-        policy = getattr(self._guarded, "policy", self._guarded)
+        policy: Any = getattr(self._guarded, "policy", self._guarded)
         return bool(policy.chain.on_error == "deny")
 
     def end(self, session: "Session") -> None:

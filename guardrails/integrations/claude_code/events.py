@@ -18,10 +18,10 @@ from guardrails.core.guards.limits.denials import Denials
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.core.values.session_id import session_name
-from guardrails.core.values.types import Failed
+from guardrails.core.values.types import ErrorType, Failed
 from guardrails.session.turns.final_answer import FORCED_ASKS
 
-from .claude_results import read_response, rewritten
+from .results import read_response, rewritten
 
 
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def _after(session: "Session", event: Event, *, envelopes: bool) -> Answer:
 
 
 def _failed(session: "Session", event: Event) -> Answer:
-    kind = "cancelled" if event.get("is_interrupt") else None
+    kind: ErrorType | None = "cancelled" if event.get("is_interrupt") else None
     envelope = _completed(session, event, Failed(str(event.get("error") or "it failed"), error_type=kind))
     return {} if envelope is None else _specific("PostToolUseFailure", additionalContext=envelope.to_json())
 

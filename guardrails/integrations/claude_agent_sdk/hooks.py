@@ -1,9 +1,5 @@
 """
-Claude Agent SDK: hooks, `can_use_tool`, and what the responses used.
-
-    guard = GuardrailsHooks(Policy.load("default"))
-    async for message in guard.charging(query(prompt="Find it.", options=guard.options())):
-        ...
+The hooks of an agent: each of its calls passes them.
 """
 
 import asyncio
@@ -17,16 +13,16 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
+from guardrails.integrations.claude_code.events import EVENTS, Answer, answer, session_of
+from guardrails.integrations.hosting import extra
 from guardrails.policy.sessions import Sessions
-
-from .claude_events import EVENTS, Answer, answer, session_of
-from .hosting import extra
 
 
 with extra("claude-agent-sdk"):
     from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, PermissionResultAllow, PermissionResultDeny
 
-    from .claude_usage import Told, declared
+    from .messages import Told
+    from .tools import declared
 
 if TYPE_CHECKING:
     from guardrails.policy.policy import Policy

@@ -7,24 +7,21 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import create_model
-
-from guardrails.core.arguments import Arguments, arguments_of
-from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import PolicyError, SessionError
+from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.core.values.usage import own_price
+from guardrails.integrations.hosting import extra
 from guardrails.session.session import Session
-
-from .hosting import extra
 
 
 with extra("claude-agent-sdk"):
     from claude_agent_sdk import AssistantMessage, ResultMessage, StreamEvent, SystemMessage, ToolUseBlock
 
 if TYPE_CHECKING:
-    from .claude_agent_sdk import GuardrailsHooks
+    from .hooks import GuardrailsHooks
 
+MAX_TOTALS: Final = 10_000
+"""Sessions of which is remembered what the SDK has told of them."""
 _TOKENS: Final = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
@@ -108,7 +105,7 @@ class Told:
             self._charge(session, held)
 
     def _charge(self, session: Session, response: _Response, cost_usd: float | None = None) -> None:
-        said = {"model": response.model, "calls": response.calls, "key": response.key}
+        said: dict[str, Any] = {"model": response.model, "calls": response.calls, "key": response.key}
         with session.request() as asked:
             try:
                 priced = session.charge(usage=response.usage, cost_usd=cost_usd, request=asked, **said)
@@ -154,6 +151,8 @@ class Told:
             return None
         before = totals.get(message.session_id, 0.0)
         totals[message.session_id] = total
+        if len(totals) > MAX_TOTALS:
+            del totals[next(iter(totals))]
         return max(0.0, (total - before if total >= before else total) - self._cost_usd)
 
     def _release(self, call_id: str | None) -> None:
@@ -187,23 +186,3 @@ class Told:
 def _count(usage: Any, name: str) -> int:
     count = usage.get(name) if isinstance(usage, Mapping) else None
     return count if isinstance(count, int) else 0
-
-
-def declared(tool: Any, server: str | None) -> Tool:
-    """
-    A *tool* of the SDK as a session knows it, by the name that Claude Code gives it.
-    """
-    hints = {} if tool.annotations is None else tool.annotations.model_dump(by_alias=True, exclude_none=True)
-    name = tool.name if server is None else f"mcp__{server}__{tool.name}"
-    return Tool(name=name, parameters=_arguments(tool.input_schema)).override({"annotations": hints})
-
-
-def _arguments(schema: Any) -> Arguments | None:
-    if isinstance(schema, Mapping) and not ("type" in schema and "properties" in schema):
-        fields: dict[str, Any] = {name: (kind, ...) for name, kind in schema.items()}
-        schema = create_model("Arguments", **fields)
-    try:
-        return arguments_of(schema)
-    except (PolicyError, TypeError, ValueError, AttributeError):
-        # What nobody can read, the SDK itself checks.
-        return None
