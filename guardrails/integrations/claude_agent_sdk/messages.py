@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.core.values.usage import own_price
+from guardrails.integrations.claude_code.events import digest_of
 from guardrails.integrations.hosting import extra
 from guardrails.session.session import Session
 
@@ -139,7 +140,7 @@ class Told:
         self._guard.stopped.discard(message.session_id)
         silent = not (message.result or "").strip() and message.structured_output is None
         if stopped or (silent and session.exhausted and not (message.terminal_reason or "").startswith("aborted")):
-            return replace(message, result=session.digest())
+            return replace(message, result=digest_of(session))
         return message
 
     def _rest(self, message: Any) -> float | None:

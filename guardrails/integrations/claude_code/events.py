@@ -38,6 +38,7 @@ MAX_OPEN: Final = 1_000
 """Calls of a session that run at once, or whose end nobody told."""
 _LIVES: Final = 9
 """Times that a sub-agent of one id may be taken up again with a share of its own."""
+_NO_DIGEST: Final = "What was done cannot be told: the state of the session could not be read."
 
 
 @dataclass(slots=True)
@@ -103,6 +104,17 @@ def session_of(session: "Session", event: Event) -> "Session":
     return session if child is None else child
 
 
+def digest_of(session: "Session") -> str:
+    """
+    What was called and what came back: the answer where the model gives none.
+    """
+    try:
+        return session.digest()
+    except Exception as error:  # noqa: BLE001
+        log.error("store failed: %s", error, extra={"session": session.id})
+        return _NO_DIGEST
+
+
 # Calls
 
 
@@ -122,9 +134,11 @@ def _before(session: "Session", event: Event, *, asks: bool) -> Answer:
     kind = "ask" if asks and decision.pending else "deny"
     said = {"permissionDecision": kind, "permissionDecisionReason": decision.envelope.to_json()}
     output = _specific("PreToolUse", **said)
+    over = False
     with suppress(Exception):
-        if _is_over(own, decision, alone=_KNOWN[session].events <= 1):
-            output |= {"continue": False, "stopReason": own.digest()}
+        over = _is_over(own, decision, alone=_KNOWN[session].events <= 1)
+    if over:
+        output |= {"continue": False, "stopReason": digest_of(own)}
     return output
 
 
@@ -248,7 +262,7 @@ def _silent(own: "Session", event: Event) -> Answer:
     said = event.get("last_assistant_message")
     if (isinstance(said, str) and said.strip()) or not own.exhausted:
         return {}
-    return {"systemMessage": own.digest()}
+    return {"systemMessage": digest_of(own)}
 
 
 def _close(session: "Session", agent: Any) -> None:
