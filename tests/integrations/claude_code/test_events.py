@@ -13,11 +13,32 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails import Approve, Budget, Denials, Duplicates, MemorySink, Policy, Session, SqliteStore, Truncate
+from guardrails import (
+    Approve,
+    Budget,
+    Denials,
+    Duplicates,
+    MemorySink,
+    MemoryStore,
+    Policy,
+    Session,
+    SqliteStore,
+    StoreError,
+    Truncate,
+)
 from guardrails.core.records.replay import replay
 from guardrails.integrations.claude_code import EVENTS, answer
 from guardrails.integrations.claude_code.results import cut, read_response
 from tests.conftest import FakeClock
+
+
+class Broken(MemoryStore):
+    """
+    A store whose disk is gone.
+    """
+
+    def update(self, *given: Any) -> Any:
+        raise StoreError("the disk is gone")
 
 
 def event(name: str, **said: Any) -> dict[str, Any]:
@@ -440,10 +461,8 @@ def test_no_stop_is_ever_held_up() -> None:
 
 
 @pytest.mark.parametrize("on_error", ["deny", "allow"])
-def test_a_store_that_fails_raises_nothing_and_ends_a_model_that_goes_on(on_error: Any, tmp_path: Path) -> None:
-    store = SqliteStore(tmp_path / "sessions.db")
-    session = Policy([Budget(max_calls=5)], on_error=on_error).session("s", store=store)
-    store.close()
+def test_a_store_that_fails_raises_nothing_and_ends_a_model_that_goes_on(on_error: Any) -> None:
+    session = Policy([Budget(max_calls=5)], on_error=on_error).session("s", store=Broken())
     outputs = [answer(session, call("PreToolUse", n, **in_agent(1))) for n in range(6)]
     assert any("continue" in one for one in outputs) == (on_error == "deny")
     assert (outputs[0] == {}) == (on_error == "allow")
