@@ -57,7 +57,8 @@ class Agent:
 
 class ClaudeCode(Transport):
     """
-    One run of it. *asking* names tools whose calls a person has to allow.
+    One run of it. *asking* names tools whose calls a person has to allow. *usage* is what its result tells beside what its
+    messages do. *prefixed*: tools of servers have the server's name before theirs, as Claude Code has it by default.
     """
 
     def __init__(
@@ -71,12 +72,13 @@ class ClaudeCode(Transport):
         asking: Sequence[str] = (),
         stream: bool = False,
         cost_usd: float | None = None,
-        background: Sequence[Mapping[str, Any]] = (),
+        usage: Mapping[str, int] | None = None,
+        prefixed: bool = False,
     ) -> None:
         self.agent, self.ran, self.session_id = agent, ran, session_id
         self.kept = Conversation() if kept is None else kept
         self.helper, self.asking, self.stream, self.cost_usd = helper, asking, stream, cost_usd
-        self.background = list(background)
+        self.prefixed = prefixed
         self.outputs: list[tuple[str, dict[str, Any]]] = []
         """What the hooks answered, by event."""
         self.events: list[dict[str, Any]] = []
@@ -85,7 +87,7 @@ class ClaudeCode(Transport):
         self._hooks: dict[str, list[str]] = {}
         self._waiting: dict[str, asyncio.Future[Any]] = {}
         self._denials: list[Any] = []
-        self._usage = {"input_tokens": 0, "output_tokens": 0}
+        self._usage = {"input_tokens": 0, "output_tokens": 0, **(usage or {})}
         self._run_task: asyncio.Task[None] | None = None
         self._listed: set[str] = set()
 
@@ -186,7 +188,10 @@ class ClaudeCode(Transport):
             initialized = {"jsonrpc": "2.0", "method": "notifications/initialized"}
             await self._ask(subtype="mcp_message", server_name=agent.server, message=initialized)
         listed = await self._mcp(agent.server, "tools/list")
-        agent.tools = {tool["name"]: tool for tool in listed["tools"]}
+        agent.tools = {self._prefix(agent) + tool["name"]: tool for tool in listed["tools"]}
+
+    def _prefix(self, agent: Agent) -> str:
+        return f"mcp__{agent.server}__" if self.prefixed else ""
 
     # The loop
 
@@ -206,7 +211,7 @@ class ClaudeCode(Transport):
             more = {
                 "stop_hook_active": False,
                 "last_assistant_message": agent.text,
-                "background_tasks": self.background,
+                "background_tasks": [],
             }
             await self.hooks(agent, "Stop", **more)
         self.ran.results = list(agent.results)
@@ -300,8 +305,9 @@ class ClaudeCode(Transport):
             output: Any = [{"type": "text", "text": await self._help(call, self.helper)}]
             failed = False
         else:
+            name = call["name"].removeprefix(self._prefix(agent))
             try:
-                work = self._mcp(agent.server, "tools/call", name=call["name"], arguments=call["input"])
+                work = self._mcp(agent.server, "tools/call", name=name, arguments=call["input"])
                 answered = await asyncio.wait_for(work, TOOL_TIMEOUT)
             except TimeoutError:
                 answered = {"content": [{"type": "text", "text": "the tool timed out"}], "isError": True}

@@ -3,9 +3,9 @@ The tools of an in-process server of Claude Agent SDK, as a session knows them.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_type_hints
 
-from pydantic import create_model
+from pydantic import PydanticUserError, create_model
 
 from guardrails.core.arguments import Arguments, arguments_of
 from guardrails.core.tools.tool import Tool
@@ -22,11 +22,13 @@ def declared(tool: Any, server: str | None) -> Tool:
 
 
 def _arguments(schema: Any) -> Arguments | None:
-    if isinstance(schema, Mapping) and not ("type" in schema and "properties" in schema):
-        fields: dict[str, Any] = {name: (kind, ...) for name, kind in schema.items()}
-        schema = create_model("Arguments", **fields)
     try:
-        return arguments_of(schema)
-    except (PolicyError, TypeError, ValueError, AttributeError):
+        if isinstance(schema, Mapping) and "type" in schema and "properties" in schema:
+            return arguments_of(schema)
+        required = getattr(schema, "__required_keys__", schema)
+        hints = schema if isinstance(schema, Mapping) else get_type_hints(schema)
+        fields: dict[str, Any] = {name: (kind, ... if name in required else None) for name, kind in hints.items()}
+        return arguments_of(create_model("Arguments", **fields))
+    except (PolicyError, PydanticUserError, TypeError, ValueError, AttributeError, NameError):
         # What nobody can read, the SDK itself checks.
         return None

@@ -331,7 +331,7 @@ def test_whatever_a_tool_gave_back_can_be_read(value: Any) -> None:
 
 def test_a_call_that_waits_for_a_person_is_refused_where_nobody_is_asked_and_runs_once_approved() -> None:
     session = Policy([Approve(tools=("Bash",)), Budget(max_calls=5)]).session("s")
-    again = {"arguments": {"command": "rm x"}}
+    again: Any = {"arguments": {"command": "rm x"}}
     assert refusal(answer(session, call("PreToolUse", 1, **again)))["code"] == "approve.pending"
     session.approve("toolu_1")
     ran(session, 2, **again)
@@ -368,7 +368,7 @@ def in_agent(n: int) -> dict[str, Any]:
 
 def test_a_look_of_the_agent_refuses_no_look_of_its_sub_agent() -> None:
     session = Policy([Duplicates(), Budget(max_calls=9)]).session("s")
-    look = {"tool": "Read", "arguments": {"file_path": "a"}}
+    look: Any = {"tool": "Read", "arguments": {"file_path": "a"}}
     ran(session, 1, **look)
     answer(session, event("SubagentStart", **in_agent(1)))
     ran(session, 2, **look, **in_agent(1))
