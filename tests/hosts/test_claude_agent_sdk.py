@@ -22,6 +22,7 @@ pytest.importorskip("claude_agent_sdk")
 import claude_agent_sdk
 
 from claude_agent_sdk import (
+    AssistantMessage,
     ClaudeAgentOptions,
     HookMatcher,
     PermissionResultAllow,
@@ -30,6 +31,7 @@ from claude_agent_sdk import (
     SdkMcpTool,
     StreamEvent,
     ToolAnnotations,
+    ToolUseBlock,
     create_sdk_mcp_server,
     query,
 )
@@ -474,6 +476,26 @@ def test_prices_of_the_policys_own_stand_above_what_the_sdk_estimates() -> None:
     guard = GuardrailsHooks(policy)
     go(guard, [searching([])], in_turn(Say("Done.", usage=(10, 5))), cost_usd=0.5)
     assert guard.session("t").cost_usd == pytest.approx(20e-6)
+
+
+def test_a_call_that_the_user_interrupted_does_not_stay_open() -> None:
+    guard = GuardrailsHooks(Policy([Budget(max_calls=5)]))
+    [matcher] = guard.hooks["PreToolUse"]
+    call = {"tool_name": "Bash", "tool_input": {}, "tool_use_id": "toolu_1"}
+    event = {"hook_event_name": "PreToolUse", "session_id": "t", **call}
+
+    async def messages() -> Any:
+        yield AssistantMessage([ToolUseBlock("toolu_1", "Bash", {})], MODEL, session_id="t", message_id="m")
+        assert await matcher.hooks[0](event, "toolu_1", {"signal": None}) == {}
+        yield ResultMessage("success", 1, 1, False, 1, "t", terminal_reason="aborted_tools")
+
+    async def work() -> None:
+        async for _ in guard.charging(messages()):
+            pass
+
+    asyncio.run(work())
+    session = guard.session("t")
+    assert (session.progress["calls_used"], _open(session)) == (1, {})
 
 
 def test_all_other_messages_are_handed_on_as_they_are() -> None:

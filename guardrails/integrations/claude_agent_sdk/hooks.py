@@ -2,12 +2,11 @@
 The hooks of an agent: each of its calls passes them.
 """
 
-import asyncio
-
 from collections import OrderedDict
 from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from guardrails.core.tools.tool import Tool
@@ -155,17 +154,22 @@ class GuardrailsHooks:
             close = getattr(messages, "aclose", None)
             if close is not None:
                 await close()
-            await told.end(asyncio.CancelledError("the run was broken off"))
+            await told.end()
 
     async def _hook(self, event: Any, tool_use_id: str | None, context: Any) -> Answer:
-        session = self.session(event["session_id"])
-        asks = self._person is not None
-        output = await session.off_loop(answer, session, event, envelopes=self._envelopes, asks=asks)
-        call_id, name = event.get("tool_use_id"), event["hook_event_name"]
+        session, name, call_id = self.session(event["session_id"]), event["hook_event_name"], event.get("tool_use_id")
+        told = partial(answer, session, event, envelopes=self._envelopes, asks=self._person is not None)
+        output = await session.off_loop(told)
         if name == "PreToolUse" and call_id:
-            own = session_of(session, event)
-            if output and await self._approved(own, call_id):
-                output = await session.off_loop(answer, session, event, envelopes=self._envelopes, asks=asks)
+            try:
+                own = await session.off_loop(session_of, session, event)
+                if output and await own.ask_approver(call_id):
+                    output = await session.off_loop(told)
+            except SessionError:
+                pass  # it does not wait for a person
+            except Exception as error:  # noqa: BLE001  whatever a store raises
+                log.error("store failed: %s", error, extra={"session": session.id})
+                own = session
             if output.get("hookSpecificOutput", {}).get("permissionDecision") != "deny":
                 self.open[call_id] = event["session_id"], own
                 if len(self.open) > MAX_OPEN:
@@ -175,12 +179,3 @@ class GuardrailsHooks:
         elif call_id:
             self.open.pop(call_id, None)
         return output
-
-    async def _approved(self, own: "Session", call_id: str) -> bool:
-        try:
-            return await own.ask_approver(call_id)
-        except SessionError:
-            return False
-        except Exception as error:  # noqa: BLE001  whatever a store raises
-            log.error("store failed: %s", error, extra={"session": own.id})
-            return False

@@ -2,6 +2,7 @@
 What the messages of Claude Agent SDK say that responses used, and how a run of them ends.
 """
 
+from asyncio import CancelledError
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -71,13 +72,13 @@ class Told:
             log.error("store failed: %s", error, extra={"session": session.id})
             return message
 
-    async def end(self, cause: BaseException) -> None:
+    async def end(self) -> None:
         """
-        Say that the stream is over. Calls that nobody will end, as no result came, are over by *cause*.
+        Say that the stream is over. If no result came, nobody will end the calls that run: they were cancelled.
         """
         if self._name is not None and not self._ended:
             session = self._guard.session(self._name)
-            await session.off_loop(self._break_off, session, cause)
+            await session.off_loop(self._break_off, session, CancelledError("the run was broken off"))
 
     def _take(self, session: Session, message: Any) -> Any:
         if isinstance(message, ResultMessage):
@@ -134,12 +135,15 @@ class Told:
         self._tokens, self._cost_usd = dict.fromkeys(_TOKENS, 0), 0.0
         for denied in message.permission_denials or ():
             self._release(denied.get("tool_use_id") if isinstance(denied, Mapping) else None)
+        aborted = (message.terminal_reason or "").startswith("aborted")
+        if aborted:
+            self._break_off(session, CancelledError("the run was interrupted"))
         if message.deferred_tool_use is not None:
             self._suspend(message.deferred_tool_use.id)
         stopped = message.session_id in self._guard.stopped
         self._guard.stopped.discard(message.session_id)
         silent = not (message.result or "").strip() and message.structured_output is None
-        if stopped or (silent and session.exhausted and not (message.terminal_reason or "").startswith("aborted")):
+        if stopped or (silent and session.exhausted and not aborted):
             return replace(message, result=digest_of(session))
         return message
 

@@ -38,6 +38,8 @@ MAX_OPEN: Final = 1_000
 """Calls of a session that run at once, or whose end nobody told."""
 _LIVES: Final = 9
 """Times that a sub-agent of one id may be taken up again with a share of its own."""
+_AGENT: Final = "agent:"
+"""What the names of the shares of sub-agents begin with."""
 _NO_DIGEST: Final = "What was done cannot be told: the state of the session could not be read."
 
 
@@ -95,7 +97,7 @@ def session_of(session: "Session", event: Event) -> "Session":
     children = _KNOWN.setdefault(session, _Known()).children
     child = children.get(agent)
     if child is None:
-        name = session_name(agent)
+        name = session_name(f"{_AGENT}{agent}")
         for n in range(1, _LIVES + 1):
             # A name is used up once its sub-agent has stopped.
             with suppress(SessionError):
@@ -243,8 +245,12 @@ def _started(session: "Session", event: Event) -> Answer:
 
 def _stopped(session: "Session", event: Event) -> Answer:
     if not event.get("background_tasks"):
-        for agent in list(_KNOWN[session].children):
-            _close(session, agent)
+        _KNOWN[session].children.clear()
+        # Those that nobody ended, of other processes too.
+        for child in session._read(lambda state, _: list(state.reserved)):  # noqa: SLF001
+            name = child.removeprefix(f"{session.id}/")
+            if name.startswith(_AGENT):
+                session.child(name).close()
     return _silent(session, event)
 
 

@@ -414,13 +414,22 @@ def test_sub_agents_work_where_each_event_has_a_process_of_its_own(process: Call
     assert (used(session), session.progress["calls_left"]) == (1, 4)
 
 
-def test_what_sub_agents_hold_that_nobody_ended_comes_back_when_the_agent_stops() -> None:
-    session = Policy([Budget(max_calls=8)]).session("s")
+@pytest.mark.parametrize("apart", [False, True])
+def test_what_sub_agents_hold_that_nobody_ended_comes_back_when_the_agent_stops(
+    process: Callable[[Policy], Session], apart: bool
+) -> None:
+    policy = Policy([Budget(max_calls=10)])
+    session = process(policy)
     ran(session, 1, **in_agent(1))
-    answer(session, event("Stop", stop_hook_active=False, last_assistant_message="x", background_tasks=[{"id": "b"}]))
+    mine = session.child("mine", max_calls=1)
+    session = process(policy) if apart else session
+    stop = event("Stop", stop_hook_active=False, last_assistant_message="x")
+    answer(session, stop | {"background_tasks": [{"id": "b"}]})
     assert session.progress["calls_left"] == 4
-    answer(session, event("Stop", stop_hook_active=False, last_assistant_message="x", background_tasks=[]))
-    assert session.progress["calls_left"] == 7
+    answer(session, stop | {"background_tasks": []})
+    assert session.progress["calls_left"] == 8
+    mine.close()
+    assert session.progress["calls_left"] == 9
 
 
 def test_the_records_of_agents_and_sub_agents_replay_to_the_same_decisions(clock: FakeClock) -> None:
