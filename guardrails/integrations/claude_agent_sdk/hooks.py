@@ -2,7 +2,6 @@
 The hooks of an agent: each of its calls passes them.
 """
 
-from collections import OrderedDict
 from collections.abc import AsyncIterable, AsyncIterator
 from contextlib import suppress
 from dataclasses import replace
@@ -20,7 +19,7 @@ from guardrails.policy.sessions import Sessions
 with extra("claude-agent-sdk"):
     from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, PermissionResultAllow, PermissionResultDeny
 
-    from .messages import Told
+    from .messages import Running, Told
     from .tools import declared
 
 if TYPE_CHECKING:
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from guardrails.policy.sessions import SessionOptions
     from guardrails.session.session import Session
 
-MAX_OPEN: Final = 10_000
-"""Calls that run at once, or whose end nobody told."""
 UNHOOKED: Final = "PermissionDenied"
 """Of the events, the one that the SDK's hooks do not have."""
 
@@ -57,12 +54,7 @@ class GuardrailsHooks:
         self._envelopes = envelopes
         self._timeout = timeout
         self._tools: list[Tool] = []
-        self.open: OrderedDict[str, tuple[str, Session]] = OrderedDict()
-        """By the ids of calls that may run: the SDK's session, and the one that decided."""
-        self.stopped: set[str] = set()
-        """The SDK's sessions whose run was stopped, and not told so yet."""
-        self.totals: dict[str, float] = {}
-        """USD that the SDK has told of each of its sessions."""
+        self._running = Running(self.session)
 
     def session(self, session_id: str) -> "Session":
         """
@@ -106,7 +98,7 @@ class GuardrailsHooks:
         Ask the person whether a call may run; what is said answers the session too. Without a person nobody allows it.
         """
         call_id = context.tool_use_id or ""
-        _, own = self.open.get(call_id, ("", None))
+        _, own = self._running.open.get(call_id, ("", None))
         if own is not None:
             await own.off_loop(self._waits, own, call_id)
         if self._person is None:
@@ -127,7 +119,7 @@ class GuardrailsHooks:
     def _said(self, own: "Session", call_id: str, call: tuple[str, Any], said: Any) -> str | None:
         allowed = isinstance(said, PermissionResultAllow)
         if not allowed:
-            self.open.pop(call_id, None)
+            self._running.open.pop(call_id, None)
         with suppress(SessionError):  # it was answered meanwhile
             if not any(one.id == call_id for one in own.pending()):
                 if not allowed:
@@ -146,7 +138,7 @@ class GuardrailsHooks:
         The *messages* of a run as they are, each response charged once. If the run was stopped, or the model is silent at a limit,
         the `result` is the session's digest.
         """
-        told = Told(self)
+        told = Told(self._running)
         try:
             async for message in messages:
                 yield await told.heard(message)
@@ -171,11 +163,9 @@ class GuardrailsHooks:
                 log.error("store failed: %s", error, extra={"session": session.id})
                 own = session
             if output.get("hookSpecificOutput", {}).get("permissionDecision") != "deny":
-                self.open[call_id] = event["session_id"], own
-                if len(self.open) > MAX_OPEN:
-                    self.open.popitem(last=False)
+                self._running.begin(call_id, event["session_id"], own)
             if output.get("continue") is False and own is session:
-                self.stopped.add(event["session_id"])
+                self._running.stopped.add(event["session_id"])
         elif call_id:
-            self.open.pop(call_id, None)
+            self._running.open.pop(call_id, None)
         return output

@@ -3,10 +3,11 @@ What the messages of Claude Agent SDK say that responses used, and how a run of 
 """
 
 from asyncio import CancelledError
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
@@ -19,12 +20,34 @@ from guardrails.session.session import Session
 with extra("claude-agent-sdk"):
     from claude_agent_sdk import AssistantMessage, ResultMessage, StreamEvent, SystemMessage, ToolUseBlock
 
-if TYPE_CHECKING:
-    from .hooks import GuardrailsHooks
-
+MAX_OPEN: Final = 10_000
+"""Calls that run at once, or whose end nobody told."""
 MAX_TOTALS: Final = 10_000
 """Sessions of which is remembered what the SDK has told of them."""
 _TOKENS: Final = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+class Running:
+    """
+    What hooks and messages know of each other: *session* finds the session of the SDK's `session_id`.
+    """
+
+    def __init__(self, session: Callable[[str], Session]) -> None:
+        self.session = session
+        self.open: OrderedDict[str, tuple[str, Session]] = OrderedDict()
+        """By the ids of calls that may run: the SDK's session, and the one that decided."""
+        self.stopped: set[str] = set()
+        """The SDK's sessions whose run was stopped, and not told so yet."""
+        self.totals: dict[str, float] = {}
+        """USD that the SDK has told of each of its sessions."""
+
+    def begin(self, call_id: str, name: str, own: Session) -> None:
+        """
+        Let the call be one that may run, as *own* decided, in the SDK's session *name*.
+        """
+        self.open[call_id] = name, own
+        if len(self.open) > MAX_OPEN:
+            self.open.popitem(last=False)
 
 
 @dataclass(slots=True)
@@ -44,8 +67,8 @@ class Told:
     What one stream of messages has told. A response is charged once it is whole: when another message comes.
     """
 
-    def __init__(self, guard: "GuardrailsHooks") -> None:
-        self._guard = guard
+    def __init__(self, running: Running) -> None:
+        self._running = running
         self._name: str | None = None
         self._held: dict[str | None, _Response] = {}
         """By the call whose sub-agent asked; None: the agent itself."""
@@ -65,7 +88,7 @@ class Told:
         self._name = getattr(message, "session_id", None) or self._name
         if self._name is None:
             return message
-        session = self._guard.session(self._name)
+        session = self._running.session(self._name)
         try:
             return await session.off_loop(self._take, session, message)
         except Exception as error:  # noqa: BLE001  whatever a store raises: the conversation goes on
@@ -77,7 +100,7 @@ class Told:
         Say that the stream is over. If no result came, nobody will end the calls that run: they were cancelled.
         """
         if self._name is not None and not self._ended:
-            session = self._guard.session(self._name)
+            session = self._running.session(self._name)
             await session.off_loop(self._break_off, session, CancelledError("the run was broken off"))
 
     def _take(self, session: Session, message: Any) -> Any:
@@ -140,8 +163,8 @@ class Told:
             self._break_off(session, CancelledError("the run was interrupted"))
         if message.deferred_tool_use is not None:
             self._suspend(message.deferred_tool_use.id)
-        stopped = message.session_id in self._guard.stopped
-        self._guard.stopped.discard(message.session_id)
+        stopped = message.session_id in self._running.stopped
+        self._running.stopped.discard(message.session_id)
         silent = not (message.result or "").strip() and message.structured_output is None
         if stopped or (silent and session.exhausted and not aborted):
             return replace(message, result=digest_of(session))
@@ -151,7 +174,7 @@ class Told:
         """
         USD of the run that were not charged yet. The SDK tells the sum of all runs of a client. Returns None if it does not say.
         """
-        total, totals = message.total_cost_usd, self._guard.totals
+        total, totals = message.total_cost_usd, self._running.totals
         if total is None:
             return None
         before = totals.get(message.session_id, 0.0)
@@ -161,7 +184,7 @@ class Told:
         return max(0.0, (total - before if total >= before else total) - self._cost_usd)
 
     def _release(self, call_id: str | None) -> None:
-        _, own = self._guard.open.pop(call_id or "", ("", None))
+        _, own = self._running.open.pop(call_id or "", ("", None))
         if own is not None:
             with suppress(SessionError):  # it is over
                 own.release(call_id or "")
@@ -170,7 +193,7 @@ class Told:
         """
         A call that waits for a person: Claude Code asks the hooks again once its session is gone on with.
         """
-        _, own = self._guard.open.pop(call_id, ("", None))
+        _, own = self._running.open.pop(call_id, ("", None))
         if own is not None:
             with suppress(SessionError):
                 own.suspend(call_id)
@@ -179,9 +202,9 @@ class Told:
         try:
             for asker in list(self._held):
                 self._flush(session, asker)
-            for call_id, (name, own) in list(self._guard.open.items()):
+            for call_id, (name, own) in list(self._running.open.items()):
                 if name == self._name:
-                    del self._guard.open[call_id]
+                    del self._running.open[call_id]
                     with suppress(SessionError):  # it is over
                         own.complete(call_id, cause)
         except Exception as error:  # noqa: BLE001
