@@ -24,6 +24,7 @@ import claude_agent_sdk
 from claude_agent_sdk import (
     AssistantMessage,
     ClaudeAgentOptions,
+    ClaudeSDKClient,
     HookMatcher,
     PermissionResultAllow,
     PermissionResultDeny,
@@ -466,9 +467,27 @@ def test_what_only_the_result_tells_is_charged_too() -> None:
     session = guard.session("t")
     assert session.progress["tokens_left"] == 870
     assert session.cost_usd == pytest.approx(0.25)
-    # The SDK adds up what a client has cost.
     go(guard, [searching([])], in_turn(Say("Done.")), cost_usd=0.35)
-    assert session.cost_usd == pytest.approx(0.35)
+    assert session.cost_usd == pytest.approx(0.6)
+
+
+def test_what_a_client_has_cost_in_all_is_charged_run_by_run() -> None:
+    guard = GuardrailsHooks(Policy([Budget(max_cost_usd=1)]))
+    code = ClaudeCode(Agent(lambda asked: Say("Done."), "tools"), Ran(), session_id="t", cost_usd=0.25)
+    spent: list[float] = []
+
+    async def work() -> None:
+        options = ClaudeAgentOptions(mcp_servers={"tools": served("tools", [])})
+        async with ClaudeSDKClient(guard.options(options), transport=code) as client:
+            for total in (0.25, 0.35):
+                code.cost_usd = total
+                await client.query("go")
+                async for _ in guard.charging(client.receive_response()):
+                    pass
+                spent.append(guard.session("t").cost_usd)
+
+    asyncio.run(work())
+    assert spent == [pytest.approx(0.25), pytest.approx(0.35)]
 
 
 def test_prices_of_the_policys_own_stand_above_what_the_sdk_estimates() -> None:

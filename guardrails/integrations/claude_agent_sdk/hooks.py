@@ -138,7 +138,7 @@ class GuardrailsHooks:
         The *messages* of a run as they are, each response charged once. If the run was stopped, or the model is silent at a limit,
         the `result` is the session's digest.
         """
-        told = Told(self._running)
+        told = Told(self._running, messages)
         try:
             async for message in messages:
                 yield await told.heard(message)

@@ -18,7 +18,7 @@ from guardrails.session.session import Session
 
 
 with extra("claude-agent-sdk"):
-    from claude_agent_sdk import AssistantMessage, ResultMessage, StreamEvent, SystemMessage, ToolUseBlock
+    from claude_agent_sdk import AssistantMessage, ResultMessage, StreamEvent, SystemMessage, ToolUseBlock, query
 
 MAX_OPEN: Final = 10_000
 """Calls that run at once, or whose end nobody told."""
@@ -39,7 +39,7 @@ class Running:
         self.stopped: set[str] = set()
         """The SDK's sessions whose run was stopped, and not told so yet."""
         self.totals: dict[str, float] = {}
-        """USD that the SDK has told of each of its sessions."""
+        """USD that a client has told of each of its sessions, all runs together."""
 
     def begin(self, call_id: str, name: str, own: Session) -> None:
         """
@@ -67,8 +67,10 @@ class Told:
     What one stream of messages has told. A response is charged once it is whole: when another message comes.
     """
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: Running, messages: object) -> None:
         self._running = running
+        # Each `query` adds up afresh, a client what all of its runs have cost.
+        self._totals = {} if getattr(messages, "ag_code", None) is query.__code__ else running.totals
         self._name: str | None = None
         self._held: dict[str | None, _Response] = {}
         """By the call whose sub-agent asked; None: the agent itself."""
@@ -172,9 +174,9 @@ class Told:
 
     def _rest(self, message: Any) -> float | None:
         """
-        USD of the run that were not charged yet. The SDK tells the sum of all runs of a client. Returns None if it does not say.
+        USD of the run that were not charged yet. Returns None if the SDK does not say.
         """
-        total, totals = message.total_cost_usd, self._running.totals
+        total, totals = message.total_cost_usd, self._totals
         if total is None:
             return None
         before = totals.get(message.session_id, 0.0)
