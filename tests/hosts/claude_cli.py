@@ -23,7 +23,7 @@ from .driver import HELPER, MODEL, Asked, Call, Helper, Ran, Say, Script
 
 
 MAX_REQUESTS: Final = 30
-TOOL_TIMEOUT: Final = 1.0
+TOOL_TIMEOUT: Final = 3.0
 """Seconds after which it gives up a tool of a server, as `MCP_TOOL_TIMEOUT` says."""
 _IDS: Final = itertools.count()
 
