@@ -14,6 +14,8 @@ Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
     replaying   how many recorded calls a second are judged, there and of own records that it makes first
     suggested   what the suggestions of `guardrails report` are worth there, on sessions that they never saw
     profile     where the time of a guarded call goes, by part and by guard
+    hosts       the adapters with their hosts' real packages, an environment each in .hosts (or the hosts that are named);
+                --newest: with the newest versions that are allowed, and what these break
     mcp         published MCP servers and a validating client (needs node; they go into .venv-mcp)
     hard        the long form of tests/hard: a million calls with odd arguments, faults, kills (about 20 minutes)
     fuzz        the same arguments, coverage-guided by atheris, for ten minutes or as -runs=N says
@@ -37,6 +39,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 from pathlib import Path
 
@@ -185,6 +188,66 @@ def mcp(*arguments):
     return run(ready("test"), "-m", "pytest", "-q", "tests/mcp/test_registry_servers.py", *arguments)[0]
 
 
+def hosts(*arguments):
+    """The tests of each adapter with its host's packages, in an environment of its own; the worst exit code."""
+    import tomllib
+
+    versions = tomllib.loads((ROOT / "tests/hosts/versions.toml").read_text())
+    tools = versions.pop("tests")["packages"]
+    newest = "--newest" in arguments
+    asked = [argument.replace("-", "_") for argument in arguments if argument != "--newest"]
+    unknown = [name for name in asked if name not in versions]
+    if unknown:
+        fail(f"there is no host `{unknown[0]}`; there are {', '.join(versions)}")
+    chosen = asked or [name for name in versions if (ROOT / f"tests/hosts/test_{name}.py").is_file()]
+    worst, told = 0, []
+    for name in chosen:
+        extra, begun = versions[name]["extra"], time.monotonic()
+        pinned = host(name, [*tools, *versions[name]["packages"]], extra)
+        results = [tested(name, pinned)]
+        if newest:
+            results.append(tested(name, host(f"{name}-newest", tools, extra, upgrade=True)))
+            broken = sorted(results[1][2] - results[0][2])
+            told += [f"{name}: the newest versions break {test}" for test in broken]
+        worst = max(worst, *(code for code, _, _ in results))
+        line = f"{name:17}{'; newest: '.join(said for _, said, _ in results)} ({time.monotonic() - begun:.0f} s)"
+        print(f"--- {line}", flush=True)
+        told.append(line)
+    print("\n".join(("=== hosts", *told)), flush=True)
+    return worst
+
+
+def host(folder, packages, extra, *, upgrade=False):
+    """The interpreter of a host's environment, with *packages* and this package with its *extra*."""
+    venv, uv = ROOT / ".hosts" / folder, shutil.which("uv")
+    python, stamp = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python"), venv / "installed.txt"
+    wanted = "\n".join((hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest(), *packages))
+    if not upgrade and stamp.is_file() and stamp.read_text() == wanted and not run(python, "-c", VERSION, quiet=True)[0]:
+        return python
+    print(f"installing {extra} into .hosts/{folder}", file=sys.stderr)
+    venv.parent.mkdir(exist_ok=True)
+    if run(python, "-c", VERSION, quiet=True)[0]:
+        make(venv, getattr(sys, "_base_executable", sys.executable), uv)
+    install = [uv, "pip", "install", "--python", python] if uv else [python, "-m", "pip", "install"]
+    more = ["--upgrade"] if upgrade else []
+    if run(*install, "--quiet", *more, *packages, "--editable", f".[{extra}]")[0]:
+        fail(f"{extra} cannot be installed; see above")
+    stamp.write_text(wanted)
+    return python
+
+
+def tested(name, python):
+    """Of the tests of a host: exit code, summary, and the names of those that failed."""
+    options = "-ra --strict-markers --strict-config --import-mode=importlib -p no:cacheprovider"
+    command = (python, "-m", "pytest", "-q", "--timeout=120", "-o", f"addopts={options}", f"tests/hosts/test_{name}.py")
+    code, text = run(*command, quiet=True)
+    lines = text.splitlines()
+    if code:
+        print(text, flush=True)
+    failed = {line.split()[1] for line in lines if line.startswith(("FAILED ", "ERROR "))}
+    return code, lines[-1].strip("= ") if lines else "nothing ran", failed
+
+
 def hard(*arguments):
     """The tests that take long, in their long form, and what they measured; the exit code."""
     os.environ["GUARDRAILS_HARD"] = "long"
@@ -231,6 +294,7 @@ def main(target="help", *arguments):
     groups = {"lint": ("lint", "format"), "tests-all": ("test", "slow", "others")}
     groups["ci"] = ("test", "slow", "lint", "format", "type", "policies", "cases", "bench", "others")
     own = {"bench": bench, "others": others, "model": model, "spark": spark, "mcp": mcp, "hard": hard, "fuzz": fuzz}
+    own["hosts"] = hosts
     if target not in {*steps, *groups, *own}:
         print(__doc__.strip())
         if target in {"help", "-h", "--help"}:

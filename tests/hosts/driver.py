@@ -2,9 +2,18 @@
 How the contract drives a host: a scripted model, plain functions as tools, and what came of a run.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+import threading
+
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
+
+
+MODEL: Final = "scripted-1"
+"""The name of the scripted model, by which it is priced."""
+HELPER: Final = "helper"
+"""The tool by which a model asks a sub-agent: `helper(task)`."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +38,8 @@ class Say:
     calls: tuple[Call, ...] = ()
     usage: tuple[int, int] | None = (10, 5)
     """Tokens in and out; None: the model does not say."""
+    output: Mapping[str, Any] | None = None
+    """The structured output, which the driver says in the host's own way: an output tool, or JSON."""
 
 
 @dataclass(frozen=True)
@@ -40,11 +51,13 @@ class Asked:
     n: int
     """From 0."""
     tools: tuple[str, ...]
-    """Names of the tools that are offered."""
+    """Names of the tools that are offered, without those of the host's own for structured output."""
     choice: str | None
     """`auto`, `none`, `required`, the name of a forced tool, or None if nothing is said."""
     results: tuple[str, ...]
     """What the model can read of tool results, oldest first, as text."""
+    schemas: Mapping[str, Any] = field(default_factory=dict)
+    """Of each tool that is offered, what the model is told of it: description, parameters."""
 
     @property
     def off(self) -> bool:
@@ -55,7 +68,17 @@ class Asked:
 
 
 Script = Callable[[Asked], Say]
-"""The model: what it answers to a request."""
+"""The model: what it answers to a request. An exception that it raises is one of the model's client."""
+
+
+@dataclass(frozen=True)
+class Helper:
+    """
+    A sub-agent with tools and a model of its own, behind the very adapter of the agent that asks it.
+    """
+
+    tools: Sequence[Callable[..., Any]]
+    script: Script
 
 
 @dataclass
@@ -87,6 +110,7 @@ class Driver(Protocol):
     """
 
     name: str
+    """As the file `test_NAME.py` has it."""
     cannot: Mapping[str, str]
     """Tests of the contract that the host's own source makes impossible, by name: the reason, with its file and line."""
 
@@ -109,4 +133,27 @@ class Driver(Protocol):
     ) -> Ran:
         """
         Let an agent of the host run *tools* as *script* says, in *thread* if it is named, behind *adapter* (None: the bare host).
+
+        With *stream* the model says its text word by word. With *sync* it is the host's synchronous run, if it has one.
+        Of a thread the driver keeps between runs what the host keeps. *more*, each given by some tests only:
+
+        * `choice`: the name of a tool; the user of the host forces it.
+        * `output`: a model of pydantic; the structured output that the user of the host asks for.
+        * `helper`: a `Helper`; the tools are joined by `helper(task)`, which asks it.
+        * `pausing`: names of tools whose calls the host holds, in its own form, until a person has said yes.
+        * `resume`: True goes on in *thread*, where it paused; a person has said yes.
+        * `cancel`: a `threading.Event`; once it is set the run is cancelled, see `cancelled`.
         """
+
+
+async def cancelled(work: Coroutine[Any, Any, Any], when: threading.Event) -> Any:
+    """
+    What *work* comes to if it is cancelled once *when* is set; raises what it raises then.
+    """
+    task = asyncio.ensure_future(work)
+    set_ = asyncio.ensure_future(asyncio.to_thread(when.wait, 20))
+    await asyncio.wait({task, set_}, return_when=asyncio.FIRST_COMPLETED)
+    task.cancel()
+    when.set()
+    await set_
+    return await task

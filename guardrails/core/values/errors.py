@@ -21,7 +21,13 @@ from types import TracebackType
 from typing import Final
 
 
-EXTRAS: Final = frozenset({"mcp", "notebook", "openai", "prices", "shell", "spark", "train", "zstd"})
+EXTRAS: Final = frozenset(
+    (
+        *("mcp", "notebook", "openai", "prices", "shell", "spark", "train", "zstd"),
+        *("agent-framework", "claude-agent-sdk", "crewai", "fastmcp", "google-adk"),
+        *("langchain", "openai-agents", "pydantic-ai", "strands"),
+    )
+)
 """Those of this library that a user may lack; any other name is that of a distribution."""
 
 

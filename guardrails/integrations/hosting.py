@@ -1,0 +1,159 @@
+"""
+What the adapters of hosts share: one loop of a host by its requests and responses, and what an envelope says beside its value.
+"""
+
+import json
+
+from collections.abc import Callable, Sized
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from weakref import WeakKeyDictionary
+
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.tools.tool_choice import ToolChoice
+from guardrails.core.values.errors import SessionError, needs
+from guardrails.core.values.logs import log
+from guardrails.session.calls.current import current_session
+from guardrails.session.turns.final_answer import FinalAnswer, Meaning
+
+from .openai.context import BROKEN_OFF
+
+
+if TYPE_CHECKING:
+    from guardrails.session.session import Session
+    from guardrails.session.turns.turns import Requested
+
+__all__ = ["BROKEN_OFF", "Asking", "extra", "remark"]
+
+T = TypeVar("T")
+
+STORE_CODE: Final = "store.error"
+"""Why a final answer is asked for if the state cannot be known."""
+MAX_FAILED: Final = 3
+"""Requests in a row before which the state could not be read; none of the calls after them would run."""
+_NO_DIGEST: Final = "What was done cannot be told: the state of the session could not be read."
+
+
+def extra(name: str) -> needs:
+    """
+    Around the imports of a host: if its package is missing, MissingExtra names the extra *name* and how to install it.
+    """
+    return needs(name, "this adapter")
+
+
+class Asking:
+    """
+    One loop of a host, request by request: `ask`, then `take` or `failed`. A store that fails loses no conversation.
+
+    *first* says whether the next request is the first of its loop; None: it is the first that this object is asked about.
+    """
+
+    def __init__(self, session: "Session", *, first: bool | None = None) -> None:
+        self.session = session
+        self.final = FinalAnswer(session)
+        if first is not None:
+            self.final.first = first
+        self._asked: Requested | None = None
+
+    @property
+    def off(self) -> bool:
+        """
+        Tools are off for the latest request that was asked about.
+        """
+        return self.final.code is not None
+
+    def ask(self, requested: ToolChoice = None) -> ToolChoice:
+        """
+        Say that a model request starts; what to send as `tool_choice` where the user of the host *requested* another.
+        """
+        try:
+            if self.final.first and current_session() is None:
+                # Where a tool asks a model of its own, no user has sent a message.
+                self.session.go_on()
+            self._asked = self.session.request()
+            self.final.force(self._asked.code)
+            choice = self.final.tool_choice(requested)
+        except Exception as error:  # noqa: BLE001  whatever a store raises
+            failed = _FAILED[self.session] = _FAILED.get(self.session, 0) + 1
+            log.error("store failed: %s", error, extra={"session": self.session.id})
+            if failed >= MAX_FAILED:
+                self.final.force(STORE_CODE)
+            return "none" if self.off else requested
+        _FAILED.pop(self.session, None)
+        return choice
+
+    def failed(self) -> None:
+        """
+        Say that the request came to nothing: what it held comes back.
+        """
+        if self._asked is not None:
+            self._known(self._asked.release, None)
+            self._asked = None
+
+    def take(
+        self,
+        text: str | None,
+        calls: int | Sized = 0,
+        *,
+        model: str = "",
+        usage: object = None,
+        key: str | None = None,
+        provider: str | None = None,
+    ) -> Meaning:
+        """
+        Charge the response of *model*, and say what it means; see `FinalAnswer.take`. *key* tells it from all others.
+        """
+        meaning = self.final.take(text, calls)
+        count = calls if isinstance(calls, int) else len(calls)
+        told: dict[str, Any] = {"model": model, "key": key, "provider": provider, "request": self._asked}
+        try:
+            self.session.charge(usage=usage, calls=count, **told)
+        except SessionError as error:
+            # What it says it used is no usage: it counts as a response that does not say.
+            log.error("the usage of a response cannot be read: %s", error, extra={"session": self.session.id})
+            self._known(lambda: self.session.charge(calls=count, **told), None)
+        except Exception as error:  # noqa: BLE001
+            log.error("store failed: %s", error, extra={"session": self.session.id})
+        self._asked = None
+        return meaning
+
+    def refusal(self, tool: str, arguments: Any, *, id: str | None = None) -> Envelope:
+        """
+        What a call reads that is not run since the final answer was asked for.
+        """
+        unknown = Envelope("limit_reached", code=self.final.code, message=_NO_DIGEST)
+        return self._known(lambda: self.final.refusal(tool, arguments, id=id), unknown)
+
+    @property
+    def digest(self) -> str:
+        """
+        What was called and what came back: the answer where the model gives none.
+        """
+        return self._known(self.session.digest, _NO_DIGEST)
+
+    @property
+    def answer(self) -> str | None:
+        """
+        What the loop ends with: the model's answer, or the session's digest. None while it goes on.
+        """
+        return self.digest if self.final.ended == "digest" else self.final.text
+
+    def _known(self, look: Callable[[], T], otherwise: T) -> T:
+        try:
+            return look()
+        except Exception as error:  # noqa: BLE001
+            log.error("store failed: %s", error, extra={"session": self.session.id})
+            return otherwise
+
+
+_FAILED: "WeakKeyDictionary[Session, int]" = WeakKeyDictionary()
+"""Of sessions whose state could not be read before their last request: how often in a row."""
+
+
+def remark(envelope: Envelope) -> str | None:
+    """
+    What *envelope* says beside its value, as JSON: a limit that is used up, a hint, a cut. None: nothing but success.
+
+    For results that keep the host's own form, such as images and structured content.
+    """
+    said = {name: value for name, value in envelope.to_dict().items() if name not in ("result", "results")}
+    return None if said == {"status": "success"} else json.dumps(said, ensure_ascii=False, default=str)

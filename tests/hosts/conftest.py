@@ -1,0 +1,8 @@
+"""
+The contract of the hosts says what it found where a behaviour does not hold, as a test does.
+"""
+
+import pytest
+
+
+pytest.register_assert_rewrite("tests.hosts.behaviours")

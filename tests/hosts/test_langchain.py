@@ -1,0 +1,702 @@
+"""
+LangChain's `create_agent` and LangGraph's `ToolNode` behind the guards.
+"""
+
+import asyncio
+import functools
+import json
+import re
+import uuid
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import pytest
+
+
+pytest.importorskip("langchain")
+
+from langchain.agents import create_agent
+from langchain.agents.middleware import AgentMiddleware, AgentState, HumanInTheLoopMiddleware
+from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
+from langchain_core.language_models import BaseChatModel
+from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.tools import BaseTool, InjectedToolArg, StructuredTool, ToolException, tool
+from langchain_core.utils.function_calling import convert_to_openai_tool
+from langchain_openai import ChatOpenAI
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import InjectedState, ToolNode, ToolRuntime, tools_condition
+from langgraph.types import Command, interrupt
+from pydantic import BaseModel, ValidationError, model_validator
+
+from guardrails import Budget, MemorySink, MemoryStore, Policy
+from guardrails.integrations.langchain import GuardrailsMiddleware
+from guardrails.testing.scripted_openai import Calls, ScriptedOpenAI, Text, call
+
+from .behaviours.base import in_turn, roaming, searching, stuck
+from .behaviours.base import search as call_of
+from .behaviours.ends import Stay
+from .behaviours.pauses import Bank, once
+from .contract import Contract
+from .driver import HELPER, MODEL, Asked, Call, Helper, Ran, Say, Script, cancelled
+
+
+class ScriptedModel(BaseChatModel):
+    """
+    Says what a script says.
+    """
+
+    script: Any
+    seen: Any
+    outputs: frozenset[str] = frozenset()
+    """Names of the host's own tools for structured output."""
+    model_name: str = MODEL
+    bound: Mapping[str, Any] = {}
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Sequence[Any], *, tool_choice: Any = None, **more: Any) -> Any:
+        made = [convert_to_openai_tool(one)["function"] for one in tools]
+        return self.model_copy(update={"bound": {"tools": made, "choice": tool_choice}})
+
+    def _generate(self, messages: list[BaseMessage], *more: Any, **options: Any) -> ChatResult:
+        return ChatResult(generations=[ChatGeneration(message=self._says(messages))])
+
+    def _stream(self, messages: list[BaseMessage], *more: Any, **options: Any) -> Iterator[ChatGenerationChunk]:
+        said = self._says(messages)
+        words = str(said.content).split(" ")
+        for n, word in enumerate(words):
+            last = n == len(words) - 1
+            whole: dict[str, Any] = {}
+            if last:
+                chunks = [{**call, "args": json.dumps(call["args"])} for call in said.tool_calls]
+                chunks = [
+                    {key: call[key] for key in ("name", "args", "id")} | {"index": at} for at, call in enumerate(chunks)
+                ]
+                whole = {"tool_call_chunks": chunks, "usage_metadata": said.usage_metadata}
+            text = word if last else f"{word} "
+            message = AIMessageChunk(
+                content=text, id=said.id, response_metadata={"model_name": MODEL} if last else {}, **whole
+            )
+            yield ChatGenerationChunk(message=message)
+
+    def _says(self, messages: list[BaseMessage]) -> AIMessage:
+        tools = [one for one in self.bound.get("tools", ()) if one["name"] not in self.outputs]
+        asked = Asked(
+            n=len(self.seen),
+            tools=tuple(one["name"] for one in tools),
+            choice="required" if self.bound.get("choice") == "any" else self.bound.get("choice"),
+            results=tuple(
+                message.text
+                for message in messages
+                if isinstance(message, ToolMessage) and message.name not in self.outputs
+            ),
+            schemas={one["name"]: one for one in tools},
+        )
+        self.seen.append(asked)
+        said: Say = self.script(asked)
+        made = AIMessage(said.text, id=f"m-{uuid.uuid4()}", response_metadata={"model_name": MODEL})
+        calls = list(said.calls)
+        if said.output is not None:
+            calls.append(Call(next(iter(self.outputs)), said.output))
+        for each in calls:
+            known = {"name": each.tool, "args": each.arguments, "id": each.id or f"c-{uuid.uuid4()}"}
+            if isinstance(each.arguments, str):
+                made.invalid_tool_calls.append({**known, "type": "invalid_tool_call", "error": None})
+            else:
+                made.tool_calls.append({**known, "type": "tool_call"})
+        if said.usage is not None:
+            into, out = said.usage
+            made.usage_metadata = {"input_tokens": into, "output_tokens": out, "total_tokens": into + out}
+        return made
+
+
+class Forcing(AgentMiddleware):
+    """
+    A user's own: forces a tool.
+    """
+
+    def __init__(self, choice: str) -> None:
+        super().__init__()
+        self.choice = choice
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        return handler(request.override(tool_choice=self.choice))
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        return await handler(request.override(tool_choice=self.choice))
+
+
+class Driver:
+    """
+    `create_agent`.
+    """
+
+    name = "langchain"
+    cannot: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self) -> None:
+        self.saver = InMemorySaver()
+
+    def adapter(self, guarded: Any, **options: Any) -> GuardrailsMiddleware:
+        return GuardrailsMiddleware(guarded, **options)
+
+    def run(
+        self,
+        adapter: Any,
+        tools: Sequence[Callable[..., Any]],
+        script: Script,
+        *,
+        prompt: str = "go",
+        thread: str | None = None,
+        stream: bool = False,
+        sync: bool = False,
+        choice: str | None = None,
+        output: Any = None,
+        helper: Helper | None = None,
+        pausing: Sequence[str] = (),
+        resume: bool | None = None,
+        cancel: Any = None,
+    ) -> Ran:
+        seen: list[Asked] = []
+        outputs = frozenset() if output is None else frozenset({output.__name__})
+        made = [_pausing(one) if one.__name__ in pausing else tool(one) for one in tools]
+        if helper is not None:
+            made.append(self._helper(adapter, helper))
+        own = [] if choice is None else [Forcing(choice)]
+        agent = create_agent(
+            ScriptedModel(script=script, seen=seen, outputs=outputs),
+            made,
+            middleware=[*own, *([] if adapter is None else [adapter])],
+            response_format=None if output is None else ToolStrategy(output),
+            checkpointer=None if thread is None else self.saver,
+        )
+        given: Any = {"messages": [("user", prompt)]} if resume is None else Command(resume=resume)
+        config: Any = {"recursion_limit": 60}
+        if thread is not None:
+            config["configurable"] = {"thread_id": thread}
+        ran = Ran(asked=seen)
+        try:
+            if sync:
+                state = self._sync(agent, given, config, ran, stream=stream)
+            else:
+                work = self._async(agent, given, config, ran, stream=stream)
+                state = asyncio.run(work if cancel is None else cancelled(work, cancel))
+        except BaseException as error:
+            ran.error = error
+            state = {}
+        if thread is not None:
+            state = agent.get_state(config).values | {"__interrupt__": agent.get_state(config).interrupts}
+        return _told(ran, state, outputs)
+
+    @staticmethod
+    def _sync(agent: Any, given: Any, config: Any, ran: Ran, *, stream: bool) -> Any:
+        if not stream:
+            return agent.invoke(given, config)
+        state: Any = {}
+        for mode, chunk in agent.stream(given, config, stream_mode=["messages", "values"]):
+            state = _heard(ran, mode, chunk, state)
+        return state
+
+    @staticmethod
+    async def _async(agent: Any, given: Any, config: Any, ran: Ran, *, stream: bool) -> Any:
+        if not stream:
+            return await agent.ainvoke(given, config)
+        state: Any = {}
+        async for mode, chunk in agent.astream(given, config, stream_mode=["messages", "values"]):
+            state = _heard(ran, mode, chunk, state)
+        return state
+
+    def _helper(self, adapter: Any, helper: Helper) -> BaseTool:
+        agent = create_agent(
+            ScriptedModel(script=helper.script, seen=[]),
+            [tool(one) for one in helper.tools],
+            middleware=[] if adapter is None else [adapter],
+        )
+
+        async def ask(task: str) -> str:
+            """Ask a sub-agent."""
+            done = await agent.ainvoke({"messages": [("user", task)]})
+            return str(done["messages"][-1].text)
+
+        return tool(HELPER)(ask)
+
+
+def _pausing(function: Callable[..., Any]) -> BaseTool:
+    @functools.wraps(function)
+    def asked(**arguments: Any) -> Any:
+        return function(**arguments) if interrupt({"tool": function.__name__}) else "the user said no"
+
+    return tool(asked)
+
+
+def _heard(ran: Ran, mode: str, chunk: Any, state: Any) -> Any:
+    if mode == "values":
+        return chunk
+    message, _ = chunk
+    if isinstance(message, AIMessage) and message.text:
+        ran.streamed.append(message.text)
+    return state
+
+
+def _told(ran: Ran, state: Mapping[str, Any], outputs: frozenset[str]) -> Ran:
+    messages = state.get("messages", [])
+    results = {message.tool_call_id: message for message in messages if isinstance(message, ToolMessage)}
+    ran.paused = [one.value["tool"] for one in state.get("__interrupt__", ())]
+    ran.results = [message.text for message in results.values() if message.name not in outputs]
+    for message in messages if not ran.paused else ():
+        if isinstance(message, AIMessage):
+            calls = [*message.tool_calls, *message.invalid_tool_calls]
+            ran.unanswered += [str(call["id"]) for call in calls if call["id"] not in results]
+    ran.output = state.get("structured_response")
+    last = messages[-1] if messages else None
+    if isinstance(last, AIMessage) and not last.tool_calls:
+        ran.answer = last.text
+    return ran
+
+
+class TestLangchain(Contract):
+    driver = Driver
+
+
+# What is LangChain's own
+
+
+PAGE = Path(__file__).parents[2] / "docs/hosts/langchain.md"
+
+
+def agent_of(script: Script, tools: Sequence[Any], guard: Any, *, seen: Any = None, **more: Any) -> Any:
+    model = ScriptedModel(script=script, seen=[] if seen is None else seen, outputs=more.pop("outputs", frozenset()))
+    return create_agent(model, list(tools), middleware=[*more.pop("before", ()), guard, *more.pop("after", ())], **more)
+
+
+def asked_by(prompt: str = "go") -> Any:
+    return {"messages": [("user", prompt)]}
+
+
+def in_thread(name: str = "t") -> Any:
+    return {"configurable": {"thread_id": name}, "recursion_limit": 60}
+
+
+def results(state: Any) -> list[ToolMessage]:
+    return [message for message in state["messages"] if isinstance(message, ToolMessage)]
+
+
+@pytest.fixture
+def openai(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], Any]:
+    def serve(script: Any) -> Any:
+        server = ScriptedOpenAI(script)
+        monkeypatch.setenv("OPENAI_API_KEY", "-")
+        return server
+
+    return serve
+
+
+BLOCKS = re.findall(r"```(?:python|text)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.parametrize(("program", "printed"), list(zip(BLOCKS[::2], BLOCKS[1::2], strict=True)))
+def test_the_programs_of_the_page_print_what_it_says(
+    program: str, printed: str, openai: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def model(body: Any, n: int) -> Any:
+        off = body.get("tool_choice") == "none"
+        return Text("I found nothing.") if off else Calls(call("search", {"query": "x"}))
+
+    with openai(model) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_API_BASE", server.base_url)
+        exec(compile(program, str(PAGE), "exec"), {})  # noqa: S102  the page's own program, as a reader runs it
+        assert server.refused == []
+        assert "tool_choice" not in server.requests[0]
+        assert server.requests[-1]["tools"]
+    assert capsys.readouterr().out == printed
+
+
+def test_a_real_client_that_ignores_tools_off_sends_nothing_that_the_api_refuses(openai: Any) -> None:
+    policy = Policy([Budget(max_calls=2, max_tokens=100_000)])
+    with openai(
+        lambda body, n: Calls(call("search", {"query": f"q{n}"}), call("search", {"query": f"r{n}"}))
+    ) as server:
+        model = ChatOpenAI(model="gpt-5-mini", base_url=server.base_url, max_retries=0)
+        guard = GuardrailsMiddleware(policy)
+        agent = create_agent(model, [tool(searching([]))], middleware=[guard])
+        done = agent.invoke(asked_by(), in_thread())
+        assert server.refused == []
+        assert len(server.requests) == 3
+    session = policy.session("t")
+    assert done["messages"][-1].text == session.digest()
+    assert session.progress["tokens_left"] < 100_000
+    assert done["messages"][-1].tool_calls == []
+
+
+def test_a_provider_strategy_keeps_its_output_at_the_end(openai: Any) -> None:
+    def model(body: Any, n: int) -> Any:
+        off = body.get("tool_choice") == "none"
+        return Text('{"city": "Kyoto", "nights": 2}') if off else Calls(call("search", {"query": f"q{n}"}))
+
+    with openai(model) as server:
+        client = ChatOpenAI(model="gpt-5-mini", base_url=server.base_url, max_retries=0)
+        guard = GuardrailsMiddleware(Policy([Budget(max_calls=1)]))
+        agent = create_agent(client, [tool(searching([]))], middleware=[guard], response_format=ProviderStrategy(Stay))
+        done = agent.invoke(asked_by())
+    assert done["structured_response"] == Stay(city="Kyoto", nights=2)
+
+
+def test_an_output_that_is_never_valid_does_not_end_in_a_recursion_error() -> None:
+    seen: list[Asked] = []
+    wrong = lambda asked: Say(output={"city": 1})  # noqa: E731
+    guard = GuardrailsMiddleware(Policy.load("default"))
+    agent = agent_of(
+        wrong, [tool(searching([]))], guard, seen=seen, outputs=frozenset({"Stay"}), response_format=ToolStrategy(Stay)
+    )
+    done = agent.invoke(asked_by(), {"recursion_limit": 60})
+    assert len(seen) <= 12
+    assert isinstance(done["messages"][-1], AIMessage)
+
+
+@pytest.mark.parametrize("sync", [True, False])
+def test_a_graph_of_ones_own_is_guarded_by_tool_node_and_ask(sync: bool) -> None:
+    ran: list[str] = []
+    seen: list[Asked] = []
+    guard = GuardrailsMiddleware(Policy.load("default"))
+    tools = [tool(searching(ran))]
+    model = ScriptedModel(script=stuck, seen=seen)
+
+    def think(state: MessagesState) -> Any:
+        return {"messages": guard.ask(model, state["messages"], tools, state=state)}
+
+    async def athink(state: MessagesState) -> Any:
+        return {"messages": await guard.aask(model, state["messages"], tools, state=state)}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("think", think if sync else athink)
+    graph.add_node("tools", ToolNode(tools, wrap_tool_call=guard.wrap_tool_call, awrap_tool_call=guard.awrap_tool_call))
+    graph.add_edge(START, "think")
+    graph.add_conditional_edges("think", tools_condition)
+    graph.add_edge("tools", "think")
+    made = graph.compile()
+    done = made.invoke(asked_by()) if sync else asyncio.run(made.ainvoke(asked_by()))
+    assert 1 <= len(ran) <= 3
+    assert done["messages"][-1].text == "I know nothing of it."
+    assert seen[-1].off
+
+
+def test_what_a_person_is_asked_by_the_middleware_of_langchain_is_charged_once() -> None:
+    bank, policy = Bank(), Policy([Budget(max_calls=3)])
+    agent = agent_of(
+        once,
+        [tool(bank.pay)],
+        GuardrailsMiddleware(policy),
+        after=[HumanInTheLoopMiddleware(interrupt_on={"pay": True})],
+        checkpointer=InMemorySaver(),
+    )
+    held = agent.invoke(asked_by(), in_thread())
+    assert (len(held["__interrupt__"]), bank.paid) == (1, [])
+    done = agent.invoke(Command(resume={"decisions": [{"type": "approve"}]}), in_thread())
+    assert (bank.paid, done["messages"][-1].text) == ([5], "Done.")
+    assert policy.session("t").progress["calls_used"] == 1
+
+
+def test_a_person_s_answer_that_does_not_fit_is_asked_for_again() -> None:
+    class Decision(BaseModel):
+        yes: bool
+
+    bank, policy = Bank(), Policy([Budget(max_calls=3)])
+
+    def pay(amount: int) -> str:
+        """Pay an amount."""
+        said = interrupt("ok?", response_schema=Decision)
+        return bank.pay(amount) if said.yes else "no"
+
+    agent = agent_of(once, [tool(pay)], GuardrailsMiddleware(policy), checkpointer=InMemorySaver())
+    agent.invoke(asked_by(), in_thread())
+    with pytest.raises(ValidationError):
+        agent.invoke(Command(resume={"yes": "perhaps"}), in_thread())
+    done = agent.invoke(Command(resume={"yes": True}), in_thread())
+    assert (bank.paid, done["messages"][-1].text) == ([5], "Done.")
+    assert policy.session("t").progress["calls_used"] == 1
+
+
+def test_a_user_who_writes_on_instead_of_answering_finds_a_conversation_that_is_whole() -> None:
+    bank, policy = Bank(), Policy([Budget(max_calls=3)])
+    agent = agent_of(once, [_pausing(bank.pay)], GuardrailsMiddleware(policy), checkpointer=InMemorySaver())
+    agent.invoke(asked_by(), in_thread())
+    done = agent.invoke(asked_by("never mind"), in_thread())
+    assert [message.type for message in done["messages"]] == ["human", "ai", "tool", "human", "ai"]
+    assert "broken off" in results(done)[0].text
+    assert bank.paid == []
+
+
+def test_what_only_the_graph_knows_is_no_argument_of_the_model() -> None:
+    got: list[Any] = []
+
+    @tool
+    def look(
+        query: str,
+        state: Annotated[Any, InjectedState],
+        runtime: ToolRuntime,
+        note: Annotated[str, InjectedToolArg] = "-",
+    ) -> str:
+        """Look."""
+        got.append((query, len(state["messages"]), runtime.tool_call_id, note))
+        return "seen"
+
+    sink = MemorySink()
+    guard = GuardrailsMiddleware(Policy.load("default"), records=sink)
+    script = in_turn(Say(calls=(Call("look", {"query": "x"}, "c1"),)), Say(calls=(Call("look", {}),)))
+    done = agent_of(script, [look], guard).invoke(asked_by())
+    assert got == [("x", 2, "c1", "-")]
+    assert json.loads(results(done)[1].text)["errors"][0]["field"] == "query"
+    assert len([one for one in sink.records if one["event"] == "call"]) == 2
+
+
+def test_a_validator_of_the_whole_schema_may_mend_what_the_model_wrote() -> None:
+    class Range(BaseModel):
+        start: int
+        end: int
+
+        @model_validator(mode="before")
+        @classmethod
+        def read(cls, given: Any) -> Any:
+            if isinstance(given.get("start"), str) and "-" in given["start"]:
+                start, end = given["start"].split("-")
+                return {"start": start, "end": end}
+            return given
+
+    @tool(args_schema=Range)
+    def lines(start: int, end: int) -> str:
+        """Read lines."""
+        return f"{start} to {end}"
+
+    script = in_turn(Say(calls=(Call("lines", {"start": "2-5"}),)))
+    done = agent_of(script, [lines], GuardrailsMiddleware(Policy.load("default"))).invoke(asked_by())
+    assert json.loads(results(done)[0].text)["result"] == "2 to 5"
+
+
+def test_images_and_artifacts_are_kept_and_a_limit_is_said_beside_them() -> None:
+    picture = {"type": "image", "base64": "aGVsbG8=", "mime_type": "image/png"}
+
+    @tool(response_format="content_and_artifact")
+    def shoot(n: int) -> Any:
+        """Take a picture."""
+        return [{"type": "text", "text": "a hill"}, picture], {"raw": n}
+
+    script = in_turn(*(Say(calls=(Call("shoot", {"n": n}),)) for n in range(2)))
+    done = agent_of(script, [shoot], GuardrailsMiddleware(Policy([Budget(max_calls=2)]))).invoke(asked_by())
+    first, last = results(done)
+    assert first.content[1] == picture
+    assert first.artifact == {"raw": 0}
+    assert last.content[:2] == [{"type": "text", "text": "a hill"}, picture]
+    assert json.loads(last.content[2]["text"])["limit_reached"] is True
+    assert last.artifact == {"raw": 1}
+
+
+def test_a_command_of_a_tool_updates_the_graph_and_its_message_is_an_envelope() -> None:
+    @tool
+    def note(text: str, runtime: ToolRuntime) -> Command[Any]:
+        """Note a text."""
+        said = ToolMessage(f"noted {text}", tool_call_id=runtime.tool_call_id or "")
+        return Command(update={"messages": [said], "notes": [text]})
+
+    class Notes(AgentState[Any]):
+        notes: list[str]
+
+    script = in_turn(Say(calls=(Call("note", {"text": "x"}),)))
+    guard = GuardrailsMiddleware(Policy.load("default"))
+    done = agent_of(script, [note], guard, state_schema=Notes).invoke(asked_by())
+    assert done["notes"] == ["x"]
+    assert json.loads(results(done)[0].text)["result"] == "noted x"
+
+
+def test_tools_that_another_middleware_brings_along_run_too() -> None:
+    @tool
+    def late(n: int) -> str:
+        """Comes late."""
+        return f"late {n}"
+
+    class Late(AgentMiddleware):
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            return handler(request.override(tools=[*request.tools, late]))
+
+        def wrap_tool_call(self, request: Any, handler: Any) -> Any:
+            return handler(request.override(tool=late) if request.tool is None else request)
+
+    for place in ("before", "after"):
+        script = in_turn(Say(calls=(Call("late", {"n": 1}),)))
+        guard = GuardrailsMiddleware(Policy.load("default"))
+        more: Any = {place: [Late()]}
+        done = agent_of(script, [tool(searching([]))], guard, **more).invoke(asked_by())
+        assert json.loads(results(done)[0].text)["result"] == "late 1"
+
+
+def test_a_failure_that_a_tool_tells_the_host_is_a_failure() -> None:
+    def refuse(error: ToolException) -> str:
+        return f"told: {error}"
+
+    def search(query: str) -> str:
+        """Search."""
+        raise ToolException("401 unauthorized")
+
+    made = StructuredTool.from_function(search, handle_tool_error=refuse)
+    done = agent_of(in_turn(Say(calls=(call_of("x"),))), [made], GuardrailsMiddleware(Policy.load("default"))).invoke(
+        asked_by()
+    )
+    envelope = json.loads(results(done)[0].text)
+    assert (envelope["status"], envelope["error_type"]) == ("error", "auth")
+    assert results(done)[0].status == "error"
+
+
+def test_a_sub_agent_without_a_thread_uses_the_session_of_its_call() -> None:
+    ran: list[str] = []
+    session = Policy([Budget(max_calls=3)]).session("whole")
+    inner = agent_of(roaming, [tool(searching(ran))], GuardrailsMiddleware(Policy.load("default")))
+
+    @tool
+    def ask(task: str) -> str:
+        """Ask a sub-agent."""
+        return str(inner.invoke(asked_by(task))["messages"][-1].text)
+
+    script = in_turn(Say(calls=(Call("ask", {"task": "look"}),)))
+    agent_of(script, [ask], GuardrailsMiddleware(session)).invoke(asked_by())
+    assert len(ran) == 2
+    assert session.exhausted_by == "budget.max_calls"
+
+
+def test_the_session_of_a_run_without_a_thread_is_forgotten() -> None:
+    store = MemoryStore()
+    guard = GuardrailsMiddleware(Policy([Budget(max_calls=2)]), store=store)
+    agent = agent_of(roaming, [tool(searching([]))], guard)
+    agent.invoke(asked_by())
+    asyncio.run(agent.ainvoke(asked_by()))
+    assert len(store) == 0
+
+
+@pytest.mark.parametrize("mode", ["values", "updates", "messages", "custom", "debug", "tasks", "checkpoints"])
+def test_every_way_of_streaming_ends(mode: Any) -> None:
+    ran: list[str] = []
+    agent = agent_of(stuck, [tool(searching(ran))], GuardrailsMiddleware(Policy.load("default")))
+    list(agent.stream(asked_by(), in_thread(), stream_mode=mode))
+    assert 1 <= len(ran) <= 3
+
+
+def test_events_of_a_run_tell_of_every_model_and_tool() -> None:
+    async def kinds() -> list[str]:
+        agent = agent_of(
+            in_turn(Say(calls=(call_of("x"),))), [tool(searching([]))], GuardrailsMiddleware(Policy.load("default"))
+        )
+        return [event["event"] async for event in agent.astream_events(asked_by(), version="v2")]
+
+    told = asyncio.run(kinds())
+    assert told.count("on_chat_model_end") == 2
+    assert told.count("on_tool_end") == 1
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        AIMessage("", additional_kwargs={"refusal": "I must not."}),
+        AIMessage([{"type": "image", "base64": "aGVsbG8=", "mime_type": "image/png"}]),
+        AIMessage([{"type": "refusal", "refusal": "I must not."}]),
+    ],
+)
+def test_a_refusal_or_a_picture_is_an_answer(message: AIMessage) -> None:
+    model = GenericFakeChatModel(messages=iter([message]))
+    done = create_agent(model, [], middleware=[GuardrailsMiddleware(Policy.load("default"))]).invoke(asked_by())
+    assert done["messages"][-1].content == message.content
+
+
+def test_an_answer_of_thoughts_alone_is_asked_for_again() -> None:
+    thought = AIMessage([{"type": "thinking", "thinking": "hm", "signature": "s"}])
+    model = GenericFakeChatModel(messages=iter([thought, AIMessage("Done.")]))
+    done = create_agent(model, [], middleware=[GuardrailsMiddleware(Policy.load("default"))]).invoke(asked_by())
+    assert [message.text for message in done["messages"]] == ["go", "Done."]
+
+
+def test_calls_at_once_in_threads_are_held_to_the_cap() -> None:
+    ran: list[str] = []
+    five = Say(calls=tuple(call_of(f"q{n}") for n in range(5)))
+    agent = agent_of(in_turn(five), [tool(searching(ran))], GuardrailsMiddleware(Policy([Budget(max_calls=2)])))
+    done = agent.invoke(asked_by())
+    assert len(ran) == 2
+    assert len(results(done)) == 5
+
+
+def test_runs_at_the_same_time_keep_their_budgets_apart() -> None:
+    ran: list[str] = []
+    policy = Policy([Budget(max_calls=3)])
+    guard = GuardrailsMiddleware(policy)
+
+    async def both() -> None:
+        runs = [
+            agent_of(roaming, [tool(searching(ran))], guard).ainvoke(asked_by(), in_thread(name)) for name in "abcd"
+        ]
+        await asyncio.gather(*runs)
+
+    asyncio.run(both())
+    assert len(ran) == 12
+    assert {policy.session(name).progress["calls_used"] for name in "abcd"} == {3}
+
+
+def test_a_sub_agent_gets_its_share_and_gives_back_what_is_left() -> None:
+    inner_ran: list[str] = []
+    ran: list[str] = []
+    policy = Policy([Budget(max_calls=8)])
+    short = in_turn(Say(calls=(call_of("h0"),)))
+    for helping in (roaming, short):
+        inner = agent_of(helping, [tool(searching(inner_ran))], GuardrailsMiddleware(policy, share={"max_calls": 2}))
+
+        @tool
+        def ask(task: str, inner: Annotated[Any, InjectedToolArg] = inner) -> str:
+            """Ask a sub-agent."""
+            return str(inner.invoke(asked_by(task))["messages"][-1].text)
+
+        script = in_turn(Say(calls=(Call("ask", {"task": "look"}),)))
+        agent_of(script, [ask], GuardrailsMiddleware(policy)).invoke(asked_by(), in_thread())
+    assert len(inner_ran) == 3
+    session = policy.session("t")
+    assert session.progress["calls_left"] == 3
+    agent_of(roaming, [tool(searching(ran))], GuardrailsMiddleware(policy)).invoke(asked_by(), in_thread())
+    assert len(ran) == 3
+
+
+def test_a_sub_agent_whose_model_fails_gives_its_share_back() -> None:
+    def broken(asked: Asked) -> Say:
+        raise ConnectionError("overloaded")
+
+    policy = Policy([Budget(max_calls=4)])
+    inner = agent_of(broken, [tool(searching([]))], GuardrailsMiddleware(policy, share={"max_calls": 3}))
+
+    @tool
+    def ask(task: str) -> str:
+        """Ask a sub-agent."""
+        return str(inner.invoke(asked_by(task)))
+
+    script = in_turn(Say(calls=(Call("ask", {"task": "look"}),)))
+    done = agent_of(script, [ask], GuardrailsMiddleware(policy)).invoke(asked_by(), in_thread())
+    assert json.loads(results(done)[0].text)["error_type"] == "connection"
+    assert policy.session("t").progress["calls_left"] == 3
+
+
+def test_the_hints_of_an_mcp_server_count() -> None:
+    sink = MemorySink()
+    made = StructuredTool.from_function(searching([]), metadata={"readOnlyHint": True, "title": "Search"})
+    guard = GuardrailsMiddleware(Policy.load("default"), records=sink)
+    agent_of(in_turn(Say(calls=(call_of("x"),))), [made], guard).invoke(asked_by())
+    assert [one["read_only"] for one in sink.records if one["event"] == "call"] == [True]
+
+
+def test_a_schema_of_json_is_checked_too() -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    made = StructuredTool(name="count", description="Count.", args_schema=schema, func=lambda n: f"{n}")
+    script = in_turn(Say(calls=(Call("count", {"n": "x"}),)), Say(calls=(Call("count", {"n": 2}),)))
+    done = agent_of(script, [made], GuardrailsMiddleware(Policy.load("default"))).invoke(asked_by())
+    wrong, right = (json.loads(message.text) for message in results(done))
+    assert (wrong["status"], wrong["errors"][0]["field"]) == ("validation_error", "n")
+    assert right["result"] == "2"
