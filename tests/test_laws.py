@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from guardrails import (
     Budget,
+    Decision,
     Denials,
     Duplicates,
     Envelope,
@@ -85,6 +86,12 @@ RESULTS: list[Any] = [
     Envelope.error("unavailable", "down", retryable=True, retry_after_ms=700, max_retries_remaining=2),
 ]
 
+
+class Interrupt(Exception):  # noqa: N818  as hosts name theirs
+    pass
+
+
+RESULTS.append(Interrupt("who?"))
 chains = st.tuples(*[st.none() | guard for guard in GUARDS]).map(lambda made: [g for g in made if g is not None])
 calls = st.tuples(
     st.just("call"),
@@ -95,10 +102,13 @@ calls = st.tuples(
 )
 others = st.one_of(
     st.tuples(st.just("turn"), st.sampled_from([None, 1, 2])),
-    st.tuples(st.just("charge"), st.integers(0, 100)),
+    st.tuples(st.just("charge"), st.integers(0, 100), st.sampled_from([None, "resp_1", "resp_2"])),
     st.tuples(st.just("request")),
     st.tuples(st.just("wait"), st.sampled_from([0.0, 0.4, 3.0, 700.0, -50.0])),
-    st.tuples(st.just("decide"), st.sampled_from(["read", "pay"]), st.sampled_from(["call_0", "call_1"])),
+    st.tuples(
+        st.just("decide"), st.sampled_from(["read", "pay"]), st.sampled_from(["call_0", "call_1"]), st.booleans()
+    ),
+    st.tuples(st.sampled_from(["release", "suspend", "complete"]), st.integers(0, 3)),
     st.tuples(st.just("extend"), st.just(2)),
 )
 stories = st.lists(st.one_of(calls, calls, others), min_size=1, max_size=25)
@@ -117,6 +127,7 @@ def tell(session: Session, clock: Clock, story: list[Any], call: Callable[..., E
     Live through a story; the texts that the model reads.
     """
     texts = []
+    decided: list[Decision] = []
     for event, *details in story:
         if event == "call":
             tool, arguments, result, call_id = details
@@ -126,18 +137,26 @@ def tell(session: Session, clock: Clock, story: list[Any], call: Callable[..., E
                     raise result
                 return result
 
-            texts.append(call(tool, arguments, execute, id=call_id).to_json())
+            try:
+                texts.append(call(tool, arguments, execute, id=call_id).to_json())
+            except Interrupt:
+                texts.append("interrupted")
         elif event == "turn":
-            session.begin_turn(details[0])
+            session.begin_turn(details[0], key=None if details[0] is None else f"resp_{details[0]}")
         elif event == "charge":
-            session.charge(model="m", usage={"prompt_tokens": details[0], "completion_tokens": 1}, cost_usd=0.01)
+            usage = {"prompt_tokens": details[0], "completion_tokens": 1}
+            session.charge(model="m", usage=usage, cost_usd=0.01, key=details[1])
         elif event == "request":
             session.request()
         elif event == "wait":
             clock.now += details[0]
         elif event == "decide":
-            tool, call_id = details
-            session.decide(tool, {"n": 1}, id=call_id)
+            tool, call_id, claim = details
+            decided.append(session.decide(tool, {"n": 1}, id=call_id, claim=claim))
+        elif event in ("release", "suspend", "complete"):
+            for decision in decided[-1 - details[0] :][:1]:
+                more = ("done",) if event == "complete" else ()
+                getattr(session, event)(decision, *more)
         elif caps_calls(session.policy):
             session.extend(max_calls=details[0])
     return texts
@@ -148,7 +167,7 @@ def live(
 ) -> tuple[list[str], list[Any]]:
     clock, sink = Clock(), MemorySink()
     policy = Policy(guards, tools=TOOLS, **options)
-    session = policy.session("law", records=sink, clock=clock)
+    session = policy.session("law", records=sink, clock=clock).scoped({}, passes=(Interrupt,))
 
     def call(*args: Any, **kwargs: Any) -> Envelope:
         if not awaited:
@@ -183,7 +202,7 @@ def test_a_replay_is_exact_for_a_session_with_tools_of_its_own_and_for_its_child
     policy = Policy(guards)
     if not caps_calls(policy):
         held = {}
-    session = policy.session("law", tools=TOOLS, records=sink, clock=clock)
+    session = policy.session("law", tools=TOOLS, records=sink, clock=clock).scoped({}, passes=(Interrupt,))
     tell(session, clock, before, session.call)
     # An exhausted session has no children, and one with less left than is asked for neither.
     with suppress(SessionError), session.child("kid", **held) as child:

@@ -188,18 +188,27 @@ class Approvals(Ledger):
         """
         import asyncio
 
-        one = self._question(decision)
+        one = await self._aquestion(decision)
         if one is None or self._approver is None:
             return False
         try:
             asks = self._approver
             answer = asks(one) if is_async(asks) else await asyncio.to_thread(asks, one)
-            return self._heard(one, await answer if inspect.isawaitable(answer) else answer)
+            return await self.off_loop(self._heard, one, await answer if inspect.isawaitable(answer) else answer)
         except Exception as error:  # noqa: BLE001
             warn_once("approver", "the approver failed: %r; the call waits on", error)
             return False
         finally:
             self._asked.pop(one.n, None)
+
+    async def _aquestion(self, decision: Decision) -> ParkedCall | None:
+        def unasked(one: ParkedCall | None) -> None:
+            if one is not None:
+                self._asked.pop(one.n, None)
+
+        if self._approver is None or not self._blocks:
+            return self._question(decision)
+        return await self._away(lambda: self._question(decision), unasked)
 
     def _heard(self, one: ParkedCall, answer: object) -> bool:
         if answer is None:

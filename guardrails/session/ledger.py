@@ -4,7 +4,7 @@ The state of one session behind its store: read by the clock, changed by events 
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, ParamSpec, Protocol, TypeVar
 
 from guardrails.core.engine.chain import Chain
 from guardrails.core.engine.decide import Ask
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from guardrails.stores.base import Store
 
 
+P = ParamSpec("P")
 T = TypeVar("T")
 LATEST_S: Final = 9e12
 """Seconds since 1970 from which on a clock is not believed."""
@@ -105,10 +106,23 @@ class Ledger:
         self._keys = (id, *family)
         self._all_keys = (id, *(scope_key(name, own) for name, own, _ in scopes), *family)
         self._store = store
+        self._blocks = bool(getattr(store, "blocks", False))
         self._clock = clock
         self._records = None if sink is None else Recorder(id, sink)
         named = None if sink is None else life
         self._engine = Engine(chain, id, scopes=scopes, child=root is not None, life=named)
+
+    async def off_loop(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """
+        The result of `function(*args, **kwargs)`, such as `session.charge`, without holding up the event loop: of a thread if
+        the store may wait for a file, else right here. It is done to its end if the task is cancelled meanwhile.
+        """
+        return await self._away(partial(function, *args, **kwargs)) if self._blocks else function(*args, **kwargs)
+
+    async def _away(self, work: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
+        from .off_loop import away
+
+        return await away(self._store, work, undo)
 
     @property
     def cost_usd(self) -> float:

@@ -18,6 +18,8 @@ NESTED: Final = (
 class Store(Protocol):
     """
     Keeps a `SessionState` by key and changes it atomically.
+
+    One that may wait, for a file or a lock of another process, says `blocks = True`: asynchronous calls then ask it in a thread.
     """
 
     def update(self, keys: Sequence[str], step: Callable[[list[SessionState]], T]) -> T:

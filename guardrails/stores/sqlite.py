@@ -61,6 +61,8 @@ class SqliteStore:
     The file must be on a local disk. It grows with the number of sessions: see `prune`, which goes by *clock*.
     """
 
+    blocks: Final = True
+
     def __init__(
         self,
         path: str | PathLike[str],

@@ -112,7 +112,14 @@ class Chain:
         own = next((g for g in self.guards if g.limits is not None), None)
         guards = [replace(g, **limits) if g is own else g for g in self.guards]
         made = self._again(guards if own is not None else [Budget(**limits), *guards], self.tools.values())
-        made.known = self.known
+        return made.knowing(self.known)
+
+    def knowing(self, known: frozenset[str] | None) -> "Chain":
+        """
+        The same chain, where the tools *known* are all there are; None: nobody says.
+        """
+        made = copy(self)
+        made.known, made.plans = known, {}
         return made
 
     def with_rule(self, rule: Rule) -> "Chain":

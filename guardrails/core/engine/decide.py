@@ -54,7 +54,7 @@ class Ask(Event[Decision]):
     ) -> Decision:
         chain, call, plan = engine.chain, self.call, self.plan
         if state.parked:
-            question = waits(state, call, self.now_ms)
+            question = waits(state, call, self.now_ms, claim=self.claim)
             if question is not None:
                 # No event, so no time passes either: a replay does not know of it.
                 return Decision.again(call, question, (engine.id, state.run, None, (), None))
@@ -147,7 +147,7 @@ class Ask(Event[Decision]):
     ) -> Decision:
         at_ms, claim_n, yes = None, 0, pending.parked
         # An approval is used by whoever asks first, though it only asks: it is good for one.
-        takes = self.claim if yes is None or (yes.begun and pending.id == self.call.id) else yes.approved
+        takes = self.claim if yes is None else yes.approved
         if (takes and pending.claimed) or (yes is not None and not fits(yes, self.call)):
             found = Found([engine.chain.worded(in_flight(self.call))])
             return self._refused(engine, state, scopes, found, expired)

@@ -65,12 +65,15 @@ def parked(state: SessionState, seq: int) -> Pending | None:
     return None
 
 
-def waits(state: SessionState, call: ToolCall, now_ms: int) -> Pending | None:
+def waits(state: SessionState, call: ToolCall, now_ms: int, *, claim: bool) -> Pending | None:
     """
-    The question that *call* asks again when the clock says *now_ms*. Returns None if it waits for no answer.
+    The call that waits and that *call* asks about again when the clock says *now_ms*: for an answer, or suspended, and not to
+    be run now (*claim*). Returns None if there is none.
     """
     pending = state.pending.get((call.id, call.sig))
-    if pending is None or pending.parked is None or pending.parked.approved:
+    if pending is None or pending.parked is None:
+        return None
+    if pending.parked.approved and (claim or not pending.parked.begun or not fits(pending.parked, call)):
         return None
     return pending if pending.expires_ms > time_of(state, now_ms) else None
 

@@ -13,10 +13,10 @@ from guardrails.core.tools.tool_call import asked, tool_call
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import ToolCall
 
-from .declaring import Declaring
+from .calls import Calls
 
 
-class Adapted(Declaring):
+class Adapted(Calls):
     """
     The calls of a session as an adapter tells them.
     """

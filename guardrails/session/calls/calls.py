@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from logging import INFO
-from types import CoroutineType, NoneType
+from types import NoneType
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from guardrails.core.engine.complete import Completion, Settle
@@ -33,7 +33,7 @@ from guardrails.session.recorder import log_refused, new_id
 from .passing import Passing
 from .places import places_of
 from .results import Kept
-from .running import CALLER, Reading, in_time, is_async, leave, limit_of, not_awaited, with_timeout, within
+from .running import CALLER, Reading, limit_of, not_awaited, with_timeout
 
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Execute = Callable[[str, Any], Any]
 
-_PLAIN: Final = frozenset({dict, list, tuple, str, bytes, int, float, bool, NoneType})
+PLAIN: Final = frozenset({dict, list, tuple, str, bytes, int, float, bool, NoneType})
 """Types of results that nobody awaits."""
 
 
@@ -103,7 +103,7 @@ class Calls(Passing):
                 reading = self._reading(decision, plan)
                 run = lambda: reading.drained(execute(tool, decision.call.arguments))  # noqa: E731
                 result = with_timeout(run, limit, partial(self._settle, decision, plan))
-            if type(result) not in _PLAIN:
+            if type(result) not in PLAIN:
                 if inspect.isawaitable(result):
                     result = not_awaited(result)
                 elif self._passes:
@@ -122,53 +122,11 @@ class Calls(Passing):
         finally:
             CALLER.reset(before)
 
-    async def acall(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
-        """
-        The same, awaited. *execute* may be synchronous too: it then runs in this task, or, where the tool declares a
-        timeout or the session has less than ten minutes left, in a thread. A generator is read where its function ran: a slow one without a timeout blocks the loop.
-        """
-        decision, plan = self._decide(tool, arguments, id, execute)
-        if decision.envelope is not None:
-            if await self._aasks(decision):
-                decision, plan = self._decide(tool, arguments, decision.call.id, execute)
-            if decision.envelope is not None:
-                return decision.envelope
-        if log.isEnabledFor(INFO):
-            log.info("executing tool", extra={"tool": tool, "session": self.id})
-        result: object
-        before = CALLER.set(self)
-        try:
-            limit = None
-            if plan.timeout_ms is not None or decision.left_ms is not None:
-                threaded = plan.timeout_ms is None and not is_async(execute)
-                limit = limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=threaded)
-            if limit is None:
-                result = execute(tool, decision.call.arguments)
-                if type(result) is CoroutineType or inspect.isawaitable(result):
-                    held = limit_of(plan.tool, None, decision.left_ms, threaded=False)
-                    late = partial(self._settle, decision, plan)
-                    result = await (result if held is None else in_time(result, held, late))
-                if type(result) not in _PLAIN:
-                    result = await self._reading(decision, plan).gathered(result)
-            else:
-                late, reading = partial(self._settle, decision, plan), self._reading(decision, plan)
-                result = await within(limit, execute, decision.call, late, reading)
-        except Exception as error:
-            if self._passes and self._passed(decision, error):
-                raise
-            return self._settle(decision, plan, error)
-        except BaseException as error:
-            if not self._passes or not self._passed(decision, error):
-                self._settle(decision, plan, error)
-            raise
-        else:
-            return self._settle(decision, plan, result)
-        finally:
-            leave(before)
-
     # The shell itself
 
-    def _decide(self, tool: str, arguments: Any, call_id: str | None, execute: Execute) -> tuple[Decision, Plan]:
+    def _decide(
+        self, tool: str, arguments: Any, call_id: str | None, execute: Execute, *, tells: bool = True
+    ) -> tuple[Decision, Plan]:
         if (
             type(tool) is not str
             or not (call_id is None or (type(call_id) is str and call_id))
@@ -202,7 +160,7 @@ class Calls(Passing):
             self._records.decided(decision, plan)
         for guard, raised in decision.errors:
             log.error("guard `%s` failed: %s", guard, raised, extra={"guard": guard, "session": self.id})
-        if self._on_decision is not None:
+        if tells and self._on_decision is not None:
             self._tell(decision)
         return decision, plan
 
@@ -214,6 +172,12 @@ class Calls(Passing):
         return Reading(plan, decision.call.arguments, now, self._passes)
 
     def _settle(self, decision: Decision, plan: Plan, result: object) -> Envelope:
+        return self._close(decision, plan, *self._read_result(decision, plan, result))
+
+    def _read_result(self, decision: Decision, plan: Plan, result: object) -> tuple[int, Prepared]:
+        """
+        The time, and what came of a call: where its tool ran, as a result may work nowhere else.
+        """
         now = self._time()
         known = decision.at_ms if now == NO_TIME else now
         try:
@@ -223,17 +187,17 @@ class Calls(Passing):
             else:
                 limit = self._kept.room(result, plan) if self._kept.offered else plan.max_bytes
                 outcome = told(result, plan, decision.call.arguments, known, limit)
-            prepared = prepare(outcome, plan.max_bytes, decision.call)
+            return now, prepare(outcome, plan.max_bytes, decision.call)
         except Exception as error:  # noqa: BLE001  the tool has run: whatever it gave back must not fail now
             log.error("a result of `%s` could not be read: %r", decision.call.tool, error)
-            prepared = prepare(
-                Outcome(f"a {type(result).__name__} that cannot be shown", complete=False), plan.max_bytes
-            )
+            unshown = Outcome(f"a {type(result).__name__} that cannot be shown", complete=False)
+            return now, prepare(unshown, plan.max_bytes)
         except BaseException as error:  # Ctrl-C while a generator is read: the call is over all the same
             self._settle(decision, plan, error)
             raise
 
-        if outcome.error_type is not None and self.policy.model_files is not None:
+    def _close(self, decision: Decision, plan: Plan, now: int, prepared: Prepared) -> Envelope:
+        if prepared.outcome.error_type is not None and self.policy.model_files is not None:
             self.policy.model_files.refresh(now)
 
         over = Settle(now, decision, prepared, plan)

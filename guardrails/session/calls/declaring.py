@@ -10,10 +10,10 @@ from typing import Any
 
 from guardrails.core.tools.tool import Tool
 
-from .calls import Calls
+from .awaited import AwaitedCalls
 
 
-class Declaring(Calls):
+class Declaring(AwaitedCalls):
     """
     A session that hears of tools while it is used.
     """
@@ -47,9 +47,7 @@ class Declaring(Calls):
             hinted = {name: _below(replace(tool, parameters=None), self._given.get(name)) for name, tool in new.items()}
             hinted = {name: tool for name, tool in hinted.items() if tool != chain.tools.get(name, Tool(name=name))}
             if hinted or known != chain.known:
-                chain = chain.with_tools(hinted.values())
-                chain.known = known
-                self._chain = chain
+                self._chain = chain.with_tools(hinted.values()).knowing(known)
 
     def defines(self, tool: str) -> bool:
         """

@@ -81,8 +81,7 @@ def scoped(
     if tools is not None:
         offered = {tool.name: tool for tool in tools}
         chain = session._chain.with_tools(tool for name, tool in offered.items() if name not in session._chain.tools)  # noqa: SLF001
-        chain.known = frozenset(offered)
-        scope._chain = chain  # noqa: SLF001
+        scope._chain = chain.knowing(frozenset(offered))  # noqa: SLF001
     return scope
 
 

@@ -90,6 +90,11 @@ class Guarded(Protocol):
         Ask whether a call may run.
         """
 
+    def release(self, which: Decision, *, arguments: Any = None) -> None:
+        """
+        Let a call that never ran and will not be none.
+        """
+
     def digest(self) -> str:
         """
         What was called and what came back.
@@ -159,4 +164,6 @@ def refusal(session: Guarded, denial: Denial, tool: str, arguments: Any, id: str
         decision = session.decide(tool, arguments, id=id)
         if decision.envelope is not None:
             return decision.envelope
+        # It was extended meanwhile.
+        session.release(decision)
     return Envelope.refusal(denial)

@@ -17,7 +17,7 @@ from guardrails.core.state.holds import fitting
 from guardrails.core.state.turns import KEY_BYTES
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.usage import read_usage, tells
-from guardrails.session.calls.adapters import Adapted
+from guardrails.session.calls.declaring import Declaring
 
 from .prices import Priced, price_of, public
 
@@ -63,7 +63,7 @@ _within: ContextVar[Requested | None] = ContextVar("guardrails_request", default
 """The request whose `with` block this thread or task is in."""
 
 
-class Turns(Adapted):
+class Turns(Declaring):
     """
     A session as a model uses it.
     """

@@ -4,8 +4,11 @@ Calls that a host runs: decided, claimed, completed by id, released.
 
 import subprocess
 import sys
+import threading
 
+from contextlib import suppress
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -105,6 +108,7 @@ def test_a_call_that_was_decided_is_claimed_later(clock: Any) -> None:
 
 PROCESS = """
 import sys
+import threading
 from guardrails import Budget, Policy, SqliteStore, Tool
 
 store = SqliteStore(sys.argv[1])
@@ -431,3 +435,55 @@ def test_what_is_held_is_the_same_everywhere_and_the_release_of_everything_retur
         assert (own.turns, own.cost, own.tokens, own.turn_admitted) == (0, 0, 0, 0)
         assert {key: value for key, value in own.meters.items() if value and ":" in key} == {}
     assert all(one.same for one in replay_together(made.chain, sink.records, scopes=made.scopes))
+
+
+class Interrupt(Exception):  # noqa: N818  as hosts name theirs
+    pass
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+def test_threads_that_claim_suspend_release_and_complete_count_nothing_twice(
+    kind: str, tmp_path: Path, quick_switches: None
+) -> None:
+    store: Any = MemoryStore() if kind == "memory" else SqliteStore(tmp_path / "s.db")
+    limits = Budget(max_calls=10_000, max_cost_usd=9_000.0)
+    made = Policy([limits], tools=TOOLS, scopes={"user": [limits]})
+    session = made.session("s", store=store, scopes={"user": "ada"}).scoped({}, passes=(Interrupt,))
+
+    def work(seed: int) -> None:
+        rng = Random(seed)
+
+        def run(*_: Any) -> str:
+            if rng.random() < 0.5:
+                raise Interrupt
+            return "paid"
+
+        for _ in range(40):
+            number = rng.randrange(4)
+            with suppress(Interrupt, SessionError):
+                match rng.randrange(5):
+                    case 0:
+                        session.release(session.decide("pay", {"n": number}, id=f"c{number}", claim=True))
+                    case 1:
+                        session.suspend(session.decide("pay", {"n": number}, id=f"c{number}"))
+                    case 2:
+                        session.complete(f"c{number}", "paid")
+                    case _:
+                        session.call("pay", {"n": number}, run, id=rng.choice([None, f"c{number}"]))
+            session.charge(model="m", cost_usd=0.001, key=f"resp_{rng.randrange(20)}")
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    own, scope = state_of(store), state_of(store, SCOPE)
+    assert (own.turn, own.calls, own.cost, own.held_cost) == (20, scope.calls, scope.cost, scope.held_cost)
+    assert own.held_cost == 250_000 * len(own.pending)
+    for pending in own.pending.values():
+        session.release(pending.id)
+    own, scope = state_of(store), state_of(store, SCOPE)
+    assert (own.held_cost, scope.held_cost, own.parked, scope.parked, len(scope.pending)) == (0, 0, 0, 0, 0)
+    assert own.cost == scope.cost == 250_000 * own.calls + 20_000
+    if isinstance(store, SqliteStore):
+        store.close()

@@ -167,7 +167,11 @@ class _Session:
                 return ()
 
             waiting.add(call, None)
-        elif event in {"settle", "expire"} or (event == "unpark" and record.get("approved") is False):
+        elif (
+            event in {"settle", "expire"}
+            or (event == "unpark" and record.get("approved") is False)
+            or _released(event, record)
+        ):
             number = record.get("call_n")
             # What is late changes nothing, and may be of another life with the same numbers.
             late = record.get("late") is True
@@ -243,3 +247,10 @@ def _lenient(line: bytes) -> Line | None:
         return None
 
     return value if type(value) is dict else None
+
+
+def _released(event: str, record: Line) -> bool:
+    """
+    Whether *record* says that a call never ran; a child, or a model request, is released too.
+    """
+    return event == "release" and "call_n" in record

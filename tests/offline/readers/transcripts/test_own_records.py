@@ -178,3 +178,26 @@ def test_a_fixture_of_records_is_read_from_its_file(files: Any) -> None:
         ("own_records", "search", True),
         ("own_records", "search", False),
     ]
+
+
+def test_a_suspended_call_has_the_result_of_its_end_and_a_released_one_none(
+    read: Any, tmp_path: Path, clock: Any
+) -> None:
+    class Interrupt(Exception):  # noqa: N818
+        pass
+
+    def interrupted(*_: Any) -> None:
+        raise Interrupt
+
+    sink = JsonLines(tmp_path / "r.jsonl", results="full")
+    with Policy([Budget(max_calls=20)]).session("s", records=sink, clock=clock) as made:
+        session = made.scoped({}, passes=(Interrupt,))
+        for number in range(2):
+            with pytest.raises(Interrupt):
+                session.call("ask", {"n": number}, interrupted, id=f"c{number}")
+        session.call("search", {}, run, id="c2")
+        session.release("c1")
+        session.call("ask", {"n": 0}, run, id="c9")
+    sink.close()
+    calls, _ = read((tmp_path / "r.jsonl").read_text())
+    assert [(call.id, call.has_result) for call in calls] == [("c0", True), ("c1", False), ("c2", True)]
