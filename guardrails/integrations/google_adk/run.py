@@ -2,8 +2,9 @@
 One run of an app behind a session: the loops of its agents, and the calls that ADK makes past a model's request.
 """
 
+from collections import Counter
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final
 from uuid import uuid4
 
 from guardrails.core.arguments import arguments_of
@@ -16,12 +17,15 @@ from guardrails.integrations.hosting import extra
 from guardrails.session.session import Session
 
 from .loop import Loop
-from .tools import CHILDREN, ENDS, PASSES, Guarded, is_free, later, read, shown
+from .tools import CHILDREN, ENDS, PASSES, TRANSFER, Guarded, is_free, later, read, shown
 
 
 with extra("google-adk"):
     from google.adk.tools.base_tool import BaseTool
 
+MAX_HANDED: Final = 5
+"""Times in one run that an agent may hand over to the same other, before its final answer is asked for."""
+HANDED_CODE: Final = "loop.hand_overs"
 
 class Run:
     """
@@ -39,6 +43,8 @@ class Run:
         self.broken = False
         """The run was cancelled in the midst of a call."""
         self._loops: dict[tuple[str, str | None], Loop] = {}
+        self._handed: Counter[tuple[str, str]] = Counter()
+        """How often one agent has handed over to another."""
         self._decided: dict[str, Decision] = {}
         self._known: dict[str, Any] = {}
 
@@ -105,6 +111,11 @@ class Run:
         """
         if Guarded.is_one(tool) or tool.name in ENDS:
             return None
+        loop = self.loop(context)
+        if tool.name == TRANSFER and loop is not None:
+            handed = context.agent_name, str(arguments.get("agent_name"))
+            self._handed[handed] += 1
+            loop.asking.final.force(HANDED_CODE if self._handed[handed] > MAX_HANDED else None)
         if self.refuses(context):
             return await self.refusal(tool.name, arguments, context)
         if is_free(tool):

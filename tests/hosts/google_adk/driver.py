@@ -7,6 +7,7 @@ import json
 import uuid
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from google.adk.agents import LlmAgent
@@ -166,8 +167,10 @@ class Driver:
         sync: bool = False,
         resume: bool | None = None,
         cancel: Any = None,
+        most: int = 500,
     ) -> Ran:
-        app = App(name="app", root_agent=agent, plugins=[] if adapter is None else [adapter])
+        plugins = adapter if isinstance(adapter, list) else [] if adapter is None else [adapter]
+        app = App(name="app", root_agent=agent, plugins=plugins)
         runner = Runner(app=app, session_service=self.sessions)
         thread = thread or str(uuid.uuid4())
         before = asyncio.run(self._session(thread))
@@ -185,7 +188,7 @@ class Driver:
             "user_id": USER,
             "session_id": thread,
             "new_message": message,
-            "run_config": RunConfig(streaming_mode=mode),
+            "run_config": RunConfig(streaming_mode=mode, max_llm_calls=most),
         }
         ran, events = Ran(asked=seen), []
 
@@ -240,7 +243,8 @@ def told(ran: Ran, events: Sequence[Any], session: Any) -> Ran:
     if last is not None and last.is_final_response() and not last.get_function_responses():
         ran.answer = text_of(last)
         if any(call.name == OUTPUT for event in events for call in event.get_function_calls()):
-            ran.output = json.loads(ran.answer)
+            with suppress(json.JSONDecodeError):
+                ran.output = json.loads(ran.answer)
     return ran
 
 
