@@ -14,6 +14,7 @@ from .contract import Contract
 from .google_adk import driver
 from .google_adk.agents import Agents
 from .google_adk.later import Later
+from .google_adk.page import Page
 from .google_adk.tools import Tools
 
 
@@ -39,6 +40,10 @@ class TestAgents(Agents):
 
 
 class TestLater(Later):
+    pass
+
+
+class TestPage(Page):
     pass
 
 

@@ -2,11 +2,12 @@
 One loop of an agent: its requests, what their responses mean, and the end.
 """
 
-from typing import Any
+from typing import Any, Final
 
 from guardrails.core.values.logs import log
 from guardrails.integrations.hosting import Asking, extra
 from guardrails.session.session import Session
+from guardrails.session.turns.final_answer import SILENT_CODE
 
 from .tools import ENDS
 
@@ -14,16 +15,20 @@ from .tools import ENDS
 with extra("google-adk"):
     from google.genai import types
 
+MAX_OUTPUTS: Final = 5
+"""Structured outputs in a row that are not valid, before the model is asked for a last time."""
+
 
 class Loop:
     """
-    The loop of one agent in a *session*; *first*: no agent of the run asked before.
+    The loop of one agent in a *session*; *first*: a message of the user's begins it.
     """
 
     def __init__(self, session: Session, *, first: bool) -> None:
         self.session = session
         self.asking = Asking(session, first=True, user=first)
         self.request: Any = None
+        self._invalid = 0
 
     @property
     def ended(self) -> bool:
@@ -83,21 +88,32 @@ class Loop:
         )
         return meaning, len(calls)
 
+    def output(self, *, valid: bool) -> None:
+        """
+        Say whether a structured output was *valid*. The final answer is asked for after some that were not.
+        """
+        self._invalid = 0 if valid else self._invalid + 1
+        if self.over and self._invalid == 1:
+            # The first of the final answer: the model is asked once more.
+            self.asking.final.ended = None
+        self.asking.final.force(SILENT_CODE if self._invalid >= MAX_OUTPUTS else None)
+
     async def again(self, context: Any) -> Any:
         """
         What the model says if it is asked once more. Returns None if it cannot be asked.
         """
+        response = None
         try:
             await self.session.off_loop(self.ask)
             context.increment_llm_call_count()
-            response = None
             async for said in context.agent.canonical_model.generate_content_async(self.request, stream=False):
                 response = response if said.partial else said
         except Exception as error:  # noqa: BLE001  whatever a client raises: the digest is an answer still
             log.error("the model could not be asked once more: %s", error, extra={"session": self.session.id})
             response = None
-        if response is None:
-            self.asking.failed()
+        finally:
+            if response is None:
+                self.asking.failed()
         return response
 
 

@@ -5,7 +5,7 @@ The calls of a conversation that have no result yet: it comes with the user's ne
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from guardrails.core.values.errors import SessionError
+from guardrails.core.values.errors import SessionError, StoreError
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import BROKEN_OFF, extra
 
@@ -36,7 +36,7 @@ async def answered(session: "Session", context: Any, message: Any) -> Any:
         outcome, arguments = _outcome(response.response or {}), call[1].args or {}
         try:
             envelope = await session.off_loop(session.complete, response.id, outcome, arguments=arguments)
-        except SessionError:
+        except (SessionError, StoreError):
             # The session never knew of it, or it is over: such as a long-running call that told how far it is.
             continue
         told_now = response.model_copy(update={"response": told(envelope)})

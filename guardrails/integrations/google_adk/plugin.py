@@ -12,7 +12,6 @@ from guardrails.policy.sessions import MAX_KEPT, Sessions
 from guardrails.session.calls.current import current_session
 from guardrails.session.session import Session
 
-from .loop import Loop
 from .mending import answered, mend
 from .run import Run
 from .tools import Guarded, told
@@ -71,7 +70,9 @@ class GuardrailsPlugin(BasePlugin):
         for run in map(self._runs.pop, broken):
             run.end()
             await mend(run.begun, invocation_context)
-        return await answered(self._run(invocation_context).session, invocation_context, user_message)
+        run = self._run(invocation_context)
+        run.asked = any(part.function_response is None for part in user_message.parts or ())
+        return await answered(run.session, invocation_context, user_message)
 
     async def after_run_callback(self, *, invocation_context: Any) -> None:
         """
@@ -109,13 +110,16 @@ class GuardrailsPlugin(BasePlugin):
         """
         Turn tools off when it is time, and let the tools of the request run behind the session.
         """
-        run = self._run(callback_context)
+        run, context = self._run(callback_context), callback_context.get_invocation_context()
+        run.declare(llm_request)
+        if context.live_request_queue is not None or (context.run_config and context.run_config.support_cfc):
+            # What comes is no response by response; the calls are guarded.
+            return None
         loop = run.begin(callback_context, llm_request)
         if loop.over:
             # Whatever asks on, such as a LoopAgent, hears that it is enough.
             callback_context.actions.escalate = True
-            return _says(loop.asking.digest)
-        run.declare(llm_request)
+            return _says(await run.session.off_loop(lambda: loop.asking.digest))
         await run.session.off_loop(loop.ask)
         for name, tool in llm_request.tools_dict.items():
             llm_request.tools_dict[name] = Guarded.of(tool, self._run)
@@ -152,6 +156,8 @@ class GuardrailsPlugin(BasePlugin):
         """
         Decide about a call; a refusal is its result.
         """
+        if Guarded.is_one(tool, self._run):
+            return None
         refused = await self._run(tool_context).before(tool, tool_args, tool_context)
         return None if refused is None else told(refused)
 

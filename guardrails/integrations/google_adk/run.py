@@ -11,13 +11,13 @@ from guardrails.core.arguments import arguments_of
 from guardrails.core.engine.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import PolicyError, SessionError
+from guardrails.core.values.errors import PolicyError, SessionError, StoreError
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import extra
 from guardrails.session.session import Session
 
 from .loop import Loop
-from .tools import CHILDREN, ENDS, PASSES, TRANSFER, Guarded, is_free, later, read, shown
+from .tools import CHILDREN, ENDS, OUTPUT, PASSES, TRANSFER, is_free, later, read, shown
 
 
 with extra("google-adk"):
@@ -26,6 +26,7 @@ with extra("google-adk"):
 MAX_HANDED: Final = 5
 """Times in one run that an agent may hand over to the same other, before its final answer is asked for."""
 HANDED_CODE: Final = "loop.hand_overs"
+
 
 class Run:
     """
@@ -36,6 +37,8 @@ class Run:
         self.session = session.scoped({}, passes=PASSES)
         self.raised: dict[str, Envelope] = {}
         """By the ids of calls: what reads a failure that error callbacks hear of first."""
+        self.asked = False
+        """A message of the user's began it, and not the result of a call."""
         self.begun: set[str] = set()
         """Ids of calls that began and do not wait for a result."""
         self.thread: tuple[str, str, str] | None = None
@@ -58,7 +61,7 @@ class Run:
             return cls(session)
         try:
             child = session.child(uuid4().hex, share=share)
-        except SessionError:
+        except (SessionError, StoreError):
             # Where nothing is left, the session itself says so.
             return cls(session)
         children.append(child)
@@ -71,7 +74,7 @@ class Run:
         where = _where(context)
         loop = self._loops.get(where)
         if loop is None or loop.ended:
-            loop = self._loops[where] = Loop(self.session, first=not self._loops)
+            loop = self._loops[where] = Loop(self.session, first=self.asked and not self._loops)
         loop.request = request
         return loop
 
@@ -109,7 +112,7 @@ class Run:
         """
         The refusal of a call that is not made by a guarded tool. Returns None if it may run.
         """
-        if Guarded.is_one(tool) or tool.name in ENDS:
+        if tool.name in ENDS:
             return None
         loop = self.loop(context)
         if tool.name == TRANSFER and loop is not None:
@@ -123,7 +126,7 @@ class Run:
         confirmation = context.tool_confirmation
         if confirmation is not None and not confirmation.confirmed:
             # A person said no: it is the host's to tell the model.
-            with suppress(SessionError):
+            with suppress(SessionError, StoreError):
                 await self.session.off_loop(self.session.release, context.function_call_id)
             return None
         decide = self.session.decide
@@ -137,6 +140,9 @@ class Run:
         What the model reads of the *result* of such a call. Returns None if that is for ADK to say.
         """
         made = self._decided.pop(context.function_call_id, None)
+        loop = self.loop(context)
+        if tool.name == OUTPUT and loop is not None:
+            loop.output(valid=context.actions.set_model_response is not None)
         if made is None:
             return None
         if later(tool, context, result):

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 CHILDREN: "Final[ContextVar[list[Session]]]" = ContextVar("guardrails_adk_children")
 """The shares of the agents that a call runs."""
-ENDS: Final = frozenset({SetModelResponseTool.NAME, "exit_loop", "finish_task"})
+OUTPUT: Final[str] = SetModelResponseTool.NAME
+"""ADK's own tool for a structured output."""
+ENDS: Final = frozenset({OUTPUT, "exit_loop", "finish_task"})
 """ADK's own tools that end a loop; they run whenever they are called."""
 TRANSFER: Final = "transfer_to_agent"
 UNSET: Final = object()
@@ -52,15 +54,15 @@ class Guarded:
     """
 
     def __init__(self, tool: BaseTool, find: "Callable[[Any], Run]") -> None:
-        self._tool = tool
-        self._find = find
+        self.tool = tool
+        self.find = find
 
     @classmethod
     def of(cls, tool: BaseTool, find: "Callable[[Any], Run]") -> BaseTool:
         """
         A twin of *tool*, of the same type, that runs behind the session. *tool* itself is left alone.
         """
-        if tool.name in ENDS or is_free(tool) or cls.is_one(tool):
+        if tool.name in ENDS or is_free(tool) or cls.is_one(tool, find):
             return tool
         try:
             twin = copy.copy(tool)
@@ -70,17 +72,18 @@ class Guarded:
         return twin
 
     @classmethod
-    def is_one(cls, tool: BaseTool) -> bool:
+    def is_one(cls, tool: BaseTool, find: "Callable[[Any], Run]") -> bool:
         """
-        Whether *tool* is such a twin.
+        Whether *tool* is such a twin, or one of such a twin.
         """
-        return isinstance(getattr(tool, "run_async", None), cls)
+        run = getattr(tool, "run_async", None)
+        return isinstance(run, cls) and (run.find == find or cls.is_one(run.tool, find))
 
     async def __call__(self, *, args: dict[str, Any], tool_context: Any) -> Any:
         """
         Run the tool if the session lets it. What it raises goes on to the error callbacks.
         """
-        tool, run, key = self._tool, self._find(tool_context), tool_context.function_call_id
+        tool, run, key = self.tool, self.find(tool_context), tool_context.function_call_id
         if run.refuses(tool_context):
             return told(await run.refusal(tool.name, args, tool_context))
         native: Any = UNSET
