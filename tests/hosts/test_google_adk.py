@@ -14,6 +14,7 @@ from .contract import Contract
 from .google_adk import driver
 from .google_adk.agents import Agents
 from .google_adk.later import Later
+from .google_adk.live import Live
 from .google_adk.page import Page
 from .google_adk.tools import Tools
 
@@ -40,6 +41,10 @@ class TestAgents(Agents):
 
 
 class TestLater(Later):
+    pass
+
+
+class TestLive(Live):
     pass
 
 

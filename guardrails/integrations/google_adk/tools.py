@@ -179,13 +179,11 @@ def shown(native: Any, envelope: Envelope, context: Any) -> Any:
     said = remark(envelope)
     if said is None:
         return native
-    if isinstance(native, Mapping):
-        return {**native, "guardrails": json.loads(said)}
-    return [*(native if isinstance(native, (list, tuple)) else [native]), said]
+    return {**(native if isinstance(native, Mapping) else {"result": native}), "guardrails": json.loads(said)}
 
 
 def _has_media(native: Any, depth: int = 2) -> bool:
-    if isinstance(native, (types.Part, types.FunctionResponse)):
+    if isinstance(native, types.Part):
         return True
     if not depth or not isinstance(native, (Mapping, list, tuple)):
         return False
