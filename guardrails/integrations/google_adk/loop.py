@@ -28,6 +28,9 @@ class Loop:
         self.session = session
         self.asking = Asking(session, first=True, user=first)
         self.request: Any = None
+        self.streams = False
+        """Its responses come in pieces."""
+        self._taken = False
         self._invalid = 0
 
     @property
@@ -54,6 +57,7 @@ class Loop:
         forces = calling is not None and calling.mode == types.FunctionCallingConfigMode.ANY
         # What an agent's own callback answered was no request.
         self.asking.failed()
+        self._taken = False
         chosen = self.asking.ask("required" if forces else None)
         mode: Any = None
         if self.asking.off and config.tools:
@@ -68,19 +72,29 @@ class Loop:
             calling = types.FunctionCallingConfig(mode=mode)
             config.tool_config = held.model_copy(update={"function_calling_config": calling})
 
+    def is_piece(self, response: Any) -> bool:
+        """
+        Whether *response* is a piece of what one request streams: it says nothing, and more comes or enough came.
+        """
+        if response.partial or not self.streams:
+            return bool(response.partial)
+        says = _text(response) or any(_answers(part) or part.function_call is not None for part in _parts(response))
+        if says or response.error_code:
+            return False
+        return self._taken or (response.finish_reason is None and response.usage_metadata is None)
+
     def take(self, response: Any) -> tuple[str, int]:
         """
         Charge *response*; what it means, and how many calls it makes.
         """
-        parts = (response.content and response.content.parts) or []
+        parts, self._taken = _parts(response), True
         made = [part.function_call.name for part in parts if part.function_call is not None]
         calls = [name for name in made if name not in ENDS]
         if not self.asking.off:
             calls = made
         answers = any(_answers(part) for part in parts) or len(calls) < len(made) or response.error_code
-        text = "".join(part.text for part in parts if part.text and not part.thought).strip()
         meaning = self.asking.take(
-            text or ("-" if answers else ""),
+            _text(response) or ("-" if answers else ""),
             len(calls),
             model=response.model_version or self.request.model or "",
             usage=response.usage_metadata,
@@ -102,7 +116,7 @@ class Loop:
         """
         What the model says if it is asked once more. Returns None if it cannot be asked.
         """
-        response = None
+        response, self.streams = None, False
         try:
             await self.session.off_loop(self.ask)
             context.increment_llm_call_count()
@@ -115,6 +129,14 @@ class Loop:
             if response is None:
                 self.asking.failed()
         return response
+
+
+def _parts(response: Any) -> list[Any]:
+    return (response.content and response.content.parts) or []
+
+
+def _text(response: Any) -> str:
+    return "".join(part.text for part in _parts(response) if part.text and not part.thought).strip()
 
 
 def _only(tool: Any) -> Any:

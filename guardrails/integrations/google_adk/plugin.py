@@ -18,6 +18,7 @@ from .tools import Guarded, told
 
 
 with extra("google-adk"):
+    from google.adk.agents.run_config import StreamingMode
     from google.adk.models.llm_response import LlmResponse
     from google.adk.plugins.base_plugin import BasePlugin
     from google.adk.tools.base_tool import BaseTool
@@ -120,6 +121,7 @@ class GuardrailsPlugin(BasePlugin):
             # Whatever asks on, such as a LoopAgent, hears that it is enough.
             callback_context.actions.escalate = True
             return _says(await run.session.off_loop(lambda: loop.asking.digest))
+        loop.streams = context.run_config is not None and context.run_config.streaming_mode == StreamingMode.SSE
         await run.session.off_loop(loop.ask)
         for name, tool in llm_request.tools_dict.items():
             llm_request.tools_dict[name] = Guarded.of(tool, self._run)
@@ -130,7 +132,7 @@ class GuardrailsPlugin(BasePlugin):
         Charge the response. A model that gives no answer is asked once more; then the digest is the answer.
         """
         loop = self._run(callback_context).loop(callback_context)
-        if loop is None or llm_response.partial:
+        if loop is None or loop.is_piece(llm_response):
             return None
         meaning, calls = await loop.session.off_loop(loop.take, llm_response)
         if meaning == "again" and not calls:

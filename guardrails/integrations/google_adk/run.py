@@ -112,7 +112,8 @@ class Run:
         """
         The refusal of a call that is not made by a guarded tool. Returns None if it may run.
         """
-        if tool.name in ENDS:
+        if tool.name in ENDS or getattr(context.node, "tool", None) is tool:
+            # The latter is a step of a workflow, which no model asked for.
             return None
         loop = self.loop(context)
         if tool.name == TRANSFER and loop is not None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from google.adk.tools import AgentTool, exit_loop
+from google.adk.tools import AgentTool, FunctionTool, exit_loop
+from google.adk.workflow import START, Workflow
 
 from guardrails import Budget, Duplicates, Policy
 from guardrails.core.values.errors import SessionError
@@ -146,6 +147,39 @@ class Agents:
         agents = [agent_of(roaming, [searching(ran)], name=f"a{n}") for n in range(2)]
         ran_by(Policy([Budget(max_calls=5)]), kind(name="all", sub_agents=agents), [])
         assert len(ran) == 5
+
+    def test_a_workflow_is_guarded_in_its_agents_and_not_in_its_own_steps(self) -> None:
+        ran: list[str] = []
+        got: list[Any] = []
+
+        def look_up(node_input: Any) -> str:
+            """Look it up."""
+            ran.append("step")
+            return "found"
+
+        def keep(node_input: Any) -> dict[str, Any]:
+            return {"node_input": node_input}
+
+        def end(node_input: Any) -> None:
+            got.append(node_input)
+
+        policy = Policy([Budget(max_calls=2)])
+        edges = [(START, agent_of(roaming, [searching(ran)]), keep, FunctionTool(look_up), end)]
+        ran_by(policy, Workflow(name="all", edges=edges), [])
+        assert (ran, got) == (["q0", "q1", "step"], ["found"])
+
+    def test_an_agent_that_has_a_task_ends_it_with_tools_off(self) -> None:
+        def boss(asked: Asked) -> Say:
+            return Say("Done.") if asked.results else Say(calls=(Call("clerk", {"request": "do it"}),))
+
+        def clerk(asked: Asked) -> Say:
+            call = search(f"q{asked.n}") if "search" in asked.tools else Call("finish_task", {"result": "found"})
+            return Say(calls=(call,))
+
+        ran: list[str] = []
+        helper = agent_of(clerk, [searching(ran)], name="clerk", mode="task")
+        done = ran_by(Policy([Budget(max_calls=2)]), agent_of(boss, [], sub_agents=[helper]), [])
+        assert (ran, done.answer) == (["q0", "q1"], "Done.")
 
     def test_an_agent_that_is_run_inline_shares_the_session(self) -> None:
         ran: list[str] = []

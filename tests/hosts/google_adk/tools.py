@@ -21,7 +21,7 @@ from tests.hosts.behaviours.base import in_turn, roaming, search, searching
 from tests.hosts.behaviours.ends import Stay
 from tests.hosts.driver import Asked, Call, Ran, Say
 
-from .driver import Driver, agent_of
+from .driver import Driver, ScriptedModel, agent_of
 
 
 ONE = in_turn(Say(calls=(search("x"),)))
@@ -224,6 +224,25 @@ class Tools:
         done = driver.ran(agent_of(script, [searching([])], seen=seen), plugin, seen, thread="t")
         assert (done.answer, len(seen)) == ("At last.", 2)
         assert len([one for one in sink.records if one["event"] == "request"]) == 2
+
+    def test_a_streamed_thought_before_a_call_and_an_empty_end_are_pieces_of_one_response(self) -> None:
+        class Pieces(ScriptedModel):
+            async def generate_content_async(self, llm_request: Any, stream: bool = False) -> Any:
+                async for said in super().generate_content_async(llm_request, stream):
+                    thought = types.Part(text="Let me see.", thought=True)
+                    yield LlmResponse(content=types.Content(role="model", parts=[thought]))
+                    yield said
+                    end = said.model_copy(update={"content": None, "finish_reason": types.FinishReason.STOP})
+                    yield end
+
+        ran: list[str] = []
+        sink = MemorySink()
+        agent = agent_of(ONE, [searching(ran)])
+        agent.model = Pieces(script=ONE, seen=[])
+        plugin = GuardrailsPlugin(Policy.load("default"), records=sink)
+        done = Driver().ran(agent, plugin, [], thread="t", stream=True)
+        assert (done.error, ran) == (None, ["x"])
+        assert [one["calls"] for one in sink.records if one["event"] == "turn"] == [1, 0]
 
     def test_a_streamed_run_that_ignores_tools_off_ends_with_the_digest(self) -> None:
         ran: list[str] = []
