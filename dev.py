@@ -203,10 +203,11 @@ def hosts(*arguments):
     worst, told = 0, []
     for name in chosen:
         extra, begun = versions[name]["extra"], time.monotonic()
-        pinned = host(name, [*tools, *versions[name]["packages"]], extra)
-        results = [tested(name, pinned)]
+        packages = versions[name]["packages"]
+        results = [tested(name, host(name, [*tools, *packages], extra))]
         if newest:
-            results.append(tested(name, host(f"{name}-newest", tools, extra, upgrade=True)))
+            free = [package.split("==")[0] for package in packages]
+            results.append(tested(name, host(f"{name}-newest", [*tools, *free], extra, upgrade=True)))
             broken = sorted(results[1][2] - results[0][2])
             told += [f"{name}: the newest versions break {test}" for test in broken]
         worst = max(worst, *(code for code, _, _ in results))
@@ -222,7 +223,12 @@ def host(folder, packages, extra, *, upgrade=False):
     venv, uv = ROOT / ".hosts" / folder, shutil.which("uv")
     python, stamp = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python"), venv / "installed.txt"
     wanted = "\n".join((hashlib.sha256((ROOT / "pyproject.toml").read_bytes()).hexdigest(), *packages))
-    if not upgrade and stamp.is_file() and stamp.read_text() == wanted and not run(python, "-c", VERSION, quiet=True)[0]:
+    if (
+        not upgrade
+        and stamp.is_file()
+        and stamp.read_text() == wanted
+        and not run(python, "-c", VERSION, quiet=True)[0]
+    ):
         return python
     print(f"installing {extra} into .hosts/{folder}", file=sys.stderr)
     venv.parent.mkdir(exist_ok=True)
@@ -238,8 +244,10 @@ def host(folder, packages, extra, *, upgrade=False):
 
 def tested(name, python):
     """Of the tests of a host: exit code, summary, and the names of those that failed."""
+    folder = ROOT / "tests/hosts"
+    files = [folder / f"test_{name}.py", *sorted(folder.glob(f"test_{name}_*.py"))]
     options = "-ra --strict-markers --strict-config --import-mode=importlib -p no:cacheprovider"
-    command = (python, "-m", "pytest", "-q", "--timeout=120", "-o", f"addopts={options}", f"tests/hosts/test_{name}.py")
+    command = (python, "-m", "pytest", "-q", "--timeout=120", "-o", f"addopts={options}", *files)
     code, text = run(*command, quiet=True)
     lines = text.splitlines()
     if code:

@@ -330,3 +330,57 @@ def test_a_half_made_environment_becomes_a_real_one(dev: Any, monkeypatch: pytes
     dev.make(venv, getattr(sys, "_base_executable", sys.executable), None)
     pip = subprocess.run([venv / "bin" / "python", "-m", "pip", "--version"], capture_output=True, check=False)  # noqa: S603
     assert pip.returncode == 0
+
+
+HOSTS = """
+[tests]
+packages = ["pytest==1"]
+[wood]
+extra = "wood"
+packages = ["wood==1"]
+[stone]
+extra = "stone"
+packages = ["stone==2"]
+"""
+
+
+def with_hosts(dev: Any, scripted: Any, *names: str, says: str = "echo 3 passed in 1s") -> None:
+    folder = dev.ROOT / "tests" / "hosts"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "versions.toml").write_text(HOSTS)
+    for name in names:
+        (folder / f"test_{name.removesuffix('-newest')}.py").touch()
+        python = scripted(f"a repository/.hosts/{name}/bin/python")
+        python.write_text(python.read_text().replace("esac", f'  "-m pytest "*) {says} ;;\nesac'))
+
+
+def test_hosts_that_have_tests_are_installed_once_as_they_are_pinned(
+    dev: Any, scripted: Any, asked: Any, capsys: Any
+) -> None:
+    with_hosts(dev, scripted, "wood")
+    for _ in range(2):
+        assert dev.hosts() == 0
+        assert "wood             3 passed in 1s (" in capsys.readouterr().out
+    assert asked("-m pip install") == ["-m pip install --quiet pytest==1 wood==1 --editable .[wood]"]
+    assert [line.rpartition("/")[2] for line in asked("-m pytest")] == ["test_wood.py"] * 2
+
+
+def test_a_host_that_is_not_there_is_told_of(dev: Any, scripted: Any, capsys: Any) -> None:
+    with_hosts(dev, scripted)
+    with pytest.raises(SystemExit) as ended:
+        dev.hosts("glass")
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == "there is no host `glass`; there are wood, stone\n"
+
+
+def test_what_the_newest_versions_of_a_host_break_is_told_by_name(
+    dev: Any, scripted: Any, asked: Any, capsys: Any
+) -> None:
+    with_hosts(dev, scripted, "stone")
+    fails = "printf 'FAILED a.py::test_b - no\\n1 failed\\n'; exit 1"
+    with_hosts(dev, scripted, "stone-newest", says=fails)
+    assert dev.hosts("stone", "--newest") == 1
+    told = capsys.readouterr().out
+    assert "stone: the newest versions break a.py::test_b" in told
+    assert "3 passed in 1s; newest: 1 failed" in told
+    assert asked("-m pip install")[1] == "-m pip install --quiet --upgrade pytest==1 stone --editable .[stone]"

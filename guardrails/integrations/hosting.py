@@ -30,6 +30,9 @@ STORE_CODE: Final = "store.error"
 """Why a final answer is asked for if the state cannot be known."""
 MAX_FAILED: Final = 3
 """Requests in a row before which the state could not be read; none of the calls after them would run."""
+_ALWAYS: Final = frozenset({"query_summary", "total_matches", "progress"})
+_FINE: Final = (("status", "success"), ("is_complete", True))
+"""What an envelope says where there is nothing to say."""
 _NO_DIGEST: Final = "What was done cannot be told: the state of the session could not be read."
 
 
@@ -158,4 +161,5 @@ def remark(envelope: Envelope) -> str | None:
     For results that keep the host's own form, such as images and structured content.
     """
     said = {name: value for name, value in envelope.to_dict().items() if name not in ("result", "results")}
-    return None if said == {"status": "success"} else json.dumps(said, ensure_ascii=False, default=str)
+    news = {name for name, value in said.items() if name not in _ALWAYS and (name, value) not in _FINE}
+    return json.dumps(said, ensure_ascii=False, default=str) if news else None

@@ -31,33 +31,56 @@ def hosts() -> dict[str, dict[str, str]]:
     """
     names = [name for name in tomllib.loads((HERE / "versions.toml").read_text()) if name != "tests"]
     files = {name: HERE / f"test_{name}.py" for name in names}
-    return {name: cannot(file.read_text(encoding="utf-8")) for name, file in files.items() if file.is_file()}
+    return {name: cannot(file) for name, file in files.items() if file.is_file()}
 
 
-def cannot(source: str) -> dict[str, str]:
+def cannot(file: Path) -> dict[str, str]:
     """
-    What the driver in *source* says that its host cannot do. ValueError where it cannot be read.
+    What the drivers in *file* say that their host cannot do, or those that it imports from beside it. ValueError where that
+    cannot be read.
     """
-    module = ast.parse(source)
+    _, own, others = _read(file)
+    said = own or others
+    if not said:
+        raise ValueError(f"no driver of {file.name} says what its host cannot do")
+    return {name: why for one in said.values() for name, why in one.items()}
+
+
+def _read(file: Path) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """
+    The texts of a module by their names, and what its drivers cannot do, its own and those that it imports.
+    """
     known: dict[str, Any] = {}
+    own: dict[str, Any] = {}
+    others: dict[str, Any] = {}
+    module = ast.parse(file.read_text(encoding="utf-8"))
     for statement in module.body:
-        _learn(statement, known)
-    for node in ast.walk(module):
-        if isinstance(node, ast.ClassDef):
-            own = dict(known)
-            for inner in node.body:
-                _learn(inner, own)
-            if "cannot" in own and "cannot" not in known:
-                return dict(own["cannot"])
-    raise ValueError("no driver says what its host cannot do")
+        if isinstance(statement, ast.ImportFrom) and statement.level == 1 and statement.module:
+            beside = file.parent.joinpath(*statement.module.split(".")).with_suffix(".py")
+            if beside.is_file():
+                texts, drivers, more = _read(beside)
+                for alias in statement.names:
+                    if alias.name in texts:
+                        known[alias.asname or alias.name] = texts[alias.name]
+                    if alias.name in drivers | more:
+                        others[alias.asname or alias.name] = (drivers | more)[alias.name]
+        elif isinstance(statement, ast.ClassDef):
+            inner: dict[str, Any] = {}
+            for line in statement.body:
+                _learn(line, inner, known)
+            if "cannot" in inner:
+                own[statement.name] = inner["cannot"]
+        else:
+            _learn(statement, known, known)
+    return known, own, others
 
 
-def _learn(node: ast.stmt, known: dict[str, Any]) -> None:
+def _learn(node: ast.stmt, made: dict[str, Any], known: Mapping[str, Any]) -> None:
     target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
     value = getattr(node, "value", None)
     if isinstance(target, ast.Name) and isinstance(value, ast.expr):
         try:
-            known[target.id] = _value(value, known)
+            made[target.id] = _value(value, known)
         except ValueError:
             if target.id == "cannot":
                 raise

@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("langchain")
 
 from langchain.agents import create_agent
-from langchain.agents.middleware import AgentMiddleware, AgentState, HumanInTheLoopMiddleware
+from langchain.agents.middleware import AgentMiddleware, AgentState, HumanInTheLoopMiddleware, ModelRetryMiddleware
 from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
 from langchain_core.language_models import BaseChatModel
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -33,7 +33,7 @@ from langgraph.prebuilt import InjectedState, ToolNode, ToolRuntime, tools_condi
 from langgraph.types import Command, interrupt
 from pydantic import BaseModel, ValidationError, model_validator
 
-from guardrails import Budget, MemorySink, MemoryStore, Policy
+from guardrails import Budget, MemorySink, MemoryStore, Policy, SqliteStore
 from guardrails.integrations.langchain import GuardrailsMiddleware
 from guardrails.testing.scripted_openai import Calls, ScriptedOpenAI, Text, call
 
@@ -700,3 +700,125 @@ def test_a_schema_of_json_is_checked_too() -> None:
     wrong, right = (json.loads(message.text) for message in results(done))
     assert (wrong["status"], wrong["errors"][0]["field"]) == ("validation_error", "n")
     assert right["result"] == "2"
+
+
+def test_a_result_that_goes_straight_to_the_user_stays_as_it_is() -> None:
+    @tool(return_direct=True)
+    def tell(query: str) -> str:
+        """Tell the user."""
+        return "the very text"
+
+    script = in_turn(Say(calls=(Call("tell", {"query": "x"}),)))
+    done = agent_of(script, [tell], GuardrailsMiddleware(Policy.load("default"))).invoke(asked_by())
+    assert done["messages"][-1].text == "the very text"
+
+
+def test_lists_and_nothing_are_results_as_they_are() -> None:
+    @tool
+    def rows(query: str) -> list[dict[str, int]]:
+        """Rows."""
+        return [{"n": 1}]
+
+    @tool
+    def drop(query: str) -> None:
+        """Drop."""
+
+    calls = (Call("rows", {"query": "x"}), Call("drop", {"query": "x"}))
+    done = agent_of(in_turn(Say(calls=calls)), [rows, drop], GuardrailsMiddleware(Policy.load("default"))).invoke(
+        asked_by()
+    )
+    first, second = (json.loads(message.text) for message in results(done))
+    assert first["results"] == [{"n": 1}]
+    assert "result" not in second
+
+
+def test_a_hand_over_to_another_agent_of_the_graph_passes_and_shares_the_session_of_the_thread() -> None:
+    ran: list[str] = []
+    policy = Policy([Budget(max_calls=4)])
+    guard = GuardrailsMiddleware(policy)
+
+    @tool
+    def to_bob(runtime: ToolRuntime) -> Command[Any]:
+        """Hand over to Bob."""
+        said = ToolMessage("over to Bob", tool_call_id=runtime.tool_call_id or "")
+        messages = [*runtime.state["messages"], said]
+        return Command(goto="bob", graph=Command.PARENT, update={"messages": messages})
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("ann", agent_of(in_turn(Say(calls=(Call("to_bob"),))), [to_bob], guard, name="ann"))
+    graph.add_node("bob", agent_of(roaming, [tool(searching(ran))], guard, name="bob"))
+    graph.add_edge(START, "ann")
+    done = graph.compile(checkpointer=InMemorySaver()).invoke(asked_by(), in_thread())
+    assert len(ran) == 3
+    assert done["messages"][-1].text == "I know nothing of it."
+    assert policy.session("t").exhausted_by == "budget.max_calls"
+
+
+@pytest.mark.parametrize("place", ["before", "after"])
+def test_a_model_that_is_tried_again_by_a_middleware_is_charged_once(place: str) -> None:
+    tried: list[int] = []
+
+    def script(asked: Asked) -> Say:
+        tried.append(asked.n)
+        if len(tried) < 3:
+            raise ConnectionError("overloaded")
+        return Say("Done.")
+
+    policy = Policy([Budget(max_tokens=1_000)])
+    again = ModelRetryMiddleware(max_retries=4, initial_delay=0, backoff_factor=0, jitter=False)
+    more: Any = {place: [again]}
+    done = agent_of(script, [tool(searching([]))], GuardrailsMiddleware(policy), **more).invoke(asked_by(), in_thread())
+    assert (len(tried), done["messages"][-1].text) == (3, "Done.")
+    assert policy.session("t").progress["tokens_left"] == 985
+
+
+def test_a_tool_that_asks_twice_is_charged_once() -> None:
+    said: list[Any] = []
+
+    @tool
+    def pay(amount: int) -> str:
+        """Pay an amount."""
+        said.append((interrupt("this much?"), interrupt("to whom?")))
+        return "paid"
+
+    policy = Policy([Budget(max_calls=3)])
+    agent = agent_of(once, [pay], GuardrailsMiddleware(policy), checkpointer=InMemorySaver())
+    agent.invoke(asked_by(), in_thread())
+    agent.invoke(Command(resume="yes"), in_thread())
+    agent.invoke(Command(resume="Ann"), in_thread())
+    assert said == [("yes", "Ann")]
+    assert policy.session("t").progress["calls_used"] == 1
+
+
+def test_a_sub_agent_may_ask_a_person() -> None:
+    bank, policy = Bank(), Policy([Budget(max_calls=9)])
+    for n, share in enumerate((None, {"max_calls": 3})):
+        inner = agent_of(once, [_pausing(bank.pay)], GuardrailsMiddleware(policy, share=share))
+
+        @tool
+        def ask(task: str, inner: Annotated[Any, InjectedToolArg] = inner) -> str:
+            """Ask a sub-agent."""
+            return str(inner.invoke(asked_by(task))["messages"][-1].text)
+
+        script: Script = lambda asked: Say("Done.") if asked.results else Say(calls=(Call("ask", {"task": "pay"}),))  # noqa: E731
+        agent = agent_of(script, [ask], GuardrailsMiddleware(policy), checkpointer=InMemorySaver())
+        thread = in_thread(f"t{n}")
+        assert agent.invoke(asked_by(), thread)["__interrupt__"]
+        done = agent.invoke(Command(resume=True), thread)
+        assert (bank.paid, done["messages"][-1].text) == ([5] * (n + 1), "Done.")
+        assert policy.session(f"t{n}").progress["calls_left"] == 7
+
+
+def test_a_store_in_a_file_is_fit_for_an_event_loop(tmp_path: Path) -> None:
+    ran: list[str] = []
+    store = SqliteStore(tmp_path / "s.db")
+    guard = GuardrailsMiddleware(Policy([Budget(max_calls=3)]), store=store)
+
+    async def both() -> None:
+        await asyncio.gather(
+            *(agent_of(roaming, [tool(searching(ran))], guard).ainvoke(asked_by(), in_thread(name)) for name in "abc")
+        )
+
+    asyncio.run(both())
+    store.close()
+    assert len(ran) == 9

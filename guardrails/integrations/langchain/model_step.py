@@ -118,7 +118,7 @@ class ModelStep:
             calls,
             model=name if isinstance(name, str) else "",
             usage=message.usage_metadata,
-            key=about.get("id") or message.id,
+            key=message.id,
             provider=about.get("model_provider"),
         )
 

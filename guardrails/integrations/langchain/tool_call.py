@@ -73,6 +73,9 @@ class Called:
         native, self._native = self._native, None
         if native is None or (not envelope.ok and next(self._messages(native), None) is None):
             return answer(self.name, self.id, envelope)
+        if envelope.ok and envelope.cut is None and getattr(self._tool, "return_direct", False):
+            # It is the user who reads it.
+            return native
         return self._with(native, envelope)
 
     def _answers(self, one: Any) -> bool:
@@ -137,11 +140,11 @@ def _arguments(tool: Any) -> Arguments | None:
 
 def _value(text: str, tool: Any) -> Any:
     """
-    What *tool* returned as *text*: LangChain writes objects and lists as JSON.
+    What *tool* returned as *text*: LangChain writes objects, lists and None as JSON.
     """
     function = getattr(tool, "func", None) or getattr(tool, "coroutine", None)
-    returns = getattr(function, "__annotations__", {}).get("return")
-    if (get_origin(returns) or returns) not in (dict, list):
+    returns = getattr(function, "__annotations__", {}).get("return", str)
+    if returns is not None and (get_origin(returns) or returns) not in (dict, list):
         return text
     try:
         return json.loads(text)

@@ -1,0 +1,44 @@
+"""
+Arguments that pydantic-ai found wrong.
+"""
+
+from typing import Any
+
+from guardrails.core.arguments.typed_errors import problems_of
+from guardrails.core.values.types import Failed, Problem
+from guardrails.integrations.hosting import extra
+
+
+with extra("pydantic-ai"):
+    from pydantic import ValidationError
+    from pydantic_ai import exceptions as host
+
+
+class Wrong:
+    """
+    What the host found wrong with the arguments of one call, as their check.
+    """
+
+    def __init__(self, error: "ValidationError | host.ModelRetry | host.ToolFailed", schema: dict[str, Any]) -> None:
+        self._error = error
+        self._schema = schema
+
+    def schema(self) -> dict[str, Any]:
+        """
+        As the host has it.
+        """
+        return self._schema
+
+    def check(self, arguments: object) -> tuple[object, tuple[Problem, ...]]:
+        """
+        The same for whatever it is asked about.
+        """
+        if not isinstance(self._error, ValidationError):
+            return arguments, (Problem("", self._error.message, "value"),)
+        return arguments, problems_of(self._error, arguments if isinstance(arguments, dict) else {}, self._schema)
+
+    async def told(self, _: str, __: Any) -> Failed:
+        """
+        What a policy that checks no arguments is told instead; the tool does not run then either.
+        """
+        return Failed(str(self._error), error_type="validation")

@@ -1,0 +1,55 @@
+"""
+The capability that an agent of pydantic-ai is given.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from guardrails.integrations.hosting import extra
+from guardrails.policy.sessions import Sessions
+from guardrails.session.calls.current import current_session
+
+from .run import GuardedRun
+
+
+with extra("pydantic-ai"):
+    from pydantic_ai import RunContext
+    from pydantic_ai.capabilities import AbstractCapability
+
+if TYPE_CHECKING:
+    from guardrails.policy.policy import Policy
+    from guardrails.session.session import Session
+
+
+class GuardrailsCapability(AbstractCapability[Any]):
+    """
+    All tools of an agent but its output tools, whichever toolset they are of, behind a policy, or a session that several
+    agents share. *options* are those of `Policy.session`.
+
+    The conversation of a run names its session. A run that a guarded tool makes has the session of the tool's call if its
+    policy is the same, or, with *share* (`{"max_calls": 5}`), so much of it at most. At the end tools are off and output
+    tools stay; so it is for the last request of `UsageLimits`.
+    """
+
+    def __init__(self, guarded: "Policy | Session", *, share: Mapping[str, Any] | None = None, **options: Any) -> None:
+        self._guarded = guarded
+        self._share = share
+        self._sessions = Sessions(guarded, **options)
+
+    def session(self, conversation: object) -> "Session":
+        """
+        The session of a *conversation*, such as `result.conversation_id`.
+        """
+        return self._sessions.of(conversation)
+
+    async def for_run(self, ctx: RunContext[Any]) -> AbstractCapability[Any]:
+        """
+        The hooks of one run.
+        """
+        running = current_session()
+        if running is not None and running.policy is self._guarded:
+            return GuardedRun(running, self._share)
+        session = self._sessions.of(ctx.conversation_id or ctx.run_id)
+        if ctx.prompt is not None and running is None:
+            await session.off_loop(session.go_on)
+        return GuardedRun(session)

@@ -1,0 +1,62 @@
+"""
+What tools of pydantic-ai return and raise, as a session reads it, and as the model reads what the session says of it.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.outcome.error_text import error_type_from_text
+from guardrails.core.values.types import Failed
+from guardrails.integrations.hosting import extra, remark
+
+
+with extra("pydantic-ai"):
+    from pydantic_ai import ToolReturn
+    from pydantic_ai import exceptions as host
+    from pydantic_ai.messages import is_multi_modal_content as is_file
+    from pydantic_ai.tools import ToolDefinition
+
+
+def failed(error: Exception) -> Failed:
+    """
+    What a tool said of its failure. One that asks for a retry means another call than this.
+    """
+    said = error.__cause__ if isinstance(error.__cause__, (host.ModelRetry, host.ToolFailed)) else error
+    kind = error_type_from_text(str(said)) or ("validation" if isinstance(said, host.ModelRetry) else None)
+    return Failed(str(said), error_type=kind)
+
+
+def read(result: Any) -> Any:
+    """
+    *result* as a session reads it: of a file, which one it is.
+    """
+    if isinstance(result, ToolReturn):
+        return read(result.return_value)
+    if isinstance(result, list):
+        return [read(one) for one in result]
+    return f"{result.kind} {result.identifier}" if is_file(result) else result
+
+
+def is_plain(result: Any, tool: ToolDefinition | None = None) -> bool:
+    """
+    Whether the model may read an envelope in the place of *result*: it has no files, and nobody was told of its form.
+    """
+    value = result.return_value if isinstance(result, ToolReturn) else result
+    told = tool is not None and (tool.tool_kind is not None or tool.include_return_schema)
+    return not told and not any(map(is_file, value if isinstance(value, list) else (value,)))
+
+
+def shown(result: Any, envelope: Envelope, tool: ToolDefinition) -> Any:
+    """
+    *result* as the model reads it, in the host's own form if it has one; then with what *envelope* says beside it.
+    """
+    said = remark(envelope)
+    if is_plain(result, tool):
+        text = envelope.to_json()
+        return replace(result, return_value=text) if isinstance(result, ToolReturn) else text
+    if said is None:
+        return result
+    made = result if isinstance(result, ToolReturn) else ToolReturn(result)
+    content = [made.content] if isinstance(made.content, str) else made.content or ()
+    return replace(made, content=[*content, said])

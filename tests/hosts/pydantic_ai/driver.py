@@ -1,0 +1,271 @@
+"""
+The driver of pydantic-ai: its own `Agent`, and its own `FunctionModel` with a script.
+"""
+
+import asyncio
+import itertools
+import json
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext
+from typing import Any, ClassVar
+
+from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, Tool
+from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel, FunctionStreamedResponse
+from pydantic_ai.usage import RequestUsage
+
+from guardrails import Budget, Policy
+from guardrails.integrations.pydantic_ai import GuardrailsCapability
+from tests.hosts.driver import HELPER, MODEL, Asked, Call, Helper, Ran, Say, Script, cancelled
+
+
+def returned(messages: Sequence[ModelMessage]) -> list[ToolReturnPart]:
+    """
+    The results of function tools in a conversation, oldest first.
+    """
+    parts = (part for message in messages for part in message.parts)
+    return [
+        part for part in parts if isinstance(part, ToolReturnPart) and not part.tool_name.startswith("final_result")
+    ]
+
+
+def unanswered(messages: Sequence[ModelMessage]) -> list[str]:
+    """
+    Ids of the calls in a conversation that have no result.
+    """
+    made = [part for message in messages for part in message.parts if isinstance(part, ToolCallPart)]
+    done = {getattr(part, "tool_call_id", None) for message in messages for part in message.parts if part not in made}
+    return [part.tool_call_id for part in made if part.tool_call_id not in done]
+
+
+class Told(FunctionStreamedResponse):
+    """
+    A streamed response that says what it used, where that of the host guesses.
+    """
+
+    told: RequestUsage | None = None
+
+    def _map_item(self, item: Any) -> Any:
+        if isinstance(item, RequestUsage):
+            self.told = self._usage = item
+            return
+        yield from super()._map_item(item)
+        self._usage = self.told or self._usage
+
+
+class Model(FunctionModel):
+    """
+    A `FunctionModel` whose stream may begin with what it uses.
+    """
+
+    @asynccontextmanager
+    async def request_stream(self, *args: Any, **options: Any) -> AsyncIterator[Any]:
+        async with super().request_stream(*args, **options) as response:
+            response.__class__ = Told
+            yield response
+
+
+class Scripted:
+    """
+    A `FunctionModel` that answers as *script* says, streamed or not.
+    """
+
+    def __init__(self, script: Script, ids: Iterator[int] | None = None) -> None:
+        self.asked: list[Asked] = []
+        self._script, self._ids = script, itertools.count(1) if ids is None else ids
+        self.model = Model(self.whole, stream_function=self.streamed, model_name=MODEL)
+
+    def said(self, messages: list[ModelMessage], info: AgentInfo) -> Say:
+        settings: Mapping[str, Any] = info.model_settings or {}
+        chosen = settings.get("tool_choice")
+        self.asked.append(
+            Asked(
+                n=len(self.asked),
+                tools=tuple(tool.name for tool in info.function_tools),
+                choice=chosen[0] if isinstance(chosen, list) else chosen,
+                # As a provider with an error flag of its own gets it; others get `{"error": ...}` around a failure.
+                results=tuple(part.model_response_str(wrap_if_error=False) for part in returned(messages)),
+                schemas={
+                    tool.name: {"description": tool.description, "parameters": tool.parameters_json_schema}
+                    for tool in info.function_tools
+                },
+            )
+        )
+        return self._script(self.asked[-1])
+
+    def calls(self, say: Say, info: AgentInfo) -> list[ToolCallPart]:
+        calls = [*say.calls, *([] if say.output is None else [Call(info.output_tools[0].name, say.output)])]
+        args = [call.arguments if isinstance(call.arguments, str) else dict(call.arguments) for call in calls]
+        return [
+            ToolCallPart(call.tool, arg, tool_call_id=call.id or f"call_{next(self._ids)}")
+            for call, arg in zip(calls, args, strict=True)
+        ]
+
+    def used(self, say: Say) -> RequestUsage:
+        if say.usage is None:
+            return RequestUsage(unmeasured_requests=1)
+        return RequestUsage(input_tokens=say.usage[0], output_tokens=say.usage[1])
+
+    def whole(self, messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        say = self.said(messages, info)
+        text = [TextPart(say.text)] if say.text else []
+        return ModelResponse(parts=[*text, *self.calls(say, info)], usage=self.used(say))
+
+    async def streamed(self, messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        say = self.said(messages, info)
+        yield self.used(say)
+        words = say.text.split(" ") if say.text else []
+        for n, word in enumerate(words):
+            yield word if n == 0 else f" {word}"
+        for n, part in enumerate(self.calls(say, info)):
+            yield {n: DeltaToolCall(part.tool_name, part.args_as_json_str(), tool_call_id=part.tool_call_id)}
+
+
+@contextmanager
+def looped() -> Iterator[None]:
+    """
+    A loop for `run_sync`, which leaves one open otherwise.
+    """
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        yield
+    finally:
+        loop.close()
+        asyncio.set_event_loop(None)
+
+
+class PydanticAI:
+    """
+    The driver of `Agent`.
+    """
+
+    name = "pydantic_ai"
+    cannot: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self) -> None:
+        self._threads: dict[str, list[ModelMessage]] = {}
+        self._ids = itertools.count(1)
+
+    def adapter(self, guarded: Any, **options: Any) -> GuardrailsCapability:
+        return GuardrailsCapability(guarded, **options)
+
+    def run(
+        self,
+        adapter: Any,
+        tools: Sequence[Callable[..., Any]],
+        script: Script,
+        *,
+        prompt: str = "go",
+        thread: str | None = None,
+        stream: bool = False,
+        sync: bool = False,
+        choice: str | None = None,
+        output: type | None = None,
+        helper: Helper | None = None,
+        pausing: Sequence[str] = (),
+        resume: bool = False,
+        cancel: Any = None,
+    ) -> Ran:
+        scripted, behind = Scripted(script, self._ids), [] if adapter is None else [adapter]
+        made = [Tool(tool, requires_approval=tool.__name__ in pausing) for tool in tools]
+        if helper is not None:
+            inner = Agent(Scripted(helper.script, self._ids).model, tools=helper.tools, capabilities=behind)
+
+            async def ask(task: str) -> str:
+                """Let a helper work on a task."""
+                return (await inner.run(task)).output
+
+            made.append(Tool(ask, name=HELPER))
+        if choice is not None:
+            behind = [*behind, Forcing(choice)]
+        kinds: Any = [output or str, DeferredToolRequests] if pausing else output or str
+        agent = Agent(scripted.model, tools=made, capabilities=behind, output_type=kinds)
+        history = self._threads.get(thread or "", [])
+        given: dict[str, Any] = {"message_history": history, "conversation_id": thread}
+        if resume:
+            prompt_: str | None = None
+            given["deferred_tool_results"] = DeferredToolResults(approvals=dict.fromkeys(unanswered(history), True))
+        else:
+            prompt_ = prompt
+        ran = Ran(asked=scripted.asked)
+
+        async def streamed() -> Any:
+            async with agent.run_stream(prompt_, **given) as result:
+                ran.streamed = (
+                    [text async for text in result.stream_text(delta=True, debounce_by=None)] if output is None else []
+                )
+                out = await result.get_output()
+                return result, out
+
+        try:
+            if stream:
+                result, out = asyncio.run(streamed())
+            elif cancel is not None:
+                result = asyncio.run(cancelled(agent.run(prompt_, **given), cancel))
+                out = result.output
+            else:
+                with looped() if sync else nullcontext():
+                    result = agent.run_sync(prompt_, **given) if sync else run(agent, prompt_, **given)
+                out = result.output
+        except BaseException as error:
+            ran.error = error
+            return ran
+        messages = result.all_messages()
+        self._threads[thread or ""] = messages if thread else []
+        ran.results = [part.model_response_str(wrap_if_error=False) for part in returned(messages)]
+        if isinstance(out, DeferredToolRequests):
+            ran.paused = [call.tool_name for call in out.approvals]
+            return ran
+        ran.unanswered = unanswered(messages)
+        ran.output = out if output is not None else None
+        ran.answer = out if isinstance(out, str) else json.dumps(out.model_dump())
+        return ran
+
+
+class Forcing(AbstractCapability[Any]):
+    """
+    A user's way of forcing a tool on every request: pydantic-ai refuses a static choice of this kind.
+    """
+
+    def __init__(self, choice: str) -> None:
+        self._choice = choice
+
+    def get_model_settings(self) -> Any:
+        return lambda ctx: {"tool_choice": [self._choice]}
+
+
+FIVE = Policy([Budget(max_calls=5)])
+
+
+def agent(
+    script: Script, *tools: Any, guarded: Any = FIVE, also: Sequence[Any] = (), **options: Any
+) -> Agent[Any, Any]:
+    """
+    An agent that *script* drives, behind *guarded*: a policy, a session, or a capability.
+    """
+    capability = guarded if isinstance(guarded, GuardrailsCapability) else GuardrailsCapability(guarded)
+    return Agent(Scripted(script).model, tools=tools, capabilities=[capability, *also], **options)
+
+
+def outcomes(result: Any) -> list[str]:
+    """
+    Of each result of a tool, what the host says it is.
+    """
+    return [part.outcome for part in returned(result.all_messages())]
+
+
+def told(result: Any) -> list[Any]:
+    """
+    Of each, what it says.
+    """
+    return [part.content for part in returned(result.all_messages())]
+
+
+def run(one: Agent[Any, Any], prompt: str | None = "go", **options: Any) -> Any:
+    """
+    What *one* comes to, in a loop of its own.
+    """
+    return asyncio.run(one.run(prompt, **options))
