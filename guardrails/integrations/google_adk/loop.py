@@ -9,7 +9,7 @@ from guardrails.integrations.hosting import Asking, extra
 from guardrails.session.session import Session
 from guardrails.session.turns.final_answer import SILENT_CODE
 
-from .tools import ENDS
+from .results import ENDS
 
 
 with extra("google-adk"):

@@ -9,7 +9,7 @@ from guardrails.core.values.errors import SessionError, StoreError
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import BROKEN_OFF, extra
 
-from .tools import told
+from .results import told
 
 
 with extra("google-adk"):

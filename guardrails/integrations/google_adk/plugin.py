@@ -13,8 +13,9 @@ from guardrails.session.calls.current import current_session
 from guardrails.session.session import Session
 
 from .mending import answered, mend
+from .results import told
 from .run import Run
-from .tools import Guarded, told
+from .tools import Guarded
 
 
 with extra("google-adk"):

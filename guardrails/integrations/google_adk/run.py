@@ -17,7 +17,7 @@ from guardrails.integrations.hosting import extra
 from guardrails.session.session import Session
 
 from .loop import Loop
-from .tools import CHILDREN, ENDS, OUTPUT, PASSES, TRANSFER, is_free, later, read, shown
+from .results import CHILDREN, ENDS, OUTPUT, PASSES, TRANSFER, is_free, later, read, shown
 
 
 with extra("google-adk"):

@@ -1,51 +1,29 @@
 """
-A tool of ADK that runs behind a session, and what the model reads of its results.
+A tool of ADK that runs behind a session.
 """
 
 import asyncio
 import copy
-import json
 
-from collections.abc import Callable, Mapping
-from contextvars import ContextVar
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.outcome.mcp_results import read_mcp
-from guardrails.integrations.hosting import extra, remark
+from guardrails.integrations.hosting import extra
 from guardrails.session.calls.running import is_async
+
+from .results import CHILDREN, ENDS, PASSES, Later, is_free, later, read, shown, told
+from .run import Run
 
 
 with extra("google-adk"):
     from google.adk.tools.base_tool import BaseTool
     from google.adk.tools.function_tool import FunctionTool
     from google.adk.tools.long_running_tool import LongRunningFunctionTool
-    from google.adk.tools.set_model_response_tool import SetModelResponseTool
-    from google.adk.workflow._errors import NodeInterruptedError
-    from google.genai import types
 
 if TYPE_CHECKING:
     from guardrails.session.session import Session
 
-    from .run import Run
-
-CHILDREN: "Final[ContextVar[list[Session]]]" = ContextVar("guardrails_adk_children")
-"""The shares of the agents that a call runs."""
-OUTPUT: Final[str] = SetModelResponseTool.NAME
-"""ADK's own tool for a structured output."""
-ENDS: Final = frozenset({OUTPUT, "exit_loop", "finish_task"})
-"""ADK's own tools that end a loop; they run whenever they are called."""
-TRANSFER: Final = "transfer_to_agent"
 UNSET: Final = object()
-
-
-class Later(Exception):  # noqa: N818  no error: the result of a call comes later
-    """
-    A person, or something outside, is to say what comes of a call.
-    """
-
-
-PASSES: Final = (Later, NodeInterruptedError)
 
 
 class Guarded:
@@ -53,12 +31,12 @@ class Guarded:
     What runs a *tool* in the place of its own `run_async`, in the run that *find* finds.
     """
 
-    def __init__(self, tool: BaseTool, find: "Callable[[Any], Run]") -> None:
+    def __init__(self, tool: BaseTool, find: Callable[[Any], Run]) -> None:
         self.tool = tool
         self.find = find
 
     @classmethod
-    def of(cls, tool: BaseTool, find: "Callable[[Any], Run]") -> BaseTool:
+    def of(cls, tool: BaseTool, find: Callable[[Any], Run]) -> BaseTool:
         """
         A twin of *tool*, of the same type, that runs behind the session. *tool* itself is left alone.
         """
@@ -72,7 +50,7 @@ class Guarded:
         return twin
 
     @classmethod
-    def is_one(cls, tool: BaseTool, find: "Callable[[Any], Run]") -> bool:
+    def is_one(cls, tool: BaseTool, find: Callable[[Any], Run]) -> bool:
         """
         Whether *tool* is such a twin, or one of such a twin.
         """
@@ -130,65 +108,6 @@ class Guarded:
             run.raised[key] = envelope
             raise raised
         return told(envelope) if native is UNSET else shown(native, envelope, tool_context)
-
-
-def is_free(tool: BaseTool) -> bool:
-    """
-    Whether *tool* only hands the conversation over to another agent.
-    """
-    return tool.name == TRANSFER or getattr(tool, "_defers_response", False) is True
-
-
-def later(tool: BaseTool, context: Any, result: Any) -> bool:
-    """
-    Whether *result* says that the result of the call comes later.
-    """
-    asked = context.function_call_id in context.actions.requested_tool_confirmations
-    return bool(
-        asked
-        or context.function_call_id in context.actions.requested_auth_configs
-        or (tool.is_long_running and not result)
-    )
-
-
-def read(result: Any) -> Any:
-    """
-    The outcome of a call, of what its tool returned.
-    """
-    return read_mcp(result) if isinstance(result, Mapping) and "isError" in result else result
-
-
-def told(envelope: Envelope) -> dict[str, Any]:
-    """
-    *envelope* as the response of a function.
-    """
-    said: dict[str, Any] = json.loads(envelope.to_json())
-    return said
-
-
-def shown(native: Any, envelope: Envelope, context: Any) -> Any:
-    """
-    What the model reads: *envelope*. What the host shows the user as it is, and media, keep their form.
-    """
-    if not envelope.ok:
-        return told(envelope)
-    if context.actions.skip_summarization:
-        return native
-    if not _has_media(native):
-        return told(envelope)
-    said = remark(envelope)
-    if said is None:
-        return native
-    return {**(native if isinstance(native, Mapping) else {"result": native}), "guardrails": json.loads(said)}
-
-
-def _has_media(native: Any, depth: int = 2) -> bool:
-    if isinstance(native, types.Part):
-        return True
-    if not depth or not isinstance(native, (Mapping, list, tuple)):
-        return False
-    held = native.values() if isinstance(native, Mapping) else native
-    return any(_has_media(one, depth - 1) for one in held)
 
 
 def _blocks(tool: BaseTool) -> bool:
