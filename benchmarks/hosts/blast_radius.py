@@ -4,7 +4,7 @@ How far a model gets that calls without end, in each host, without and with the 
     python -m benchmarks.hosts.blast_radius [NAME...] [--json FILE] [--svg FILE] [--write] [--environments FOLDER]
 
 Each host runs in its own environment, as `python3 dev.py hosts` makes it in .hosts; one that is not there is skipped. It needs
-nothing but Python: all of the hosts in about four minutes on two cores. `--calls` and `--seconds` cut a bare host short, whose
+nothing but Python: all of the hosts in about six minutes on two cores. `--calls` and `--seconds` cut a bare host short, whose
 figure then is "over N". `--write` puts tables and chart into docs/hosts.
 
 Exit code 1: a host runs the same call more than three times, does not stop at a cap, refuses honest work, or lacks a final answer
@@ -59,11 +59,11 @@ def broken(told: Mapping[str, Any]) -> list[str]:
         said.append(f"{host}: the same call ran {stuck['executions']} times")
     if "cap" in owes and distinct["executions"] != CAP:
         said.append(f"{host}: of a cap of {CAP}, {distinct['executions']} calls ran")
-    for kind, run in stories["honest"].items():
-        if run["executions"] != HONEST or run["refused"] or run["ending"] != "answer":
-            said.append(
-                f"{host}, {kind}: of {HONEST} honest calls {run['executions']} ran, and it ended with {run['ending']}"
-            )
+    honest = stories["honest"]["guarded"]
+    if honest["executions"] != HONEST or honest["not_run"] or honest["ending"] != "answer":
+        said.append(
+            f"{host}: of {HONEST} honest calls {honest['executions']} ran, and it ended with {honest['ending']}"
+        )
     if "answer" in owes:
         for story, run in (("stuck", stuck), ("distinct", distinct)):
             if run["ending"] not in ("answer", "digest"):
@@ -145,7 +145,7 @@ def main(*arguments: str) -> int:
         "--environments", type=Path, default=ROOT / ".hosts", help="a folder with an environment NAME a host"
     )
     parser.add_argument("--calls", type=int, default=5_000, help="calls that a bare host makes at most (%(default)s)")
-    parser.add_argument("--seconds", type=float, default=150, help="seconds that it takes at most (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=300, help="seconds that it takes at most (%(default)s)")
     given = parser.parse_args(arguments)
     names = [name.replace("-", "_") for name in given.names] or hosts()
     if unknown := [name for name in names if name not in hosts()]:

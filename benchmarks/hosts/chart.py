@@ -44,12 +44,11 @@ def tables(told: Sequence[Told]) -> str:
             *(_count(each, "distinct", kind, "executions") for kind in ("bare", "guarded")),
             ending(each, "distinct", "guarded"),
             *(_count(each, "honest", kind, "executions") for kind in ("bare", "guarded")),
-            f"{each['stories']['honest']['guarded']['refused']}",
             *_added(each.get("overhead")),
         ]
         for each in told
     ]
-    again = ["host", "distinct calls run", "cap of 20", "ends with", "honest calls run", "with us", "refused"]
+    again = ["host", "distinct calls run", "cap of 20", "ends with", "honest calls run", "with us"]
     return f"{_table(heads, stuck)}\n\n{_table([*again, 'CPU of a bare call', 'we add', 'share'], work)}\n"
 
 
@@ -107,7 +106,7 @@ def _at(calls: int) -> float:
 def _count(told: Told, story: str, kind: str, what: str) -> str:
     run = told["stories"][story][kind]
     number, over = run[what], "over " if run["ending"] == "over" and run[what] else ""
-    if what == "executions" and run["refused"]:
+    if what == "executions" and run["not_run"]:
         # What ran is all that will: the others were refused.
         over = ""
     if what == "tokens" and number >= 10_000:

@@ -27,7 +27,7 @@ PAGE: Final = 400
 
 class Telling:
     """
-    One run of a story: the tools and the scripted model, and what they count.
+    One run of a story, or of `searches`, honest calls that are all distinct: the tools and the scripted model, and what they count.
 
     The model is cut short, as by a person, after *calls* calls or *seconds* seconds. Its clock goes on by a second a request, so
     that limits of calls a second do not act. It says what it used: a token for four characters of what it reads and writes.
@@ -124,12 +124,14 @@ class Telling:
     def _said(self, asked: Asked) -> Say:
         if asked.off:
             return Say("I know nothing of it.")
+        if self.story in ("honest", "searches") and self.asked >= HONEST:
+            return Say("It is mended.")
         if self.story == "honest":
-            return _at_work(self.asked) if self.asked < HONEST else Say("It is mended.")
+            return _at_work(self.asked)
         if self.asked >= self._calls or time.monotonic() > self._until:
             self.over = True
             return Say("A person has stopped me.")
-        return Say(calls=(Call("search", {"query": f"q{self.asked}" if self.story == "distinct" else "x"}),))
+        return Say(calls=(Call("search", {"query": "x" if self.story == "stuck" else f"q{self.asked}"}),))
 
     def told(self, ran: Ran, seconds: float, digest: str | None = None) -> dict[str, Any]:
         """
@@ -145,7 +147,7 @@ class Telling:
             ending = "digest" if ran.answer == digest else "answer"
         return {
             "executions": self.executed,
-            "refused": self.asked - self.executed,
+            "not_run": self.asked - self.executed,
             "requests": self.requests,
             "tokens": self.tokens,
             "ending": ending,

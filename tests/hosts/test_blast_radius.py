@@ -15,10 +15,10 @@ from benchmarks.hosts import blast_radius, one
 from benchmarks.hosts.chart import svg, tables
 
 
-def run(executions: int, ending: str = "answer", *, refused: int = 0, requests: int = 7) -> dict[str, Any]:
+def run(executions: int, ending: str = "answer", *, not_run: int = 0, requests: int = 7) -> dict[str, Any]:
     return {
         "executions": executions,
-        "refused": refused,
+        "not_run": not_run,
         "requests": requests,
         "tokens": 1_234_567,
         "ending": ending,
@@ -28,7 +28,7 @@ def run(executions: int, ending: str = "answer", *, refused: int = 0, requests: 
 
 def host(name: str = "langchain", *, owes: Sequence[str] = ("executions", "cap", "answer"), **stories: Any) -> Any:
     told = {
-        "stuck": {"bare": run(4_999, "GraphRecursionError"), "guarded": run(2, refused=4)},
+        "stuck": {"bare": run(4_999, "GraphRecursionError"), "guarded": run(2, not_run=4)},
         "distinct": {"bare": run(500, "over", requests=501), "guarded": run(20)},
         "honest": {"bare": run(20), "guarded": run(20)},
     }
@@ -70,8 +70,8 @@ def test_a_host_that_holds_what_it_owes_breaks_nothing() -> None:
         (host(distinct={"guarded": run(21)}), "langchain: of a cap of 20, 21 calls ran"),
         (host("mcp", owes=(), stuck={"guarded": run(9, "over")}), "mcp: the same call ran 9 times"),
         (
-            host(honest={"guarded": run(19, refused=1)}),
-            "langchain, guarded: of 20 honest calls 19 ran, and it ended with answer",
+            host(honest={"guarded": run(19, not_run=1)}),
+            "langchain: of 20 honest calls 19 ran, and it ended with answer",
         ),
     ],
 )
@@ -80,7 +80,7 @@ def test_what_a_host_owes_and_does_not_hold_is_named(told: Any, said: str) -> No
 
 
 def test_a_host_without_a_model_owes_no_final_answer() -> None:
-    over = {"guarded": run(2, "over", refused=298)}
+    over = {"guarded": run(2, "over", not_run=298)}
     assert blast_radius.broken(host("mcp", owes=("executions", "cap"), stuck=over)) == []
     assert blast_radius.broken(host("late", owes=(), stuck={"guarded": run(9, "over")})) == []
 
@@ -107,7 +107,7 @@ def test_hosts_that_are_not_installed_are_skipped_and_named(
     options = ["--environments", str(environments), "--json", str(file), "--svg", str(drawn)]
     assert blast_radius.main("langchain", "pydantic-ai", *options) == 0
     said = capsys.readouterr()
-    assert "| langchain | over 500 | 20 | an answer | 20 | 20 | 0 | 2.0 ms | 0.50 ms | 25% |" in said.out
+    assert "| langchain | over 500 | 20 | an answer | 20 | 20 | 2.0 ms | 0.50 ms | 25% |" in said.out
     assert "pydantic_ai: skipped, not installed: python3 dev.py hosts pydantic_ai" in said.err
     assert json.loads(file.read_text())[0]["overhead"] == COST
     assert drawn.read_text().startswith("<svg")
