@@ -19,8 +19,7 @@ import sys
 import tomllib
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, Final
 
@@ -100,18 +99,20 @@ def gathered(
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     patience = 60 + 8 * seconds
-    told, wrong = [], []
-    one = partial(asked, what=["stories", str(calls), str(seconds)], environments=environments, patience=patience)
+    found: dict[str, dict[str, Any]] = {}
+    wrong = []
     with ThreadPoolExecutor(cores) as pool:
-        for name, said in zip(names, pool.map(one, names), strict=True):
+        what = ["stories", str(calls), str(seconds)]
+        running = {pool.submit(asked, name, what, environments, patience): name for name in names}
+        for done in as_completed(running):
+            name, said = running[done], done.result()
             if not isinstance(said, str):
-                told.append(said)
+                found[name] = said
             elif said:
                 wrong.append(f"{name}: {said}")
-            state = (
-                "told" if not isinstance(said, str) else said or f"skipped, not installed: python3 dev.py hosts {name}"
-            )
+            state = "told" if name in found else said or f"skipped, not installed: python3 dev.py hosts {name}"
             print(f"{name}: {state}", file=sys.stderr, flush=True)
+    told = [found[name] for name in names if name in found]
     for each in told:
         cost = asked(each["host"], ["overhead"], environments, patience)
         if isinstance(cost, str):
