@@ -450,7 +450,7 @@ def test_a_sub_agent_that_goes_on_at_its_share_is_stopped_and_its_agent_goes_on(
     helper = Helper([searching(ran)], roaming)
     script = in_turn(Say(calls=(Call(HELPER, {"task": "look"}),)), Say(calls=(search("own"),)))
     done, _ = go(guard, [searching(ran)], script, helper=helper)
-    assert ran == ["q0", "q1", "q2", "own"]
+    assert ran == ["q0", "q1", "q2", "q3", "q4", "own"]
     assert done.answer == "Done."
 
 

@@ -19,6 +19,7 @@ from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.core.values.session_id import session_name
 from guardrails.core.values.types import ErrorType, Failed
+from guardrails.session.growing import SHARE
 from guardrails.session.turns.final_answer import FORCED_ASKS
 
 from .results import read_response, rewritten
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
 Event = Mapping[str, Any]
 Answer = dict[str, Any]
 
-SHARE: Final = 0.5
-"""Of what is left to the agent that starts it, for each sub-agent; what it does not use comes back."""
 MOST_UNKNOWN: Final = 5
 """Refusals in a row because the state cannot be read, after which the run is stopped."""
 MAX_OPEN: Final = 1_000

@@ -10,6 +10,7 @@ from guardrails.core.values.errors import SessionError
 from guardrails.integrations.hosting import extra
 from guardrails.policy.sessions import MAX_KEPT, Sessions
 from guardrails.session.calls.current import current_session
+from guardrails.session.growing import SHARE
 from guardrails.session.session import Session
 
 from .mending import answered, mend
@@ -42,7 +43,7 @@ class GuardrailsPlugin(BasePlugin):
         self,
         guarded: "Policy | Session",
         *,
-        share: float = 0.5,
+        share: float = SHARE,
         named: Callable[[Any], object] | None = None,
         name: str = "guardrails",
         **options: Any,

@@ -16,6 +16,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError, SessionError, needs
 from guardrails.core.values.session_id import session_name
 from guardrails.integrations.hosting import Asking
+from guardrails.session.growing import SHARE
 from guardrails.session.session import Session
 from guardrails.session.turns.final_answer import Meaning
 
@@ -130,13 +131,13 @@ running: ContextVar[Running | None] = ContextVar("guardrails_openai_agents_run",
 
 def share(session: Session, name: str) -> Session:
     """
-    The session of an agent that is asked in a tool: half of what is left, so that others of the same response have some.
+    The session of an agent that is asked in a tool: a share of what is left, so that others of the same response have some.
     """
     try:
-        return session.child(session_name(name), share=0.5)
+        return session.child(session_name(name), share=SHARE)
     except SessionError:
         # Models have made two calls of one id, and the first is over.
-        return session.child(session_name(f"{name}-{uuid4()}"), share=0.5)
+        return session.child(session_name(f"{name}-{uuid4()}"), share=SHARE)
 
 
 def _is_call(item: Any) -> bool:

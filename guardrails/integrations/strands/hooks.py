@@ -15,6 +15,7 @@ from guardrails.core.values.session_id import session_name
 from guardrails.integrations.hosting import extra
 from guardrails.policy.sessions import Sessions
 from guardrails.session.calls.current import current_session
+from guardrails.session.growing import SHARE
 
 from .model_step import End, ModelStep
 from .tool_call import called, calling
@@ -39,8 +40,6 @@ if TYPE_CHECKING:
 
 SESSION: Final = "session_id"
 """The key of `invocation_state` that names the session of an agent without a session manager."""
-SHARE: Final = 0.5
-"""So much of what is left an agent reserves that another one asks: others may be asked at the same time."""
 _GROUP: Final = "guardrails_group"
 _LATER: Final = frozenset({"interrupt", "checkpoint"})
 """Reasons to stop after which the same work goes on in another invocation."""

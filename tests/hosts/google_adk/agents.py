@@ -77,9 +77,9 @@ class Agents:
         script = in_turn(Say(calls=(Call("helper", {"request": "look"}),)))
         policy = Policy([Budget(max_calls=9)])
         ran_by(policy, agent_of(script, [AgentTool(helper)]), [], share=0.25)
-        assert len(ran) == 2
+        assert len(ran) == 7
         session = policy.session("t")
-        assert session.progress["calls_left"] == 6
+        assert session.progress["calls_left"] == 1
         assert session._read(lambda state, _: dict(state.pending)) == {}
 
     def test_an_agent_as_a_tool_whose_model_fails_gives_its_share_back(self) -> None:
@@ -100,8 +100,8 @@ class Agents:
         script = in_turn(Say(calls=(Call("middle", {"request": "look"}),)))
         policy = Policy([Budget(max_calls=9)])
         done = ran_by(policy, agent_of(script, [AgentTool(middle)]), [])
-        assert len(ran) == 2
-        assert policy.session("t").progress["calls_used"] == 4
+        assert len(ran) == 6
+        assert policy.session("t").progress["calls_used"] == 8
         assert done.answer == "Done."
 
     def test_a_share_is_a_part_or_all_of_it(self) -> None:

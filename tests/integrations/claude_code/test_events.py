@@ -376,17 +376,25 @@ def test_a_look_of_the_agent_refuses_no_look_of_its_sub_agent() -> None:
     ran(session, 4, **look, **in_agent(2))
 
 
-def test_a_sub_agent_has_half_of_what_is_left_and_gives_back_what_it_does_not_use() -> None:
+def test_a_sub_agent_takes_shares_until_its_agent_has_one_call_and_gives_back_what_it_does_not_use() -> None:
     session = Policy([Budget(max_calls=5)]).session("s")
     ran(session, 1)
-    for n in (2, 3):
+    for n in (2, 3, 4):
         ran(session, n, **in_agent(1))
-    assert refusal(answer(session, call("PreToolUse", 4, **in_agent(1))))["status"] == "limit_reached"
+    assert refusal(answer(session, call("PreToolUse", 5, **in_agent(1))))["status"] == "limit_reached"
     assert answer(session, event("SubagentStop", last_assistant_message="all I found", **in_agent(1))) == {}
-    assert used(session) == 3
-    ran(session, 5, **in_agent(2))
+    assert used(session) == 4
+    ran(session, 6, **in_agent(2))
     answer(session, event("SubagentStop", last_assistant_message="x", **in_agent(2)))
-    assert session.progress["calls_left"] == 1
+    assert session.progress["calls_left"] == 0
+
+
+def test_sub_agents_that_run_at_once_starve_only_with_their_agent() -> None:
+    session = Policy([Budget(max_calls=1_000)]).session("s")
+    for call_n in range(5):
+        for agent in range(30):
+            ran(session, 100 * call_n + agent, **in_agent(agent))
+    assert session.progress["calls_left"] > 0
 
 
 def test_a_sub_agent_that_is_taken_up_again_has_a_share_of_its_own() -> None:
@@ -425,7 +433,7 @@ def test_what_sub_agents_hold_that_nobody_ended_comes_back_when_the_agent_stops(
     session = process(policy) if apart else session
     stop = event("Stop", stop_hook_active=False, last_assistant_message="x")
     answer(session, stop | {"background_tasks": [{"id": "b"}]})
-    assert session.progress["calls_left"] == 4
+    assert session.progress["calls_left"] == 7
     answer(session, stop | {"background_tasks": []})
     assert session.progress["calls_left"] == 8
     mine.close()
