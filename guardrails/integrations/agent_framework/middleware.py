@@ -11,6 +11,7 @@ from guardrails.core.values.errors import SessionError
 from guardrails.integrations.hosting import extra
 from guardrails.policy.sessions import Sessions
 from guardrails.session.calls.current import current_session
+from guardrails.session.session import Session
 
 from .model_step import ModelSteps
 from .tool_call import ToolCalls
@@ -21,7 +22,6 @@ with extra("agent-framework"):
 
 if TYPE_CHECKING:
     from guardrails.policy.policy import Policy
-    from guardrails.session.session import Session
 
 NAME: Final = "guardrails_session"
 """The key of an AgentSession's state by which its runs find their session; what a service calls it may change."""
@@ -37,14 +37,12 @@ class GuardrailsMiddleware(AgentMiddleware):
     amounts (`{"max_calls": 5}`).
     """
 
-    def __init__(
-        self, guarded: "Policy | Session", *, share: float | Mapping[str, Any] = 0.5, **options: Any
-    ) -> None:
+    def __init__(self, guarded: "Policy | Session", *, share: float | Mapping[str, Any] = 0.5, **options: Any) -> None:
         self._guarded = guarded
         self._share = {"share": share} if isinstance(share, (int, float)) else dict(share)
         self._sessions = Sessions(guarded, **options)
 
-    def session(self, thread: object) -> "Session":
+    def session(self, thread: object) -> Session:
         """
         The session of a *thread*: an AgentSession, or its name.
         """
@@ -69,7 +67,7 @@ class GuardrailsMiddleware(AgentMiddleware):
         if not context.stream:
             await session.off_loop(end)
 
-    async def _begin(self, thread: AgentSession | None) -> "tuple[Session, Callable[[], object]]":
+    async def _begin(self, thread: AgentSession | None) -> tuple[Session, Callable[[], object]]:
         running = current_session()
         if running is not None and self._is_of(running):
             with suppress(SessionError):
@@ -80,11 +78,13 @@ class GuardrailsMiddleware(AgentMiddleware):
         session = self._sessions.of(None if thread is None else _name(thread))
         return session, _nothing if thread is not None else lambda: self._sessions.end(session)
 
-    def _is_of(self, running: "Session") -> bool:
+    def _is_of(self, running: Session) -> bool:
         """
         Whether a call of *running* that runs this agent shares what it has.
         """
-        return running.policy is self._guarded or running.id == getattr(self._guarded, "id", None)
+        if isinstance(self._guarded, Session):
+            return f"{running.id}/".startswith(f"{self._guarded.id}/") and running.policy is self._guarded.policy
+        return running.policy is self._guarded
 
 
 def _name(thread: AgentSession) -> str:

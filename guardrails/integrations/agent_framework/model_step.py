@@ -5,6 +5,7 @@ The model requests of one run of agent-framework: tools off when it is time, eac
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from copy import copy
 from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.values.types import Failed
@@ -15,7 +16,6 @@ with extra("agent-framework"):
     from agent_framework import (
         ChatContext,
         ChatMiddleware,
-        ChatResponse,
         ChatResponseUpdate,
         Content,
         Message,
@@ -40,6 +40,8 @@ class ModelSteps(ChatMiddleware):
     def __init__(self, session: "Session") -> None:
         self.session = session
         self.asking = Asking(session)
+        self._run = uuid4().hex
+        self._taken = 0
         self.refuses = False
         """No call of the latest response is run."""
         self._free = False
@@ -62,8 +64,8 @@ class ModelSteps(ChatMiddleware):
         if context.stream:
             await call_next()
             made: list[Any] = []
-            stream = self._updates(context, call_next, made)
-            context.result = ResponseStream(stream, finalizer=lambda _: made[0])
+            updates = self._updates(context, call_next, context.result, made)
+            context.result = ResponseStream(updates, finalizer=lambda _: made[0])
             return
         while True:
             try:
@@ -76,24 +78,23 @@ class ModelSteps(ChatMiddleware):
             await self._ask(context)
 
     async def _updates(
-        self, context: ChatContext, call_next: Callable[[], Awaitable[None]], made: list[Any]
+        self, context: ChatContext, call_next: Callable[[], Awaitable[None]], stream: Any, made: list[Any]
     ) -> AsyncIterator[ChatResponseUpdate]:
         """
         The updates of a response as they come; calls at the end only, once nobody may know whether they are run.
         """
         while True:
             held: list[ChatResponseUpdate] = []
-            stream: Any = context.result
             try:
                 async for update in stream:
                     calls = [one for one in update.contents if is_call(one)] if self.asking.off else []
+                    said = update
                     if calls:
-                        late = copy(update)
+                        said, late = copy(update), copy(update)
+                        said.contents = [one for one in update.contents if not is_call(one)]
                         late.contents = calls
                         held.append(late)
-                        update = copy(update)
-                        update.contents = [one for one in update.contents if not is_call(one)]
-                    yield update
+                    yield said
                 response = await stream.get_final_response()
             except BaseException:
                 self.asking.failed()
@@ -102,6 +103,7 @@ class ModelSteps(ChatMiddleware):
                 break
             await self._ask(context)
             await call_next()
+            stream = context.result
         if self.refuses:
             for update in held:
                 yield update
@@ -132,16 +134,22 @@ class ModelSteps(ChatMiddleware):
         """
         Charge *response*; whether the host goes on with it. It is not if the model is to be asked again at once.
         """
+        if response.continuation_token is not None:
+            # It is still made: the host's user asks for it again, by the same id.
+            self.asking.failed()
+            return True
         contents = [one for message in response.messages for one in message.contents]
         calls = [one for one in contents if is_call(one)]
-        says = response.continuation_token is not None or any(one.type not in UNSAID for one in contents)
+        says = any(one.type not in UNSAID for one in contents)
+        self._taken += 1
         meaning = await self.session.off_loop(
             self.asking.take,
             response.text or ("-" if says else ""),
             calls,
             model=response.model or "",
             usage=response.usage_details,
-            key=response.response_id,
+            # A client of one's own may give all of its responses the same id.
+            key=f"{self._run}:{self._taken}:{response.response_id or ''}",
         )
         tools = _tools(context)
         if meaning == "run":

@@ -5,6 +5,7 @@ One tool call of agent-framework: its arguments as the host has them, what came 
 import json
 
 from collections.abc import Awaitable, Callable, Mapping
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any, Final, get_origin, get_type_hints
 
 from xxhash import xxh3_64_hexdigest
@@ -36,7 +37,7 @@ PREPARED: Final = "_prepared_function_arguments"
 """The key of a call's metadata that the host sets if it found the arguments right."""
 
 
-class Paused(Exception):
+class Paused(Exception):  # noqa: N818  it is no error
     """
     A person is asked about the call, which runs later.
     """
@@ -77,7 +78,10 @@ class ToolCalls(FunctionMiddleware):
             try:
                 await call_next()
             except MiddlewareTermination as error:
-                stop, native = error, context.result if error.result is None else error.result
+                # Where the tool raised it, the host has put what it waits for in the place of the result.
+                left = None if isawaitable(context.result) else context.result
+                stop, native = error, left if error.result is None else error.result
+                context.result = native
             except MiddlewareFailure as error:
                 stop = error
                 return Failed(str(error))
