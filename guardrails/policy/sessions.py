@@ -77,6 +77,14 @@ class Sessions:
                 self._kept.move_to_end(own)
         return session
 
+    @property
+    def denies_on_error(self) -> bool:
+        """
+        Whether a guard that fails refuses its call, by the policy's `on_error`.
+        """
+        policy: Any = getattr(self._guarded, "policy", self._guarded)
+        return bool(policy.chain.on_error == "deny")
+
     def end(self, session: "Session") -> None:
         """
         Forget *session*, which nobody can name again, if it was made here.

@@ -89,9 +89,14 @@ class GuardrailsMiddleware(AgentMiddleware):
 
 def _name(thread: AgentSession) -> str:
     service = thread.service_session_id
-    own = service if isinstance(service, str) and service else thread.session_id
-    name = thread.state.setdefault(NAME, own)
-    return str(name)
+    return _kept(thread.state, service if isinstance(service, str) and service else thread.session_id)
+
+
+def _kept(notes: dict[str, Any], name: str) -> str:
+    """
+    The name that the host's *notes* of a thread have of its session; *name* from its first run on.
+    """
+    return str(notes.setdefault(NAME, name))
 
 
 def _nothing() -> None:
