@@ -23,6 +23,7 @@ from .driver import HELPER, MODEL, Asked, Call, Helper, Ran, Say, Script
 
 
 MAX_REQUESTS: Final = 30
+"""So many, unless it is told otherwise: Claude Code itself has no such limit."""
 TOOL_TIMEOUT: Final = 3.0
 """Seconds after which it gives up a tool of a server, as `MCP_TOOL_TIMEOUT` says."""
 _IDS: Final = itertools.count()
@@ -74,11 +75,12 @@ class ClaudeCode(Transport):
         cost_usd: float | None = None,
         usage: Mapping[str, int] | None = None,
         prefixed: bool = False,
+        most: float = MAX_REQUESTS,
     ) -> None:
         self.agent, self.ran, self.session_id = agent, ran, session_id
         self.kept = Conversation() if kept is None else kept
         self.helper, self.asking, self.stream, self.cost_usd = helper, asking, stream, cost_usd
-        self.prefixed = prefixed
+        self.prefixed, self.most = prefixed, most
         self.outputs: list[tuple[str, dict[str, Any]]] = []
         """What the hooks answered, by event."""
         self.events: list[dict[str, Any]] = []
@@ -217,7 +219,7 @@ class ClaudeCode(Transport):
         self.ran.results = list(agent.results)
         whole = {"duration_ms": 1, "duration_api_ms": 1, "num_turns": len(agent.seen), "session_id": self.session_id}
         result = {"subtype": "success", "is_error": False, "result": agent.text, "terminal_reason": reason, **whole}
-        if len(agent.seen) >= MAX_REQUESTS:
+        if len(agent.seen) >= self.most:
             result |= {"subtype": "error_max_turns", "is_error": True, "result": None}
         if said is not None and said.output is not None:
             result["structured_output"] = said.output
@@ -226,7 +228,7 @@ class ClaudeCode(Transport):
 
     async def _loop(self, agent: Agent) -> Say | None:
         said = None
-        while not agent.stopped and self.kept.deferred is None and len(agent.seen) < MAX_REQUESTS:
+        while not agent.stopped and self.kept.deferred is None and len(agent.seen) < self.most:
             names = [*agent.tools, *([HELPER] if self.helper is not None and agent.id is None else [])]
             asked = Asked(len(agent.seen), tuple(names), None, tuple(agent.results), agent.tools)
             agent.seen.append(asked)

@@ -6,6 +6,7 @@ import asyncio
 import functools
 import inspect
 import json
+import math
 import re
 import uuid
 
@@ -45,7 +46,7 @@ from tests.conftest import FakeClock
 
 from .behaviours.base import in_turn, roaming, search, searching, stuck
 from .behaviours.pauses import PAY
-from .claude_cli import Agent, ClaudeCode, Conversation
+from .claude_cli import MAX_REQUESTS, Agent, ClaudeCode, Conversation
 from .contract import Contract
 from .driver import HELPER, MODEL, Asked, Call, Helper, Ran, Say, Script, cancelled
 
@@ -67,6 +68,7 @@ class Driver:
     """
 
     name = "claude_agent_sdk"
+    limits: Mapping[str, Any] = {"most": MAX_REQUESTS}
     cannot: ClassVar[Mapping[str, str]] = {
         "test_a_stuck_model_comes_to_a_final_answer": NO_OFF,
         "test_a_model_at_the_cap_comes_to_a_final_answer": NO_OFF,
@@ -114,7 +116,8 @@ class Driver:
         ran.asked = agent.seen
         kept = Conversation() if thread is None else self.kept.setdefault(thread, Conversation())
         name = thread or str(uuid.uuid4())
-        code = ClaudeCode(agent, ran, session_id=name, kept=kept, helper=helper, stream=stream, **more)
+        held = {"most": math.inf, **self.limits, **more}
+        code = ClaudeCode(agent, ran, session_id=name, kept=kept, helper=helper, stream=stream, **held)
         given = ClaudeAgentOptions(
             mcp_servers={"tools": served("tools", tools), "helper": served("helper", helper.tools if helper else ())},
             hooks={"PreToolUse": [HookMatcher(hooks=[deferring(pausing)])]} if pausing and not resume else None,

@@ -71,6 +71,8 @@ def answer(session: "Session", event: Event, *, envelopes: bool = False, asks: b
     an envelope; without, results are changed only where there is something to say. With *asks* a person is asked in Claude
     Code's own way about calls that wait for one. A store that fails raises nothing: the policy's `on_error` says what runs.
     """
+    if not isinstance(event, Mapping):
+        return {}
     known = _KNOWN.setdefault(session, _Known())
     known.events += 1
     name = event.get("hook_event_name")

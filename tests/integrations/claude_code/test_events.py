@@ -483,3 +483,8 @@ def test_an_event_that_is_not_known_has_no_answer() -> None:
     session = Policy.load("default").session("s")
     for name in ("Notification", "PreCompact", "SessionEnd", ""):
         assert answer(session, event(name)) == {}
+
+
+@pytest.mark.parametrize("event", [None, [], "PreToolUse", 5])
+def test_what_is_no_event_is_answered_with_no_opinion(event: Any) -> None:
+    assert answer(Policy.load("default").session("s"), event) == {}
