@@ -209,6 +209,7 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
         child = self._children.pop(state.get(RUN), None)
         if child is not None:
             child.close()
+            child.forget()
         return child is not None
 
     def _own(self, state: Any) -> "Session":
@@ -223,6 +224,7 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
                 return running
             # In a graph of one's own the first message is the same in each step.
             name = held.get(RUN) or next((message.id for message in held.get("messages") or ()), None)
+            return self._sessions.of(name, run=bool(held.get(RUN)))
         return self._sessions.of(name)
 
     def _guarded(self, request: ToolCallRequest) -> "Session":

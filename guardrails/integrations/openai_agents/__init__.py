@@ -134,6 +134,7 @@ class GuardedRunner:
         try:
             if run.shared:
                 run.session.close()
+                run.session.forget()
             else:
                 self._sessions.end(run.session)
         except Exception as error:  # noqa: BLE001  a store that fails loses no answer

@@ -154,7 +154,8 @@ class Turns(Declaring):
         charged then.
 
         A response that is told again by the same *key*, its id, changes nothing: no charge, no turn, no event. So may a host
-        that runs a step again after a restart, another process too. The latest 64 keys of a session are remembered.
+        that runs a step again after a restart, another process too; what the *request* of that step holds comes back. The
+        latest 64 keys of a session are remembered.
         """
         within = _within.get()
         if request is None and within is not None and within.session.id == self.id:
@@ -180,7 +181,10 @@ class Turns(Declaring):
         event = Charge(
             self._time(), priced.cost, used.total, model or "", bool(untold), values.get("request"), key=told
         )
-        self._event("charge", event, values)
+        made = self._event("charge", event, values)
+        if made is not None and not made.n and request is not None:
+            # The step that ran again has made this request; its response was charged before.
+            self.release(request)
         return priced
 
 
