@@ -228,13 +228,17 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
         return self._sessions.of(name)
 
     def _guarded(self, request: ToolCallRequest) -> "Session":
-        tool, session = request.tool, self._own(request.state)
+        tool, session, specs = request.tool, self._own(request.state), {}
         if tool is not None:
             known = self._known.get(id(tool))
             if known is None or known[0] is not tool:
                 known = self._known[id(tool)] = tool, declared(tool)
             session.declare(known[1])
-        return session.scoped({}, passes=(GraphBubbleUp,))
+            spec = known[1].arguments()
+            if spec is not None:
+                # Another agent of the session may have another tool of that name, at the same time.
+                specs[tool.name] = spec
+        return session.scoped(specs, passes=(GraphBubbleUp,))
 
 
 def _thread() -> object:

@@ -15,6 +15,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError, SessionError, needs
 from guardrails.core.values.session_id import session_name
+from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import Asking
 from guardrails.session.growing import SHARE
 from guardrails.session.session import Session
@@ -70,6 +71,7 @@ class Running:
     _asked: set[tuple[str, ...]] = field(default_factory=set)
     """What was offered in the requests that were answered; the agents of a run are told apart by it."""
     _offered: dict[str, Tool] = field(default_factory=dict)
+    _schemas: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.asking = Asking(self.session)
@@ -106,13 +108,24 @@ class Running:
 
     def offer(self, tools: Iterable[FunctionTool]) -> None:
         """
-        Let the session know *tools*.
+        Let the session know *tools*. Tools of two agents may have one name: the latest is meant.
         """
-        fresh = [tool for tool in tools if tool.qualified_name not in self._offered]
-        declared = {tool.qualified_name: declaration(tool) for tool in fresh}
+        fresh = {
+            tool.qualified_name: tool for tool in tools if self._schemas.get(tool.qualified_name) != _told_of(tool)
+        }
+        declared = {name: declaration(tool) for name, tool in fresh.items()}
+        self._schemas.update({name: _told_of(tool) for name, tool in fresh.items()})
         self._offered.update(declared)
         if declared:
             self.session.declare(*declared.values())
+
+    def calling(self, name: str, passes: Iterable[type[BaseException]] = ()) -> Session:
+        """
+        The session as a call of the tool *name* that was offered here asks it, whatever another run calls by that name.
+        """
+        tool = self._offered.get(name)
+        spec = None if tool is None else tool.arguments()
+        return self.session.scoped({} if spec is None else {name: spec}, passes=passes)
 
     async def unknown(self, name: str, call_id: str) -> Envelope:
         """
@@ -120,7 +133,7 @@ class Running:
         """
 
         def never(tool: str, _: Any) -> Any:
-            raise LookupError(f"there is no tool `{tool}`")
+            return Failed(f"there is no tool `{tool}`", error_type="tool_missing")
 
         return await self.session.scoped({}, self._offered.values()).acall(name, {}, never, id=call_id)
 
@@ -145,6 +158,10 @@ def _is_call(item: Any) -> bool:
     return kind == "mcp_approval_request" or (
         kind.endswith("_call") and kind not in _PROVIDERS_OWN and kind not in ("mcp_call", "tool_search_call")
     )
+
+
+def _told_of(tool: FunctionTool) -> Any:
+    return tool.params_json_schema, tool.strict_json_schema, tool.mcp_annotations
 
 
 def declaration(tool: FunctionTool) -> Tool:
