@@ -10,7 +10,7 @@ from weakref import WeakKeyDictionary
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool_choice import ToolChoice
-from guardrails.core.values.errors import SessionError, needs
+from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.session.calls.current import current_session
 from guardrails.session.turns.final_answer import FinalAnswer, Meaning
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from guardrails.session.session import Session
     from guardrails.session.turns.turns import Requested
 
-__all__ = ["BROKEN_OFF", "Asking", "extra", "remark"]
+__all__ = ["BROKEN_OFF", "Asking", "remark"]
 
 T = TypeVar("T")
 
@@ -34,13 +34,6 @@ _ALWAYS: Final = frozenset({"query_summary", "total_matches", "progress"})
 _FINE: Final = (("status", "success"), ("is_complete", True))
 """What an envelope says where there is nothing to say."""
 _NO_DIGEST: Final = "What was done cannot be told: the state of the session could not be read."
-
-
-def extra(name: str) -> needs:
-    """
-    Around the imports of a host: if its package is missing, MissingExtra names the extra *name* and how to install it.
-    """
-    return needs(name, "this adapter")
 
 
 class Asking:

@@ -7,17 +7,17 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from guardrails.core.values.errors import SessionError
-from guardrails.integrations.hosting import extra
+from guardrails.core.values.errors import SessionError, needs
 from guardrails.policy.sessions import Sessions
 from guardrails.session.calls.current import current_session
+from guardrails.session.growing import SHARE
 from guardrails.session.session import Session
 
 from .model_step import ModelSteps
 from .tool_call import ToolCalls
 
 
-with extra("agent-framework"):
+with needs("agent-framework", "this adapter"):
     from agent_framework import AgentContext, AgentMiddleware, AgentSession
 
 if TYPE_CHECKING:
@@ -37,7 +37,9 @@ class GuardrailsMiddleware(AgentMiddleware):
     amounts (`{"max_calls": 5}`).
     """
 
-    def __init__(self, guarded: "Policy | Session", *, share: float | Mapping[str, Any] = 0.5, **options: Any) -> None:
+    def __init__(
+        self, guarded: "Policy | Session", *, share: float | Mapping[str, Any] = SHARE, **options: Any
+    ) -> None:
         self._guarded = guarded
         self._share = {"share": share} if isinstance(share, (int, float)) else dict(share)
         self._sessions = Sessions(guarded, **options)

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import Asking, extra
+from guardrails.integrations.hosting import Asking
 
 
-with extra("agent-framework"):
+with needs("agent-framework", "this adapter"):
     from agent_framework import (
         ChatContext,
         ChatMiddleware,

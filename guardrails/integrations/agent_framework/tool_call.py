@@ -13,12 +13,12 @@ from xxhash import xxh3_64_hexdigest
 from guardrails.core.arguments import arguments_of
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import extra, remark
+from guardrails.integrations.hosting import remark
 
 
-with extra("agent-framework"):
+with needs("agent-framework", "this adapter"):
     from agent_framework import (
         Content,
         FunctionInvocationContext,

@@ -9,14 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import SessionError
+from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.logs import log
 from guardrails.integrations.claude_code.events import EVENTS, Answer, answer, session_of
-from guardrails.integrations.hosting import extra
 from guardrails.policy.sessions import Sessions
 
 
-with extra("claude-agent-sdk"):
+with needs("claude-agent-sdk", "this adapter"):
     from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, PermissionResultAllow, PermissionResultDeny
 
     from .messages import Running, Told

@@ -9,15 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from guardrails.core.values.errors import SessionError
+from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.logs import log
 from guardrails.core.values.usage import own_price
 from guardrails.integrations.claude_code.events import digest_of
-from guardrails.integrations.hosting import extra
 from guardrails.session.session import Session
 
 
-with extra("claude-agent-sdk"):
+with needs("claude-agent-sdk", "this adapter"):
     from claude_agent_sdk import AssistantMessage, ResultMessage, StreamEvent, SystemMessage, ToolUseBlock, query
 
 MAX_OPEN: Final = 10_000

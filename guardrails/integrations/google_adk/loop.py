@@ -4,15 +4,16 @@ One loop of an agent: its requests, what their responses mean, and the end.
 
 from typing import Any, Final
 
+from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import log
-from guardrails.integrations.hosting import Asking, extra
+from guardrails.integrations.hosting import Asking
 from guardrails.session.session import Session
 from guardrails.session.turns.final_answer import SILENT_CODE
 
 from .results import ENDS
 
 
-with extra("google-adk"):
+with needs("google-adk", "this adapter"):
     from google.genai import types
 
 MAX_OUTPUTS: Final = 5

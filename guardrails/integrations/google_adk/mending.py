@@ -5,14 +5,14 @@ The calls of a conversation that have no result yet: it comes with the user's ne
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from guardrails.core.values.errors import SessionError, StoreError
+from guardrails.core.values.errors import SessionError, StoreError, needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import BROKEN_OFF, extra
+from guardrails.integrations.hosting import BROKEN_OFF
 
 from .results import told
 
 
-with extra("google-adk"):
+with needs("google-adk", "this adapter"):
     from google.adk.events.event import Event
     from google.genai import types
 

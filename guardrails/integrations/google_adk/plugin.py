@@ -6,8 +6,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from guardrails.core.values.errors import SessionError
-from guardrails.integrations.hosting import extra
+from guardrails.core.values.errors import SessionError, needs
 from guardrails.policy.sessions import MAX_KEPT, Sessions
 from guardrails.session.calls.current import current_session
 from guardrails.session.growing import SHARE
@@ -19,7 +18,7 @@ from .run import Run
 from .tools import Guarded
 
 
-with extra("google-adk"):
+with needs("google-adk", "this adapter"):
     from google.adk.agents.run_config import StreamingMode
     from google.adk.models.llm_response import LlmResponse
     from google.adk.plugins.base_plugin import BasePlugin

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.outcome.mcp_results import read_mcp
-from guardrails.integrations.hosting import extra, remark
+from guardrails.core.values.errors import needs
+from guardrails.integrations.hosting import remark
 
 
-with extra("google-adk"):
+with needs("google-adk", "this adapter"):
     from google.adk.tools.base_tool import BaseTool
     from google.adk.tools.set_model_response_tool import SetModelResponseTool
     from google.adk.workflow._errors import NodeInterruptedError

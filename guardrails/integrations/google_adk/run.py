@@ -11,16 +11,15 @@ from guardrails.core.arguments import arguments_of
 from guardrails.core.engine.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import PolicyError, SessionError, StoreError
+from guardrails.core.values.errors import PolicyError, SessionError, StoreError, needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import extra
 from guardrails.session.session import Session
 
 from .loop import Loop
 from .results import CHILDREN, ENDS, OUTPUT, PASSES, TRANSFER, is_free, later, read, shown
 
 
-with extra("google-adk"):
+with needs("google-adk", "this adapter"):
     from google.adk.tools.base_tool import BaseTool
 
 MAX_HANDED: Final = 5

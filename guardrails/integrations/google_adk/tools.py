@@ -8,14 +8,14 @@ import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from guardrails.integrations.hosting import extra
+from guardrails.core.values.errors import needs
 from guardrails.session.calls.running import is_async
 
 from .results import CHILDREN, ENDS, PASSES, Later, is_free, later, read, shown, told
 from .run import Run
 
 
-with extra("google-adk"):
+with needs("google-adk", "this adapter"):
     from google.adk.tools.base_tool import BaseTool
     from google.adk.tools.function_tool import FunctionTool
     from google.adk.tools.long_running_tool import LongRunningFunctionTool

@@ -5,11 +5,11 @@ Arguments that pydantic-ai found wrong.
 from typing import Any
 
 from guardrails.core.arguments.typed_errors import problems_of
+from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed, Problem
-from guardrails.integrations.hosting import extra
 
 
-with extra("pydantic-ai"):
+with needs("pydantic-ai", "this adapter"):
     from pydantic import ValidationError
     from pydantic_ai import exceptions as host
 

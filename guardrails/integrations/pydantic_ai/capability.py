@@ -5,14 +5,14 @@ The capability that an agent of pydantic-ai is given.
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from guardrails.integrations.hosting import extra
+from guardrails.core.values.errors import needs
 from guardrails.policy.sessions import Sessions
 from guardrails.session.calls.current import current_session
 
 from .run import GuardedRun
 
 
-with extra("pydantic-ai"):
+with needs("pydantic-ai", "this adapter"):
     from pydantic_ai import RunContext
     from pydantic_ai.capabilities import AbstractCapability
 

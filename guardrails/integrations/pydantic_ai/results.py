@@ -7,11 +7,12 @@ from typing import Any
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.outcome.error_text import error_type_from_text
+from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import extra, remark
+from guardrails.integrations.hosting import remark
 
 
-with extra("pydantic-ai"):
+with needs("pydantic-ai", "this adapter"):
     from pydantic_ai import ToolReturn
     from pydantic_ai import exceptions as host
     from pydantic_ai.messages import is_multi_modal_content as is_file

@@ -10,15 +10,15 @@ from uuid import uuid4
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import SessionError
+from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import Asking, extra
+from guardrails.integrations.hosting import Asking
 
 from .arguments import Wrong
 from .results import failed, is_plain, read, shown
 
 
-with extra("pydantic-ai"):
+with needs("pydantic-ai", "this adapter"):
     from pydantic import ValidationError
     from pydantic_ai import CallToolsNode, ModelRequestNode, RunContext
     from pydantic_ai import exceptions as host

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 from weakref import WeakKeyDictionary, WeakSet
 
-from guardrails.core.values.errors import SessionError, StoreError
+from guardrails.core.values.errors import SessionError, StoreError, needs
 from guardrails.core.values.logs import log
 from guardrails.core.values.session_id import session_name
-from guardrails.integrations.hosting import extra
 from guardrails.policy.sessions import Sessions
 from guardrails.session.calls.current import current_session
 from guardrails.session.growing import SHARE
@@ -21,7 +20,7 @@ from .model_step import End, ModelStep
 from .tool_call import called, calling
 
 
-with extra("strands"):
+with needs("strands", "this adapter"):
     from strands.hooks import (
         AfterInvocationEvent,
         AfterMultiAgentInvocationEvent,

@@ -10,11 +10,12 @@ from contextlib import aclosing
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
-from guardrails.integrations.hosting import Asking, extra
+from guardrails.core.values.errors import needs
+from guardrails.integrations.hosting import Asking
 from guardrails.session.turns.final_answer import SILENT_CODE, Meaning
 
 
-with extra("strands"):
+with needs("strands", "this adapter"):
     from strands.middleware import InvokeModelContext, ModelStopReason, TypedEvent
 
 if TYPE_CHECKING:

@@ -16,14 +16,14 @@ from xxhash import xxh3_64_hexdigest
 from guardrails.core.arguments import Arguments, arguments_of
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import extra, remark
+from guardrails.integrations.hosting import remark
 
 from .model_step import ModelStep
 
 
-with extra("strands"):
+with needs("strands", "this adapter"):
     from strands.interrupt import InterruptException
     from strands.middleware import ExecuteToolContext, ToolResultEvent
 

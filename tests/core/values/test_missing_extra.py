@@ -41,7 +41,7 @@ def sites(module: str, text: str) -> Iterator[Site]:
     def walk(node: ast.AST, *, at_once: bool, block: ast.With | None) -> Iterator[Site]:
         if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
             return
-        if isinstance(node, ast.With) and ast.unparse(node.items[0]).startswith(("needs(", "extra(")):
+        if isinstance(node, ast.With) and ast.unparse(node.items[0]).startswith("needs("):
             block = node
         at_once = at_once and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         for full in imported(node):
