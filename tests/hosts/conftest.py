@@ -5,4 +5,4 @@ The contract of the hosts says what it found where a behaviour does not hold, as
 import pytest
 
 
-pytest.register_assert_rewrite("tests.hosts.behaviours", "tests.hosts.pydantic_ai")
+pytest.register_assert_rewrite("tests.hosts.behaviours", "tests.hosts.pydantic_ai", "tests.hosts.crewai")

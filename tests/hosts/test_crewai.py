@@ -1,0 +1,21 @@
+"""
+crewai's agents and crews behind the guards: the contract, and what is its alone.
+"""
+
+import pytest
+
+
+pytest.importorskip("crewai")
+
+from .contract import Contract
+from .crewai.driver import CrewAI
+
+
+# What the host warns of itself: it reads its own deprecated fields.
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:(deprecated$|[a-z_]+ is deprecated and will be removed):DeprecationWarning"
+)
+
+
+class TestCrewAI(Contract):
+    driver = CrewAI
