@@ -9,6 +9,7 @@ pytest.importorskip("crewai")
 
 from .contract import Contract
 from .crewai.driver import CrewAI
+from .crewai.runs import Crews, Runs, Tools
 
 
 # What the host warns of itself: it reads its own deprecated fields.
@@ -19,3 +20,15 @@ pytestmark = pytest.mark.filterwarnings(
 
 class TestCrewAI(Contract):
     driver = CrewAI
+
+
+class TestRuns(Runs):
+    pass
+
+
+class TestCrews(Crews):
+    pass
+
+
+class TestTools(Tools):
+    pass

@@ -19,7 +19,6 @@ from .tools import guard_tool
 
 
 with needs("crewai", "`Guardrails`"):
-    from crewai import Agent, Crew
     from crewai.utilities.agent_utils import is_inside_event_loop
 
 if TYPE_CHECKING:
@@ -166,7 +165,7 @@ class GuardedAgent(_Owner):
 
     def copy(self: Any) -> Any:
         made = super().copy()  # type: ignore[misc]
-        made._guard = self._guard
+        made._guard = self._guard  # noqa: SLF001
         return made
 
 

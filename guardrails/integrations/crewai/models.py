@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from typing import Any, Final
 
-from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 
@@ -90,7 +89,7 @@ class GuardedModel:
         """
         asking, more = run.asking, list[Any]()
         # A model without native function calling reads of its tools in the prompt, and calls by text.
-        by_text = tools is None and agent is not None and bool(agent.tools) and not self.supports_function_calling()
+        by_text = tools is None and agent is not None
         if isinstance(messages, list):
             _settle(run, messages)
         while True:
@@ -100,19 +99,20 @@ class GuardedModel:
             # The host's own list unless there is more to say: a request may be shortened in place.
             given = [*messages, *more, *end] if isinstance(messages, list) and (more or end) else messages
             answer = yield given, None if asking.off else tools
-            text, calls = _read(answer, by_text)
+            text, calls = _read(answer, by_text=by_text)
             if calls and not by_text and not tools:
                 asking.final.force(OFFERED_NONE)
             used = self.get_token_usage_summary().delta_since(before)
             meaning = asking.take(text, calls, model=self.model, usage=used if used.total_tokens else None)
             if meaning == "run":
-                run.odd.update((id, (name, given)) for id, name, given in calls if _is_odd(name, given, tools))
+                run.odd.update((key, (name, given)) for key, name, given in calls if _is_odd(name, given, tools))
                 return answer
             if meaning == "answered":
-                return f"Final Answer: {text}" if by_text and asking.off and "Final Answer:" not in text else answer
+                said = by_text and asking.off and isinstance(answer, str) and "Final Answer:" not in text
+                return f"Final Answer: {text}" if said else answer
             if meaning == "digest":
                 return f"Final Answer: {asking.digest}" if by_text else asking.digest
-            more = _refused(run, calls, by_text, text)
+            more = _refused(run, calls, by_text=by_text)
 
 
 def _sent(steps: Steps, answer: Any) -> tuple[bool, Any]:
@@ -126,10 +126,10 @@ Made = tuple[str, str, str]
 """A call: its id, name, and arguments as JSON, or what was to be JSON."""
 
 
-def _read(answer: Any, by_text: bool) -> tuple[str, list[Made]]:
+def _read(answer: Any, *, by_text: bool) -> tuple[str, list[Made]]:
     if isinstance(answer, list) and is_tool_call_list(answer):
         made = [info for one in answer if (info := extract_tool_call_info(one)) is not None]
-        return "", [(id, name, given if isinstance(given, str) else json.dumps(given)) for id, name, given in made]
+        return "", [(key, name, given if isinstance(given, str) else json.dumps(given)) for key, name, given in made]
     if isinstance(answer, BaseModel):
         return answer.model_dump_json(), []
     text = "" if answer is None else str(answer)
@@ -150,11 +150,15 @@ def _is_odd(name: str, given: str, tools: Sequence[Any] | None) -> bool:
     """
     if all(tool["function"]["name"] != name for tool in tools or ()):
         return tools is not None
+    return not _is_json(given)
+
+
+def _is_json(text: str) -> bool:
     try:
-        json.loads(given)
+        json.loads(text)
     except ValueError:
-        return True
-    return False
+        return False
+    return True
 
 
 def _settle(run: Run, messages: list[Any]) -> None:
@@ -169,40 +173,43 @@ def _settle(run: Run, messages: list[Any]) -> None:
             made[call["id"]] = call["function"]["name"], call["function"]["arguments"]
         if message.get("role") == "assistant" and isinstance(message.get("content"), str):
             said, _, observed = message["content"].partition(_OBSERVED)
-            _, acts = _read(said, bool(observed))
+            _, acts = _read(said, by_text=bool(observed))
             same.update((name, given, observed) for _, name, given in acts)
-        id = message.get("tool_call_id")
-        if message.get("role") != "tool" or id not in made:
+        key = message.get("tool_call_id")
+        if message.get("role") != "tool" or key not in made:
             continue
         text = message["content"]
-        same[(*made[id], str(text))] += 1
-        if id in run.odd:
-            name, given = run.odd.pop(id)
+        same[(*made[key], str(text))] += 1
+        if key in run.odd:
+            name, given = run.odd.pop(key)
             missing = Failed(f"`{name}` is not there. {text}", error_type="tool_missing")
             envelope = run.session.call(name, given, lambda *_, missing=missing: missing)
             message["content"] = envelope.to_json()
-            same[*made[id], ""] += 1
-    if same and max(same.values()) >= REPEATED:
+            if _is_json(given):
+                run.missed[name, given] += 1
+    if max((*same.values(), *run.missed.values()), default=0) >= REPEATED:
         run.asking.final.force(REPEATED_CODE)
 
 
-def _refused(run: Run, calls: list[Made], by_text: bool, text: str) -> list[Any]:
+def _refused(run: Run, calls: list[Made], *, by_text: bool) -> list[Any]:
     """
     What a model that is asked once more reads of the *calls* that it made.
     """
     if by_text or not calls:
         return []
-    told: list[tuple[str, Envelope]] = [
-        (id, run.asking.refusal(name, given, id=None)) for id, name, given in calls
-    ]
     made = [
-        {"id": id, "type": "function", "function": {"name": name, "arguments": given}} for id, name, given in calls
+        {"id": key, "type": "function", "function": {"name": name, "arguments": given}} for key, name, given in calls
     ]
-    results = [
-        {"role": "tool", "tool_call_id": id, "name": name, "content": envelope.to_json()}
-        for (id, envelope), (_, name, _) in zip(told, calls, strict=True)
+    told = [
+        {
+            "role": "tool",
+            "tool_call_id": key,
+            "name": name,
+            "content": run.asking.refusal(name, given).to_json(),
+        }
+        for key, name, given in calls
     ]
-    return [{"role": "assistant", "content": None, "tool_calls": made}, *results]
+    return [{"role": "assistant", "content": None, "tool_calls": made}, *told]
 
 
 def guard_model(model: Any) -> Any:

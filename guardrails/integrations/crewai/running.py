@@ -5,6 +5,7 @@ One run of an agent or a crew, which its tools and its model find by the context
 import asyncio
 import threading
 
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from concurrent.futures import CancelledError as FutureCancelled
 from concurrent.futures import Future
@@ -39,6 +40,8 @@ class Run:
         """How many messages there were before its first request."""
         self.odd: dict[str, tuple[str, str]] = {}
         """Calls by their ids that the host answers itself: name and arguments."""
+        self.missed: Counter[tuple[str, str]] = Counter()
+        """Calls of tools that are not there, by name and arguments."""
         self._told: dict[tuple[str, str], int] = {}
         self._awaited: set[Future[Any]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -49,7 +52,8 @@ class Run:
         *text* as the model reads it. The fifth result that is like those before ends a run of the host by an exception
         (`utilities/agent_utils.py:1922`), so each is told from them by space at its end.
         """
-        again = self._told[tool, text] = self._told.get((tool, text), -1) + 1
+        with self._lock:
+            again = self._told[tool, text] = self._told.get((tool, text), -1) + 1
         return text + " " * again
 
     def wait(self, work: Coroutine[Any, Any, T]) -> T:
@@ -60,7 +64,8 @@ class Run:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, daemon=True).start()
+                self._thread = threading.Thread(target=_serve, args=(self._loop,), daemon=True)
+                self._thread.start()
             awaited = asyncio.run_coroutine_threadsafe(work, self._loop)
             self._awaited.add(awaited)
         try:
@@ -84,8 +89,18 @@ class Run:
         End its loop.
         """
         if self._loop is not None:
-            asyncio.run_coroutine_threadsafe(_drained(), self._loop).result(1)
             self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(1)
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.run_until_complete(_drained())
+    finally:
+        loop.close()
 
 
 async def _drained() -> None:
@@ -110,6 +125,7 @@ def guarded(mixin: type, one: M, guard: Any, **changes: Any) -> M:
     """
     made: Any = one if isinstance(one, mixin) else one.model_copy(update=changes)  # type: ignore[attr-defined]
     if made is not one:
-        made.__class__ = _kind(mixin, type(one))
-        made._guard = guard
+        host: Any = type(one)
+        made.__class__ = _kind(mixin, host)
+        made._guard = guard  # noqa: SLF001
     return made
