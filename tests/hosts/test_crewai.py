@@ -9,6 +9,7 @@ pytest.importorskip("crewai")
 
 from .contract import Contract
 from .crewai.driver import CrewAI
+from .crewai.page import Page
 from .crewai.runs import Crews, Runs, Tools
 
 
@@ -31,4 +32,8 @@ class TestCrews(Crews):
 
 
 class TestTools(Tools):
+    pass
+
+
+class TestPage(Page):
     pass

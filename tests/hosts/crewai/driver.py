@@ -30,7 +30,7 @@ END = "Now it's time you MUST give your absolute best final answer"
 NO_CHOICE = "`BaseLLM.call` takes no `tool_choice`; llms/base_llm.py:463."
 NO_PAUSE = (
     "A call of a tool cannot wait for a person: what the hooks before it return lets it run or blocks it; "
-    "agents/agent_executor.py:2193. `human_input` asks about the final answer only, agents/agent_executor.py:3087."
+    "agents/agent_executor.py:2218. `human_input` asks about the final answer only, agents/agent_executor.py:3101."
 )
 
 
