@@ -24,6 +24,9 @@ from guardrails.session.session import Session
 from guardrails.stores.base import Store
 from guardrails.stores.memory import MemoryStore
 
+from .answers import RUN, refused
+from .runs import PROCESS
+
 
 with needs("mcp", "`guardrails.mcp`"):
     from mcp_types import CallToolResult, InputRequiredResult, TextContent
@@ -31,13 +34,6 @@ with needs("mcp", "`guardrails.mcp`"):
 
 
 F = TypeVar("F", bound=Callable[..., Any])
-PREFIX: Final = "io.github.toolcall-guardrails"
-RUN: Final = f"{PREFIX}/run"
-"""Key of a request's `_meta` by which a client says to which run of an agent a call belongs."""
-ENVELOPE: Final = f"{PREFIX}/envelope"
-"""Key of a result's `_meta` that holds the envelope of a call that did not succeed."""
-PROCESS: Final = "process"
-"""The run of calls that name none: MCP has no sessions, and a connection is no conversation."""
 _ABSENT: Final = object()
 """In place of an argument that did not come."""
 MAX_RUNS: Final = 10_000
@@ -193,25 +189,18 @@ class AnsweringTools:
         return answer
 
     def _told(self, envelope: Envelope) -> Any:
-        text = envelope.to_json()
-        read = json.loads(text)
         if envelope.ok:
-            blocks, structured, meta = [TextContent(type="text", text=text)], read, None
+            text = envelope.to_json()
+            read = json.loads(text)
+            told = CallToolResult(content=[TextContent(type="text", text=text)], structured_content=read)
         else:
-            blocks, structured, meta = (
-                [TextContent(type="text", text=f"{_line(envelope)}\n{text}")],
-                None,
-                {ENVELOPE: read},
-            )
+            told = refused(envelope)
         if self._fast:
             with needs("fastmcp", "`AnsweringTools`"):
                 from fastmcp.tools.base import ToolResult
 
-            return ToolResult(content=blocks, structured_content=structured, meta=meta, is_error=not envelope.ok)
-        # Made by the wire's names: `_meta` is an alias.
-        return CallToolResult.model_validate(
-            {"content": blocks, "structuredContent": structured, "isError": not envelope.ok, "_meta": meta}
-        )
+            return ToolResult(told.content, told.structured_content, told.meta, told.is_error)
+        return told
 
 
 class _Unchecked:
@@ -230,14 +219,6 @@ class _Unchecked:
 def _unchecked(function: Callable[..., Any], parameter: inspect.Parameter, context: str | None) -> Any:
     found = _resolved(function, parameter)
     return found if parameter.name == context else Annotated[found, _Unchecked()]
-
-
-def _line(envelope: Envelope) -> str:
-    """
-    A failure in one line, as clients that show text only quote it.
-    """
-    said = envelope.message or envelope.error_message or envelope.limit_message or envelope.status
-    return f"[guardrails:{envelope.code or envelope.error_type or envelope.status}] {' '.join(said[:500].split())}"
 
 
 def _context_class(*, fast: bool) -> Any:

@@ -21,7 +21,7 @@ def test_a_host_is_listed_with_its_page_and_adapter() -> None:
     text = PAGE.read_text(encoding="utf-8")
     for name in hosts():
         assert f"guardrails.integrations.{name}" in text
-    for link in re.findall(r"\]\((\w+\.md)\)", text):
+    for link in re.findall(r"\]\(([\w-]+\.md)\)", text):
         assert (PAGE.parent / link).is_file()
 
 

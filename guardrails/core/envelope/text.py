@@ -150,7 +150,7 @@ def _merged(envelope: Content) -> str | None:
     text, strict = own
     if envelope.status == "error":
         return _merged_failure(envelope, text) if strict else None
-    said = _said(envelope)
+    said = said_of(envelope)
     return with_fields(text if strict else json.dumps(text, ensure_ascii=False), _added(said)) if said else text
 
 
@@ -192,10 +192,14 @@ def _added(said: dict[str, Any]) -> dict[str, Any]:
     return cast("dict[str, Any]", orjson.loads(orjson.dumps(cut)))
 
 
-def _said(envelope: Content) -> dict[str, Any]:
+def said_of(envelope: Content) -> dict[str, Any]:
     """
-    The fields that the merged form adds: only those that say something.
+    What *envelope* has to say beside the result, for hosts that keep a form of their own for that: all of a failure, of a success
+    only what it says unasked. Empty: nothing.
     """
+    if envelope.status != "success":
+        every = fields_of(envelope).items()
+        return {name: content for name, content in every if name == "status" or name not in _NESTED}
     said: dict[str, Any] = {}
     if envelope.is_complete is False:
         said["is_complete"] = False

@@ -10,8 +10,9 @@ from guardrails.core.values.types import Failed
 from .result_views import mcp_text
 
 
-_FLAGS: Final = ("isError", "is_error")
-_STRUCTURED: Final = ("structuredContent", "structured_content")
+_FLAGS: Final = ("is_error", "isError")
+_STRUCTURED: Final = ("structured_content", "structuredContent")
+"""The names of today first: SDKs warn of those that they had."""
 
 
 def read_mcp(result: Any) -> Any:
@@ -24,9 +25,9 @@ def read_mcp(result: Any) -> Any:
     blocks = _blocks(result)
     if blocks is None:
         return result
-    structured = next((said for name in _STRUCTURED if (said := _of(result, name)) is not None), None)
+    structured = _first(result, _STRUCTURED)
     texts = [text for block in blocks if isinstance(text := _text(block), str)]
-    if any(_of(result, name) is True for name in _FLAGS):
+    if _first(result, _FLAGS) is True:
         rest = [block_of(block) for block in blocks if _text(block) is None] or None
         return Failed(mcp_text(blocks) or "", value=rest if structured is None else structured)
     if structured is not None:
@@ -45,9 +46,19 @@ def _blocks(result: Any) -> list[Any] | None:
     content = _of(result, "content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    if content is None and any(_of(result, name) is not None for name in (*_FLAGS, *_STRUCTURED)):
+    if content is None and any(_first(result, names) is not None for names in (_FLAGS, _STRUCTURED)):
         return []
     return list(content) if isinstance(content, list | tuple) else None
+
+
+def _first(source: Any, names: tuple[str, ...]) -> Any:
+    """
+    What *source* has by the first of *names* that it knows. Returns None if it knows none.
+    """
+    for name in names:
+        if source.get(name) is not None if isinstance(source, Mapping) else hasattr(source, name):
+            return _of(source, name)
+    return None
 
 
 def _of(source: Any, name: str) -> Any:

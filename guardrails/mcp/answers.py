@@ -1,0 +1,129 @@
+"""
+What a client of an MCP server reads of a guarded call: the one shape of a refusal and a failure, and what is added to a
+success that has something to be said of.
+"""
+
+import json
+
+from typing import Any, Final
+
+import jsonschema_rs
+
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope.text import said_of
+from guardrails.core.values.errors import needs
+
+from .pruning import pruned
+from .results import wrapped_value
+
+
+with needs("mcp", "`guardrails.mcp`"):
+    from mcp_types import BlobResourceContents, CallToolResult, EmbeddedResource, TextContent
+
+
+PREFIX: Final = "io.github.toolcall-guardrails"
+RUN: Final = f"{PREFIX}/run"
+"""Key of a request's `_meta` by which a client says to which run of an agent a call belongs."""
+ENVELOPE: Final = f"{PREFIX}/envelope"
+"""Key of a result's `_meta` that holds the envelope of a call that did not succeed, or what is said of a success."""
+BESIDE: Final = "_guardrails"
+"""Key of the structured content that holds the same, as far as the tool's `outputSchema` allows it."""
+
+UNKNOWN: Final[dict[str, Any]] = {"not": {}}
+"""The `outputSchema` of a tool that is not known: none is sure to fit it, but what its server gave."""
+
+
+def refused(envelope: Envelope, result: CallToolResult | None = None) -> CallToolResult:
+    """
+    The answer of a call that did not run, or whose *result* is a failure: `isError`, one line for a person and the envelope as
+    JSON, and no structured content, which clients would check. Images and other blocks that are no text stay.
+    """
+    text = envelope.to_json()
+    said = TextContent(type="text", text=f"{_line(envelope)}\n{text}")
+    kept = [] if result is None else [block for block in result.content if not is_text(block)]
+    meta = {**((result and result.meta) or {}), ENVELOPE: json.loads(text)}
+    # Made by the wire's names: `_meta` is an alias.
+    return CallToolResult.model_validate({"content": [said, *kept], "isError": True, "_meta": meta})
+
+
+def answered(
+    envelope: Envelope, result: CallToolResult, value: Any, schema: dict[str, Any] | None = None
+) -> CallToolResult:
+    """
+    The *result* that a server gave, whose content the session knows as *value*, with what *envelope* says of it; the very
+    *result* if that is nothing. *schema* is the tool's `outputSchema`, for which structured content stays valid.
+
+    Raises ValueError where a guard put another value in place of the structured content, and that does not fit *schema*.
+    """
+    said = said_of(envelope)
+    shaped = envelope.ok and not _is_own(envelope.value, value)
+    if not said and not shaped:
+        return result
+    content, structured = list(result.content), result.structured_content
+    if shaped or envelope.cut is not None:
+        content = [TextContent(type="text", text=envelope.to_json()), *(one for one in content if not is_text(one))]
+        if structured is not None:
+            shown = _shown(envelope, structured, shaped=shaped)
+            if _fits(shown, schema):
+                structured = shown
+            elif shaped:
+                raise ValueError("what a guard made of the structured content does not fit the tool's `outputSchema`")
+    else:
+        content.append(TextContent(type="text", text=f"{_line(envelope)}\n{json.dumps(said, ensure_ascii=False)}"))
+    if (
+        said
+        and isinstance(structured, dict)
+        and BESIDE not in structured
+        and _fits({**structured, BESIDE: said}, schema)
+    ):
+        structured = {**structured, BESIDE: said}
+    meta = {**(result.meta or {}), **({ENVELOPE: said} if said else {})}
+    return result.model_copy(update={"content": content, "structured_content": structured, "meta": meta or None})
+
+
+def is_text(block: Any) -> bool:
+    """
+    Whether all that a *block* of content says is text, which the envelope has.
+    """
+    if isinstance(block, EmbeddedResource):
+        return not isinstance(block.resource, BlobResourceContents)
+    return isinstance(block, TextContent)
+
+
+def _is_own(shown: Any, value: Any) -> bool:
+    """
+    Whether what is *shown* is the tool's own *value*, or what that says as an envelope.
+    """
+    if shown is value:
+        return True
+    spoken = Envelope.spoken(value)
+    return bool(shown == (spoken.value if isinstance(spoken, Envelope) else value))
+
+
+def _shown(envelope: Envelope, structured: Any, *, shaped: bool) -> Any:
+    whole: Any = structured
+    if shaped:
+        wrapped = wrapped_value(structured) is not structured
+        whole = {"result": envelope.value} if wrapped else envelope.value
+    return whole if envelope.cut is None else pruned(whole, envelope.render().size)
+
+
+def _fits(structured: Any, schema: dict[str, Any] | None) -> bool:
+    """
+    Whether *structured* is valid by *schema*; False also if the schema is none.
+    """
+    if schema is None:
+        return True
+    try:
+        return jsonschema_rs.is_valid(schema, structured)
+    except ValueError:
+        return False
+
+
+def _line(envelope: Envelope) -> str:
+    """
+    The state of a call in one line, as clients that show text only quote it.
+    """
+    said = envelope.message or envelope.error_message or envelope.limit_message or envelope.next_action_hint or ""
+    code = envelope.code or envelope.error_type or envelope.status
+    return f"[guardrails:{code}] {' '.join(said[:500].split()) or envelope.status}"

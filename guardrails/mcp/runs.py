@@ -1,0 +1,102 @@
+"""
+Which session the call of an MCP client belongs to: the protocol has none of its own.
+"""
+
+import json
+import time
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+from uuid import uuid4
+
+from guardrails.core.values.errors import needs
+from guardrails.policy.policy import Policy
+from guardrails.policy.sessions import Sessions
+from guardrails.session.session import Session
+
+from .answers import RUN
+
+
+with needs("mcp", "`guardrails.mcp`"):
+    from mcp.server.auth.provider import AccessToken, principal_components
+
+
+PROCESS: Final = "process"
+"""The run of calls that name none and come from a process of one's own: MCP has no sessions."""
+IDLE_S: Final = 1800.0
+"""Seconds without a call after which calls that name no run are another run: a server outlives conversations."""
+STUCK_S: Final = 60.0
+"""The same if a model only repeated what was refused, until its tools were off: who asks anew takes about that long."""
+MAX_HELD: Final = 1_000
+"""Of those whose calls name no run, how many are told apart by their pauses."""
+
+
+class Run(NamedTuple):
+    """
+    What tells the calls of one conversation from others; the *name* of a stranger's is None.
+    """
+
+    name: str | None
+    named: bool
+    """By the client: it says where one ends."""
+
+
+class Runs:
+    """
+    The sessions of runs. *guarded* and *options* as `Sessions` takes them.
+    """
+
+    def __init__(self, guarded: Policy | Session, **options: Any) -> None:
+        self.sessions = Sessions(guarded, **options)
+        self._clock: Callable[[], float] = options.get("clock") or time.time
+        self._held: OrderedDict[str, tuple[Session, float]] = OrderedDict()
+        """Sessions of calls that name no run by whose they are, each with the time of its latest call, in seconds."""
+
+    def session(self, run: Run) -> Session:
+        """
+        The session of *run*; a stranger's is new each time, for its caller to end.
+        """
+        return self.sessions.of(run.name) if run.named or run.name is None else self._unnamed(run.name)
+
+    def _unnamed(self, whose: str) -> Session:
+        """
+        The session of the calls that name no run and are those of *whose*: another one after a pause, since nobody else could
+        take up one that is used up.
+        """
+        now = self._clock()
+        held = self._held.pop(whose, None)
+        if held is None:
+            # Other processes may have the same store.
+            session = self.sessions.of(f"{PROCESS}:{uuid4()}" if whose == PROCESS else whose)
+        else:
+            session, called_at = held
+            idle = now - called_at
+            if idle > IDLE_S or (idle > STUCK_S and _is_stuck(session)):
+                session = self.sessions.of(f"{whose}:{uuid4()}")
+        self._held[whose] = session, now
+        if len(self._held) > MAX_HELD:
+            self._held.popitem(last=False)
+        return session
+
+
+def _is_stuck(session: Session) -> bool:
+    try:
+        return (session.exhausted_by or "").startswith("denials.")
+    except Exception:  # noqa: BLE001  what a store raises, the call hears of
+        return False
+
+
+def run_of(meta: Mapping[str, Any] | None, token: AccessToken | None, *, request: Any = None) -> Run:
+    """
+    The run that a call belongs to: the one that its client names in *meta*, apart for each who is authenticated by a *token*;
+    else all of theirs are one; else those of the transport's session, or of the process if the client has it for itself.
+
+    Strangers over HTTP (*request*) who name none are not one conversation: the results of one are none of another's.
+    """
+    named = (meta or {}).get(RUN)
+    if token is not None:
+        return Run(json.dumps([*principal_components(token), named]), named=named is not None)
+    if named is not None:
+        return Run(str(named), named=True)
+    return Run(PROCESS if request is None else request.headers.get("mcp-session-id"), named=False)

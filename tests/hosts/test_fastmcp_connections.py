@@ -1,0 +1,228 @@
+"""
+What servers and clients of FastMCP do behind the guards that the contract of the hosts does not know of.
+"""
+
+import asyncio
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+
+pytest.importorskip("fastmcp")
+
+import mcp
+
+from fastmcp import Client, Context, FastMCP
+from fastmcp.exceptions import ToolError
+from fastmcp.server import create_proxy
+from fastmcp.utilities.types import Image
+from mcp_types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
+from pydantic import BaseModel
+
+from guardrails import Budget, Duplicates, Policy
+from guardrails import Tool as Declared
+from guardrails.integrations.fastmcp import GuardedClient, GuardrailsMiddleware
+from guardrails.mcp.answers import ENVELOPE, RUN
+
+
+both = pytest.mark.parametrize("mode", ["auto", "legacy"])
+
+
+class Hotel(BaseModel):
+    name: str
+    stars: int
+
+
+def hotels(n: int = 1) -> list[Hotel]:
+    """Find hotels."""
+    return [Hotel(name="x" * 100, stars=4)] * n
+
+
+def nothing(query: str) -> str:
+    """Search."""
+    return "nothing found"
+
+
+def served(*tools: Callable[..., Any], **options: Any) -> FastMCP:
+    server: FastMCP = FastMCP("s", **options)
+    for tool in tools:
+        server.tool(tool)
+    return server
+
+
+def guarding(server: FastMCP, guarded: Any = None, **options: Any) -> FastMCP:
+    server.add_middleware(GuardrailsMiddleware(guarded or Policy.load("default"), **options))
+    return server
+
+
+def mounted(*tools: Callable[..., Any]) -> FastMCP:
+    whole: FastMCP = FastMCP("whole")
+    whole.mount(served(*tools))
+    return whole
+
+
+def proxied(*tools: Callable[..., Any]) -> FastMCP:
+    return create_proxy(served(*tools))
+
+
+def said(result: Any) -> Mapping[str, Any]:
+    """
+    The envelope in `_meta`; empty if there is nothing to say.
+    """
+    found: Mapping[str, Any] = (result.meta or {}).get(ENVELOPE, {})
+    return found
+
+
+def called(client: Any, *calls: tuple[str, dict[str, Any]], **options: Any) -> list[Any]:
+    async def whole() -> list[Any]:
+        async with client:
+            return [await client.call_tool(*call, raise_on_error=False, **options) for call in calls]
+
+    return asyncio.run(whole())
+
+
+@both
+@pytest.mark.parametrize("made", [served, mounted, proxied])
+def test_a_call_that_brings_nothing_runs_twice_on_servers_of_all_kinds(made: Any, mode: str) -> None:
+    results = called(Client(guarding(made(nothing)), mode=mode), *[("nothing", {"query": "x"})] * 4)
+    assert [one.is_error for one in results] == [False, False, True, True]
+    assert results[0].data == "nothing found"
+    assert said(results[2])["status"] == "duplicate_call_blocked"
+
+
+@both
+@pytest.mark.parametrize("made", [served, mounted, proxied])
+def test_a_result_that_is_cut_is_still_what_the_tool_promises(made: Any, mode: str) -> None:
+    [result] = called(Client(guarding(made(hotels)), mode=mode), ("hotels", {"n": 5_000}))
+    assert not result.is_error
+    assert said(result)["truncated"] is True
+    assert 300 < len(result.data) < 700
+    assert result.data[0].stars == 4
+
+
+def test_a_client_of_the_sdk_that_checks_schemas_takes_what_is_cut_and_what_is_refused() -> None:
+    async def whole() -> list[Any]:
+        server = guarding(served(hotels), Policy([Budget(max_calls=1)]))
+        async with mcp.Client(server._mcp_server) as client:
+            await client.list_tools()
+            return [await client.call_tool("hotels", {}) for _ in range(2)]
+
+    last, refused = asyncio.run(whole())
+    assert said(last)["limit_reached"] is True
+    assert refused.is_error
+    assert refused.structured_content is None
+
+
+def test_images_are_kept() -> None:
+    def shot() -> Image:
+        """Take a picture."""
+        return Image(data=b"x" * 300_000, format="png")
+
+    [result] = called(Client(guarding(served(shot))), ("shot", {}))
+    assert len(result.content[0].data) == 400_000
+
+
+def test_a_wrong_argument_is_named_and_one_that_the_server_takes_is_none() -> None:
+    wrong, right = called(Client(guarding(served(hotels))), ("hotels", {"n": "many"}), ("hotels", {"n": "2"}))
+    assert said(wrong)["errors"] == [{"field": "n", "message": "must be an integer, not a string"}]
+    assert len(right.data) == 2
+
+
+def test_a_tool_that_is_not_there_is_said_to_be_missing() -> None:
+    [result] = called(Client(guarding(served(hotels))), ("motels", {}))
+    assert said(result)["error_type"] == "tool_missing"
+
+
+@pytest.mark.parametrize("masked", [True, False])
+def test_what_a_server_masks_of_an_error_stays_masked(masked: bool) -> None:
+    def book() -> str:
+        """Book."""
+        raise ConnectionError("the password is hunter2")
+
+    [result] = called(Client(guarding(served(book, mask_error_details=masked))), ("book", {}))
+    assert said(result)["error_type"] == "connection"
+    assert ("hunter2" in result.content[0].text) is not masked
+
+
+def test_a_time_out_of_the_policy_is_an_answer() -> None:
+    async def slow() -> str:
+        """Wait."""
+        await asyncio.sleep(60)
+        return "never"
+
+    policy = Policy([], tools=[Declared(name="slow", timeout=0.05)])
+    [result] = called(Client(guarding(served(slow), policy)), ("slow", {}))
+    assert said(result)["error_type"] == "timeout"
+
+
+def test_a_call_that_comes_again_with_what_it_asked_for_is_the_same_call() -> None:
+    legs = []
+
+    async def book(room: str, ctx: Context) -> str | InputRequiredResult:
+        """Book a room."""
+        legs.append(ctx.input_responses is not None)
+        form: Any = {"message": "sure?", "requested_schema": {"type": "object", "properties": {}}}
+        asked = ElicitRequest(method="elicitation/create", params=ElicitRequestFormParams(**form))
+        return "booked" if legs[-1] else InputRequiredResult(input_requests={"ok": asked})
+
+    async def accept(*_: Any) -> dict[str, Any]:
+        return {}
+
+    server = guarding(served(book), Policy([Budget(max_calls=1), Duplicates()]))
+    first, second = called(Client(server, elicitation_handler=accept), *[("book", {"room": "a"})] * 2)
+    assert not first.is_error
+    assert legs == [False, True]
+    assert second.is_error
+
+
+def test_two_clients_of_one_run_share_its_cap() -> None:
+    ran = []
+
+    async def search(q: str) -> str:
+        """Search."""
+        ran.append(q)
+        await asyncio.sleep(0)
+        return "found"
+
+    async def whole() -> list[bool]:
+        server = guarding(served(search), Policy([Budget(max_calls=3)]))
+        async with Client(server) as one, Client(server, mode="legacy") as two:
+            options: Any = {"meta": {RUN: "trip-42"}, "raise_on_error": False}
+            calls = [client.call_tool("search", {"q": f"{n}"}, **options) for n in range(4) for client in (one, two)]
+            return [result.is_error for result in await asyncio.gather(*calls)]
+
+    assert asyncio.run(whole()).count(True) == 5
+    assert len(ran) == 3
+
+
+def test_a_guarded_client_answers_in_the_clients_own_type_and_raises_as_it_does() -> None:
+    async def whole() -> None:
+        heard = []
+
+        def search(q: str, ctx: Context) -> Hotel:
+            """Search."""
+            heard.append((ctx.request_context.meta or {}).get(RUN) if ctx.request_context else None)
+            return Hotel(name=q, stars=3)
+
+        policy = Policy([Budget(max_calls=2)])
+        async with GuardedClient(Client(served(search)), policy, run="trip-42") as client:
+            assert [tool.name for tool in await client.list_tools()] == ["search"]
+            assert (await client.call_tool("search", {"q": "x"})).data.stars == 3
+            last = await client.call_tool("search", {"q": "y"})
+            assert last.data.stars == 3
+            assert said(last)["limit_reached"] is True
+            with pytest.raises(ToolError, match=r"^\[guardrails:budget.max_calls\]"):
+                await client.call_tool("search", {"q": "z"})
+            assert client.is_connected()
+            assert client.guarded_by.exhausted_by == "budget.max_calls"
+        assert heard == ["trip-42"] * 2
+
+    asyncio.run(whole())
+
+
+def test_a_guarded_client_cuts_what_a_server_answers() -> None:
+    [result] = called(GuardedClient(Client(served(hotels)), Policy.load("default")), ("hotels", {"n": 5_000}))
+    assert said(result)["truncated"] is True
+    assert 300 < len(result.data) < 700

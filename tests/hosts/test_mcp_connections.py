@@ -1,0 +1,258 @@
+"""
+What servers and clients of the `mcp` SDK do behind the guards that the contract of the hosts does not know of.
+"""
+
+import asyncio
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+
+
+pytest.importorskip("mcp")
+
+import httpx2
+
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context, Image
+from mcp_types import (
+    ElicitRequest,
+    ElicitRequestFormParams,
+    ElicitResult,
+    InputRequiredResult,
+    ToolAnnotations,
+)
+from pydantic import BaseModel
+
+from guardrails import Budget, Duplicates, Policy
+from guardrails import Tool as Declared
+from guardrails.integrations.mcp import GuardrailsMiddleware
+from guardrails.mcp.answers import ENVELOPE, RUN
+from tests.conftest import FakeClock
+
+
+both = pytest.mark.parametrize("mode", ["auto", "legacy"])
+
+
+def served(guarded: Any, *tools: Callable[..., Any], **options: Any) -> MCPServer:
+    server = MCPServer("s", middleware=[GuardrailsMiddleware(guarded, **options)])
+    for tool in tools:
+        server.add_tool(tool)
+    return server
+
+
+def of(run: str) -> Any:
+    """
+    The `_meta` of a call of *run*.
+    """
+    return {RUN: run}
+
+
+def said(result: Any) -> Mapping[str, Any]:
+    """
+    The envelope in `_meta`; empty if there is nothing to say.
+    """
+    found: Mapping[str, Any] = (result.meta or {}).get(ENVELOPE, {})
+    return found
+
+
+@both
+def test_a_result_that_is_cut_is_valid_for_a_client_that_checks_it(mode: str) -> None:
+    def rows(n: int) -> list[str]:
+        return ["x" * 100] * n
+
+    async def whole() -> Any:
+        async with Client(served(Policy.load("default"), rows), mode=mode) as client:
+            await client.list_tools()
+            return await client.call_tool("rows", {"n": 5_000})
+
+    result = asyncio.run(whole())
+    assert not result.is_error
+    assert 500 < len(result.structured_content["result"]) < 700
+    assert said(result)["is_complete"] is False
+
+
+@both
+def test_images_are_kept_and_never_cut(mode: str) -> None:
+    def shot() -> list[Any]:
+        return ["a page", Image(data=b"x" * 300_000, format="png")]
+
+    async def whole() -> Any:
+        server = served(Policy.load("default"))
+        server.add_tool(shot, structured_output=False)
+        async with Client(server, mode=mode) as client:
+            return await client.call_tool("shot", {})
+
+    text, image = asyncio.run(whole()).content
+    assert text.text == "a page"
+    assert len(image.data) == 400_000
+
+
+def test_a_number_in_text_that_the_server_takes_is_no_wrong_argument() -> None:
+    ran = []
+
+    def book(nights: int) -> str:
+        ran.append(nights)
+        return "booked"
+
+    async def whole() -> Any:
+        async with Client(served(Policy.load("default"), book)) as client:
+            return await client.call_tool("book", {"nights": "2"})
+
+    assert not asyncio.run(whole()).is_error
+    assert ran == [2]
+
+
+def test_the_annotations_of_a_tool_say_whether_a_look_follows_a_change() -> None:
+    looked = []
+
+    def peek() -> str:
+        looked.append(1)
+        return "the same"
+
+    async def whole(read_only: bool) -> list[bool]:
+        server = served(Policy([Duplicates(rule="evidence", window=20)]))
+        server.add_tool(peek, annotations=ToolAnnotations(read_only_hint=True))
+        server.add_tool(lambda n: f"done {n}", name="turn", annotations=ToolAnnotations(read_only_hint=read_only))
+        looks = []
+        async with Client(server) as client:
+            for n in range(4):
+                looks.append((await client.call_tool("peek", {})).is_error)
+                await client.call_tool("turn", {"n": n})
+        return looks
+
+    assert asyncio.run(whole(read_only=False)) == [False] * 4
+    assert asyncio.run(whole(read_only=True)) == [False, False, True, True]
+
+
+def test_two_clients_of_one_run_share_its_cap_and_another_run_has_its_own() -> None:
+    ran = []
+
+    async def search(q: str) -> str:
+        ran.append(q)
+        await asyncio.sleep(0)
+        return "found"
+
+    async def whole() -> list[bool]:
+        server = served(Policy([Budget(max_calls=3)]), search)
+        async with Client(server) as one, Client(server, mode="legacy") as two:
+            calls = [
+                client.call_tool("search", {"q": f"{n}"}, meta=of("trip-42")) for n in range(4) for client in (one, two)
+            ]
+            refused = [result.is_error for result in await asyncio.gather(*calls)]
+            other = await two.call_tool("search", {"q": "other"}, meta=of("trip-43"))
+            return [*refused, other.is_error]
+
+    refused = asyncio.run(whole())
+    assert refused.count(True) == 5
+    assert not refused[-1]
+    assert len(ran) == 4
+
+
+def test_calls_that_name_no_run_are_of_another_one_after_a_pause(clock: FakeClock) -> None:
+    async def whole() -> list[bool]:
+        server = served(Policy([Budget(max_calls=1)]), lambda_named("search"), clock=clock)
+        async with Client(server) as client:
+            first = [(await client.call_tool("search", {})).is_error for _ in range(2)]
+            clock.advance(1_801)
+            return [*first, (await client.call_tool("search", {})).is_error]
+
+    assert asyncio.run(whole()) == [False, True, False]
+
+
+def lambda_named(name: str) -> Callable[[], str]:
+    def tool() -> str:
+        return "found"
+
+    tool.__name__ = name
+    return tool
+
+
+def test_strangers_over_http_are_no_conversation_and_those_who_name_their_run_are() -> None:
+    async def whole() -> list[bool]:
+        server = served(Policy([Duplicates()]), lambda_named("search"))
+        app = server.streamable_http_app(stateless_http=True, json_response=True)
+        async with (
+            server.session_manager.run(),
+            httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app)) as http,
+            Client(streamable_http_client("http://127.0.0.1:8000/mcp", http_client=http)) as client,
+        ):
+            metas: list[Any] = [None, None, {RUN: "a"}, {RUN: "a"}]
+            return [(await client.call_tool("search", {}, meta=meta)).is_error for meta in metas]
+
+    assert asyncio.run(whole()) == [False, False, False, True]
+
+
+@both
+def test_progress_and_questions_in_the_middle_of_a_call_pass(mode: str) -> None:
+    heard = []
+
+    async def book(ctx: Context) -> str:
+        await ctx.report_progress(1, 2)
+        if mode == "auto":
+            return "booked"
+        answer = await ctx.elicit("sure?", Sure)
+        return f"{answer.action}"
+
+    async def told(progress: float, total: float | None, message: str | None) -> None:
+        heard.append((progress, total))
+
+    async def whole() -> Any:
+        options: Any = {"mode": mode, "elicitation_callback": accept}
+        async with Client(served(Policy.load("default"), book), **options) as client:
+            return await client.call_tool("book", {}, progress_callback=told)
+
+    result = asyncio.run(whole())
+    assert result.content[0].text == ("booked" if mode == "auto" else "accept")
+    assert heard == [(1, 2)]
+
+
+class Sure(BaseModel):
+    ok: bool = True
+
+
+async def accept(context: Any, params: Any) -> ElicitResult:
+    return ElicitResult(action="accept", content={"ok": True})
+
+
+def test_a_call_that_comes_again_with_what_it_asked_for_is_the_same_call() -> None:
+    legs = []
+
+    async def book(room: str, ctx: Context) -> str | InputRequiredResult:
+        legs.append(ctx.input_responses is not None)
+        form: Any = {"message": "sure?", "requested_schema": {"type": "object", "properties": {}}}
+        asked = ElicitRequest(method="elicitation/create", params=ElicitRequestFormParams(**form))
+        return "booked" if legs[-1] else InputRequiredResult(input_requests={"ok": asked})
+
+    async def whole() -> list[Any]:
+        server = served(Policy([Budget(max_calls=1), Duplicates()]), book)
+        async with Client(server, elicitation_callback=accept) as client:
+            return [await client.call_tool("book", {"room": "a"}) for _ in range(2)]
+
+    first, second = asyncio.run(whole())
+    assert not first.is_error
+    assert legs == [False, True]
+    assert second.is_error
+
+
+def test_a_tool_that_takes_longer_than_the_policy_lets_it_is_answered_in_time() -> None:
+    ended = []
+
+    async def slow() -> str:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append(True)
+        return "never"
+
+    async def whole() -> Any:
+        async with Client(served(Policy([], tools=[Declared(name="slow", timeout=0.05)]), slow)) as client:
+            return await client.call_tool("slow", {})
+
+    result = asyncio.run(whole())
+    assert result.is_error
+    assert said(result)["error_type"] == "timeout"
+    assert ended == [True]

@@ -1,0 +1,170 @@
+"""
+The one shape of what clients of guarded servers read, and that it stays valid for what a tool promises.
+"""
+
+import json
+
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+
+pytest.importorskip("mcp")
+
+from mcp_types import CallToolResult, ImageContent, TextContent
+
+from guardrails import Envelope, Policy, Truncate
+from guardrails.core.outcome.mcp_results import read_mcp
+from guardrails.mcp.answers import BESIDE, ENVELOPE, UNKNOWN, answered, refused
+from guardrails.mcp.pruning import pruned
+
+
+ROWS = {
+    "type": "object",
+    "properties": {
+        "rows": {"type": "array", "items": {"type": "string"}},
+        "count": {"type": "integer"},
+    },
+    "required": ["rows", "count"],
+    "additionalProperties": False,
+}
+IMAGE = ImageContent(type="image", data="AA==", mime_type="image/png")
+
+
+def result(structured: Any = None, text: str = "some text", *more: Any, **fields: Any) -> CallToolResult:
+    blocks = [TextContent(type="text", text=text), *more]
+    return CallToolResult(content=blocks, structured_content=structured, **fields)
+
+
+def guarded(one: CallToolResult, schema: dict[str, Any] | None = None, limit: int = 1_000) -> CallToolResult:
+    value = read_mcp(one)
+    envelope = Policy([Truncate(max_bytes=limit)]).session("s").call("t", {}, lambda *_: value)
+    return answered(envelope, one, value, schema)
+
+
+def texts(one: CallToolResult) -> list[str]:
+    return [block.text for block in one.content if isinstance(block, TextContent)]
+
+
+def test_a_success_of_which_there_is_nothing_to_say_is_the_very_same() -> None:
+    one = result({"rows": ["a"], "count": 1}, "a", IMAGE)
+    assert guarded(one, ROWS) is one
+
+
+def test_a_result_that_is_too_long_keeps_the_form_that_its_schema_promises() -> None:
+    one = result({"rows": ["x" * 50] * 500, "count": 500}, "x" * 30_000, IMAGE)
+    made = guarded(one, ROWS)
+    assert jsonschema_rs.is_valid(ROWS, made.structured_content)
+    assert made.structured_content is not None
+    assert 10 < len(made.structured_content["rows"]) < 20
+    assert made.structured_content["count"] == 500
+    [text] = texts(made)
+    assert json.loads(text)["is_complete"] is False
+    assert len(text) < 2_000
+    assert IMAGE in made.content
+    assert made.meta is not None
+    assert made.meta[ENVELOPE]["truncated"] is True
+    assert not made.is_error
+
+
+def test_a_result_that_no_cut_keeps_valid_stays_whole() -> None:
+    schema = {"type": "object", "properties": {"rows": {"minItems": 500}}}
+    one = result({"rows": ["x" * 50] * 500})
+    made = guarded(one, schema)
+    assert made.structured_content is not None
+    assert made.structured_content["rows"] == ["x" * 50] * 500
+
+
+@pytest.mark.parametrize(("schema", "there"), [(None, True), (ROWS, False), (UNKNOWN, False)])
+def test_what_is_to_be_said_stands_in_the_structured_content_where_the_schema_has_room(
+    schema: dict[str, Any] | None, there: bool
+) -> None:
+    one = result({"rows": [], "count": 0})
+    envelope = Envelope.success({"rows": [], "count": 0})
+    envelope.limit("that was the last one", "write your answer", "budget.max_calls")
+    made = answered(envelope, one, envelope.value, schema)
+    assert made.structured_content is not None
+    assert (BESIDE in made.structured_content) is there
+    assert made.meta == {ENVELOPE: {"limit_reached": True, "limit_message": "that was the last one"}}
+    assert texts(made)[0] == "some text"
+    assert texts(made)[1].startswith("[guardrails:budget.max_calls] that was the last one\n{")
+
+
+def test_a_failure_that_the_server_calls_none_keeps_its_form() -> None:
+    one = result({"result": "Error: no such city"}, "Error: no such city")
+    value = read_mcp(one)
+    envelope = Policy([]).session("s").call("t", {}, lambda *_: value)
+    made = answered(envelope, one, value)
+    assert not envelope.ok
+    assert not made.is_error
+    assert made.structured_content is not None
+    assert made.structured_content["result"] == "Error: no such city"
+    assert made.meta is not None
+    assert made.meta[ENVELOPE]["status"] == "error"
+
+
+def test_what_a_guard_puts_in_place_of_a_value_is_shown_in_its_place() -> None:
+    one = result({"result": "my secret"}, "my secret")
+    made = answered(Envelope.success("hidden"), one, "my secret", {"type": "object"})
+    assert "secret" not in made.model_dump_json()
+    assert made.structured_content == {"result": "hidden"}
+
+
+def test_what_a_guard_puts_in_place_of_a_value_and_does_not_fit_is_never_shown_as_if_it_did() -> None:
+    with pytest.raises(ValueError, match="outputSchema"):
+        answered(Envelope.success("hidden"), result({"rows": [], "count": 1}), {"rows": [], "count": 1}, ROWS)
+
+
+def test_an_envelope_of_the_tools_own_is_not_what_a_guard_made() -> None:
+    said = {"status": "success", "results": [1, 2]}
+    one = result(said)
+    assert answered(Envelope.spoken(said), one, said, ROWS) is one
+
+
+def test_a_refusal_is_one_line_and_the_envelope_flagged_and_without_structured_content() -> None:
+    envelope = Envelope.error("timeout", "the supplier\ndid not answer")
+    made = refused(envelope, result({"a": 1}, "boom", IMAGE, is_error=True))
+    line, _, below = texts(made)[0].partition("\n")
+    assert line == "[guardrails:timeout] the supplier did not answer"
+    assert json.loads(below)["error_type"] == "timeout"
+    assert made.is_error
+    assert made.structured_content is None
+    assert made.meta == {ENVELOPE: json.loads(below)}
+    assert made.content[1:] == [IMAGE]
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=40),
+    lambda inner: st.lists(inner, max_size=6) | st.dictionaries(st.text(max_size=8), inner, max_size=6),
+    max_leaves=30,
+)
+
+
+def is_part(made: Any, whole: Any) -> bool:
+    """
+    Whether *made* is *whole* with ends cut off: of texts and lists what stands first, of objects some members.
+    """
+    if isinstance(whole, str):
+        return isinstance(made, str) and whole.startswith(made)
+    if isinstance(whole, list):
+        return isinstance(made, list) and all(is_part(*pair) for pair in zip(made, whole, strict=False))
+    if isinstance(whole, dict):
+        return isinstance(made, dict) and all(is_part(made[name], whole[name]) for name in made)
+    return bool(made == whole)
+
+
+@given(VALUES, st.integers(16, 400))
+def test_what_is_pruned_is_a_part_of_the_whole_of_the_same_form(value: Any, room: int) -> None:
+    made = pruned(value, room)
+    assert is_part(made, value)
+    if len(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()) <= room:
+        assert made == value
+
+
+@given(st.dictionaries(st.text(max_size=8), st.text(max_size=400), max_size=20), st.integers(64, 2_000))
+def test_what_is_pruned_has_the_size_that_was_asked_for(value: Any, room: int) -> None:
+    assert len(json.dumps(pruned(value, room), separators=(",", ":"), ensure_ascii=False).encode()) <= room + 64
