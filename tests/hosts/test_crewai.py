@@ -8,9 +8,11 @@ import pytest
 pytest.importorskip("crewai")
 
 from .contract import Contract
+from .crewai.crews import Crews
 from .crewai.driver import CrewAI
 from .crewai.page import Page
-from .crewai.runs import Crews, Runs, Tools
+from .crewai.runs import Runs
+from .crewai.tools import Tools
 
 
 # What the host warns of itself: it reads its own deprecated fields.

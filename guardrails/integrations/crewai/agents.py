@@ -69,10 +69,11 @@ class Guardrails:
         agents: dict[int, Any] = {}
 
         def agent(one: Any) -> Any:
-            if one is None or id(one) in agents:
-                return one if one is None else agents[id(one)]
-            made = agents[id(one)] = self.agent(one)
-            return made
+            if one is None or isinstance(one, GuardedAgent):
+                return one
+            if id(one) not in agents:
+                agents[id(one)] = self.agent(one)
+            return agents[id(one)]
 
         tasks: dict[int, Any] = {}
         for task in given.tasks:

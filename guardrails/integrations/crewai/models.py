@@ -216,4 +216,4 @@ def guard_model(model: Any) -> Any:
     """
     *model*, whose requests are those of the run that makes them.
     """
-    return guarded(GuardedModel, model, None)
+    return model if isinstance(model, GuardedModel) else guarded(GuardedModel, model, None)

@@ -123,9 +123,9 @@ def guarded(mixin: type, one: M, guard: Any, **changes: Any) -> M:
     """
     A copy of *one* of the host's objects, with *changes*: of its own class, with *mixin* before it, and *guard* its `_guard`.
     """
-    made: Any = one if isinstance(one, mixin) else one.model_copy(update=changes)  # type: ignore[attr-defined]
-    if made is not one:
-        host: Any = type(one)
+    made: Any = one.model_copy(update=changes)  # type: ignore[attr-defined]
+    host: Any = type(one)
+    if not isinstance(one, mixin):
         made.__class__ = _kind(mixin, host)
-        made._guard = guard  # noqa: SLF001
+    made._guard = guard  # noqa: SLF001
     return made

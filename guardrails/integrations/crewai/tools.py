@@ -148,6 +148,8 @@ def guard_tool(tool: Any) -> Any:
     """
     *tool* behind the session of the run that calls it; of what fails, no cache keeps anything.
     """
+    if isinstance(tool, GuardedTool):
+        return tool
     kept, name = tool.cache_function, sanitize_tool_name(tool.name)
     try:
         known = Tool(name=name, parameters=arguments_of(tool.args_schema))
