@@ -246,6 +246,8 @@ def tested(name, python):
     """Of the tests of a host: exit code, summary, and the names of those that failed."""
     folder = ROOT / "tests/hosts"
     files = [folder / f"test_{name}.py", *sorted(folder.glob(f"test_{name}_*.py"))]
+    if (folder / "test_blast_radius.py").is_file():
+        files.append(f"{folder}/test_blast_radius.py::test_a_host_that_is_installed_here_holds_what_it_owes[{name}]")
     options = "-ra --strict-markers --strict-config --import-mode=importlib -p no:cacheprovider"
     command = (python, "-m", "pytest", "-q", "--timeout=120", "-o", f"addopts={options}", *files)
     code, text = run(*command, quiet=True)

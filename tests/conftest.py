@@ -14,6 +14,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 
+# Behaviours of the hosts say what they found, as a test does; here, since nothing may have imported them before.
+pytest.register_assert_rewrite(
+    "tests.hosts.behaviours", "tests.hosts.pydantic_ai", "tests.hosts.google_adk", "tests.hosts.crewai"
+)
+
+
 class FakeClock:
     """
     Seconds since 1970; starts in 2026 and stands still.

@@ -36,7 +36,8 @@ def test_the_python_blocks_run_in_order_and_print_what_is_shown(
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     printed = []
-    for block in blocks("python"):
+    # That of a host is the program of its page, which the tests of the host run.
+    for block in [block for block in blocks("python") if "integrations.langchain" not in block]:
         exec(compile(block, "README.md", "exec"), names)  # noqa: S102
         printed.append(capsys.readouterr().out)
     names["client"].close()
@@ -47,7 +48,7 @@ def test_the_python_blocks_run_in_order_and_print_what_is_shown(
     assert "budget.max_turns" in printed[1]
     third = names["messages"][6]["content"]
     assert '"limit_message": "Tool call limit reached (3). Stopping tool loop."' in third
-    assert '"found":7' in printed[2] or "office_hours.opens" in printed[2]
+    assert '"found":7' in printed[2]
 
 
 def test_the_policy_of_the_readme_loads(tmp_path: Path) -> None:

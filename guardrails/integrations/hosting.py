@@ -48,10 +48,12 @@ class Asking:
     One loop of a host, request by request: `ask`, then `take` or `failed`. A store that fails loses no conversation.
 
     *first* says whether the next request is the first of its loop; None: it is the first that this object is asked about.
+    *user* says whether a message of the user's begins the loop, and not another agent.
     """
 
-    def __init__(self, session: "Session", *, first: bool | None = None) -> None:
+    def __init__(self, session: "Session", *, first: bool | None = None, user: bool = True) -> None:
         self.session = session
+        self._user = user
         self.final = FinalAnswer(session)
         if first is not None:
             self.final.first = first
@@ -69,7 +71,7 @@ class Asking:
         Say that a model request starts; what to send as `tool_choice` where the user of the host *requested* another.
         """
         try:
-            if self.final.first and current_session() is None:
+            if self._user and self.final.first and current_session() is None:
                 # Where a tool asks a model of its own, no user has sent a message.
                 self.session.go_on()
             self._asked = self.session.request()

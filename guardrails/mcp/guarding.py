@@ -119,7 +119,7 @@ class Guarding:
             envelope = await scope.acall(name, dict(arguments or {}), made.by(send))
         except _Asks as question:
             return question.args[0]
-        return made.told(envelope)
+        return made.own() if made.was_made and _observes(session) else made.told(envelope)
 
 
 class _Made:
@@ -141,6 +141,7 @@ class _Made:
         """
 
         async def execute(name: str, arguments: Any) -> Any:
+            self._result = self._error = None
             try:
                 self._result = result = await send(arguments)
             except Exception as error:
@@ -148,8 +149,7 @@ class _Made:
                 if task is not None and task.cancelling():
                     # Its time is up, or nobody waits for it any more: that says more.
                     raise
-                if not isinstance(error, self._told):
-                    self._error = error
+                self._error = error
                 kind = diagnosis_of(error, arguments)[0]
                 if kind == "not_found" and self._declared is None:
                     kind = "tool_missing"
@@ -165,11 +165,26 @@ class _Made:
 
         return execute
 
+    @property
+    def was_made(self) -> bool:
+        """
+        Whether the host has said what came of it.
+        """
+        return self._error is not None or self._result is not None
+
+    def own(self) -> Any:
+        """
+        What the host would be given without guards.
+        """
+        if self._error is not None:
+            raise self._error
+        return self._result
+
     def told(self, envelope: Envelope) -> Any:
         """
         What the host is given.
         """
-        if self._error is not None:
+        if self._error is not None and not isinstance(self._error, self._told):
             raise self._error
         if self._result is None:
             return refused(envelope)
@@ -198,6 +213,14 @@ class _Made:
             if isinstance(fitted, Envelope):
                 return fitted
         return failed
+
+
+def _observes(session: Session) -> bool:
+    """
+    Whether the policy only watches, so that nothing is to change.
+    """
+    chain = session.policy.chain
+    return chain.mode != "enforce" and not any(rule.mode == "enforce" for rule in chain.rules)
 
 
 def _is_question(result: Any) -> bool:

@@ -68,12 +68,13 @@ class Runs:
         held = self._held.pop(whose, None)
         if held is None:
             # Other processes may have the same store.
-            session = self.sessions.of(f"{PROCESS}:{uuid4()}" if whose == PROCESS else whose)
+            own = whose == PROCESS
+            session = self.sessions.of(f"{PROCESS}:{uuid4()}" if own else whose, run=own)
         else:
             session, called_at = held
             idle = now - called_at
             if idle > IDLE_S or (idle > STUCK_S and _is_stuck(session)):
-                session = self.sessions.of(f"{whose}:{uuid4()}")
+                session = self.sessions.of(f"{whose}:{uuid4()}", run=True)
         self._held[whose] = session, now
         if len(self._held) > MAX_HELD:
             self._held.popitem(last=False)

@@ -3,6 +3,7 @@ The sessions of a host by the names that it has for its threads and runs.
 """
 
 import threading
+import weakref
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
@@ -10,6 +11,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Final, TypedDict, Unpack
 from uuid import uuid4
 
+from guardrails.core.values.logs import log
 from guardrails.core.values.session_id import session_name
 
 
@@ -56,33 +58,88 @@ class Sessions:
         self._guarded = guarded
         self._options = options
         self._kept: OrderedDict[str, Session] = OrderedDict()
+        self._runs: set[str] = set()
+        """Of those that are kept, whose names nobody says again once their runs are over."""
+        self._loose: dict[str, weakref.ref[Any]] = {}
+        """Of those, which are not kept any more: what is alive as long as one of their objects is."""
         self._lock = threading.Lock()
 
-    def of(self, name: object = None) -> "Session":
+    def of(self, name: object = None, *, run: bool = False) -> "Session":
         """
-        The session of the thread or run *name*: any text, number or UUID. None: a new one.
+        The session of the thread or run *name*: any text, number or UUID. None: a new one, of a run without a name.
+
+        Nobody says the name of a *run* again once it is over: its state is forgotten if nobody holds its session and 1,000
+        others were asked for since, where `end` was not said.
         """
         from guardrails.session.session import Session
 
         if isinstance(self._guarded, Session):
             return self._guarded
         own = session_name(uuid4() if name is None else name)
+        gone: list[str] = []
         with self._lock:
             session = self._kept.get(own)
             if session is None:
                 session = self._kept[own] = self._guarded.session(own, **self._options)
+                if name is None or run or self._loose.pop(own, None) is not None:
+                    self._runs.add(own)
                 if len(self._kept) > MAX_KEPT:
-                    self._kept.popitem(last=False)[1].close()
+                    gone = self._let_go()
             else:
                 self._kept.move_to_end(own)
+        for one in gone:
+            _forget(self._guarded.session(one, **self._options))
         return session
+
+    @property
+    def denies_on_error(self) -> bool:
+        """
+        Whether a guard that fails refuses its call, by the policy's `on_error`.
+        """
+        policy: Any = getattr(self._guarded, "policy", self._guarded)
+        return bool(policy.chain.on_error == "deny")
 
     def end(self, session: "Session") -> None:
         """
         Forget *session*, which nobody can name again, if it was made here.
         """
         with self._lock:
-            made = self._kept.pop(session.id, None)
-        if made is not None:
-            made.close()
-            made.forget()
+            made = self._kept.pop(session.id, None) is not None or session.id in self._loose
+            self._loose.pop(session.id, None)
+            self._runs.discard(session.id)
+        if made:
+            session.close()
+            session.forget()
+
+    def _let_go(self) -> list[str]:
+        """
+        Keep the session no more that was not asked for longest; the names of runs that are over.
+        """
+        name, session = self._kept.popitem(last=False)
+        if name in self._runs:
+            self._runs.remove(name)
+            # Its copies, which adapters hold, share this.
+            self._loose[name] = weakref.ref(session._declaring)  # noqa: SLF001
+        del session
+        over = [name for name, alive in self._loose.items() if alive() is None]
+        for name in over:
+            del self._loose[name]
+        return over
+
+
+def _forget(session: "Session") -> None:
+    """
+    Forget *session* without holding up an event loop, whatever its store says.
+    """
+    from guardrails.session.off_loop import later
+
+    def forget() -> None:
+        try:
+            session.forget()
+        except Exception as error:  # noqa: BLE001  another session is asked for
+            log.error("store failed: %s", error, extra={"session": session.id})
+
+    if session._blocks:  # noqa: SLF001
+        later(session._store, forget)  # noqa: SLF001
+    else:
+        forget()

@@ -90,6 +90,10 @@ class Ledger:
     under both, and whatever asks for a state that this version cannot read. A clock that fails loses nothing: the time stands still, and only calls are refused under `deny`.
     """
 
+    _parent: "Ledger | None" = None
+    _share: float | None = None
+    """Of what the parent has left; None: it has no parent, or all that it is to have."""
+
     def __init__(
         self,
         id: str,

@@ -198,7 +198,7 @@ class Session(Functions):
     def child(self, name: str, *, share: float = 1, **amounts: Unpack[Amounts]) -> "Session":
         """
         A session that reserves from this one: *amounts* of its limits, and a *share* of what is left of those not named: all,
-        or a part above 0. Time is for all of them at once.
+        or a part above 0, and again when that is used up. Time is for all of them at once.
 
         Per-tool budgets, rates and growth caps hold for the whole family together; streaks, duplicates and refused turns
         are each session's own.
@@ -231,6 +231,7 @@ class Session(Functions):
         child._specs.update(self._specs)
         child._wrapped.update(self._wrapped)
         child._passes = self._passes
+        child._share = share if share < 1 else None
         event = Reserve(self._time(), child.id, wanted, share=share)
         values = {"child": child.id, "amounts": wanted, **({} if share == 1 else {"share": share})}
         made = self._event("reserve", event, values, needed=True)

@@ -113,6 +113,8 @@ class Driver(Protocol):
     """As the file `test_NAME.py` has it."""
     cannot: Mapping[str, str]
     """Tests of the contract that the host's own source makes impossible, by name: the reason, with its file and line."""
+    limits: Mapping[str, Any]
+    """What a run asks of the host so that a test that went wrong ends soon; empty: the host's own limits. A driver may have none."""
 
     def adapter(self, guarded: Any, **options: Any) -> Any:
         """

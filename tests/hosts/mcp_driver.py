@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,8 +24,6 @@ from guardrails.mcp.results import wrapped_value
 from .driver import Asked, Call, Ran, Script, cancelled
 
 
-MAX_REQUESTS = 25
-"""What a scripted model may ask that nobody stops."""
 _NO_MODEL = "MCP knows tools and no model, whose requests, text, usage and end are its client's; mcp_types/methods.py:57, CLIENT_REQUESTS"
 _NO_AGENT = "MCP knows no agent that pauses, or asks another; mcp_types/methods.py:57, CLIENT_REQUESTS"
 _OBJECT = "arguments are an object when a client sends them; mcp_types/_types.py, CallToolRequestParams.arguments"
@@ -81,6 +80,8 @@ class McpDriver:
 
     name: str
     cannot: Mapping[str, str]
+    limits: Mapping[str, Any] = {"requests": 25}
+    """What a scripted model may ask that nobody stops."""
     client_side: bool = False
 
     def adapter(self, guarded: Any, **options: Any) -> Any:
@@ -121,7 +122,7 @@ class McpDriver:
             offered = getattr(listed, "tools", listed)
             names = tuple(tool.name for tool in offered)
             schemas = {tool.name: tool.model_dump(mode="json") for tool in offered}
-            for n in range(MAX_REQUESTS):
+            for n in islice(count(), self.limits.get("requests")):
                 asked = Asked(n=n, tools=names, choice=None, results=tuple(ran.results), schemas=schemas)
                 ran.asked.append(asked)
                 said = script(asked)

@@ -31,7 +31,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import InjectedState, ToolNode, ToolRuntime, tools_condition
 from langgraph.types import Command, interrupt
-from pydantic import BaseModel, ValidationError, model_validator
+from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from guardrails import Budget, MemorySink, MemoryStore, Policy, SqliteStore
 from guardrails.integrations.langchain import GuardrailsMiddleware
@@ -51,7 +51,8 @@ class ScriptedModel(BaseChatModel):
     """
 
     script: Any
-    seen: Any
+    seen: Any = Field(repr=False)
+    """Not shown: the host shows the model to its tracing on each request."""
     outputs: frozenset[str] = frozenset()
     """Names of the host's own tools for structured output."""
     model_name: str = MODEL
@@ -140,6 +141,7 @@ class Driver:
 
     name = "langchain"
     cannot: ClassVar[Mapping[str, str]] = {}
+    limits: Mapping[str, Any] = {"recursion_limit": 60}
 
     def __init__(self) -> None:
         self.saver = InMemorySaver()
@@ -178,7 +180,7 @@ class Driver:
             checkpointer=None if thread is None else self.saver,
         )
         given: Any = {"messages": [("user", prompt)]} if resume is None else Command(resume=resume)
-        config: Any = {"recursion_limit": 60}
+        config: Any = {**self.limits}
         if thread is not None:
             config["configurable"] = {"thread_id": thread}
         ran = Ran(asked=seen)

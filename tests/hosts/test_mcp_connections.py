@@ -256,3 +256,19 @@ def test_a_tool_that_takes_longer_than_the_policy_lets_it_is_answered_in_time() 
     assert result.is_error
     assert said(result)["error_type"] == "timeout"
     assert ended == [True]
+
+
+def test_a_policy_that_only_watches_changes_no_byte_of_an_answer() -> None:
+    def find(name: str) -> str:
+        return "Error: not found"
+
+    async def answers(server: MCPServer) -> list[str]:
+        async with Client(server) as client:
+            made = [await client.call_tool(*call) for call in (("find", {"name": "a"}), ("find", {}), ("nope", {}))]
+            return [one.model_dump_json() for one in made]
+
+    bare, watched = MCPServer("s", log_level="ERROR"), MCPServer("s", log_level="ERROR")
+    watched.middleware.append(GuardrailsMiddleware(Policy.load("observe")))
+    for server in (bare, watched):
+        server.tool()(find)
+    assert asyncio.run(answers(watched)) == asyncio.run(answers(bare))

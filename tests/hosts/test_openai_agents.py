@@ -179,6 +179,7 @@ class Driver:
 
     name = "openai_agents"
     cannot: ClassVar[Mapping[str, str]] = {}
+    limits: Mapping[str, Any] = {"max_turns": 60}
 
     def __init__(self) -> None:
         self.threads: dict[str, SQLiteSession] = {}
@@ -217,7 +218,7 @@ class Driver:
             output_type=output,
             model_settings=ModelSettings(tool_choice=choice),
         )
-        options: dict[str, Any] = {"max_turns": 60}
+        options: dict[str, Any] = {**self.limits}
         if thread is not None:
             options["session"] = self.threads.setdefault(thread, SQLiteSession(thread))
         runner = Runner if adapter is None else adapter

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -154,9 +155,9 @@ def test_an_agent_that_is_a_tool_has_a_share_of_the_budget() -> None:
     main = agent(in_turn(Say(calls=(Call("other", {"input": "look"}),))), tools_of(sub))
     sink = MemorySink()
     result = runner(Budget(max_calls=9), records=sink).run_sync(main, "go")
-    assert len(ran) == 4  # Half of the eight that are left.
+    assert len(ran) == 7  # The last call is the asking agent's.
     assert envelope(outputs(result)[0])["result"] == "the other's answer"
-    assert envelope(outputs(result)[0])["progress"]["calls_used"] == 5
+    assert envelope(outputs(result)[0])["progress"]["calls_used"] == 8
     assert len({record["session_id"] for record in sink.records}) == 2
 
 
@@ -363,8 +364,8 @@ def test_a_run_in_a_tool_has_a_share_of_the_budget() -> None:
 
     main = agent(in_turn(Say(calls=(Call("look", {"task": "x"}),))), look)
     result = guarded.run_sync(main, "go")
-    assert len(ran) == 4
-    assert envelope(outputs(result)[0])["progress"]["calls_used"] == 5
+    assert len(ran) == 7
+    assert envelope(outputs(result)[0])["progress"]["calls_used"] == 8
 
 
 def test_a_request_that_is_made_anew_keeps_its_forced_choice() -> None:
@@ -379,3 +380,29 @@ def test_a_request_that_is_made_anew_keeps_its_forced_choice() -> None:
     made = agent(script, searching([]), model_settings=ModelSettings(tool_choice="required", retry=retry))
     runner().run_sync(made, "go")
     assert [asked.choice for asked in seen(made)] == ["required", "required", None]
+
+
+def said_after(says: list[Say], asked: Asked) -> Say:
+    return says[len(asked.results)]
+
+
+def test_runs_of_two_users_whose_calls_have_one_id_go_on_each_in_its_own_session() -> None:
+    paid: list[int] = []
+    guarded, pays = runner(Budget(max_calls=9)), Say(calls=(Call("pay", {"amount": 8}, "call_0"),))
+
+    async def both() -> list[int]:
+        waiting, used = [], []
+        for says in ([Say(calls=(search("mine"),)), pays, Say("Done.")], [pays, Say("Done.")]):
+            made = agent(partial(said_after, says), searching([]), paying(paid))
+            waiting.append((made, (await guarded.run(made, "go")).to_state()))
+        for made, state in waiting:
+            again = await RunState.from_string(made, state.to_string())
+            for item in again.get_interruptions():
+                again.approve(item)
+            result = await guarded.run(made, again)
+            used.append(envelope(outputs(result)[-1])["progress"]["calls_used"])
+        return used
+
+    assert asyncio.run(both()) == [2, 1]
+    assert paid == [8, 8]
+    assert not guarded._parked

@@ -130,6 +130,22 @@ def test_a_tool_that_was_not_offered_is_refused_by_data() -> None:
     assert result.final_output == "Done."
 
 
+def test_tools_of_two_agents_that_have_one_name_are_each_told_by_their_own_parameters() -> None:
+    def look(query: str) -> str:
+        return f"first {query}"
+
+    def other(shelf: int, row: int) -> str:
+        return f"second {shelf} {row}"
+
+    calls = Say(calls=(Call("look", {"shelf": 1, "row": 2}), Call("look", {"shelf": 1})))
+    second = agent(in_turn(calls), function_tool(other, name_override="look"), name="second")
+    handing = Say(calls=(Call("look", {"query": "q"}), Call("transfer_to_second", {})))
+    first = agent(in_turn(handing), look)
+    first.handoffs = [second]
+    results = [envelope(each) for each in outputs(runner().run_sync(first, "go"))]
+    assert [each.get("result", each["status"]) for each in results] == ["first q", "second 1 2", "validation_error"]
+
+
 def test_an_image_of_a_tool_stays_one() -> None:
     def draw() -> ToolOutputImage:
         """Draw a picture."""

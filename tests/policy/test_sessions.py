@@ -2,11 +2,14 @@
 The sessions of a host's threads.
 """
 
+import asyncio
 import uuid
+
+from pathlib import Path
 
 import pytest
 
-from guardrails import Budget, MemoryStore, Policy
+from guardrails import Budget, MemoryStore, Policy, SqliteStore
 from guardrails.policy import sessions
 from guardrails.policy.sessions import Sessions
 
@@ -50,3 +53,53 @@ def test_a_session_whose_object_is_not_kept_goes_on_where_it_was(monkeypatch: py
     made.of("u"), made.of("v")
     assert made.of("t") is not first
     assert made.of("t").exhausted
+
+
+def test_runs_that_nobody_can_name_again_leave_nothing_though_nobody_ended_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sessions, "MAX_KEPT", 2)
+    for store in (MemoryStore(), SqliteStore(tmp_path / "s.db")):
+        made = Sessions(Policy([Budget(max_calls=5)]), store=store)
+        for number in range(20):
+            made.of().call("f", {}, lambda *_: 1)
+            made.of(f"run_{number}", run=True).call("f", {}, lambda *_: 1)
+        asyncio.run(made.of("kept").off_loop(lambda: None))
+        assert len(store) <= 3
+
+
+def test_a_run_whose_session_is_held_or_whose_copy_is_goes_on_and_can_be_ended(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sessions, "MAX_KEPT", 2)
+    store = MemoryStore()
+    made = Sessions(Policy([Budget(max_calls=5)]), store=store)
+    held, copied = made.of(), made.of().scoped({})
+    for session in (held, copied):
+        session.call("f", {}, lambda *_: 1)
+    for number in range(10):
+        made.of(number)
+    for session in (held, copied):
+        assert session.progress["calls_used"] == 1
+        made.end(session)
+    assert len(store) == 0
+
+
+def test_the_session_of_a_thread_is_never_forgotten_unasked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "MAX_KEPT", 2)
+    store = MemoryStore()
+    made = Sessions(Policy([Budget(max_calls=5)]), store=store)
+    for number in range(10):
+        made.of(number).call("f", {}, lambda *_: 1)
+    assert len(store) == 10
+
+
+def test_a_store_that_fails_to_forget_a_run_fails_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(MemoryStore):
+        def forget(self, key: str) -> None:
+            raise OSError("no space left on device")
+
+    monkeypatch.setattr(sessions, "MAX_KEPT", 1)
+    made = Sessions(Policy([Budget(max_calls=5)]), store=Full())
+    made.of().call("f", {}, lambda *_: 1)
+    assert made.of("t").call("f", {}, lambda *_: 1).ok

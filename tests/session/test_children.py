@@ -61,6 +61,39 @@ def test_a_share_of_the_last_call_is_that_call(clock: Any) -> None:
     assert parent.call("t", {}, ok).code == "budget.max_calls"
 
 
+def test_children_with_a_share_starve_only_with_their_parent(clock: Any) -> None:
+    parent = make(clock, Budget(max_calls=60))
+    children = [parent.child(f"c{number}", share=0.125) for number in range(12)]
+    ran = [child.call("t", {"n": n, "c": child.id}, ok) for n in range(6) for child in children]
+    assert sum(envelope.ok for envelope in ran) >= 48
+    assert [parent.call("t", {"n": n}, ok).ok for n in range(2)] == [True, False]
+    for child in children:
+        child.close()
+    used = sum(envelope.ok for envelope in ran) + 1
+    assert parent.progress["calls_left"] == 60 - used
+    assert used <= 60
+
+
+def test_a_child_that_has_used_its_share_takes_another_before_its_next_request_too(clock: Any) -> None:
+    parent = make(clock, Budget(max_calls=8))
+    child = parent.child("c", share=0.5)
+    assert all(envelope.ok for envelope in calls(child, 4))
+    assert child.exhausted
+    with child.request() as asked:
+        assert asked.allowed
+    assert not child.exhausted
+    assert [envelope.ok for envelope in calls(child, 6)] == [True] * 3 + [False] * 3
+    assert child.exhausted_by == "budget.max_calls"
+    assert parent.call("t", {}, ok).ok
+
+
+def test_a_share_of_a_share_grows_from_above(clock: Any) -> None:
+    parent = make(clock, Budget(max_calls=8, max_tokens=1_000))
+    child = parent.child("c", share=0.5).child("d", share=0.5)
+    ran = sum(envelope.ok for envelope in calls(child, 9))
+    assert 5 <= ran <= 6
+
+
 @pytest.mark.parametrize("share", [0, -1, 1.5, float("nan")])
 def test_a_share_is_a_part_of_the_whole(share: float, clock: Any) -> None:
     with pytest.raises(SessionError, match="`share` is above 0 and at most 1"):

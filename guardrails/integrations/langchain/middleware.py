@@ -209,6 +209,7 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
         child = self._children.pop(state.get(RUN), None)
         if child is not None:
             child.close()
+            child.forget()
         return child is not None
 
     def _own(self, state: Any) -> "Session":
@@ -223,16 +224,21 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
                 return running
             # In a graph of one's own the first message is the same in each step.
             name = held.get(RUN) or next((message.id for message in held.get("messages") or ()), None)
+            return self._sessions.of(name, run=bool(held.get(RUN)))
         return self._sessions.of(name)
 
     def _guarded(self, request: ToolCallRequest) -> "Session":
-        tool, session = request.tool, self._own(request.state)
+        tool, session, specs = request.tool, self._own(request.state), {}
         if tool is not None:
             known = self._known.get(id(tool))
             if known is None or known[0] is not tool:
                 known = self._known[id(tool)] = tool, declared(tool)
             session.declare(known[1])
-        return session.scoped({}, passes=(GraphBubbleUp,))
+            spec = known[1].arguments()
+            if spec is not None:
+                # Another agent of the session may have another tool of that name, at the same time.
+                specs[tool.name] = spec
+        return session.scoped(specs, passes=(GraphBubbleUp,))
 
 
 def _thread() -> object:

@@ -7,11 +7,15 @@ openai-agents: a `Runner` whose runs go through a session, with all tools of all
 Needs the extra `openai-agents`.
 """
 
-from collections.abc import Mapping
+import json
+
+from collections.abc import Mapping, Sequence
 from contextvars import Token
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
+
+from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import log
@@ -46,14 +50,14 @@ class GuardedRunner:
 
     The run's `conversation_id`, the id of its `session`, or the `group_id` of its configuration names the session of a
     policy, in this order. A run without any of them has a session of its own, forgotten when it ends; in a tool of a run
-    behind a session it has half of what that has left.
+    behind a session it has a share of what that has left.
 
     The agents that a run reaches are fitted with the guard where they stand; a plain `Runner.run` runs them as before.
     """
 
     def __init__(self, guarded: "Policy | Session", **options: Any) -> None:
         self._sessions = Sessions(guarded, **options)
-        self._parked: dict[str, Running] = {}
+        self._parked: dict[tuple[str, str], Running] = {}
 
     def session(self, name: object) -> "Session":
         """
@@ -106,8 +110,8 @@ class GuardedRunner:
         given = options.get("run_config") or RunConfig()
         config: RunConfig = RunConfig(**given) if isinstance(given, Mapping) else given
         name = options.get("conversation_id") or getattr(options.get("session"), "session_id", None) or config.group_id
-        waiting = input.get_interruptions() if isinstance(input, RunState) else ()
-        parked = [self._parked[item.call_id] for item in waiting if item.call_id in self._parked]
+        waiting = _waiting(input, input._original_input, input._model_responses) if isinstance(input, RunState) else ()  # noqa: SLF001
+        parked = [self._parked[call] for call in waiting if call in self._parked]
         outer, shared = running.get(), False
         if parked and not name:
             session, shared = parked[0].session, parked[0].shared
@@ -127,17 +131,33 @@ class GuardedRunner:
         if run.named:
             return
         self._parked = {call: held for call, held in self._parked.items() if held.session is not run.session}
-        waiting = {item.call_id: run for item in getattr(result, "interruptions", ())}
-        self._parked = dict([*self._parked.items(), *waiting.items()][-MAX_PARKED:])
+        waiting = () if result is None else _waiting(result, result.input, result.raw_responses)
+        self._parked = dict([*self._parked.items(), *((call, run) for call in waiting)][-MAX_PARKED:])
         if waiting:
             return
         try:
             if run.shared:
                 run.session.close()
+                run.session.forget()
             else:
                 self._sessions.end(run.session)
         except Exception as error:  # noqa: BLE001  a store that fails loses no answer
             log.error("store failed: %s", error, extra={"session": run.session.id})
+
+
+def _waiting(held: Any, asked: Any, responses: Sequence[Any]) -> list[tuple[str, str]]:
+    """
+    The calls of a result, or of its state, that wait for a person. Models number calls alike in runs of several users, so
+    each is told by all that its run *asked* and was answered by *responses*.
+    """
+    items = held.get_interruptions() if isinstance(held, RunState) else held.interruptions
+    if not items:
+        return []
+    said = [
+        [getattr(item, "call_id", None), getattr(item, "arguments", None)] for each in responses for item in each.output
+    ]
+    whole = xxh3_64_hexdigest(json.dumps([asked, said], sort_keys=True, default=str).encode())
+    return [(item.call_id, whole) for item in items]
 
 
 def _configured(run: Running, config: RunConfig) -> RunConfig:

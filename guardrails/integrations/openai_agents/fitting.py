@@ -156,8 +156,9 @@ class _Server(Behind):
             result = await self.inner.call_tool(tool_name, arguments, **more)
             return read_mcp(result)
 
-        call = context.qualified_tool_name, arguments or {}, execute
-        return _shown(await run.session.acall(*call, id=context.tool_call_id), result)
+        name = context.qualified_tool_name
+        envelope = await run.calling(name).acall(name, arguments or {}, execute, id=context.tool_call_id)
+        return _shown(envelope, result)
 
 
 async def _unread(context: Any, error: Exception) -> str:

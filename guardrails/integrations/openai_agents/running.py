@@ -15,7 +15,9 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError, SessionError, needs
 from guardrails.core.values.session_id import session_name
+from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import Asking
+from guardrails.session.growing import SHARE
 from guardrails.session.session import Session
 from guardrails.session.turns.final_answer import Meaning
 
@@ -69,6 +71,7 @@ class Running:
     _asked: set[tuple[str, ...]] = field(default_factory=set)
     """What was offered in the requests that were answered; the agents of a run are told apart by it."""
     _offered: dict[str, Tool] = field(default_factory=dict)
+    _schemas: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.asking = Asking(self.session)
@@ -105,13 +108,24 @@ class Running:
 
     def offer(self, tools: Iterable[FunctionTool]) -> None:
         """
-        Let the session know *tools*.
+        Let the session know *tools*. Tools of two agents may have one name: the latest is meant.
         """
-        fresh = [tool for tool in tools if tool.qualified_name not in self._offered]
-        declared = {tool.qualified_name: declaration(tool) for tool in fresh}
+        fresh = {
+            tool.qualified_name: tool for tool in tools if self._schemas.get(tool.qualified_name) != _told_of(tool)
+        }
+        declared = {name: declaration(tool) for name, tool in fresh.items()}
+        self._schemas.update({name: _told_of(tool) for name, tool in fresh.items()})
         self._offered.update(declared)
         if declared:
             self.session.declare(*declared.values())
+
+    def calling(self, name: str, passes: Iterable[type[BaseException]] = ()) -> Session:
+        """
+        The session as a call of the tool *name* that was offered here asks it, whatever another run calls by that name.
+        """
+        tool = self._offered.get(name)
+        spec = None if tool is None else tool.arguments()
+        return self.session.scoped({} if spec is None else {name: spec}, passes=passes)
 
     async def unknown(self, name: str, call_id: str) -> Envelope:
         """
@@ -119,7 +133,7 @@ class Running:
         """
 
         def never(tool: str, _: Any) -> Any:
-            raise LookupError(f"there is no tool `{tool}`")
+            return Failed(f"there is no tool `{tool}`", error_type="tool_missing")
 
         return await self.session.scoped({}, self._offered.values()).acall(name, {}, never, id=call_id)
 
@@ -130,13 +144,13 @@ running: ContextVar[Running | None] = ContextVar("guardrails_openai_agents_run",
 
 def share(session: Session, name: str) -> Session:
     """
-    The session of an agent that is asked in a tool: half of what is left, so that others of the same response have some.
+    The session of an agent that is asked in a tool: a share of what is left, so that others of the same response have some.
     """
     try:
-        return session.child(session_name(name), share=0.5)
+        return session.child(session_name(name), share=SHARE)
     except SessionError:
         # Models have made two calls of one id, and the first is over.
-        return session.child(session_name(f"{name}-{uuid4()}"), share=0.5)
+        return session.child(session_name(f"{name}-{uuid4()}"), share=SHARE)
 
 
 def _is_call(item: Any) -> bool:
@@ -144,6 +158,10 @@ def _is_call(item: Any) -> bool:
     return kind == "mcp_approval_request" or (
         kind.endswith("_call") and kind not in _PROVIDERS_OWN and kind not in ("mcp_call", "tool_search_call")
     )
+
+
+def _told_of(tool: FunctionTool) -> Any:
+    return tool.params_json_schema, tool.strict_json_schema, tool.mcp_annotations
 
 
 def declaration(tool: FunctionTool) -> Tool:

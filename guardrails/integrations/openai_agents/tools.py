@@ -133,7 +133,7 @@ class _Call:
                 return said
 
         token = _calling.set(context.tool_call_id)
-        scope = run.session.scoped({}, passes=(_Parked,)) if self._is_agent else run.session
+        scope = run.calling(self.tool.qualified_name, passes=(_Parked,) if self._is_agent else ())
         try:
             envelope = await scope.acall(self.tool.qualified_name, text or "{}", execute, id=context.tool_call_id)
         except _Parked as parked:

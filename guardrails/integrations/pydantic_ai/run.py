@@ -76,6 +76,7 @@ class GuardedRun(AbstractCapability[Any]):
             if self._share:
                 with suppress(SessionError):
                     child = await self._own.off_loop(self._own.child, uuid4().hex, **self._share)
+                    stack.callback(child.forget)
                     stack.callback(child.close)
                     self._begin(child)
             return await handler()

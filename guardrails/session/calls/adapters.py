@@ -67,6 +67,13 @@ class Adapted(Calls):
         """
         self._suspend(self._decided(which, arguments))
 
+    @property
+    def refused_turns(self) -> int:
+        """
+        Turns in a row, the present one among them, of nothing but refusals.
+        """
+        return self._read(lambda state, _: state.refused_turns + (state.turn_refused > 0 and state.only_refused))
+
     def _decided(self, which: Decision | str, arguments: Any) -> Decision:
         """
         The decision of the open call *which*, an id that may be of several; a decision is itself.

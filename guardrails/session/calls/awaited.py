@@ -26,6 +26,13 @@ class AwaitedCalls(Adapted):
     The tool calls of one session, awaited too.
     """
 
+    async def ask_approver(self, which: Decision | str, *, arguments: Any = None) -> bool:
+        """
+        Ask the approver of the session about a call that waits for a person; whether there is an answer, by which the call is
+        decided if it is decided again. *which* and *arguments* are as for `complete`, and raise as there.
+        """
+        return self._approver is not None and await self._aasks(await self.off_loop(self._decided, which, arguments))
+
     async def acall(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
         """
         The same, awaited. *execute* may be synchronous too: it then runs in this task, or, where the tool declares a

@@ -27,6 +27,7 @@ from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.session_id import checked_id
 from guardrails.core.values.types import NO_TIME, Outcome
 from guardrails.session.approval import Approver
+from guardrails.session.growing import grow
 from guardrails.session.ledger import Terms, undecided
 from guardrails.session.recorder import log_refused, new_id
 
@@ -160,6 +161,9 @@ class Calls(Passing):
             self._records.decided(decision, plan)
         for guard, raised in decision.errors:
             log.error("guard `%s` failed: %s", guard, raised, extra={"guard": guard, "session": self.id})
+        spent = envelope is not None and self._share is not None and not decision.denials[0].scope
+        if spent and grow(self, decision.code):
+            return self._decide(tool, arguments, call.id, execute, tells=tells)
         if tells and self._on_decision is not None:
             self._tell(decision)
         return decision, plan

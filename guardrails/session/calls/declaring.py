@@ -40,6 +40,9 @@ class Declaring(AwaitedCalls):
             return
         with self._declaring:
             self._specs.update(specs)
+            for name in new.keys() & self._declared.keys() - specs.keys() - self._wrapped.keys():
+                # Another tool of the name, whose arguments nobody can check.
+                self._specs.pop(name, None)
             # A new one, as this session may have been copied for a scope.
             self._declared = {**self._declared, **new}
             chain = self._chain

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.events.turns import Charge, Drop, Request, Turn
+from guardrails.core.engine.scopes import exhausted_by
 from guardrails.core.guards.limits import amounts as units
 from guardrails.core.state.admissions import ADMISSION_MS
 from guardrails.core.state.holds import fitting
@@ -18,6 +19,7 @@ from guardrails.core.state.turns import KEY_BYTES
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.usage import read_usage, tells
 from guardrails.session.calls.declaring import Declaring
+from guardrails.session.growing import grow
 
 from .prices import Priced, price_of, public
 
@@ -91,6 +93,9 @@ class Turns(Declaring):
         values: dict[str, Any] = {} if estimate is None else {"estimate": estimate}
         if lasts_ms != ADMISSION_MS:
             values["lasts_ms"] = lasts_ms
+        if self._share is not None:
+            over = self._look(lambda state, now, _: exhausted_by(self._chain, state, now, ()))
+            grow(self, None if over is None else over[0])
         made = self._event("request", Request(self._time(), estimate, lasts_ms), values)
         return Requested(self, 0) if made is None else Requested(self, made.n, *(made.refused or ()))
 
@@ -149,7 +154,8 @@ class Turns(Declaring):
         charged then.
 
         A response that is told again by the same *key*, its id, changes nothing: no charge, no turn, no event. So may a host
-        that runs a step again after a restart, another process too. The latest 64 keys of a session are remembered.
+        that runs a step again after a restart, another process too; what the *request* of that step holds comes back. The
+        latest 64 keys of a session are remembered.
         """
         within = _within.get()
         if request is None and within is not None and within.session.id == self.id:
@@ -175,7 +181,10 @@ class Turns(Declaring):
         event = Charge(
             self._time(), priced.cost, used.total, model or "", bool(untold), values.get("request"), key=told
         )
-        self._event("charge", event, values)
+        made = self._event("charge", event, values)
+        if made is not None and not made.n and request is not None:
+            # The step that ran again has made this request; its response was charged before.
+            self.release(request)
         return priced
 
 

@@ -151,7 +151,7 @@ def test_zstd_without_a_package_is_one_clear_error(tmp_path: Path, monkeypatch: 
         raise ImportError(name)
 
     monkeypatch.setattr(importlib, "import_module", nothing)
-    with pytest.raises(ReaderError, match=r"pip install 'toolcall-guardrails\[zstd\]'"):
+    with pytest.raises(ReaderError, match=r'pip install "toolcall-guardrails\[zstd\]"'):
         calls_of(write(tmp_path, b"\x28\xb5\x2f\xfd" + b"x" * 20))
 
 

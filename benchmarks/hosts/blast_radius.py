@@ -1,0 +1,172 @@
+"""
+How far a model gets that calls without end, in each host, without and with the guards; and what they cost honest work.
+
+    python -m benchmarks.hosts.blast_radius [NAME...] [--json FILE] [--svg FILE] [--write] [--environments FOLDER]
+
+Each host runs in its own environment, as `python3 dev.py hosts` makes it in .hosts; one that is not there is skipped. It needs
+nothing but Python: all of the hosts in about six minutes on two cores. `--calls` and `--seconds` cut a bare host short, whose
+figure then is "over N". `--write` puts tables and chart into docs/hosts.
+
+Exit code 1: a host runs the same call more than three times, does not stop at a cap, refuses honest work, or lacks a final answer
+that it owes; or one that is here failed. 2: no host is here.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tomllib
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any, Final
+
+from benchmarks.hosts.chart import svg, tables
+
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+PAGE: Final = ROOT / "docs/hosts/README.md"
+CHART: Final = PAGE.with_name("blast-radius.svg")
+BEGIN: Final = "<!-- python -m benchmarks.hosts.blast_radius --write -->\n"
+END: Final = "<!-- end of the blast radius -->\n"
+TIER_1: Final = ("langchain", "openai_agents", "pydantic_ai", "mcp", "fastmcp", "claude_agent_sdk")
+"""They stop a stuck model, whatever their drivers say that they cannot do."""
+SAME, CAP, HONEST = 3, 20, 20
+NOT_INSTALLED: Final = 3
+"""The exit code of `benchmarks.hosts.one` for a host that is not there."""
+
+
+def hosts() -> list[str]:
+    """
+    Those that have versions and tests, in order.
+    """
+    folder = ROOT / "tests/hosts"
+    names = tomllib.loads((folder / "versions.toml").read_text(encoding="utf-8"))
+    return [name for name in names if (folder / f"test_{name}.py").is_file()]
+
+
+def broken(told: Mapping[str, Any]) -> list[str]:
+    """
+    What a host owes and does not hold, as sentences.
+    """
+    host, owes, stories = told["host"], told["owes"], told["stories"]
+    stuck, distinct = stories["stuck"]["guarded"], stories["distinct"]["guarded"]
+    said = []
+    if (host in TIER_1 or "executions" in owes) and not 1 <= stuck["executions"] <= SAME:
+        said.append(f"{host}: the same call ran {stuck['executions']} times")
+    if "cap" in owes and distinct["executions"] != CAP:
+        said.append(f"{host}: of a cap of {CAP}, {distinct['executions']} calls ran")
+    honest = stories["honest"]["guarded"]
+    if honest["executions"] != HONEST or honest["not_run"] or honest["ending"] != "answer":
+        said.append(
+            f"{host}: of {HONEST} honest calls {honest['executions']} ran, and it ended with {honest['ending']}"
+        )
+    if "answer" in owes:
+        for story, run in (("stuck", stuck), ("distinct", distinct)):
+            if run["ending"] not in ("answer", "digest"):
+                said.append(f"{host}, {story}: no final answer, but {run['ending']}")
+    return said
+
+
+def asked(name: str, what: Sequence[str], environments: Path, patience: float) -> dict[str, Any] | str:
+    """
+    What `benchmarks.hosts.one` says of the host, or why it says nothing; "" if it is not installed.
+    """
+    python = environments / name / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    if not python.exists():
+        return ""
+    command = [str(python), "-m", "benchmarks.hosts.one", name, *what]
+    try:
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=patience, check=False)  # noqa: S603
+    except subprocess.TimeoutExpired:
+        return f"it said nothing for {patience:.0f} s"
+    if done.returncode == NOT_INSTALLED:
+        return ""
+    lines = done.stdout.splitlines()
+    if done.returncode or not lines:
+        return (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+    told: dict[str, Any] = json.loads(lines[-1])
+    return told
+
+
+def gathered(
+    names: Sequence[str], environments: Path, calls: int, seconds: float
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """
+    What the hosts say, and what went wrong. The stories run at once on all cores; what is timed runs alone.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    patience = 60 + 8 * seconds
+    found: dict[str, dict[str, Any]] = {}
+    wrong = []
+    with ThreadPoolExecutor(cores) as pool:
+        what = ["stories", str(calls), str(seconds)]
+        running = {pool.submit(asked, name, what, environments, patience): name for name in names}
+        for done in as_completed(running):
+            name, said = running[done], done.result()
+            if not isinstance(said, str):
+                found[name] = said
+            elif said:
+                wrong.append(f"{name}: {said}")
+            state = "told" if name in found else said or f"skipped, not installed: python3 dev.py hosts {name}"
+            print(f"{name}: {state}", file=sys.stderr, flush=True)
+    told = [found[name] for name in names if name in found]
+    for each in told:
+        cost = asked(each["host"], ["overhead"], environments, patience)
+        if isinstance(cost, str):
+            wrong.append(f"{each['host']}: {cost}")
+        else:
+            each["overhead"] = cost
+            print(f"{each['host']}: {cost['ratio']:.0%} a call", file=sys.stderr, flush=True)
+    return told, wrong
+
+
+def page(text: str, shown: str) -> str:
+    """
+    The page *text* with the tables *shown* in place of those that it has.
+    """
+    before, _, rest = text.partition(BEGIN)
+    return f"{before}{BEGIN}{shown}{END}{rest.partition(END)[2]}"
+
+
+def main(*arguments: str) -> int:
+    """
+    The exit code.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.hosts.blast_radius", description=(__doc__ or "").strip().partition("\n")[0]
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="hosts (default: all)")
+    parser.add_argument("--json", type=Path, help="write all figures to this file")
+    parser.add_argument("--svg", type=Path, help="draw the chart into this file")
+    parser.add_argument("--write", action="store_true", help="put tables and chart into docs/hosts")
+    parser.add_argument(
+        "--environments", type=Path, default=ROOT / ".hosts", help="a folder with an environment NAME a host"
+    )
+    parser.add_argument("--calls", type=int, default=5_000, help="calls that a bare host makes at most (%(default)s)")
+    parser.add_argument("--seconds", type=float, default=300, help="seconds that it takes at most (%(default)s)")
+    given = parser.parse_args(arguments)
+    names = [name.replace("-", "_") for name in given.names] or hosts()
+    if unknown := [name for name in names if name not in hosts()]:
+        parser.error(f"there is no host `{unknown[0]}`; there are {', '.join(hosts())}")
+    told, wrong = gathered(names, given.environments.resolve(), given.calls, given.seconds)
+    if not told and not wrong:
+        print("no host is installed: python3 dev.py hosts", file=sys.stderr)
+        return 2
+    shown = tables(told)
+    print(shown, end="")
+    if given.json:
+        given.json.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    for file in [given.svg] * bool(given.svg) + [CHART] * given.write:
+        file.write_text(svg(told), encoding="utf-8")
+    if given.write:
+        PAGE.write_text(page(PAGE.read_text(encoding="utf-8"), shown), encoding="utf-8")
+    wrong += [line for each in told for line in broken(each)]
+    print(*wrong, sep="\n", end="\n" if wrong else "", file=sys.stderr)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

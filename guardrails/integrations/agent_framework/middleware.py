@@ -1,0 +1,105 @@
+"""
+The middleware of an agent: whose session a run has, from its begin to its end.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Final
+from uuid import uuid4
+
+from guardrails.core.values.errors import SessionError
+from guardrails.integrations.hosting import extra
+from guardrails.policy.sessions import Sessions
+from guardrails.session.calls.current import current_session
+from guardrails.session.session import Session
+
+from .model_step import ModelSteps
+from .tool_call import ToolCalls
+
+
+with extra("agent-framework"):
+    from agent_framework import AgentContext, AgentMiddleware, AgentSession
+
+if TYPE_CHECKING:
+    from guardrails.policy.policy import Policy
+
+NAME: Final = "guardrails_session"
+"""The key of an AgentSession's state by which its runs find their session; what a service calls it may change."""
+
+
+class GuardrailsMiddleware(AgentMiddleware):
+    """
+    All function tools of an agent, and its model requests, behind a policy, or a session that several agents share.
+    *options* are those of `Policy.session`.
+
+    The AgentSession of a run names its session; a run without one has a new one. An agent that a guarded tool runs has a
+    child of the session of the tool's call if its policy is the same: a *share* of what is left, above 0 and at most 1, or
+    amounts (`{"max_calls": 5}`).
+    """
+
+    def __init__(self, guarded: "Policy | Session", *, share: float | Mapping[str, Any] = 0.5, **options: Any) -> None:
+        self._guarded = guarded
+        self._share = {"share": share} if isinstance(share, (int, float)) else dict(share)
+        self._sessions = Sessions(guarded, **options)
+
+    def session(self, thread: object) -> Session:
+        """
+        The session of a *thread*: an AgentSession, or its name.
+        """
+        return self._sessions.of(_name(thread) if isinstance(thread, AgentSession) else thread)
+
+    async def process(self, context: AgentContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        """
+        Run the agent with its tools and its requests behind the session of this run.
+        """
+        session, end = await self._begin(context.session)
+        steps = ModelSteps(session)
+        # The host takes these for its own: innermost, after those of the agent and of the run.
+        given = context.client_kwargs.get("middleware") or ()
+        context.client_kwargs["middleware"] = [*given, ToolCalls(steps), steps]
+        if context.stream:
+            context.stream_cleanup_hooks.append(lambda: session.off_loop(end))
+        try:
+            await call_next()
+        except BaseException:
+            await session.off_loop(end)
+            raise
+        if not context.stream:
+            await session.off_loop(end)
+
+    async def _begin(self, thread: AgentSession | None) -> tuple[Session, Callable[[], object]]:
+        running = current_session()
+        if running is not None and self._is_of(running):
+            with suppress(SessionError):
+                child = await running.off_loop(running.child, uuid4().hex, **self._share)
+                return child, child.close
+            # So little is left that no part of it can be held: the session itself holds.
+            return running, _nothing
+        session = self._sessions.of(None if thread is None else _name(thread))
+        return session, _nothing if thread is not None else lambda: self._sessions.end(session)
+
+    def _is_of(self, running: Session) -> bool:
+        """
+        Whether a call of *running* that runs this agent shares what it has.
+        """
+        if isinstance(self._guarded, Session):
+            return f"{running.id}/".startswith(f"{self._guarded.id}/") and running.policy is self._guarded.policy
+        return running.policy is self._guarded
+
+
+def _name(thread: AgentSession) -> str:
+    service = thread.service_session_id
+    return _kept(thread.state, service if isinstance(service, str) and service else thread.session_id)
+
+
+def _kept(notes: dict[str, Any], name: str) -> str:
+    """
+    The name that the host's *notes* of a thread have of its session; *name* from its first run on.
+    """
+    return str(notes.setdefault(NAME, name))
+
+
+def _nothing() -> None:
+    """
+    There is nothing to give back.
+    """

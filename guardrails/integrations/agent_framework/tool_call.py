@@ -1,0 +1,181 @@
+"""
+One tool call of agent-framework: its arguments as the host has them, what came back, and what the model reads.
+"""
+
+import json
+
+from collections.abc import Awaitable, Callable, Mapping
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any, Final, get_origin, get_type_hints
+
+from xxhash import xxh3_64_hexdigest
+
+from guardrails.core.arguments import arguments_of
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.tools.tool import Tool
+from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.types import Failed
+from guardrails.integrations.hosting import extra, remark
+
+
+with extra("agent-framework"):
+    from agent_framework import (
+        Content,
+        FunctionInvocationContext,
+        FunctionMiddleware,
+        FunctionTool,
+        MiddlewareFailure,
+        MiddlewareTermination,
+    )
+    from agent_framework.exceptions import UserInputRequiredException
+    from pydantic import BaseModel
+
+if TYPE_CHECKING:
+    from .model_step import ModelSteps
+
+PREPARED: Final = "_prepared_function_arguments"
+"""The key of a call's metadata that the host sets if it found the arguments right."""
+
+
+class Paused(Exception):  # noqa: N818  it is no error
+    """
+    A person is asked about the call, which runs later.
+    """
+
+
+class ToolCalls(FunctionMiddleware):
+    """
+    The tool calls of one run, in the session of its *steps*.
+    """
+
+    def __init__(self, steps: "ModelSteps") -> None:
+        self._steps = steps
+        self._session = steps.session.scoped({}, passes=(UserInputRequiredException, Paused))
+        self._known: dict[str, FunctionTool] = {}
+
+    async def process(self, context: FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]) -> None:
+        """
+        Run the tool if the session lets it; the model reads the envelope, or the host's own form where that is more.
+        """
+        tool, made = context.function, context.metadata.get("call_id")
+        arguments = _arguments(context)
+        if self._steps.refuses:
+            refused = await self._session.off_loop(self._steps.asking.refusal, tool.name, arguments, id=made)
+            context.result = refused.to_json()
+            return
+        if self._known.get(tool.name) is not tool:
+            self._known[tool.name] = tool
+            await self._session.off_loop(self._session.declare, Tool(name=tool.name, description=tool.description))
+        session = self._session
+        check = None if PREPARED in context.metadata else _check(tool)
+        if check is not None:
+            session = session.scoped({tool.name: check}, passes=(UserInputRequiredException, Paused))
+        native: Any = None
+        stop: Exception | None = None
+
+        async def execute(_: str, __: Any) -> Any:
+            nonlocal native, stop
+            try:
+                await call_next()
+            except MiddlewareTermination as error:
+                # Where the tool raised it, the host has put what it waits for in the place of the result.
+                left = None if isawaitable(context.result) else context.result
+                stop, native = error, left if error.result is None else error.result
+                context.result = native
+            except MiddlewareFailure as error:
+                stop = error
+                return Failed(str(error))
+            except TypeError as error:
+                if not hasattr(error, "redacted_message"):
+                    raise
+                # The host found the arguments wrong: its function did not run.
+                return Failed(str(error), error_type="validation")
+            else:
+                native = context.result
+            if isinstance(native, Content) and native.type == "function_approval_request":
+                raise Paused
+            return read(native, tool)
+
+        try:
+            envelope = await session.acall(tool.name, arguments, execute, id=made)
+        except Paused:
+            if stop is not None:
+                raise stop from None
+            return
+        if stop is not None:
+            raise stop
+        context.result = shown(native, envelope)
+
+
+def _arguments(context: FunctionInvocationContext) -> Any:
+    """
+    The arguments of a call; text that was no JSON as it came.
+    """
+    given = context.arguments
+    made = given.model_dump(exclude_unset=True) if isinstance(given, BaseModel) else dict(given)
+    if PREPARED not in context.metadata and made.keys() == {"raw"} and isinstance(made["raw"], str):
+        properties = context.function.parameters().get("properties", {})
+        return made if "raw" in properties else made["raw"]
+    return made
+
+
+def _check(tool: FunctionTool) -> Any:
+    """
+    What names a wrong argument of *tool*. None: nobody can read what it takes, and the host checks it.
+    """
+    for told in (tool.input_model, tool.parameters()):
+        try:
+            if told is not None:
+                return arguments_of(told)
+        except (PolicyError, TypeError, ValueError):
+            continue
+    return None
+
+
+def read(result: Any, tool: FunctionTool) -> Any:
+    """
+    *result* as a session reads it: an object that the host wrote as JSON, text, and of a file, which one it is.
+    """
+    if not _is_content(result):
+        return result
+    if not all(one.type == "text" for one in result):
+        return [one.text if one.type == "text" else _file(one) for one in result]
+    text = "\n".join(one.text or "" for one in result)
+    if not _returns_object(tool):
+        return text
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def shown(result: Any, envelope: Envelope) -> Any:
+    """
+    What the model reads of *result*: *envelope*, or files in the host's form with what *envelope* says beside them.
+    """
+    if not envelope.ok or not _is_content(result) or all(one.type == "text" for one in result):
+        return envelope.to_json()
+    said = remark(envelope)
+    if said is None:
+        return result
+    if envelope.cut is None:
+        return [*result, Content.from_text(said)]
+    return [Content.from_text(envelope.to_json()), *(one for one in result if one.type != "text")]
+
+
+def _is_content(result: Any) -> bool:
+    return isinstance(result, list) and bool(result) and all(isinstance(one, Content) for one in result)
+
+
+def _file(content: Content) -> Mapping[str, Any]:
+    whole = json.dumps(content.to_dict(), sort_keys=True, default=str).encode()
+    return {"type": content.type, "bytes": len(whole), "xxh3": xxh3_64_hexdigest(whole)}
+
+
+def _returns_object(tool: FunctionTool) -> bool:
+    try:
+        returns = get_type_hints(getattr(tool.func, "func", tool.func)).get("return", str)
+    except Exception:  # noqa: BLE001  an annotation that names what is not there
+        return False
+    kind = get_origin(returns) or returns
+    return isinstance(kind, type) and (issubclass(kind, (dict, list, tuple, BaseModel)))

@@ -1,0 +1,171 @@
+"""
+The hooks of an agent: each of its calls passes them.
+"""
+
+from collections.abc import AsyncIterable, AsyncIterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, Unpack
+
+from guardrails.core.tools.tool import Tool
+from guardrails.core.values.errors import SessionError
+from guardrails.core.values.logs import log
+from guardrails.integrations.claude_code.events import EVENTS, Answer, answer, session_of
+from guardrails.integrations.hosting import extra
+from guardrails.policy.sessions import Sessions
+
+
+with extra("claude-agent-sdk"):
+    from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, PermissionResultAllow, PermissionResultDeny
+
+    from .messages import Running, Told
+    from .tools import declared
+
+if TYPE_CHECKING:
+    from guardrails.policy.policy import Policy
+    from guardrails.policy.sessions import SessionOptions
+    from guardrails.session.session import Session
+
+UNHOOKED: Final = "PermissionDenied"
+"""Of the events, the one that the SDK's hooks do not have."""
+
+
+class GuardrailsHooks:
+    """
+    The tool calls of Claude Code's agents behind a policy, or behind a session that several agents share.
+
+    The SDK's `session_id` names the session; *options* are those of `Policy.session`. Sub-agents have a share of what is left.
+    With *envelopes* every text of an MCP server's tool reads as an envelope; without, only what has more to say.
+    *can_use_tool* is asked, as in the SDK, if a person has to allow a call; *timeout* is that of the hooks, in seconds.
+    """
+
+    def __init__(
+        self,
+        guarded: "Policy | Session",
+        *,
+        envelopes: bool = False,
+        can_use_tool: Any = None,
+        timeout: float | None = None,
+        **options: "Unpack[SessionOptions]",
+    ) -> None:
+        self._sessions = Sessions(guarded, **options)
+        self._person = can_use_tool
+        self._envelopes = envelopes
+        self._timeout = timeout
+        self._tools: list[Tool] = []
+        self._running = Running(self.session)
+
+    def session(self, session_id: str) -> "Session":
+        """
+        The session of the SDK's *session_id*, as each of its messages has it.
+        """
+        session = self._sessions.of(session_id)
+        session.declare(*self._tools)
+        return session
+
+    def declare(self, *tools: Any, server: str | None = None) -> None:
+        """
+        Know *tools* of the SDK (`@tool`) before they are called: their arguments are checked, their hints count. *server* is
+        the name of their server in `mcp_servers`, which Claude Code puts before theirs; None: they have no such prefix.
+        """
+        self._tools += [declared(tool, server) for tool in tools]
+
+    @property
+    def hooks(self) -> dict[str, list[Any]]:
+        """
+        For `ClaudeAgentOptions(hooks=...)`. A hook that fails blocks its call if the policy's `on_error` is `deny`.
+        """
+        made = {event: HookMatcher(hooks=[self._hook], timeout=self._timeout) for event in EVENTS if event != UNHOOKED}
+        if self._sessions.denies_on_error:
+            made["PreToolUse"].on_failure = "block"
+        return {event: [matcher] for event, matcher in made.items()}
+
+    def options(self, options: Any = None) -> Any:
+        """
+        *options* of the SDK, or new ones, with the hooks and `can_use_tool` beside what they have.
+        """
+        given = ClaudeAgentOptions() if options is None else options
+        hooks = {event: list(matchers) for event, matchers in (given.hooks or {}).items()}
+        for event, matchers in self.hooks.items():
+            hooks[event] = [*hooks.get(event, ()), *matchers]
+        if given.can_use_tool not in (None, self.can_use_tool):
+            self._person = given.can_use_tool
+        return replace(given, hooks=hooks, can_use_tool=None if self._person is None else self.can_use_tool)
+
+    async def can_use_tool(self, tool: str, arguments: dict[str, Any], context: Any) -> Any:
+        """
+        Ask the person whether a call may run; what is said answers the session too. Without a person nobody allows it.
+        """
+        call_id = context.tool_use_id or ""
+        _, own = self._running.open.get(call_id, ("", None))
+        if own is not None:
+            await own.off_loop(self._waits, own, call_id)
+        if self._person is None:
+            said = PermissionResultDeny(message="Nobody is there who could allow this call.")
+        else:
+            said = await self._person(tool, arguments, context)
+        if own is None:
+            return said
+        refused = await own.off_loop(self._said, own, call_id, (tool, arguments), said)
+        return said if refused is None else PermissionResultDeny(message=refused)
+
+    def _waits(self, own: "Session", call_id: str) -> None:
+        with suppress(SessionError):
+            if not any(one.id == call_id for one in own.pending()):
+                # A person may take longer than calls run.
+                own.suspend(call_id)
+
+    def _said(self, own: "Session", call_id: str, call: tuple[str, Any], said: Any) -> str | None:
+        allowed = isinstance(said, PermissionResultAllow)
+        if not allowed:
+            self._running.open.pop(call_id, None)
+        with suppress(SessionError):  # it was answered meanwhile
+            if not any(one.id == call_id for one in own.pending()):
+                if not allowed:
+                    own.release(call_id)
+            elif allowed:
+                own.approve(call_id, by="can_use_tool")
+            else:
+                own.refuse(call_id, reason=said.message, by="can_use_tool")
+        if not allowed:
+            return None
+        decision = own.decide(*call, id=call_id, claim=True)
+        return None if decision.envelope is None else decision.envelope.to_json()
+
+    async def charging(self, messages: AsyncIterable[Any]) -> AsyncIterator[Any]:
+        """
+        The *messages* of a run as they are, each response charged once. If the run was stopped, or the model is silent at a limit,
+        the `result` is the session's digest.
+        """
+        told = Told(self._running, messages)
+        try:
+            async for message in messages:
+                yield await told.heard(message)
+        finally:
+            close = getattr(messages, "aclose", None)
+            if close is not None:
+                await close()
+            await told.end()
+
+    async def _hook(self, event: Any, tool_use_id: str | None, context: Any) -> Answer:
+        session, name, call_id = self.session(event["session_id"]), event["hook_event_name"], event.get("tool_use_id")
+        told = partial(answer, session, event, envelopes=self._envelopes, asks=self._person is not None)
+        output = await session.off_loop(told)
+        if name == "PreToolUse" and call_id:
+            try:
+                own = await session.off_loop(session_of, session, event)
+                if output and await own.ask_approver(call_id):
+                    output = await session.off_loop(told)
+            except SessionError:
+                pass  # it does not wait for a person
+            except Exception as error:  # noqa: BLE001  whatever a store raises
+                log.error("store failed: %s", error, extra={"session": session.id})
+                own = session
+            if output.get("hookSpecificOutput", {}).get("permissionDecision") != "deny":
+                self._running.begin(call_id, event["session_id"], own)
+            if output.get("continue") is False and own is session:
+                self._running.stopped.add(event["session_id"])
+        elif call_id:
+            self._running.open.pop(call_id, None)
+        return output

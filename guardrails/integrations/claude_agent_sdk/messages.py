@@ -1,0 +1,218 @@
+"""
+What the messages of Claude Agent SDK say that responses used, and how a run of them ends.
+"""
+
+from asyncio import CancelledError
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from guardrails.core.values.errors import SessionError
+from guardrails.core.values.logs import log
+from guardrails.core.values.usage import own_price
+from guardrails.integrations.claude_code.events import digest_of
+from guardrails.integrations.hosting import extra
+from guardrails.session.session import Session
+
+
+with extra("claude-agent-sdk"):
+    from claude_agent_sdk import AssistantMessage, ResultMessage, StreamEvent, SystemMessage, ToolUseBlock, query
+
+MAX_OPEN: Final = 10_000
+"""Calls that run at once, or whose end nobody told."""
+MAX_TOTALS: Final = 10_000
+"""Sessions of which is remembered what the SDK has told of them."""
+_TOKENS: Final = ("input_tokens", "output_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+class Running:
+    """
+    What hooks and messages know of each other: *session* finds the session of the SDK's `session_id`.
+    """
+
+    def __init__(self, session: Callable[[str], Session]) -> None:
+        self.session = session
+        self.open: OrderedDict[str, tuple[str, Session]] = OrderedDict()
+        """By the ids of calls that may run: the SDK's session, and the one that decided."""
+        self.stopped: set[str] = set()
+        """The SDK's sessions whose run was stopped, and not told so yet."""
+        self.totals: dict[str, float] = {}
+        """USD that a client has told of each of its sessions, all runs together."""
+
+    def begin(self, call_id: str, name: str, own: Session) -> None:
+        """
+        Let the call be one that may run, as *own* decided, in the SDK's session *name*.
+        """
+        self.open[call_id] = name, own
+        if len(self.open) > MAX_OPEN:
+            self.open.popitem(last=False)
+
+
+@dataclass(slots=True)
+class _Response:
+    """
+    One response of a model, which the SDK tells in a message for each of its blocks.
+    """
+
+    key: str | None
+    model: str
+    usage: Any
+    calls: int = 0
+
+
+class Told:
+    """
+    What one stream of messages has told. A response is charged once it is whole: when another message comes.
+    """
+
+    def __init__(self, running: Running, messages: object) -> None:
+        self._running = running
+        # Each `query` adds up afresh, a client what all of its runs have cost.
+        self._totals = {} if getattr(messages, "ag_code", None) is query.__code__ else running.totals
+        self._name: str | None = None
+        self._held: dict[str | None, _Response] = {}
+        """By the call whose sub-agent asked; None: the agent itself."""
+        self._tokens = dict.fromkeys(_TOKENS, 0)
+        self._cost_usd = 0.0
+        self._ended = True
+
+    async def heard(self, message: Any) -> Any:
+        """
+        Charge what *message* says; what is to be handed on in its place.
+        """
+        if isinstance(message, StreamEvent):
+            return message
+        if isinstance(message, SystemMessage):
+            self._name = message.data.get("session_id") or self._name
+            return message
+        self._name = getattr(message, "session_id", None) or self._name
+        if self._name is None:
+            return message
+        session = self._running.session(self._name)
+        try:
+            return await session.off_loop(self._take, session, message)
+        except Exception as error:  # noqa: BLE001  whatever a store raises: the conversation goes on
+            log.error("store failed: %s", error, extra={"session": session.id})
+            return message
+
+    async def end(self) -> None:
+        """
+        Say that the stream is over. If no result came, nobody will end the calls that run: they were cancelled.
+        """
+        if self._name is not None and not self._ended:
+            session = self._running.session(self._name)
+            await session.off_loop(self._break_off, session, CancelledError("the run was broken off"))
+
+    def _take(self, session: Session, message: Any) -> Any:
+        if isinstance(message, ResultMessage):
+            self._ended = True
+            return self._result(session, message)
+        self._ended = False
+        asker = getattr(message, "parent_tool_use_id", None)
+        held = self._held.get(asker)
+        if not isinstance(message, AssistantMessage):
+            self._flush(session, asker)
+            return message
+        key = message.message_id or message.uuid
+        if held is None or held.key != key:
+            self._flush(session, asker)
+            held = self._held[asker] = _Response(key, message.model, message.usage)
+        held.usage = message.usage or held.usage
+        held.calls += sum(isinstance(block, ToolUseBlock) for block in message.content)
+        return message
+
+    def _flush(self, session: Session, asker: str | None) -> None:
+        held = self._held.pop(asker, None)
+        if held is not None:
+            if asker is None:
+                for name in _TOKENS:
+                    self._tokens[name] += _count(held.usage, name)
+            self._charge(session, held)
+
+    def _charge(self, session: Session, response: _Response, cost_usd: float | None = None) -> None:
+        said: dict[str, Any] = {"model": response.model, "calls": response.calls, "key": response.key}
+        with session.request() as asked:
+            try:
+                priced = session.charge(usage=response.usage, cost_usd=cost_usd, request=asked, **said)
+            except SessionError as error:
+                log.error("the usage of a response cannot be read: %s", error, extra={"session": session.id})
+                priced = session.charge(cost_usd=cost_usd, request=asked, **said)
+        self._cost_usd += priced.cost_usd or 0.0
+
+    def _result(self, session: Session, message: Any) -> Any:
+        """
+        Charge what the last response, and all that was told of none, used: only the result knows the whole.
+        """
+        for asker in [asker for asker in self._held if asker is not None]:
+            self._flush(session, asker)
+        last = self._held.pop(None, None)
+        rest = self._rest(message)
+        if last is not None:
+            left = {name: max(0, _count(message.usage, name) - told) for name, told in self._tokens.items()}
+            if sum(left.values()) > sum(_count(last.usage, name) for name in _TOKENS):
+                last.usage = left
+            own = own_price(last.model, session.policy.prices) is not None
+            self._charge(session, last, None if own else rest)
+        elif rest:
+            self._charge(session, _Response(message.uuid, "", None), rest)
+        self._tokens, self._cost_usd = dict.fromkeys(_TOKENS, 0), 0.0
+        for denied in message.permission_denials or ():
+            self._release(denied.get("tool_use_id") if isinstance(denied, Mapping) else None)
+        aborted = (message.terminal_reason or "").startswith("aborted")
+        if aborted:
+            self._break_off(session, CancelledError("the run was interrupted"))
+        if message.deferred_tool_use is not None:
+            self._suspend(message.deferred_tool_use.id)
+        stopped = message.session_id in self._running.stopped
+        self._running.stopped.discard(message.session_id)
+        silent = not (message.result or "").strip() and message.structured_output is None
+        if stopped or (silent and session.exhausted and not aborted):
+            return replace(message, result=digest_of(session))
+        return message
+
+    def _rest(self, message: Any) -> float | None:
+        """
+        USD of the run that were not charged yet. Returns None if the SDK does not say.
+        """
+        total, totals = message.total_cost_usd, self._totals
+        if total is None:
+            return None
+        before = totals.get(message.session_id, 0.0)
+        totals[message.session_id] = total
+        if len(totals) > MAX_TOTALS:
+            del totals[next(iter(totals))]
+        return max(0.0, (total - before if total >= before else total) - self._cost_usd)
+
+    def _release(self, call_id: str | None) -> None:
+        _, own = self._running.open.pop(call_id or "", ("", None))
+        if own is not None:
+            with suppress(SessionError):  # it is over
+                own.release(call_id or "")
+
+    def _suspend(self, call_id: str) -> None:
+        """
+        A call that waits for a person: Claude Code asks the hooks again once its session is gone on with.
+        """
+        _, own = self._running.open.pop(call_id, ("", None))
+        if own is not None:
+            with suppress(SessionError):
+                own.suspend(call_id)
+
+    def _break_off(self, session: Session, cause: BaseException) -> None:
+        try:
+            for asker in list(self._held):
+                self._flush(session, asker)
+            for call_id, (name, own) in list(self._running.open.items()):
+                if name == self._name:
+                    del self._running.open[call_id]
+                    with suppress(SessionError):  # it is over
+                        own.complete(call_id, cause)
+        except Exception as error:  # noqa: BLE001
+            log.error("store failed: %s", error, extra={"session": session.id})
+
+
+def _count(usage: Any, name: str) -> int:
+    count = usage.get(name) if isinstance(usage, Mapping) else None
+    return count if isinstance(count, int) else 0

@@ -1,0 +1,120 @@
+"""
+What a tool of Claude Code gave back: as an outcome, and with what its envelope has to say, in the tool's own shape.
+"""
+
+import json
+
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from copy import deepcopy
+from typing import Any, Final
+
+import orjson
+
+from xxhash import xxh3_64_hexdigest
+
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.outcome.mcp_results import read_mcp
+from guardrails.core.text.truncation import MIN_LIMIT, render
+
+
+_BLOCKS: Final = frozenset({"text", "image", "audio", "resource", "resource_link"})
+"""Kinds of content of an MCP server's result."""
+MAX_JSON: Final = 1 << 20
+"""Characters of a text that is read as JSON."""
+_SILENT: Final = frozenset({"status", "result", "results", "progress", "query_summary", "total_matches"})
+"""Fields of a success that are worth no second text beside the result."""
+
+
+def read_response(given: Any) -> Any:
+    """
+    The outcome of a call whose tool gave back *given*.
+    """
+    blocks = _blocks(given)
+    if blocks is None:
+        return given
+    shown = [block if block.get("type") == "text" else _shown(block) for block in blocks]
+    value = read_mcp({**given, "content": shown} if isinstance(given, Mapping) else {"content": shown})
+    return _value(value) if isinstance(value, str) else value
+
+
+def rewritten(given: Any, envelope: Envelope, *, envelopes: bool) -> tuple[Any, str | None]:
+    """
+    What the model is to read in the place of *given*, None if it stays, and what it is to read beside it, None if nothing.
+
+    Blocks of an MCP server stay blocks. What a built-in tool gave back has a schema: of it only texts are cut.
+    """
+    blocks = _blocks(given)
+    said = beside(envelope)
+    if blocks is not None:
+        texts = all(block.get("type") == "text" for block in blocks)
+        if envelope.cut is None and not (texts and (envelopes or said is not None)):
+            return None, said
+        kept = [block for block in blocks if block.get("type") != "text"]
+        made = [{"type": "text", "text": envelope.to_json()}, *kept]
+        return ({**given, "content": made} if isinstance(given, Mapping) else made), None
+    if envelope.cut is None or envelope.rendered is None:
+        return None, said
+    return cut(given, envelope.rendered.size), said
+
+
+def beside(envelope: Envelope) -> str | None:
+    """
+    What *envelope* says beside its value, as JSON: a limit that is used up, a hint, a cut. None: nothing that matters.
+    """
+    said = {name: value for name, value in envelope.to_dict().items() if name not in ("result", "results")}
+    if envelope.ok and said.keys() - {"is_complete"} <= _SILENT and said.get("is_complete") is not False:
+        return None
+    return json.dumps(said, ensure_ascii=False, default=str)
+
+
+def cut(given: Any, limit: int) -> Any:
+    """
+    *given* with its longest texts cut, so that it has about *limit* bytes of JSON, and with all of its keys. Lists, and what is
+    no text, stay as they are.
+    """
+    whole = {"": deepcopy(given)}
+    for _ in range(3):
+        over = len(orjson.dumps(whole, default=str)) - limit
+        if over <= 0:
+            break
+        holder, key, text = max(_texts(whole), key=lambda found: len(found[2]), default=(None, None, ""))
+        if holder is None:
+            break
+        room = max(MIN_LIMIT, len(orjson.dumps(text)) - over)
+        holder[key] = render(text, room).text or text
+    return whole[""]
+
+
+def _texts(value: Any) -> Iterator[tuple[Any, Any, str]]:
+    found = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in found:
+        if isinstance(one, str):
+            yield value, key, one
+        else:
+            yield from _texts(one)
+
+
+def _value(text: str) -> Any:
+    """
+    The object or list that *text* is the JSON of, as servers write them; else the text.
+    """
+    if text[:1] in ("{", "[") and len(text) <= MAX_JSON:
+        with suppress(ValueError, RecursionError):
+            return json.loads(text)
+    return text
+
+
+def _blocks(given: Any) -> list[Any] | None:
+    content = given.get("content") if isinstance(given, Mapping) else given
+    if not isinstance(content, list) or not content:
+        return None
+    return content if all(isinstance(one, Mapping) and one.get("type") in _BLOCKS for one in content) else None
+
+
+def _shown(block: Any) -> Any:
+    """
+    A block that is no text as the records have it: its kind, and what tells it from others.
+    """
+    whole = json.dumps(block, sort_keys=True, default=str).encode()
+    return {"type": block.get("type"), "bytes": len(whole), "xxh3": xxh3_64_hexdigest(whole)}

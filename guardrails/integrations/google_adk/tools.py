@@ -1,0 +1,117 @@
+"""
+A tool of ADK that runs behind a session.
+"""
+
+import asyncio
+import copy
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from guardrails.integrations.hosting import extra
+from guardrails.session.calls.running import is_async
+
+from .results import CHILDREN, ENDS, PASSES, Later, is_free, later, read, shown, told
+from .run import Run
+
+
+with extra("google-adk"):
+    from google.adk.tools.base_tool import BaseTool
+    from google.adk.tools.function_tool import FunctionTool
+    from google.adk.tools.long_running_tool import LongRunningFunctionTool
+
+if TYPE_CHECKING:
+    from guardrails.session.session import Session
+
+UNSET: Final = object()
+
+
+class Guarded:
+    """
+    What runs a *tool* in the place of its own `run_async`, in the run that *find* finds.
+    """
+
+    def __init__(self, tool: BaseTool, find: Callable[[Any], Run]) -> None:
+        self.tool = tool
+        self.find = find
+
+    @classmethod
+    def of(cls, tool: BaseTool, find: Callable[[Any], Run]) -> BaseTool:
+        """
+        A twin of *tool*, of the same type, that runs behind the session. *tool* itself is left alone.
+        """
+        if tool.name in ENDS or is_free(tool) or cls.is_one(tool, find):
+            return tool
+        try:
+            twin = copy.copy(tool)
+            twin.run_async = cls(tool, find)
+        except Exception:  # noqa: BLE001  whatever forbids a twin: callbacks guard it
+            return tool
+        return twin
+
+    @classmethod
+    def is_one(cls, tool: BaseTool, find: Callable[[Any], Run]) -> bool:
+        """
+        Whether *tool* is such a twin, or one of such a twin.
+        """
+        run = getattr(tool, "run_async", None)
+        return isinstance(run, cls) and (run.find == find or cls.is_one(run.tool, find))
+
+    async def __call__(self, *, args: dict[str, Any], tool_context: Any) -> Any:
+        """
+        Run the tool if the session lets it. What it raises goes on to the error callbacks.
+        """
+        tool, run, key = self.tool, self.find(tool_context), tool_context.function_call_id
+        if run.refuses(tool_context):
+            return told(await run.refusal(tool.name, args, tool_context))
+        native: Any = UNSET
+        raised: Exception | None = None
+
+        async def execute(_: str, arguments: Any) -> Any:
+            nonlocal native, raised
+            try:
+                native = await tool.run_async(args=dict(arguments), tool_context=tool_context)
+            except Exception as error:
+                raised = error
+                raise
+            if later(tool, tool_context, native):
+                raise Later
+            return read(native)
+
+        def begin(name: str, arguments: Any) -> Any:
+            # With a time limit the session runs it in a thread, which has no loop: else it would stop the host's.
+            made = execute(name, arguments)
+            try:
+                asyncio.get_running_loop()
+            except RuntimeError:
+                return asyncio.run(made)
+            return made
+
+        children: list[Session] = []
+        before = CHILDREN.set(children)
+        run.begun.add(key)
+        try:
+            envelope = await run.session.acall(tool.name, args, begin if _blocks(tool) else execute, id=key)
+        except PASSES as passed:
+            run.begun.discard(key)
+            if isinstance(passed, Later):
+                return native
+            raise
+        except asyncio.CancelledError:
+            run.broken = True
+            raise
+        finally:
+            CHILDREN.reset(before)
+            for child in children:
+                child.close()
+        if raised is not None and not envelope.ok:
+            run.raised[key] = envelope
+            raise raised
+        return told(envelope) if native is UNSET else shown(native, envelope, tool_context)
+
+
+def _blocks(tool: BaseTool) -> bool:
+    """
+    Whether *tool* is a synchronous function, which ADK runs in its loop.
+    """
+    return type(tool) in (FunctionTool, LongRunningFunctionTool) and not is_async(tool.func)

@@ -1,0 +1,51 @@
+"""
+A child with a share of what its parent has left: when that is used up, it takes another.
+"""
+
+from math import ceil
+from typing import Final
+
+from guardrails.core.engine.sharing import Extend, Reserve
+from guardrails.core.guards.limits.budget import Budget
+from guardrails.core.values.errors import SessionError
+
+from .ledger import Ledger
+
+
+SHARE: Final = 0.125
+"""What an adapter gives a sub-agent: of 1,000 calls the first has 125, and the tenth that runs beside it 38."""
+LIMITS: Final = {
+    "budget.max_calls": "max_calls",
+    "budget.max_turns": "max_turns",
+    "budget.max_cost_usd": "max_cost",
+    "budget.max_tokens": "max_tokens",
+}
+"""Of each code, the limit as the state names it."""
+
+
+def grow(child: Ledger, code: str | None) -> bool:
+    """
+    Take the share of *child* once more from what its parent has left of the limit that *code* names; whether it did. The last
+    call, turn or token stays the parent's, which has an answer to give. A parent with a share of its own grows first.
+    """
+    limit, share, parent = LIMITS.get(code or ""), child._share, child._parent  # noqa: SLF001  of one family
+    if limit is None or share is None or parent is None:
+        return False
+    budget = parent._chain.budget or Budget()  # noqa: SLF001
+
+    def left() -> int:
+        return parent._look(lambda state, now, _: budget.left(state, limit, now)) or 0  # noqa: SLF001
+
+    available = left()
+    if available <= 1 and grow(parent, code):
+        available = left()
+    if available <= 1:
+        return False
+    amounts = {limit: min(ceil(available * share), available - 1)}
+    try:
+        reserve = Reserve(parent._time(), child.id, amounts, more=True)  # noqa: SLF001
+        parent._event("reserve", reserve, {"child": child.id, "amounts": amounts, "more": True}, needed=True)  # noqa: SLF001
+    except SessionError:  # another child was quicker, or this one is closed
+        return False
+    child._event("extend", Extend(child._time(), amounts), {"amounts": amounts}, needed=True)  # noqa: SLF001
+    return True

@@ -1,0 +1,663 @@
+"""
+Microsoft agent-framework's `Agent` behind the guards: the contract, and what is its alone.
+"""
+
+import asyncio
+import gc
+import itertools
+import json
+import re
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from datetime import date
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+
+
+pytest.importorskip("agent_framework")
+
+from agent_framework import (
+    SKIP_PARSING,
+    Agent,
+    AgentSession,
+    BaseChatClient,
+    ChatMiddlewareLayer,
+    ChatResponse,
+    ChatResponseUpdate,
+    Content,
+    FunctionInvocationLayer,
+    FunctionTool,
+    Message,
+    MiddlewareFailure,
+    MiddlewareTermination,
+    chat_middleware,
+    function_middleware,
+    tool,
+)
+from agent_framework.exceptions import UserInputRequiredException
+
+from guardrails import Budget, Duplicates, MemorySink, Policy
+from guardrails.core.records.replay import replay
+from guardrails.integrations.agent_framework import GuardrailsMiddleware
+from guardrails.testing.scripted_openai import Calls, ScriptedOpenAI, Text, call
+
+from .behaviours.base import asearching, envelope, in_turn, roaming, search, searching, stuck
+from .behaviours.ends import Stay
+from .contract import Contract
+from .driver import HELPER, MODEL, Asked, Call, Helper, Ran, Say, Script, cancelled
+
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning:agent_framework")
+
+
+class Scripted(FunctionInvocationLayer[Any], ChatMiddlewareLayer[Any], BaseChatClient[Any]):
+    """
+    Says what a script says.
+    """
+
+    def __init__(self, script: Script, ids: Any = None, **more: Any) -> None:
+        super().__init__(**more)
+        self.script = script
+        self.asked: list[Asked] = []
+        self.sent: list[Sequence[Message]] = []
+        self.ids = ids or itertools.count(1)
+
+    def _inner_get_response(self, *, messages: Any, stream: bool, options: Any, **more: Any) -> Any:
+        assert more.keys() <= {"conversation_id"}, more
+        if stream:
+            return self._build_response_stream(
+                self._words(messages, options), response_format=options.get("response_format")
+            )
+        return self._whole(messages, options)
+
+    async def _whole(self, messages: Any, options: Any) -> ChatResponse:
+        say, calls = self._said(messages, options)
+        contents = [Content.from_text(say.text)] if say.text else []
+        return ChatResponse(
+            messages=[Message("assistant", [*contents, *calls])],
+            response_id=f"r{next(self.ids)}",
+            model=MODEL,
+            usage_details=used(say),
+            response_format=options.get("response_format"),
+        )
+
+    async def _words(self, messages: Any, options: Any) -> AsyncIterator[ChatResponseUpdate]:
+        say, calls = self._said(messages, options)
+        known: Any = {"role": "assistant", "response_id": f"r{next(self.ids)}", "model": MODEL}
+        for n, word in enumerate(say.text.split(" ") if say.text else []):
+            yield ChatResponseUpdate(contents=[Content.from_text(word if n == 0 else f" {word}")], **known)
+        yield ChatResponseUpdate(contents=calls, **known)
+        details = used(say)
+        if details is not None:
+            yield ChatResponseUpdate(contents=[Content.from_usage(details)], **known)
+
+    def _said(self, messages: Sequence[Message], options: Any) -> tuple[Say, list[Content]]:
+        tools, choice = options.get("tools") or (), options.get("tool_choice")
+        mode = choice.get("mode") if isinstance(choice, Mapping) else choice
+        forced = choice.get("required_function_name") if isinstance(choice, Mapping) else None
+        asked = Asked(
+            n=len(self.asked),
+            tools=tuple(one.name for one in tools),
+            choice=forced or mode,
+            results=tuple(results(messages)),
+            schemas={one.name: one.to_json_schema_spec() for one in tools},
+        )
+        self.asked.append(asked)
+        self.sent.append(list(messages))
+        say = self.script(asked)
+        if say.output is not None:
+            say = Say(json.dumps(say.output), say.calls, say.usage)
+        return say, [
+            Content.from_function_call(
+                call_id=call.id or f"c{next(self.ids)}",
+                name=call.tool,
+                arguments=call.arguments if isinstance(call.arguments, str) else json.dumps(dict(call.arguments)),
+            )
+            for call in say.calls
+        ]
+
+
+def used(say: Say) -> Any:
+    if say.usage is None:
+        return None
+    into, out = say.usage
+    return {"input_token_count": into, "output_token_count": out, "total_token_count": into + out}
+
+
+def contents(messages: Sequence[Message], kind: str) -> list[Content]:
+    return [one for message in messages for one in message.contents if one.type == kind]
+
+
+def results(messages: Sequence[Message]) -> list[str]:
+    return [str(one.result) for one in contents(messages, "function_result")]
+
+
+class Driver:
+    """
+    `Agent` over a chat client of the test.
+    """
+
+    name = "agent_framework"
+    cannot: ClassVar[Mapping[str, str]] = {}
+
+    def __init__(self) -> None:
+        self.threads: dict[str, tuple[AgentSession, list[Message]]] = {}
+        self.ids = itertools.count(1)
+
+    def adapter(self, guarded: Any, **options: Any) -> GuardrailsMiddleware:
+        return GuardrailsMiddleware(guarded, **options)
+
+    def run(
+        self,
+        adapter: Any,
+        tools: Sequence[Callable[..., Any]],
+        script: Script,
+        *,
+        prompt: str = "go",
+        thread: str | None = None,
+        stream: bool = False,
+        sync: bool = False,
+        choice: str | None = None,
+        output: Any = None,
+        helper: Helper | None = None,
+        pausing: Sequence[str] = (),
+        resume: bool = False,
+        cancel: Any = None,
+    ) -> Ran:
+        client, behind = Scripted(script, self.ids), [] if adapter is None else [adapter]
+        made = [
+            tool(one, approval_mode="always_require" if one.__name__ in pausing else "never_require") for one in tools
+        ]
+        if helper is not None:
+            inner = Agent(Scripted(helper.script, self.ids), name=HELPER, tools=list(helper.tools), middleware=behind)
+            made.append(inner.as_tool(arg_name="task"))
+        agent = Agent(client, tools=made, middleware=behind)
+        session, before = (
+            (None, []) if thread is None else self.threads.setdefault(thread, (AgentSession(session_id=thread), []))
+        )
+        options: dict[str, Any] = {}
+        if choice is not None:
+            options["tool_choice"] = {"mode": "required", "required_function_name": choice}
+        if output is not None:
+            options["response_format"] = output
+        waits = contents(before, "function_approval_request") if resume else []
+        given: Any = prompt
+        if resume:
+            given = [Message("user", [one.to_function_approval_response(approved=True) for one in waits])]
+        ran = Ran(asked=client.asked)
+
+        async def work() -> Any:
+            if not stream:
+                return await agent.run(given, session=session, options=options)
+            updates = agent.run(given, session=session, options=options, stream=True)
+            async for update in updates:
+                if update.text:
+                    ran.streamed.append(update.text)
+            return await updates.get_final_response()
+
+        try:
+            done = asyncio.run(work() if cancel is None else cancelled(work(), cancel))
+        except BaseException as error:
+            ran.error = error
+            return ran
+        before += done.messages
+        ran.results = results(before)
+        ran.paused = [one.function_call.name for one in done.user_input_requests]
+        if ran.paused:
+            return ran
+        answered = {one.call_id for one in contents(before, "function_result")}
+        ran.unanswered = [one.call_id for one in contents(before, "function_call") if one.call_id not in answered]
+        ran.answer = done.messages[-1].text
+        ran.output = done.value if output is not None else None
+        return ran
+
+
+class TestAgentFramework(Contract):
+    driver = Driver
+
+
+# What is agent-framework's own
+
+
+FIVE = Policy([Budget(max_calls=5)])
+
+
+def agent_of(script: Script, *tools: Any, guard: Any = None, client: Any = None, **more: Any) -> Any:
+    before, after = more.pop("before", ()), more.pop("after", ())
+    guard = GuardrailsMiddleware(FIVE) if guard is None else guard
+    made = Scripted(script, **(client or {}))
+    return Agent(made, tools=list(tools), middleware=[*before, guard, *after], **more)
+
+
+def ask(agent: Any, given: Any = "go", **more: Any) -> Any:
+    return asyncio.run(agent.run(given, **more))
+
+
+async def stream(agent: Any, **more: Any) -> tuple[str, Any]:
+    updates = agent.run("go", stream=True, **more)
+    said = [update.text async for update in updates]
+    return "".join(said), await updates.get_final_response()
+
+
+def unsettled(session: Any) -> dict[str, Any]:
+    return dict(session._read(lambda state, _: {**state.pending, **state.holds}))
+
+
+# The page
+
+
+PAGE = (Path(__file__).parents[2] / "docs/hosts/agent-framework.md").read_text(encoding="utf-8")
+
+
+UNCLOSED = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+"""The program of a reader leaves its connection to the loop that ended."""
+
+
+@UNCLOSED
+def test_the_program_of_the_page_prints_what_it_says(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("agent_framework.openai")
+    program, printed = re.findall(r"```(?:python|text)\n(.*?)```", PAGE, re.DOTALL)[:2]
+
+    def model(body: Any, n: int) -> Any:
+        off = body.get("tool_choice") == "none"
+        return Text("I know nothing of it.") if off else Calls(call("search", {"query": "x"}))
+
+    with ScriptedOpenAI(model) as server:
+        monkeypatch.setenv("OPENAI_API_KEY", "-")
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        names: dict[str, Any] = {}
+        exec(compile(program, "agent-framework.md", "exec"), names)  # noqa: S102  the page's own program
+        names.clear()
+        gc.collect()
+        assert server.refused == []
+        assert server.requests[-1]["tools"]
+    assert capsys.readouterr().out == printed
+
+
+def test_a_real_client_that_ignores_tools_off_sends_nothing_that_the_api_refuses() -> None:
+    openai = pytest.importorskip("agent_framework.openai")
+    two = (call("search", {"query": "x"}), call("search", {"query": "y"}))
+    with ScriptedOpenAI(lambda body, n: Calls(*two)) as server:
+        client = openai.OpenAIChatCompletionClient(model="gpt-5-mini", api_key="-", base_url=server.base_url)
+        guard, thread = GuardrailsMiddleware(Policy([Budget(max_calls=2)])), AgentSession()
+        agent = Agent(client, tools=[searching([])], middleware=[guard])
+
+        async def twice() -> list[str]:
+            texts = [(await agent.run(said, session=thread)).text for said in ("go", "again")]
+            await client.client.close()
+            return texts
+
+        first, _ = asyncio.run(twice())
+        assert "search" in first
+        assert [body.get("tool_choice") for body in server.requests[1:3]] == ["none", "none"]
+        assert server.refused == []
+
+
+def test_a_stuck_model_costs_what_the_page_says() -> None:
+    for name, behind in {"bare": [], "behind `default`": [GuardrailsMiddleware(Policy.load("default"))]}.items():
+        ran: list[str] = []
+        agent = Agent(Scripted(stuck), tools=[searching(ran)], middleware=behind)
+        assert ask(agent).text == "I know nothing of it."
+        assert f"| {name} | {len(ran)} times | {len(agent.client.asked)} |" in PAGE
+
+
+# The end
+
+
+@pytest.mark.parametrize("said", [Say(calls=(search("x"),)), Say("")])
+def test_a_streamed_model_that_gives_no_answer_is_answered_for_by_the_digest(said: Say) -> None:
+    ran: list[str] = []
+    policy, thread = Policy([Budget(max_calls=1)]), AgentSession(session_id="t")
+    agent = agent_of(
+        lambda asked: said if asked.off else Say(calls=(search("x"),)),
+        searching(ran),
+        guard=GuardrailsMiddleware(policy),
+    )
+    text, done = asyncio.run(stream(agent, session=thread))
+    digest = policy.session("t").digest()
+    assert text.endswith(digest)
+    assert done.messages[-1].text == digest
+    assert (ran, len(agent.client.asked)) == (["x"], 3)
+    answered = {one.call_id for one in contents(done.messages, "function_result")}
+    assert {one.call_id for one in contents(done.messages, "function_call")} == answered
+    assert done.usage_details["total_token_count"] == 45
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_nobody_is_asked_about_a_call_that_is_made_with_tools_off(streamed: bool) -> None:
+    ran: list[str] = []
+    held = tool(searching(ran), approval_mode="always_require")
+    session = Policy([Budget(max_calls=1)]).session("t")
+    session.call("other", {}, lambda *_: "done")
+    agent = agent_of(lambda asked: Say(calls=(search("x"),)), held, guard=GuardrailsMiddleware(session))
+    done = asyncio.run(stream(agent))[1] if streamed else ask(agent)
+    assert done.user_input_requests == []
+    assert done.text == session.digest()
+    assert len(agent.client.asked) == 2
+    assert contents(done.messages, "function_call") == []
+    assert unsettled(session) == {}
+
+
+def test_a_service_that_keeps_the_conversation_is_told_of_each_call() -> None:
+    thread = AgentSession(service_session_id="conv_1")
+    agent = agent_of(
+        lambda asked: Say(calls=(search(f"q{asked.n}"),)) if asked.n < 3 else Say("At last."),
+        searching([]),
+        guard=GuardrailsMiddleware(Policy([Budget(max_calls=2)])),
+    )
+    whole = agent.client._whole
+
+    async def kept(messages: Any, options: Any) -> Any:
+        response = await whole(messages, options)
+        response.conversation_id = "conv_1"
+        return response
+
+    agent.client._whole = kept
+    done = ask(agent, session=thread)
+    assert done.text == "At last."
+    made = {one.call_id for one in contents(done.messages, "function_call")}
+    told = {one.call_id for sent in agent.client.sent for one in contents(sent, "function_result")}
+    assert told == made
+    assert len(made) == 3
+
+
+@pytest.mark.parametrize("limit", [{"max_iterations": 2}, {"max_function_calls": 2}])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_limit_of_the_host_holds_and_ends_with_the_digest_where_the_model_gives_no_answer(
+    limit: Any, streamed: bool
+) -> None:
+    ran: list[str] = []
+    guard, thread = GuardrailsMiddleware(FIVE), AgentSession()
+    script = lambda asked: Say(calls=(search(f"q{asked.n}"),))  # noqa: E731
+    agent = agent_of(script, searching(ran), guard=guard, client={"function_invocation_configuration": limit})
+    done = asyncio.run(stream(agent, session=thread))[1] if streamed else ask(agent, session=thread)
+    assert ran == ["q0", "q1"]
+    assert [one.off for one in agent.client.asked] == [False, False, True, True]
+    assert done.messages[-1].text == guard.session(thread).digest()
+    assert len(contents(done.messages, "function_call")) == 2
+
+
+def test_a_user_who_wants_no_tools_is_left_alone() -> None:
+    agent = agent_of(in_turn(Say("")), searching([]))
+    assert ask(agent, options={"tool_choice": "none"}).text == "Done."
+    assert [one.choice for one in agent.client.asked] == ["none", "none"]
+
+
+def test_the_conversation_goes_on_after_a_digest() -> None:
+    thread = AgentSession()
+    agent = agent_of(lambda asked: Say(calls=(search(f"q{asked.n}"),)), searching([]))
+    ask(agent, session=thread)
+    agent.client.script = lambda asked: Say("Done.")
+    assert ask(agent, "again", session=thread).text == "Done."
+    sent = agent.client.sent[-1]
+    answered = {one.call_id for one in contents(sent, "function_result")}
+    assert {one.call_id for one in contents(sent, "function_call")} == answered
+
+
+# Tools
+
+
+def test_a_tool_that_is_not_there_reads_as_an_envelope_and_a_model_stuck_on_it_is_stopped() -> None:
+    agent = agent_of(
+        lambda asked: Say("I give up.") if asked.off else Say(calls=(Call("find", {"query": "x"}),)),
+        searching([]),
+        guard=GuardrailsMiddleware(Policy.load("default")),
+        client={"function_invocation_configuration": {"max_consecutive_errors_per_request": 50}},
+    )
+    done = ask(agent)
+    assert done.text == "I give up."
+    assert len(agent.client.asked) <= 8
+    assert envelope(results(done.messages)[0])["status"] == "error"
+    assert "find" in results(done.messages)[0]
+
+
+def test_an_argument_that_the_host_converts_is_no_wrong_one() -> None:
+    seen: list[Any] = []
+
+    def book(day: date, nights: int = 1, tags: set[str] | None = None) -> str:
+        """Book a room."""
+        seen.append((day, nights, tags))
+        return "booked"
+
+    given = {"day": "2026-01-02", "nights": "2", "tags": ["quiet"]}
+    done = ask(agent_of(in_turn(Say(calls=(Call("book", given),))), book))
+    assert envelope(results(done.messages)[0])["status"] == "success"
+    assert seen == [(date(2026, 1, 2), 2, {"quiet"})]
+
+
+def test_a_tool_with_a_schema_of_its_own_names_what_is_wrong() -> None:
+    ran: list[Any] = []
+    schema = {
+        "type": "object",
+        "properties": {"raw": {"type": "string"}, "n": {"type": "integer"}},
+        "required": ["raw"],
+    }
+    odd = FunctionTool(name="odd", description="", func=lambda **given: ran.append(given), input_model=schema)
+    calls = [Say(calls=(Call("odd", given),)) for given in ({"raw": "a", "n": "many"}, {"n": 1}, {"raw": "a"}, "{oops")]
+    done = ask(agent_of(in_turn(*calls), odd, guard=GuardrailsMiddleware(Policy.load("default"))))
+    read = [envelope(text) for text in results(done.messages)]
+    assert [one["status"] for one in read] == ["validation_error", "validation_error", "success", "success"]
+    assert [one["errors"][0]["field"] for one in read[:2]] == ["n", "raw"]
+    assert ran == [{"raw": "a"}, {"raw": "{oops"}]
+
+
+def test_a_file_stays_a_file_and_a_limit_is_told_beside_it() -> None:
+    image = Content.from_data(data=b"abc", media_type="image/png")
+
+    def look() -> Any:
+        """Look."""
+        return image
+
+    done = ask(
+        agent_of(
+            in_turn(Say(calls=(Call("look"),)), Say(calls=(Call("look"),))),
+            look,
+            guard=GuardrailsMiddleware(Policy([Budget(max_calls=2)])),
+        )
+    )
+    first, second = contents(done.messages, "function_result")
+    assert [one.type for one in first.items] == ["data"]
+    assert [one.type for one in second.items] == ["data", "text"]
+    assert "limit" in second.items[1].text
+
+
+def test_what_a_tool_returns_reads_as_what_it_is() -> None:
+    def listed() -> list[int]:
+        return [1, 2]
+
+    def modelled() -> Stay:
+        return Stay(city="Kyoto", nights=2)
+
+    def text() -> str:
+        return "[1]"
+
+    raw = FunctionTool(name="raw", description="", func=lambda: {"n": 1}, result_parser=SKIP_PARSING)
+    calls = tuple(Call(name) for name in ("listed", "modelled", "text", "raw"))
+    done = ask(agent_of(in_turn(Say(calls=calls)), listed, modelled, text, raw))
+    read = [envelope(one).get("result") or envelope(one)["results"] for one in results(done.messages)]
+    assert read == [[1, 2], {"city": "Kyoto", "nights": 2}, "[1]", {"n": 1}]
+
+
+def test_middleware_of_the_user_runs_around_a_call_and_a_request() -> None:
+    noted: list[str] = []
+
+    @function_middleware
+    async def around(context: Any, call_next: Any) -> None:
+        noted.append(context.function.name)
+        await call_next()
+        noted.append(envelope(context.result)["status"])
+
+    @chat_middleware
+    async def asking(context: Any, call_next: Any) -> None:
+        noted.append("ask")
+        await call_next()
+
+    ask(agent_of(in_turn(Say(calls=(search("x"),))), searching([]), before=[asking], after=[around]))
+    assert noted == ["ask", "search", "success", "ask"]
+
+
+# Control flow
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_tool_that_ends_the_run_ends_it_and_is_settled(streamed: bool) -> None:
+    def search(query: str) -> str:
+        """Search the web for a query."""
+        raise MiddlewareTermination(result="found")
+
+    guard, thread = GuardrailsMiddleware(FIVE), AgentSession()
+    agent = agent_of(in_turn(Say(calls=(Call("search", {"query": "x"}),))), search, guard=guard)
+    done = asyncio.run(stream(agent, session=thread))[1] if streamed else ask(agent, session=thread)
+    assert results(done.messages) == ["found"]
+    assert len(agent.client.asked) == 1
+    session = guard.session(thread)
+    assert (session.progress["calls_used"], unsettled(session)) == (1, {})
+
+
+def test_a_failure_that_is_to_end_the_run_is_raised_and_settled() -> None:
+    def search(query: str) -> str:
+        """Search the web for a query."""
+        raise MiddlewareFailure("not allowed")
+
+    guard, thread = GuardrailsMiddleware(FIVE), AgentSession()
+    with pytest.raises(MiddlewareFailure, match="not allowed"):
+        ask(agent_of(in_turn(Say(calls=(Call("search", {"query": "x"}),))), search, guard=guard), session=thread)
+    assert unsettled(guard.session(thread)) == {}
+
+
+def test_a_tool_that_needs_its_user_passes_and_stays_open() -> None:
+    asks = Content.from_function_approval_request(
+        id="a1", function_call=Content.from_function_call(call_id="c1", name="search", arguments={})
+    )
+
+    def search(query: str) -> str:
+        """Search the web for a query."""
+        raise UserInputRequiredException(contents=[asks])
+
+    guard, thread = GuardrailsMiddleware(FIVE), AgentSession()
+    done = ask(agent_of(in_turn(Say(calls=(Call("search", {"query": "x"}),))), search, guard=guard), session=thread)
+    assert done.user_input_requests
+    session = guard.session(thread)
+    assert session.progress["calls_used"] == 1
+    assert len(unsettled(session)) == 1
+
+
+def test_a_call_that_a_person_denies_is_not_counted() -> None:
+    ran: list[str] = []
+    guard, thread = GuardrailsMiddleware(FIVE), AgentSession()
+    held = tool(searching(ran), approval_mode="always_require")
+    agent = agent_of(in_turn(Say(calls=(search("x"),))), held, guard=guard)
+    [request] = ask(agent, session=thread).user_input_requests
+    done = ask(agent, [Message("user", [request.to_function_approval_response(approved=False)])], session=thread)
+    assert (done.text, ran, guard.session(thread).progress["calls_used"]) == ("Done.", [], 0)
+
+
+def test_an_abandoned_stream_leaves_nothing_held() -> None:
+    guard, thread = GuardrailsMiddleware(Policy([Budget(max_tokens=1_000)])), AgentSession()
+    agent = agent_of(in_turn(Say("one two three")), guard=guard)
+
+    async def leave() -> None:
+        updates = agent.run("go", stream=True, session=thread)
+        async for _ in updates:
+            break
+        await updates.close()
+
+    asyncio.run(leave())
+    assert unsettled(guard.session(thread)) == {}
+
+
+# Sessions
+
+
+def test_the_service_names_the_session_and_its_next_id_is_the_same_one() -> None:
+    guard = GuardrailsMiddleware(FIVE)
+    agent = agent_of(in_turn(Say(calls=(search("x"),))), searching([]), guard=guard)
+    thread = agent.get_session("conv_1")
+    ask(agent, session=thread)
+    assert guard.session("conv_1").progress["calls_used"] == 1
+    thread.service_session_id = "resp_2"
+    again = AgentSession.from_dict(json.loads(json.dumps(thread.to_dict())))
+    assert guard.session(again).id == guard.session("conv_1").id
+
+
+def test_a_response_that_is_still_made_is_charged_when_it_is_done() -> None:
+    guard, thread = GuardrailsMiddleware(Policy([Budget(max_tokens=100)])), AgentSession()
+    agent = agent_of(in_turn(), guard=guard)
+    whole = agent.client._whole
+
+    async def background(messages: Any, options: Any) -> Any:
+        response = await whole(messages, options)
+        response.response_id = "r"
+        if not options.get("continuation_token"):
+            response.messages, response.usage_details = [], None
+            response.continuation_token = {"response_id": "r"}
+        return response
+
+    agent.client._whole = background
+    waits = ask(agent, session=thread)
+    assert len(agent.client.asked) == 1
+    done = ask(agent, None, session=thread, options={"continuation_token": waits.continuation_token})
+    assert done.text == "Done."
+    session = guard.session(thread)
+    assert (session.progress["tokens_left"], unsettled(session)) == (85, {})
+
+
+# Sub-agents
+
+
+def test_a_sub_agent_looks_for_itself_and_gives_back_what_it_does_not_use() -> None:
+    ran: list[str] = []
+    sink = MemorySink()
+    policy = Policy([Budget(max_calls=20), Duplicates()])
+    guard = GuardrailsMiddleware(policy, records=sink)
+    inner = agent_of(in_turn(Say(calls=(search("x"),)), Say(calls=(search("x"),))), searching(ran), guard=guard)
+    inner.name = "helper"
+    thread = AgentSession(session_id="t")
+    script = in_turn(Say(calls=(search("x"),)), Say(calls=(Call("helper", {"task": "look"}),)))
+    done = ask(agent_of(script, searching(ran), inner.as_tool(), guard=guard), session=thread)
+    assert ran == ["x", "x"]
+    assert envelope(results(done.messages)[1])["result"] == "Done."
+    assert policy.session("t").progress["calls_used"] == 3
+    assert policy.session("t").progress["calls_left"] == 17
+    assert all(again.same for again in replay(policy.chain, sink.records))
+
+
+def test_a_sub_agent_is_given_the_share_that_is_asked_for() -> None:
+    ran: list[str] = []
+    policy = Policy([Budget(max_calls=20)])
+    guard = GuardrailsMiddleware(policy, share={"max_calls": 2})
+    inner = agent_of(roaming, searching(ran), guard=guard)
+    inner.name = "helper"
+    done = ask(agent_of(in_turn(Say(calls=(Call("helper", {"task": "look"}),))), inner.as_tool(), guard=guard))
+    assert ran == ["q0", "q1"]
+    assert envelope(results(done.messages)[0])["result"] == "I know nothing of it."
+    assert done.text == "Done."
+
+
+def test_agents_of_one_session_share_it_at_any_depth() -> None:
+    ran: list[str] = []
+    session = Policy([Budget(max_calls=9)]).session("t")
+    guard = GuardrailsMiddleware(session)
+    deepest = agent_of(in_turn(Say(calls=(search("x"),))), searching(ran), guard=guard)
+    deepest.name = "deepest"
+    inner = agent_of(in_turn(Say(calls=(Call("deepest", {"task": "look"}),))), deepest.as_tool(), guard=guard)
+    inner.name = "helper"
+    ask(agent_of(in_turn(Say(calls=(Call("helper", {"task": "look"}),))), inner.as_tool(), guard=guard))
+    assert (ran, session.progress["calls_used"]) == (["x"], 3)
+
+
+def test_runs_of_one_agent_at_once_have_a_session_each() -> None:
+    ran: list[str] = []
+    guard = GuardrailsMiddleware(Policy([Budget(max_calls=1)]))
+    script = lambda asked: Say("Done.") if asked.off or asked.results else Say(calls=(search("x"),))  # noqa: E731
+    agent = agent_of(script, asearching(ran), guard=guard)
+
+    async def both() -> Any:
+        return await asyncio.gather(agent.run("a"), agent.run("b"))
+
+    assert [done.text for done in asyncio.run(both())] == ["Done.", "Done."]
+    assert ran == ["x", "x"]

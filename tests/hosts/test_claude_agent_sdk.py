@@ -1,0 +1,573 @@
+"""
+Claude Agent SDK behind the guards: its real control protocol, with Claude Code played by a scripted `Transport`.
+"""
+
+import asyncio
+import functools
+import inspect
+import json
+import math
+import re
+import uuid
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, NotRequired, TypedDict, get_args
+
+import pytest
+
+
+pytest.importorskip("claude_agent_sdk")
+
+import claude_agent_sdk
+
+from claude_agent_sdk import (
+    AssistantMessage,
+    ClaudeAgentOptions,
+    ClaudeSDKClient,
+    HookMatcher,
+    PermissionResultAllow,
+    PermissionResultDeny,
+    ResultMessage,
+    SdkMcpTool,
+    StreamEvent,
+    ToolAnnotations,
+    ToolUseBlock,
+    create_sdk_mcp_server,
+    query,
+)
+from claude_agent_sdk.types import HookEvent
+from pydantic import create_model
+
+from guardrails import Approve, Budget, Duplicates, MemorySink, Policy, Price
+from guardrails.integrations.claude_agent_sdk import GuardrailsHooks
+from tests.conftest import FakeClock
+
+from .behaviours.base import in_turn, roaming, search, searching, stuck
+from .behaviours.pauses import PAY
+from .claude_cli import MAX_REQUESTS, Agent, ClaudeCode, Conversation
+from .contract import Contract
+from .driver import HELPER, MODEL, Asked, Call, Helper, Ran, Say, Script, cancelled
+
+
+NO_OFF = (
+    "tools stay on to the end of a run: no answer of a hook turns them off (types.py:815, SyncHookJSONOutput), so that this "
+    "model, which answers only then, is stopped, and the digest is the answer"
+)
+NO_REPLACEMENT = (
+    "what a failed call reads stays, with the envelope beside it: PostToolUseFailureHookSpecificOutput (types.py:579) has "
+    "`additionalContext` alone"
+)
+NO_TIMEOUT = "a hook ends no tool that runs (types.py:551, PreToolUseHookSpecificOutput): the timeout is Claude Code's"
+
+
+class Driver:
+    """
+    `query`, with every result as an envelope.
+    """
+
+    name = "claude_agent_sdk"
+    limits: Mapping[str, Any] = {"most": MAX_REQUESTS}
+    cannot: ClassVar[Mapping[str, str]] = {
+        "test_a_stuck_model_comes_to_a_final_answer": NO_OFF,
+        "test_a_model_at_the_cap_comes_to_a_final_answer": NO_OFF,
+        "test_a_synchronous_run_comes_to_a_final_answer_too": NO_OFF,
+        "test_text_is_streamed_in_pieces_and_the_guards_are_the_same": NO_OFF,
+        "test_a_model_that_calls_with_tools_off_is_asked_once_more_and_the_digest_is_the_answer": NO_OFF,
+        "test_a_structured_output_is_valid_at_the_end_too": NO_OFF,
+        "test_a_second_run_of_a_thread_goes_on_with_its_budget_and_more_can_be_given": NO_OFF,
+        "test_a_sub_agent_uses_the_budget_of_who_asks_it": NO_OFF,
+        "test_a_model_is_stopped_by_a_limit_of_turns": NO_OFF,
+        "test_a_stuck_model_before_a_store_that_is_gone_comes_to_an_end": NO_OFF,
+        "test_an_exception_in_a_tool_is_data_and_the_run_goes_on": NO_REPLACEMENT,
+        "test_a_tool_that_takes_too_long_is_given_up": NO_TIMEOUT,
+        "test_a_synchronous_tool_that_takes_too_long_is_given_up": NO_TIMEOUT,
+        "test_a_forced_tool_choice_holds_for_the_first_request_only": "ClaudeAgentOptions (types.py:2430) has no tool choice",
+        "test_a_pause_of_one_call_runs_the_others_of_its_turn_once": "Claude Code defers the only call of a turn, and no other: "
+        "ResultMessage has one `deferred_tool_use` (types.py:1782)",
+    }
+
+    def __init__(self) -> None:
+        self.kept: dict[str, Conversation] = {}
+
+    def adapter(self, guarded: Any, **options: Any) -> GuardrailsHooks:
+        return GuardrailsHooks(guarded, envelopes=True, **options)
+
+    def run(
+        self,
+        adapter: Any,
+        tools: Sequence[Callable[..., Any]],
+        script: Script,
+        *,
+        prompt: str = "go",
+        thread: str | None = None,
+        stream: bool = False,
+        sync: bool = False,
+        choice: str | None = None,
+        output: Any = None,
+        helper: Helper | None = None,
+        pausing: Sequence[str] = (),
+        resume: bool | None = None,
+        cancel: Any = None,
+        **more: Any,
+    ) -> Ran:
+        ran, agent = Ran(), Agent(script, "tools")
+        ran.asked = agent.seen
+        kept = Conversation() if thread is None else self.kept.setdefault(thread, Conversation())
+        name = thread or str(uuid.uuid4())
+        held = {"most": math.inf, **self.limits, **more}
+        code = ClaudeCode(agent, ran, session_id=name, kept=kept, helper=helper, stream=stream, **held)
+        given = ClaudeAgentOptions(
+            mcp_servers={"tools": served("tools", tools), "helper": served("helper", helper.tools if helper else ())},
+            hooks={"PreToolUse": [HookMatcher(hooks=[deferring(pausing)])]} if pausing and not resume else None,
+            include_partial_messages=stream,
+        )
+        if adapter is not None:
+            adapter.declare(*(sdk_tool(one) for one in (*tools, *(helper.tools if helper else ()))))
+        work = self._work(adapter, prompt, given, code, ran)
+        try:
+            asyncio.run(work if cancel is None else cancelled(work, cancel))
+        except BaseException as error:
+            ran.error = error
+        if ran.paused:
+            ran.unanswered = []
+        return ran
+
+    @staticmethod
+    async def _work(adapter: Any, prompt: str, given: Any, code: ClaudeCode, ran: Ran) -> None:
+        options = given if adapter is None else adapter.options(given)
+        messages = query(prompt=prompt, options=options, transport=code)
+        async for message in messages if adapter is None else adapter.charging(messages):
+            if isinstance(message, StreamEvent):
+                ran.streamed.append(message.event["delta"]["text"])
+            if isinstance(message, ResultMessage):
+                ran.answer, ran.output = message.result, message.structured_output
+
+
+def served(name: str, tools: Sequence[Callable[..., Any]]) -> Any:
+    """
+    An in-process server of the SDK with *tools*.
+    """
+    return create_sdk_mcp_server(name, tools=[sdk_tool(one) for one in tools])
+
+
+def sdk_tool(function: Callable[..., Any]) -> SdkMcpTool[Any]:
+    fields: dict[str, Any] = {
+        each.name: (each.annotation, ... if each.default is each.empty else each.default)
+        for each in inspect.signature(function).parameters.values()
+    }
+    schema = create_model(function.__name__, **fields).model_json_schema()
+
+    async def run(arguments: dict[str, Any]) -> dict[str, Any]:
+        if inspect.iscoroutinefunction(function):
+            value = await function(**arguments)
+        else:
+            value = await asyncio.to_thread(functools.partial(function, **arguments))
+        return {"content": [{"type": "text", "text": value if isinstance(value, str) else json.dumps(value)}]}
+
+    return SdkMcpTool(function.__name__, inspect.getdoc(function) or "", {"properties": {}, **schema}, run)
+
+
+def deferring(names: Sequence[str]) -> Any:
+    """
+    A hook of the user's that lets calls of *names* wait for a person.
+    """
+
+    async def hook(event: Any, tool_use_id: Any, context: Any) -> Any:
+        if event["tool_name"] not in names:
+            return {}
+        return {"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "defer"}}
+
+    return hook
+
+
+class TestClaudeAgentSdk(Contract):
+    driver = Driver
+
+
+# What is the SDK's own
+
+
+PAGE = Path(__file__).parents[2] / "docs/hosts/claude-agent-sdk.md"
+BLOCKS = re.findall(r"```(?:python|text)\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+
+
+def bank() -> tuple[list[int], Callable[[int], str]]:
+    paid: list[int] = []
+
+    def pay(amount: int) -> str:
+        """Pay an amount."""
+        paid.append(amount)
+        return "paid"
+
+    return paid, pay
+
+
+def go(guard: Any, tools: Sequence[Callable[..., Any]], script: Script, **more: Any) -> tuple[Ran, ClaudeCode]:
+    """
+    A run of *script* behind *guard* with the user's own *options*; the *messages* are those it handed on.
+    """
+    ran, agent = Ran(), Agent(script, "tools")
+    ran.asked = agent.seen
+    options = more.pop("options", None) or ClaudeAgentOptions()
+    wanted = {"session_id": "t", **more}
+    messages = wanted.pop("messages", [])
+    code = ClaudeCode(agent, ran, **wanted)
+    helper = wanted.get("helper")
+    served_ = {"tools": served("tools", tools), "helper": served("helper", helper.tools if helper else ())}
+
+    async def work() -> None:
+        given = guard.options(replace(options, mcp_servers=served_))
+        async for message in guard.charging(query(prompt="go", options=given, transport=code)):
+            messages.append(message)
+            if isinstance(message, ResultMessage):
+                ran.answer = message.result
+
+    asyncio.run(work())
+    return ran, code
+
+
+def obedient(asked: Asked) -> Say:
+    """
+    A model that stops where it reads that it should.
+    """
+    over = asked.results and "final answer" in asked.results[-1]
+    return Say("I know nothing of it.") if over else Say(calls=(search(f"q{asked.n}"),))
+
+
+def person(answer: Any, clock: FakeClock | None = None) -> Any:
+    """
+    The user's own callback, which takes an hour to answer if it is given a *clock*.
+    """
+    asked: list[str] = []
+
+    async def can_use_tool(tool: str, arguments: Any, context: Any) -> Any:
+        asked.append(tool)
+        if clock is not None:
+            clock.advance(3_600)
+        return answer
+
+    can_use_tool.asked = asked  # type: ignore[attr-defined]
+    return can_use_tool
+
+
+@pytest.mark.parametrize(("program", "printed"), list(zip(BLOCKS[::2], BLOCKS[1::2], strict=True)))
+def test_the_programs_of_the_page_print_what_it_says(
+    program: str, printed: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = claude_agent_sdk.query
+
+    def model(asked: Asked) -> Say:
+        over = asked.results and "limit_reached" in asked.results[-1]
+        return Say("I found nothing.") if over else Say(calls=(Call("mcp__web__search", {"query": "x"}),))
+
+    def scripted(**given: Any) -> Any:
+        code = ClaudeCode(Agent(model, "web"), Ran(), session_id="t1", prefixed=True)
+        return real(**given, transport=code)
+
+    # The model is Anthropic's, behind Claude Code: only its place is taken.
+    monkeypatch.setattr(claude_agent_sdk, "query", scripted)
+    exec(compile(program, str(PAGE), "exec"), {})  # noqa: S102  the page's own program, as a reader runs it
+    assert capsys.readouterr().out == printed
+
+
+def test_a_model_that_reads_of_the_limit_answers_and_is_not_stopped() -> None:
+    ran: list[str] = []
+    done, code = go(GuardrailsHooks(Policy([Budget(max_calls=2)])), [searching(ran)], obedient)
+    assert ran == ["q0", "q1"]
+    assert done.answer == "I know nothing of it."
+    assert not any("continue" in output for _, output in code.outputs)
+
+
+def test_a_model_that_does_not_is_stopped_and_the_digest_is_the_result() -> None:
+    ran: list[str] = []
+    guard = GuardrailsHooks(Policy([Budget(max_calls=2)]))
+    done, code = go(guard, [searching(ran)], lambda asked: Say("Once more.", calls=(search(f"q{asked.n}"),)))
+    assert ran == ["q0", "q1"]
+    assert len(done.asked) == 4
+    assert done.answer == guard.session("t").digest()
+    assert [output["stopReason"] for _, output in code.outputs if "continue" in output] == [done.answer]
+
+
+def test_a_stuck_model_behind_the_policy_default_is_stopped_with_the_digest() -> None:
+    ran: list[str] = []
+    guard = GuardrailsHooks(Policy.load("default"))
+    done, _ = go(guard, [searching(ran)], stuck)
+    assert len(ran) <= 3
+    assert len(done.asked) <= 8
+    assert done.answer == guard.session("t").digest()
+    assert guard.session("t").exhausted_by == "denials.max_turns_in_a_row"
+
+
+def test_a_model_that_ends_at_the_limit_without_a_word_is_answered_for() -> None:
+    guard = GuardrailsHooks(Policy([Budget(max_calls=1)]))
+    done, code = go(guard, [searching([])], in_turn(Say(calls=(search("x"),)), Say("")))
+    assert done.answer == guard.session("t").digest()
+    assert ("Stop", {"systemMessage": done.answer}) in code.outputs
+
+
+def test_a_model_that_is_silent_with_nothing_used_up_stays_so() -> None:
+    done, _ = go(GuardrailsHooks(Policy.load("default")), [searching([])], in_turn(Say("")))
+    assert done.answer == ""
+
+
+def test_the_next_run_of_a_session_that_was_stopped_is_told_its_own_result() -> None:
+    guard = GuardrailsHooks(Policy([Budget(max_calls=1)]))
+    go(guard, [searching([])], roaming)
+    done, _ = go(guard, [searching([])], in_turn(Say("Good morning.")))
+    assert done.answer == "Good morning."
+
+
+def test_results_stay_as_they_are_where_the_envelope_adds_nothing() -> None:
+    done, code = go(GuardrailsHooks(Policy.load("default")), [searching([])], in_turn(Say(calls=(search("x"),))))
+    assert done.results == ["nothing found"]
+    assert [output for name, output in code.outputs if name == "PostToolUse"] == [{}]
+
+
+def test_a_failed_call_reads_the_envelope_beside_what_it_raised() -> None:
+    def search(query: str) -> str:
+        """Search the web."""
+        raise RuntimeError("429 Too Many Requests")
+
+    done, _ = go(
+        GuardrailsHooks(Policy.load("default")), [search], in_turn(Say(calls=(Call("search", {"query": "x"}),)))
+    )
+    raised, beside = done.results[0].split("\n", 1)
+    assert raised == "429 Too Many Requests"
+    assert json.loads(beside)["error_type"] == "rate_limit"
+
+
+def test_what_the_user_has_of_options_and_hooks_is_kept() -> None:
+    seen: list[str] = []
+
+    async def own(event: Any, tool_use_id: Any, context: Any) -> Any:
+        seen.append(event["tool_name"])
+        return {}
+
+    theirs = HookMatcher(matcher="search", hooks=[own], timeout=5)
+    given = ClaudeAgentOptions(max_turns=7, hooks={"PreToolUse": [theirs], "Notification": [HookMatcher()]})
+    guard = GuardrailsHooks(Policy([Budget(max_calls=5)]))
+    made = guard.options(given)
+    assert made.max_turns == 7
+    assert made.hooks["PreToolUse"][0] is theirs
+    assert len(made.hooks["PreToolUse"]) == 2
+    assert made.hooks["Notification"] == given.hooks["Notification"]
+    assert given.hooks["PreToolUse"] == [theirs]
+    assert (made.can_use_tool, given.can_use_tool) == (None, None)
+    go(guard, [searching([])], in_turn(Say(calls=(search("x"),))), options=given)
+    assert seen == ["search"]
+
+
+def test_a_guard_that_fails_blocks_only_where_the_policy_denies_on_error() -> None:
+    for on_error, blocks in (("deny", "block"), ("allow", None)):
+        hooks = GuardrailsHooks(Policy([], on_error=on_error)).hooks  # type: ignore[arg-type]
+        assert {name: matcher.on_failure for name, [matcher] in hooks.items() if matcher.on_failure} == (
+            {"PreToolUse": blocks} if blocks else {}
+        )
+        assert set(hooks) <= _names(HookEvent)
+
+
+def _names(events: Any) -> set[str]:
+    return {name for literal in get_args(events) for name in (get_args(literal) or (literal,))}
+
+
+def test_a_call_that_waits_for_a_person_is_asked_about_in_the_sdks_own_way() -> None:
+    paid, pay = bank()
+    guard = GuardrailsHooks(Policy([Approve(tools=("pay",)), Budget(max_calls=5)]))
+    asks = person(PermissionResultAllow())
+    done, _ = go(guard, [pay], in_turn(Say(calls=(PAY,))), options=ClaudeAgentOptions(can_use_tool=asks))
+    assert (paid, asks.asked, done.results) == ([5], ["pay"], ["paid"])
+    session = guard.session("t")
+    assert (session.progress["calls_used"], session.pending(), _open(session)) == (1, [], {})
+
+
+def test_a_person_who_says_no_is_heard_and_the_call_is_not_asked_about_again() -> None:
+    paid, pay = bank()
+    guard = GuardrailsHooks(Policy([Approve(tools=("pay",)), Budget(max_calls=5)]))
+    asks = person(PermissionResultDeny(message="too much"))
+    script = in_turn(Say(calls=(PAY,)), Say(calls=(PAY,)))
+    done, _ = go(guard, [pay], script, options=ClaudeAgentOptions(can_use_tool=asks))
+    assert (paid, asks.asked) == ([], ["pay"])
+    assert done.results[0] == "too much"
+    assert "too much" in json.loads(done.results[1])["message"]
+    assert guard.session("t").progress["calls_used"] == 0
+
+
+def test_a_call_that_the_permissions_of_the_sdk_refuse_is_not_counted() -> None:
+    paid, pay = bank()
+    guard = GuardrailsHooks(Policy([Budget(max_calls=5)]))
+    asks = person(PermissionResultDeny(message="not now"))
+    options = ClaudeAgentOptions(can_use_tool=asks)
+    done, _ = go(guard, [pay], in_turn(Say(calls=(PAY,))), options=options, asking=["pay"])
+    assert (paid, done.results) == ([], ["not now"])
+    session = guard.session("t")
+    assert (session.progress["calls_used"], _open(session)) == (0, {})
+
+
+@pytest.mark.parametrize("parked", [False, True])
+def test_a_person_may_take_an_hour_and_the_call_is_charged_once(parked: bool, clock: FakeClock) -> None:
+    paid, pay = bank()
+    guards = [Budget(max_calls=5), *([Approve(tools=("pay",))] if parked else [])]
+    guard = GuardrailsHooks(Policy(guards), clock=clock)
+    options = ClaudeAgentOptions(can_use_tool=person(PermissionResultAllow(), clock))
+    go(guard, [pay], in_turn(Say(calls=(PAY,))), options=options, asking=["pay"])
+    assert paid == [5]
+    session = guard.session("t")
+    assert (session.progress["calls_used"], _open(session)) == (1, {})
+
+
+def test_a_call_that_another_hook_refuses_is_not_counted() -> None:
+    paid, pay = bank()
+
+    async def never(event: Any, tool_use_id: Any, context: Any) -> Any:
+        said = {"permissionDecision": "deny", "permissionDecisionReason": "never"}
+        return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **said}}
+
+    guard = GuardrailsHooks(Policy([Budget(max_calls=5)]))
+    options = ClaudeAgentOptions(hooks={"PreToolUse": [HookMatcher(hooks=[never])]})
+    done, _ = go(guard, [pay], in_turn(Say(calls=(PAY,))), options=options)
+    assert (paid, done.results) == ([], ["never"])
+    session = guard.session("t")
+    assert (session.progress["calls_used"], _open(session)) == (0, {})
+
+
+def test_a_look_of_the_agent_refuses_no_look_of_a_sub_agent() -> None:
+    ran: list[str] = []
+    guard = GuardrailsHooks(Policy([Duplicates(), Budget(max_calls=9)]))
+    helper = Helper([searching(ran)], in_turn(Say(calls=(search("x"),)), Say("nothing there")))
+    script = in_turn(Say(calls=(search("x"),)), Say(calls=(Call(HELPER, {"task": "look"}),)))
+    done, _ = go(guard, [searching(ran)], script, helper=helper)
+    assert ran == ["x", "x"]
+    assert done.results == ["nothing found", "nothing there"]
+    session = guard.session("t")
+    assert session.progress == {"calls_used": 3, "calls_left": 6}
+
+
+def test_a_sub_agent_that_goes_on_at_its_share_is_stopped_and_its_agent_goes_on() -> None:
+    ran: list[str] = []
+    guard = GuardrailsHooks(Policy([Budget(max_calls=7)]))
+    helper = Helper([searching(ran)], roaming)
+    script = in_turn(Say(calls=(Call(HELPER, {"task": "look"}),)), Say(calls=(search("own"),)))
+    done, _ = go(guard, [searching(ran)], script, helper=helper)
+    assert ran == ["q0", "q1", "q2", "q3", "q4", "own"]
+    assert done.answer == "Done."
+
+
+def test_blocks_of_one_response_are_charged_once_with_the_number_of_its_calls() -> None:
+    sink = MemorySink()
+    guard = GuardrailsHooks(Policy([Budget(max_tokens=1_000)]), records=sink)
+    script = in_turn(Say("I look.", calls=(search("a"), search("b")), usage=(10, 5)), Say("Done.", usage=(20, 5)))
+    go(guard, [searching([])], script)
+    assert guard.session("t").progress["tokens_left"] == 960
+    assert [one["calls"] for one in sink.records if one["event"] == "turn"] == [2, 0]
+
+
+def test_what_only_the_result_tells_is_charged_too() -> None:
+    guard = GuardrailsHooks(Policy([Budget(max_tokens=1_000, max_cost_usd=1)]))
+    script = in_turn(Say(calls=(search("a"),), usage=(10, 1)), Say("Done.", usage=(20, 1)))
+    go(guard, [searching([])], script, cost_usd=0.25, usage={"output_tokens": 98})
+    session = guard.session("t")
+    assert session.progress["tokens_left"] == 870
+    assert session.cost_usd == pytest.approx(0.25)
+    go(guard, [searching([])], in_turn(Say("Done.")), cost_usd=0.35)
+    assert session.cost_usd == pytest.approx(0.6)
+
+
+def test_what_a_client_has_cost_in_all_is_charged_run_by_run() -> None:
+    guard = GuardrailsHooks(Policy([Budget(max_cost_usd=1)]))
+    code = ClaudeCode(Agent(lambda asked: Say("Done."), "tools"), Ran(), session_id="t", cost_usd=0.25)
+    spent: list[float] = []
+
+    async def work() -> None:
+        options = ClaudeAgentOptions(mcp_servers={"tools": served("tools", [])})
+        async with ClaudeSDKClient(guard.options(options), transport=code) as client:
+            for total in (0.25, 0.35):
+                code.cost_usd = total
+                await client.query("go")
+                async for _ in guard.charging(client.receive_response()):
+                    pass
+                spent.append(guard.session("t").cost_usd)
+
+    asyncio.run(work())
+    assert spent == [pytest.approx(0.25), pytest.approx(0.35)]
+
+
+def test_prices_of_the_policys_own_stand_above_what_the_sdk_estimates() -> None:
+    policy = Policy([Budget(max_cost_usd=1)], prices={MODEL: Price(input_mtok=1.0, output_mtok=2.0)})
+    guard = GuardrailsHooks(policy)
+    go(guard, [searching([])], in_turn(Say("Done.", usage=(10, 5))), cost_usd=0.5)
+    assert guard.session("t").cost_usd == pytest.approx(20e-6)
+
+
+def test_a_call_that_the_user_interrupted_does_not_stay_open() -> None:
+    guard = GuardrailsHooks(Policy([Budget(max_calls=5)]))
+    [matcher] = guard.hooks["PreToolUse"]
+    call = {"tool_name": "Bash", "tool_input": {}, "tool_use_id": "toolu_1"}
+    event = {"hook_event_name": "PreToolUse", "session_id": "t", **call}
+
+    async def messages() -> Any:
+        yield AssistantMessage([ToolUseBlock("toolu_1", "Bash", {})], MODEL, session_id="t", message_id="m")
+        assert await matcher.hooks[0](event, "toolu_1", {"signal": None}) == {}
+        yield ResultMessage("success", 1, 1, False, 1, "t", terminal_reason="aborted_tools")
+
+    async def work() -> None:
+        async for _ in guard.charging(messages()):
+            pass
+
+    asyncio.run(work())
+    session = guard.session("t")
+    assert (session.progress["calls_used"], _open(session)) == (1, {})
+
+
+def test_all_other_messages_are_handed_on_as_they_are() -> None:
+    bare: list[Any] = []
+    guarded: list[Any] = []
+    script = in_turn(Say("I look.", calls=(search("a"),)))
+    go(GuardrailsHooks(Policy.load("default")), [searching([])], script, messages=guarded, stream=True)
+    ran = Ran()
+
+    async def work() -> None:
+        options = ClaudeAgentOptions(mcp_servers={"tools": served("tools", [searching([])])})
+        code = ClaudeCode(Agent(script, "tools"), ran, session_id="t", stream=True)
+        bare.extend([message async for message in query(prompt="go", options=options, transport=code)])
+
+    asyncio.run(work())
+    assert [type(one) for one in guarded] == [type(one) for one in bare]
+
+
+def test_the_arguments_of_a_servers_tool_are_checked_by_the_name_that_claude_code_gives_it() -> None:
+    ran: list[str] = []
+    guard = GuardrailsHooks(Policy.load("default"))
+    guard.declare(sdk_tool(searching(ran)), server="tools")
+    script = in_turn(Say(calls=(Call("mcp__tools__search", {"question": "x"}),)))
+    done, _ = go(guard, [searching(ran)], script, prefixed=True)
+    assert ran == []
+    assert json.loads(done.results[0])["status"] == "validation_error"
+
+
+class Query(TypedDict):
+    """
+    A schema as the SDK takes it.
+    """
+
+    query: str
+    pages: NotRequired[int]
+
+
+@pytest.mark.parametrize("schema", [{"query": str}, Query, sdk_tool(searching([])).input_schema])
+def test_schemas_of_every_form_that_the_sdk_takes_are_read(schema: Any) -> None:
+    tool = SdkMcpTool("search", "", schema, _run, ToolAnnotations(readOnlyHint=True))
+    guard = GuardrailsHooks(Policy.load("default"))
+    guard.declare(tool)
+    session = guard.session("t")
+    assert session.decide("search", {"query": []}).code == "validation.arguments"
+    assert session.decide("search", {"query": "x"}).allowed
+
+
+async def _run(arguments: Any) -> Any:
+    raise AssertionError("it is not run")
+
+
+def _open(session: Any) -> Any:
+    return session._read(lambda state, _: dict(state.pending))

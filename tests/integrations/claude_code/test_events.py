@@ -1,0 +1,498 @@
+"""
+What Claude Code's hooks answer, event by event, with no SDK and in any process.
+"""
+
+import json
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails import (
+    Approve,
+    Budget,
+    Denials,
+    Duplicates,
+    MemorySink,
+    MemoryStore,
+    Policy,
+    Session,
+    SqliteStore,
+    StoreError,
+    Truncate,
+)
+from guardrails.core.records.replay import replay
+from guardrails.integrations.claude_code import EVENTS, answer
+from guardrails.integrations.claude_code.results import cut, read_response
+from tests.conftest import FakeClock
+
+
+class Broken(MemoryStore):
+    """
+    A store whose disk is gone.
+    """
+
+    def update(self, *given: Any) -> Any:
+        raise StoreError("the disk is gone")
+
+
+def event(name: str, **said: Any) -> dict[str, Any]:
+    return {"hook_event_name": name, "session_id": "s", "transcript_path": "", "cwd": "", **said}
+
+
+def call(name: str, n: int, tool: str = "Bash", arguments: Any = None, **said: Any) -> dict[str, Any]:
+    given = {"command": f"ls {n}"} if arguments is None else arguments
+    return event(name, tool_name=tool, tool_input=given, tool_use_id=f"toolu_{n}", **said)
+
+
+def specific(output: dict[str, Any]) -> dict[str, Any]:
+    found = output.get("hookSpecificOutput", {})
+    assert isinstance(found, dict)
+    return found
+
+
+def refusal(output: dict[str, Any]) -> dict[str, Any]:
+    """
+    The envelope that the model reads of a call that is denied.
+    """
+    said = specific(output)
+    assert said["permissionDecision"] == "deny"
+    read = json.loads(said["permissionDecisionReason"])
+    assert isinstance(read, dict)
+    return read
+
+
+def ran(session: Session, n: int, response: Any = "ok", **said: Any) -> dict[str, Any]:
+    """
+    What is answered after a call that was let run.
+    """
+    assert answer(session, call("PreToolUse", n, **said)) == {}
+    return answer(session, call("PostToolUse", n, tool_response=response, **said))
+
+
+def used(session: Session) -> Any:
+    return session.progress["calls_used"]
+
+
+def open_calls(session: Session) -> Any:
+    return session._read(lambda state, _: len(state.pending))
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Callable[[Policy], Session]:
+    """
+    A session as a new process finds it.
+    """
+
+    def begin(policy: Policy) -> Session:
+        return policy.session("s", store=SqliteStore(tmp_path / "sessions.db"))
+
+    return begin
+
+
+def test_a_call_that_may_run_is_left_to_the_permissions_of_claude_code() -> None:
+    session = Policy.load("default").session("s")
+    assert answer(session, call("PreToolUse", 1)) == {}
+    assert answer(session, call("PostToolUse", 1, tool_response={"stdout": "a", "stderr": ""})) == {}
+    assert (used(session), open_calls(session)) == (1, 0)
+
+
+def test_a_refused_call_reads_why_as_the_envelope() -> None:
+    session = Policy([Duplicates()]).session("s")
+    ran(session, 1, arguments={"command": "ls"})
+    refused = refusal(answer(session, call("PreToolUse", 2, arguments={"command": "ls"})))
+    assert refused["status"] == "duplicate_call_blocked"
+    assert refused["next_action_hint"]
+    assert used(session) == 1
+
+
+def test_the_same_hook_asked_twice_charges_once_and_lets_the_call_run_twice() -> None:
+    session = Policy([Budget(max_calls=5), Duplicates()]).session("s")
+    assert answer(session, call("PreToolUse", 1)) == {}
+    assert answer(session, call("PreToolUse", 1)) == {}
+    twin = call("PreToolUse", 1) | {"tool_use_id": "toolu_2"}
+    assert refusal(answer(session, twin))["code"] == "duplicates.in_flight"
+    assert used(session) == 1
+
+
+def test_a_result_told_twice_changes_nothing() -> None:
+    session = Policy([Budget(max_calls=5)]).session("s")
+    ran(session, 1)
+    assert answer(session, call("PostToolUse", 1, tool_response="ok")) == {}
+    assert used(session) == 1
+
+
+def test_a_result_of_a_call_that_nobody_decided_is_left_alone() -> None:
+    session = Policy([Budget(max_calls=5)]).session("s")
+    assert answer(session, call("PostToolUse", 1, tool_response="ok")) == {}
+    assert answer(session, call("PostToolUseFailure", 1, error="no")) == {}
+    assert used(session) == 0
+
+
+def test_a_process_decides_and_another_completes(process: Callable[[Policy], Session]) -> None:
+    def policy() -> Policy:
+        return Policy([Budget(max_calls=2), Duplicates()])
+
+    assert answer(process(policy()), call("PreToolUse", 1, arguments={"command": "ls"})) == {}
+    answer(process(policy()), call("PostToolUse", 1, arguments={"command": "ls"}, tool_response="a"))
+    refused = refusal(answer(process(policy()), call("PreToolUse", 2, arguments={"command": "ls"})))
+    assert refused["code"] == "duplicates.window"
+    session = process(policy())
+    assert (used(session), open_calls(session)) == (1, 0)
+
+
+def test_arguments_that_another_hook_changed_do_not_hide_the_call(process: Callable[[Policy], Session]) -> None:
+    policy = Policy([Budget(max_calls=2)])
+    assert answer(process(policy), call("PreToolUse", 1, arguments={"command": "ls"})) == {}
+    answer(process(policy), call("PostToolUse", 1, arguments={"command": "ls -l"}, tool_response="a"))
+    assert open_calls(process(policy)) == 0
+
+
+def test_at_a_limit_the_model_is_asked_for_its_answer_and_then_the_run_is_stopped_with_the_digest() -> None:
+    session = Policy([Budget(max_calls=2)]).session("s")
+    ran(session, 1)
+    last = specific(ran(session, 2))
+    assert json.loads(last["additionalContext"])["limit_reached"] is True
+    session.begin_turn(1)
+    first = answer(session, call("PreToolUse", 3))
+    assert "final answer" in refusal(first)["next_action_hint"]
+    assert "continue" not in first
+    session.begin_turn(1)
+    second = answer(session, call("PreToolUse", 4))
+    assert refusal(second)["code"] == "budget.max_calls"
+    assert second["continue"] is False
+    assert second["stopReason"] == session.digest()
+
+
+def test_a_parallel_turn_at_the_limit_is_one_reminder() -> None:
+    session = Policy([Budget(max_calls=1)]).session("s")
+    ran(session, 1)
+    session.begin_turn(3)
+    said = [answer(session, call("PreToolUse", n)) for n in (2, 3, 4)]
+    assert not any("continue" in one for one in said)
+
+
+def test_refusals_before_the_limit_do_not_count_as_reminders(clock: FakeClock) -> None:
+    session = Policy([Budget(max_elapsed=60), Duplicates()]).session("s", clock=clock)
+    ran(session, 1, arguments={"command": "ls"})
+    for n in (2, 3):
+        session.begin_turn(1)
+        refusal(answer(session, call("PreToolUse", n, arguments={"command": "ls"})))
+    clock.advance(61)
+    session.begin_turn(1)
+    first = answer(session, call("PreToolUse", 4))
+    assert refusal(first)["status"] == "limit_reached"
+    assert "continue" not in first
+    session.begin_turn(1)
+    assert answer(session, call("PreToolUse", 5))["continue"] is False
+
+
+@pytest.mark.parametrize("policy", [Policy([Budget(max_calls=2)]), Policy([Duplicates(), Denials()])])
+def test_a_run_is_stopped_too_if_each_event_has_a_process_of_its_own(
+    process: Callable[[Policy], Session], policy: Policy
+) -> None:
+    stopped = 0
+    for n in range(1, 12):
+        output = answer(process(policy), call("PreToolUse", n, arguments={"command": "ls"}))
+        if not output:
+            answer(process(policy), call("PostToolUse", n, arguments={"command": "ls"}, tool_response="a"))
+        stopped += "continue" in output
+        process(policy).begin_turn(1)
+        if stopped:
+            break
+    assert stopped == 1
+
+
+def test_a_session_that_is_given_more_goes_on_and_is_reminded_afresh() -> None:
+    session = Policy([Budget(max_calls=1)]).session("s")
+    ran(session, 1)
+    for n in (2, 3):
+        session.begin_turn(1)
+        output = answer(session, call("PreToolUse", n))
+    assert output["continue"] is False
+    session.extend(max_calls=1)
+    session.begin_turn(1)
+    ran(session, 4)
+    session.begin_turn(1)
+    assert "continue" not in answer(session, call("PreToolUse", 5))
+
+
+def test_a_further_message_of_the_user_lets_the_session_go_on_as_the_policy_says() -> None:
+    session = Policy([Budget(max_calls=1, go_on={"max_calls": 2})]).session("s")
+    ran(session, 1)
+    refusal(answer(session, call("PreToolUse", 2)))
+    assert answer(session, event("UserPromptSubmit", prompt="and now?")) == {}
+    ran(session, 3)
+    ran(session, 4)
+    refusal(answer(session, call("PreToolUse", 5)))
+
+
+# Results
+
+
+def test_a_failure_reads_what_to_do_beside_it() -> None:
+    session = Policy.load("default").session("s")
+    assert answer(session, call("PreToolUse", 1, tool="WebFetch", arguments={"url": "x"})) == {}
+    failed = call("PostToolUseFailure", 1, tool="WebFetch", arguments={"url": "x"}, error="429 Too Many Requests")
+    read = json.loads(specific(answer(session, failed))["additionalContext"])
+    assert (read["status"], read["error_type"]) == ("error", "rate_limit")
+    assert "retryable" in read
+
+
+def test_a_call_that_the_user_interrupted_is_cancelled() -> None:
+    session = Policy.load("default").session("s")
+    assert answer(session, call("PreToolUse", 1)) == {}
+    stopped = call("PostToolUseFailure", 1, error="interrupted", is_interrupt=True)
+    assert json.loads(specific(answer(session, stopped))["additionalContext"])["error_type"] == "cancelled"
+
+
+def test_a_result_of_a_built_in_tool_is_cut_in_its_own_shape() -> None:
+    session = Policy([Truncate(max_bytes=2_048)]).session("s")
+    response = {"stdout": "row " * 20_000, "stderr": "", "interrupted": False, "isImage": False}
+    said = specific(ran(session, 1, response))
+    made = said["updatedToolOutput"]
+    assert made.keys() == response.keys()
+    assert made["stdout"].startswith("row row")
+    assert len(json.dumps(made)) < 4_096
+    assert made["interrupted"] is False
+    assert json.loads(said["additionalContext"])["truncated"] is True
+
+
+def test_a_result_that_says_all_by_itself_stays_as_it_is() -> None:
+    session = Policy([Budget(max_calls=9), Truncate(max_bytes=2_048)]).session("s")
+    for n, response in enumerate(({"stdout": "a"}, "text", [{"type": "text", "text": "found"}], None, 3)):
+        assert ran(session, n, response) == {}
+
+
+def test_a_text_of_a_server_reads_as_an_envelope_where_it_is_cut_or_a_limit_is_used_up() -> None:
+    session = Policy([Budget(max_calls=2), Truncate(max_bytes=2_048)]).session("s")
+    big = specific(ran(session, 1, [{"type": "text", "text": "row " * 20_000}], tool="mcp__db__read"))
+    [block] = big["updatedToolOutput"]
+    assert json.loads(block["text"])["truncated"] is True
+    last = specific(ran(session, 2, [{"type": "text", "text": "found"}], tool="mcp__db__read"))
+    [block] = last["updatedToolOutput"]
+    read = json.loads(block["text"])
+    assert (read["result"], read["limit_reached"]) == ("found", True)
+
+
+def test_every_text_of_a_server_reads_as_an_envelope_if_that_is_wanted() -> None:
+    session = Policy([]).session("s")
+    assert answer(session, call("PreToolUse", 1)) == {}
+    after = call("PostToolUse", 1, tool_response=[{"type": "text", "text": '{"rooms": 2}'}])
+    [block] = specific(answer(session, after, envelopes=True))["updatedToolOutput"]
+    assert json.loads(block["text"])["result"] == {"rooms": 2}
+
+
+def test_images_stay_where_they_are_and_the_records_do_not_hold_them() -> None:
+    sink = MemorySink()
+    session = Policy([Budget(max_calls=1)]).session("s", records=sink)
+    image = {"type": "image", "data": "QUJD" * 1_000, "mimeType": "image/png"}
+    said = specific(ran(session, 1, [{"type": "text", "text": "a map"}, image]))
+    assert "updatedToolOutput" not in said
+    assert json.loads(said["additionalContext"])["limit_reached"] is True
+    session.close()
+    assert "QUJDQUJD" not in json.dumps(sink.records, default=str)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=3_000),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def shape(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: shape(one) for key, one in value.items()}
+    return [shape(one) for one in value] if isinstance(value, list) else type(value)
+
+
+@given(JSON, st.integers(256, 8_192))
+def test_a_cut_keeps_every_key_and_type_and_leaves_the_original_alone(value: Any, limit: int) -> None:
+    before = json.dumps(value)
+    assert shape(cut(value, limit)) == shape(value)
+    assert json.dumps(value) == before
+
+
+@given(JSON)
+def test_whatever_a_tool_gave_back_can_be_read(value: Any) -> None:
+    session = Policy([Truncate(max_bytes=256)]).session("s")
+    read_response(value)
+    ran(session, 1, value)
+
+
+# Approvals and permissions
+
+
+def test_a_call_that_waits_for_a_person_is_refused_where_nobody_is_asked_and_runs_once_approved() -> None:
+    session = Policy([Approve(tools=("Bash",)), Budget(max_calls=5)]).session("s")
+    again: Any = {"arguments": {"command": "rm x"}}
+    assert refusal(answer(session, call("PreToolUse", 1, **again)))["code"] == "approve.pending"
+    session.approve("toolu_1")
+    ran(session, 2, **again)
+    assert used(session) == 1
+    assert open_calls(session) == 0
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_call_that_a_person_allowed_in_claude_code_is_charged_once(
+    process: Callable[[Policy], Session], apart: bool
+) -> None:
+    policy = Policy([Approve(tools=("Bash",)), Budget(max_calls=5)])
+    session = process(policy)
+    asked = specific(answer(session, call("PreToolUse", 1), asks=True))
+    assert asked["permissionDecision"] == "ask"
+    assert json.loads(asked["permissionDecisionReason"])["code"] == "approve.pending"
+    answer(process(policy) if apart else session, call("PostToolUse", 1, tool_response="done"))
+    assert (used(session), open_calls(session), session.pending()) == (1, 0, [])
+
+
+def test_a_call_that_a_permission_forbade_is_not_counted() -> None:
+    session = Policy([Budget(max_calls=5)]).session("s")
+    assert answer(session, call("PreToolUse", 1)) == {}
+    assert answer(session, call("PermissionDenied", 1, reason="no")) == {}
+    assert (used(session), open_calls(session)) == (0, 0)
+
+
+# Sub-agents
+
+
+def in_agent(n: int) -> dict[str, Any]:
+    return {"agent_id": f"agent-{n}", "agent_type": "explore"}
+
+
+def test_a_look_of_the_agent_refuses_no_look_of_its_sub_agent() -> None:
+    session = Policy([Duplicates(), Budget(max_calls=9)]).session("s")
+    look: Any = {"tool": "Read", "arguments": {"file_path": "a"}}
+    ran(session, 1, **look)
+    answer(session, event("SubagentStart", **in_agent(1)))
+    ran(session, 2, **look, **in_agent(1))
+    assert refusal(answer(session, call("PreToolUse", 3, **look, **in_agent(1))))["code"] == "duplicates.window"
+    ran(session, 4, **look, **in_agent(2))
+
+
+def test_a_sub_agent_takes_shares_until_its_agent_has_one_call_and_gives_back_what_it_does_not_use() -> None:
+    session = Policy([Budget(max_calls=5)]).session("s")
+    ran(session, 1)
+    for n in (2, 3, 4):
+        ran(session, n, **in_agent(1))
+    assert refusal(answer(session, call("PreToolUse", 5, **in_agent(1))))["status"] == "limit_reached"
+    assert answer(session, event("SubagentStop", last_assistant_message="all I found", **in_agent(1))) == {}
+    assert used(session) == 4
+    ran(session, 6, **in_agent(2))
+    answer(session, event("SubagentStop", last_assistant_message="x", **in_agent(2)))
+    assert session.progress["calls_left"] == 0
+
+
+def test_sub_agents_that_run_at_once_starve_only_with_their_agent() -> None:
+    session = Policy([Budget(max_calls=1_000)]).session("s")
+    for call_n in range(5):
+        for agent in range(30):
+            ran(session, 100 * call_n + agent, **in_agent(agent))
+    assert session.progress["calls_left"] > 0
+
+
+def test_a_sub_agent_that_is_taken_up_again_has_a_share_of_its_own() -> None:
+    session = Policy([Budget(max_calls=9), Duplicates()]).session("s")
+    for n in (1, 2, 3):
+        ran(session, n, arguments={"command": "ls"}, **in_agent(1))
+        answer(session, event("SubagentStop", last_assistant_message="x", **in_agent(1)))
+    assert used(session) == 3
+
+
+def test_a_sub_agent_uses_the_session_of_its_agent_where_nothing_is_left() -> None:
+    session = Policy([Budget(max_calls=1)]).session("s")
+    ran(session, 1)
+    assert refusal(answer(session, call("PreToolUse", 2, **in_agent(1))))["code"] == "budget.max_calls"
+    assert answer(session, event("SubagentStop", last_assistant_message="x", **in_agent(1))) == {}
+
+
+def test_sub_agents_work_where_each_event_has_a_process_of_its_own(process: Callable[[Policy], Session]) -> None:
+    policy = Policy([Budget(max_calls=5)])
+    answer(process(policy), event("SubagentStart", **in_agent(1)))
+    assert answer(process(policy), call("PreToolUse", 1, **in_agent(1))) == {}
+    answer(process(policy), call("PostToolUse", 1, tool_response="a", **in_agent(1)))
+    answer(process(policy), event("SubagentStop", last_assistant_message="x", **in_agent(1)))
+    session = process(policy)
+    assert (used(session), session.progress["calls_left"]) == (1, 4)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_what_sub_agents_hold_that_nobody_ended_comes_back_when_the_agent_stops(
+    process: Callable[[Policy], Session], apart: bool
+) -> None:
+    policy = Policy([Budget(max_calls=10)])
+    session = process(policy)
+    ran(session, 1, **in_agent(1))
+    mine = session.child("mine", max_calls=1)
+    session = process(policy) if apart else session
+    stop = event("Stop", stop_hook_active=False, last_assistant_message="x")
+    answer(session, stop | {"background_tasks": [{"id": "b"}]})
+    assert session.progress["calls_left"] == 7
+    answer(session, stop | {"background_tasks": []})
+    assert session.progress["calls_left"] == 8
+    mine.close()
+    assert session.progress["calls_left"] == 9
+
+
+def test_the_records_of_agents_and_sub_agents_replay_to_the_same_decisions(clock: FakeClock) -> None:
+    sink, policy = MemorySink(), Policy([Budget(max_calls=6), Duplicates()])
+    session = policy.session("s", records=sink, clock=clock)
+    ran(session, 1)
+    ran(session, 2, **in_agent(1))
+    answer(session, call("PreToolUse", 3, arguments={"command": "ls 2"}, **in_agent(1)))
+    answer(session, event("SubagentStop", last_assistant_message="x", **in_agent(1)))
+    ran(session, 4)
+    session.close()
+    again = list(replay(policy.chain, sink.records))
+    assert again
+    assert all(one.same for one in again)
+
+
+# The end
+
+
+@pytest.mark.parametrize("said", ["", "  ", None])
+def test_a_person_reads_the_digest_where_the_model_ends_at_a_limit_without_a_word(said: Any) -> None:
+    session = Policy([Budget(max_calls=1)]).session("s")
+    stop = event("Stop", stop_hook_active=False, last_assistant_message=said)
+    assert answer(session, stop) == {}
+    ran(session, 1)
+    assert answer(session, stop) == {"systemMessage": session.digest()}
+    assert answer(session, stop | {"last_assistant_message": "I found it."}) == {}
+
+
+def test_no_stop_is_ever_held_up() -> None:
+    session = Policy([Budget(max_calls=1)]).session("s")
+    ran(session, 1)
+    for name in ("Stop", "SubagentStop"):
+        output = answer(session, event(name, stop_hook_active=False, last_assistant_message="", **in_agent(1)))
+        assert "decision" not in output
+        assert "continue" not in output
+        assert "hookSpecificOutput" not in output
+
+
+@pytest.mark.parametrize("on_error", ["deny", "allow"])
+def test_a_store_that_fails_raises_nothing_and_ends_a_model_that_goes_on(on_error: Any) -> None:
+    session = Policy([Budget(max_calls=5)], on_error=on_error).session("s", store=Broken())
+    outputs = [answer(session, call("PreToolUse", n, **in_agent(1))) for n in range(6)]
+    assert any("continue" in one for one in outputs) == (on_error == "deny")
+    assert (outputs[0] == {}) == (on_error == "allow")
+    for name in EVENTS[1:]:
+        assert "continue" not in answer(session, call(name, 1, tool_response="a", error="no"))
+
+
+def test_an_event_that_is_not_known_has_no_answer() -> None:
+    session = Policy.load("default").session("s")
+    for name in ("Notification", "PreCompact", "SessionEnd", ""):
+        assert answer(session, event(name)) == {}
+
+
+@pytest.mark.parametrize("event", [None, [], "PreToolUse", 5])
+def test_what_is_no_event_is_answered_with_no_opinion(event: Any) -> None:
+    assert answer(Policy.load("default").session("s"), event) == {}
