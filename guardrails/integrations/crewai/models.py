@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from typing import Any, Final
 
+from pydantic import BaseModel
+
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 
@@ -18,7 +20,6 @@ with needs("crewai", "`Guardrails`"):
     from crewai.agents.parser import AgentAction, OutputParserError, parse
     from crewai.utilities.agent_utils import extract_tool_call_info, is_tool_call_list
     from crewai.utilities.i18n import I18N_DEFAULT
-    from pydantic import BaseModel
 
 REPEATED: Final = 4
 """So often the same call has had the same result; once more, and the host ends the run by an exception."""

@@ -13,15 +13,13 @@ from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from guardrails.core.values.errors import needs
+from pydantic import PrivateAttr
+
 from guardrails.integrations.hosting import Asking
 
 
 if TYPE_CHECKING:
     from guardrails.session.session import Session
-
-with needs("crewai", "`Guardrails`"):
-    from pydantic import PrivateAttr
 
 M = TypeVar("M")
 T = TypeVar("T")
