@@ -1,0 +1,129 @@
+"""
+One run of an agent or a crew, which its tools and its model find by the context that they are called in.
+"""
+
+import asyncio
+import threading
+
+from collections import Counter
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError as FutureCancelled
+from concurrent.futures import Future
+from contextvars import ContextVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from pydantic import PrivateAttr
+
+from guardrails.integrations.hosting import Asking
+
+
+if TYPE_CHECKING:
+    from guardrails.session.session import Session
+
+M = TypeVar("M")
+T = TypeVar("T")
+
+
+class Run:
+    """
+    A run of *owner* in *session*. *first* says whether it is the first loop of it: the host makes some again.
+    """
+
+    def __init__(self, owner: object, session: "Session", *, first: bool = True) -> None:
+        self.owner = owner
+        self.session = session
+        self.asking = Asking(session, first=first)
+        self.since: int | None = None
+        """How many messages there were before its first request."""
+        self.odd: dict[str, tuple[str, str]] = {}
+        """Calls by their ids that the host answers itself: name and arguments."""
+        self.missed: Counter[tuple[str, str]] = Counter()
+        """Calls of tools that are not there, by name and arguments."""
+        self._told: dict[tuple[str, str], int] = {}
+        self._awaited: set[Future[Any]] = set()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._lock = threading.Lock()
+
+    def told(self, tool: str, text: str) -> str:
+        """
+        *text* as the model reads it. The fifth result that is like those before ends a run of the host by an exception
+        (`utilities/agent_utils.py:1922`), so each is told from them by space at its end.
+        """
+        with self._lock:
+            again = self._told[tool, text] = self._told.get((tool, text), -1) + 1
+        return text + " " * again
+
+    def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """
+        What *work* comes to in the loop of this run, which its asynchronous tools share; the host has one for each call.
+        Raises CancelledError once the run is cancelled.
+        """
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                self._thread = threading.Thread(target=_serve, args=(self._loop,), daemon=True)
+                self._thread.start()
+            awaited = asyncio.run_coroutine_threadsafe(work, self._loop)
+            self._awaited.add(awaited)
+        try:
+            return awaited.result()
+        except FutureCancelled:
+            raise asyncio.CancelledError from None
+        finally:
+            self._awaited.discard(awaited)
+
+    async def cancel(self) -> None:
+        """
+        Cancel what runs in the threads of the host, and wait until it is settled.
+        """
+        for awaited in list(self._awaited):
+            awaited.cancel()
+        if self._loop is not None:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(_drained(), self._loop))
+
+    def close(self) -> None:
+        """
+        End its loop.
+        """
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(1)
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    try:
+        loop.run_forever()
+        for task in asyncio.all_tasks(loop):
+            task.cancel()
+        loop.run_until_complete(_drained())
+    finally:
+        loop.close()
+
+
+async def _drained() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    await asyncio.gather(*others, return_exceptions=True)
+
+
+running: Final[ContextVar[Run | None]] = ContextVar("guardrails_crewai_run", default=None)
+"""The run that the host is in; None inside of a tool, and within a request."""
+
+
+@cache
+def _kind(mixin: type, host: type) -> type:
+    namespace = {"__module__": __name__, "__annotations__": {"_guard": Any}, "_guard": PrivateAttr(default=None)}
+    made: Callable[..., type] = type(host)
+    return made(f"Guarded{host.__name__}", (mixin, host), namespace)
+
+
+def guarded(mixin: type, one: M, guard: Any, **changes: Any) -> M:
+    """
+    A copy of *one* of the host's objects, with *changes*: of its own class, with *mixin* before it, and *guard* its `_guard`.
+    """
+    made: Any = one.model_copy(update=changes)  # type: ignore[attr-defined]
+    host: Any = type(one)
+    if not isinstance(one, mixin):
+        made.__class__ = _kind(mixin, host)
+    made._guard = guard  # noqa: SLF001
+    return made

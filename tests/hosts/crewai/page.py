@@ -1,0 +1,42 @@
+"""
+The page about crewai: its program runs, and its figures are what is measured.
+"""
+
+import re
+
+from pathlib import Path
+
+import pytest
+
+from crewai.tools.tool_failure import ToolExecutionFailedError
+
+from tests.hosts.behaviours.base import searching, stuck
+
+from .driver import Model, agent, tools_of
+
+
+PAGE = (Path(__file__).parents[3] / "docs" / "hosts" / "crewai.md").read_text(encoding="utf-8")
+
+
+class Page:
+    """
+    As a reader would use it.
+    """
+
+    def test_the_program_prints_what_the_page_shows(self, capsys: pytest.CaptureFixture[str]) -> None:
+        _, program, printed = re.findall(r"```(?:python)?\n(.*?)```", PAGE, re.DOTALL)
+        model, ran = Model(stuck), list[str]()
+        program = program.replace('"openai/gpt-5-mini"', "model").replace(
+            'return "nothing', 'ran.append(query); return "nothing'
+        )
+        exec(compile(program, "crewai.md", "exec"), {"model": model, "ran": ran})  # noqa: S102
+        # What the host prints of its own stands in frames.
+        lines = [line for line in capsys.readouterr().out.splitlines() if line and line[0] not in "╭│╰"]
+        assert lines == printed.splitlines()
+        assert f"| behind `default` | {len(ran)} times | {len(model.asked)} |" in PAGE
+
+    def test_the_bare_host_does_as_the_page_says(self) -> None:
+        model, ran = Model(stuck), list[str]()
+        with pytest.raises(ToolExecutionFailedError):
+            agent(model, tools_of([searching(ran)])).kickoff("go")
+        assert f"| bare | {len(ran)} times | {len(model.asked)} | `ToolExecutionFailedError`" in PAGE
