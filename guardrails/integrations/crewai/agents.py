@@ -12,6 +12,7 @@ from uuid import uuid4
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.calls.current import current_session
+from guardrails.session.growing import SHARE
 
 from .models import guard_model
 from .running import Run, guarded, running
@@ -62,8 +63,8 @@ class Guardrails:
 
     def crew(self, crew: A, thread: object = None) -> A:
         """
-        *crew* with all its agents behind one session. A task has a share of it, and contexts of its own: half of what is left
-        if it runs beside others, else all.
+        *crew* with all its agents behind one session. A task has a share of it, and contexts of its own: an eighth of what is
+        left if it runs beside others, else all.
         """
         given: Any = crew
         agents: dict[int, Any] = {}
@@ -109,7 +110,7 @@ class Guardrails:
     def _open(self, stack: ExitStack, above: "Session | None", thread: object, *, beside: bool) -> "Session":
         if above is not None and above.policy is self._policy:
             with suppress(SessionError):
-                child = above.child(uuid4().hex, share=0.5 if beside else 1)
+                child = above.child(uuid4().hex, share=SHARE if beside else 1)
                 stack.callback(child.close)
                 return child
             return above
