@@ -656,7 +656,7 @@ def test_a_yes_is_good_for_one_execution_and_nothing_runs_without_one(story: lis
             session.call(tool, {"usd": usd}, execute, id=f"call_{number}")
         elif name == "decide":
             tool, usd, number = values
-            decision = session.decide(tool, {"usd": usd}, id=f"call_{number}")
+            decision = session.decide(tool, {"usd": usd}, id=f"call_{number}", claim=True)
             if decision.allowed and (decision.claim_n or not decision.repeated):
                 open_ones.append(decision)
         elif name == "complete" and open_ones:

@@ -123,7 +123,8 @@ class Life:
             known = self._decisions.get(record["call_n"])
             happens = Suspend if name == "suspend" else Withdraw
             # Of another life its number is all that it has here.
-            self._apply(Note(now) if known is None else happens(now, known[0]), self._chain, beside)
+            event = Note(now) if known is None else happens(now, _as_told(known[0], record))
+            self._apply(event, self._chain, beside)
         elif name == "unpark" and parked(self.state, record["seq"]) is None:
             self._apply(Note(now), self._chain, beside)
         else:
@@ -142,13 +143,21 @@ class Life:
         settled = self._decisions.get(record["call_n"])
         if settled is not None:
             decision, way = settled
-            event = Settle(now, decision, prepared_of(record), way.plan, advised_of(record))
+            event = Settle(now, _as_told(decision, record), prepared_of(record), way.plan, advised_of(record))
             self._apply(event, way.chain, beside)
         elif record["late"]:
             # Of another life: its number is all that it has here.
             self._apply(Note(now), self._chain, beside)
         else:
             raise SessionError(f"event {record['n']} settles a call that is not in the records")
+
+
+def _as_told(decision: Decision, record: Record) -> Decision:
+    """
+    *decision* as whoever told of *record* held it: the call may have been taken up under another id since.
+    """
+    own = record.get("id", decision.call.id)
+    return decision if own == decision.call.id else replace(decision, call=replace(decision.call, id=own))
 
 
 class _Way(NamedTuple):

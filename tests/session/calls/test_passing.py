@@ -478,3 +478,26 @@ def test_a_state_with_what_is_suspended_is_kept_whole(clock: Any) -> None:
     (pending,) = again.pending.values()
     assert pending.parked is not None
     assert pending.parked.digest
+
+
+@pytest.mark.parametrize("late", ["release", "suspend", "complete"])
+def test_who_held_a_call_that_another_has_taken_up_since_changes_nothing_and_replays(late: str, clock: Any) -> None:
+    store, sink = MemoryStore(), MemorySink()
+    made = policy()
+    session = made.session("s", store=store, clock=clock, records=sink)
+    first = session.decide("ask", {"q": 1}, id="c1", claim=True)
+    session.suspend(first)
+    second = session.decide("ask", {"q": 1}, id="c2", claim=True)
+    if late == "complete":
+        session.complete(first, "late")
+    else:
+        getattr(session, late)(first)
+    assert held(store) == (1, 0, 250_000, 1)
+    assert session.complete(second, Success("done", cost_usd=0.1)).ok
+    session.call("ask", {"q": 1}, lambda *_: 1, id="c3")
+    assert held(store) == (1, 100_000, 0, 0)
+    state = SessionState()
+    assert all(one.same for one in replay(made.chain, sink.records, state))
+    states: list[SessionState] = []
+    store.update(("s",), lambda kept: states.append(unpack(pack(kept[0]))))
+    assert state == states[0]

@@ -184,3 +184,14 @@ def test_any_story_of_keys_charges_each_once_and_replays(story: list[tuple[str, 
     again = SessionState()
     list(replay(made.chain, sink.records, again))
     assert again == state
+
+
+def test_a_step_that_runs_again_leaves_nothing_held_for_its_request(clock: Any) -> None:
+    store = MemoryStore()
+    session = policy().session("s", store=store, clock=clock)
+    for _ in range(3):
+        with session.request(tokens=500):
+            charge(session, "resp_1")
+        request = session.request(tokens=500)
+        session.charge(model="m", usage=None, calls=1, key="resp_1", request=request)
+    assert (state_of(store).held_tokens, state_of(store).tokens) == (0, 100)
