@@ -4,9 +4,11 @@ What the adapters of hosts share: one loop of a host by its requests and respons
 
 import json
 
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Iterable, Mapping, Sized
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from weakref import WeakKeyDictionary
+
+from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool_choice import ToolChoice
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from guardrails.session.session import Session
     from guardrails.session.turns.turns import Requested
 
-__all__ = ["BROKEN_OFF", "Asking", "remark"]
+__all__ = ["BROKEN_OFF", "Asking", "lines", "remark"]
 
 T = TypeVar("T")
 
@@ -156,3 +158,23 @@ def remark(envelope: Envelope) -> str | None:
     said = {name: value for name, value in envelope.to_dict().items() if name not in ("result", "results")}
     news = {name for name, value in said.items() if name not in _ALWAYS and (name, value) not in _FINE}
     return json.dumps(said, ensure_ascii=False, default=str) if news else None
+
+
+def lines(pieces: Iterable[Any]) -> str:
+    """
+    The *pieces* of a result as a session reads it, a line each: one result, not a list of results, and of an image no more
+    than its kind and what tells it from others.
+    """
+    return "\n".join(map(_line, pieces))
+
+
+def _line(piece: Any) -> str:
+    if isinstance(piece, str):
+        return piece
+    kind = piece.get("type") if isinstance(piece, Mapping) else None
+    if kind == "text":
+        return str(piece.get("text", ""))
+    whole = json.dumps(piece, sort_keys=True, ensure_ascii=False, default=str)
+    if kind is None:
+        return whole
+    return json.dumps({"type": kind, "bytes": len(whole), "xxh3": xxh3_64_hexdigest(whole.encode())})

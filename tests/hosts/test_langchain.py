@@ -500,6 +500,19 @@ def test_images_and_artifacts_are_kept_and_a_limit_is_said_beside_them() -> None
     assert last.artifact == {"raw": 1}
 
 
+def test_pieces_of_one_result_are_no_matches() -> None:
+    pieces = [{"type": "text", "text": "a hill"}, {"type": "image", "base64": "aGVsbG8=", "mime_type": "image/png"}]
+
+    @tool
+    def shoot(n: int) -> list[Any]:
+        """Take a picture."""
+        return pieces
+
+    script = in_turn(Say(calls=(Call("shoot", {"n": 1}),)))
+    done = agent_of(script, [shoot], GuardrailsMiddleware(Policy.load("default"))).invoke(asked_by())
+    assert results(done)[0].content == pieces
+
+
 def test_a_command_of_a_tool_updates_the_graph_and_its_message_is_an_envelope() -> None:
     @tool
     def note(text: str, runtime: ToolRuntime) -> Command[Any]:

@@ -17,6 +17,7 @@ from agents import (
     Runner,
     ToolGuardrailFunctionOutput,
     ToolOutputImage,
+    ToolOutputText,
     ToolsToFinalOutputResult,
     function_tool,
     tool_output_guardrail,
@@ -153,6 +154,29 @@ def test_an_image_of_a_tool_stays_one() -> None:
 
     [told] = outputs(GuardedRunner(Policy([])).run_sync(agent(in_turn(Say(calls=(Call("draw"),))), draw), "go"))
     assert (told[0] if isinstance(told, list) else told) == draw()
+
+
+@pytest.mark.parametrize("size", [4, 400_000])
+def test_pieces_of_one_result_are_no_matches_and_a_big_image_is_whole(size: int) -> None:
+    def draw() -> list[Any]:
+        """Draw two pictures."""
+        picture = ToolOutputImage(image_url="data:image/png;base64," + "A" * size)
+        return [ToolOutputText(text="two of them"), picture, picture]
+
+    [told] = outputs(runner().run_sync(agent(in_turn(Say(calls=(Call("draw"),))), draw), "go"))
+    assert told == draw()
+
+
+def test_a_text_beside_an_image_is_cut_and_the_image_is_kept() -> None:
+    picture = ToolOutputImage(image_url="data:image/png;base64,aGk=")
+
+    def draw() -> list[Any]:
+        """Draw a picture, and say much of it."""
+        return [ToolOutputText(text="much " * 40_000), picture]
+
+    [told] = outputs(runner().run_sync(agent(in_turn(Say(calls=(Call("draw"),))), draw), "go"))
+    assert told[1:] == [picture]
+    assert not envelope(told[0].text)["is_complete"]
 
 
 def test_a_tool_that_is_added_while_the_run_goes_on_is_guarded() -> None:

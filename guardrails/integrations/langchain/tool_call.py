@@ -8,14 +8,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, get_origin
 
-from xxhash import xxh3_64_hexdigest
-
 from guardrails.core.arguments import Arguments, arguments_of
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import remark
+from guardrails.integrations.hosting import lines, remark
 
 
 with needs("langchain", "`GuardrailsMiddleware`"):
@@ -64,7 +62,7 @@ class Called:
             return Failed(text_of(message.content), error_type="tool_missing" if self._tool is None else None)
         if isinstance(message.content, str):
             return _value(message.content, self._tool)
-        return text_of(message.content) if _is_text(message.content) else [_shown(block) for block in message.content]
+        return text_of(message.content) if _is_text(message.content) else lines(message.content)
 
     def told(self, envelope: Envelope) -> Any:
         """
@@ -164,16 +162,6 @@ def text_of(content: Any) -> str:
         return content
     texts = [block if isinstance(block, str) else str(block.get("text", "")) for block in content]
     return "\n".join(text for text in texts if text)
-
-
-def _shown(block: Any) -> Any:
-    """
-    *block* as the records have it: of an image, and of what else is no text, its kind and what tells it from others.
-    """
-    if isinstance(block, str) or block.get("type") == "text":
-        return block if isinstance(block, str) else block.get("text", "")
-    whole = json.dumps(block, sort_keys=True, default=str).encode()
-    return {"type": block.get("type"), "bytes": len(whole), "xxh3": xxh3_64_hexdigest(whole)}
 
 
 def _content(content: Any, envelope: Envelope) -> Any:

@@ -13,7 +13,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.outcome.error_types import diagnosis_of
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import remark
+from guardrails.integrations.hosting import lines, remark
 
 from .running import Running, awaited, running, share
 
@@ -114,13 +114,17 @@ class _Call:
 
     async def made(self, run: Running, context: ToolContext[Any], text: str) -> Any:
         run.offer([self.tool])
-        ran, raised = False, None
+        ran, raised, rich = False, None, None
 
         async def execute(name: str, arguments: Any) -> Any:
-            nonlocal ran, raised
+            nonlocal ran, raised, rich
             ran = True
             try:
-                return await self._run(run, name, context, _sent(text, arguments))
+                value = await self._run(run, name, context, _sent(text, arguments))
+                if self.tool.output_json_schema is not None or not _is_rich(value):
+                    return value
+                rich = value
+                return lines(each if isinstance(each, dict) else each.model_dump() for each in _parts(rich))
             except _Parked:
                 raise
             except Exception as error:
@@ -142,9 +146,10 @@ class _Call:
             _calling.reset(token)
         if raised is not None:
             raise raised
-        read = self._read(envelope)
+        read = self._read(envelope, rich)
         if ran:
-            run.given[context.tool_call_id] = read, envelope.value if envelope.ok else read
+            given = envelope.value if rich is None else rich
+            run.given[context.tool_call_id] = read, given if envelope.ok else read
         return read
 
     async def _run(self, run: Running, name: str, context: ToolContext[Any], text: str) -> Any:
@@ -187,15 +192,16 @@ class _Call:
             return error
         return Failed(text, error_type=diagnosis_of(error)[0])
 
-    def _read(self, envelope: Envelope) -> Any:
-        value = envelope.value
+    def _read(self, envelope: Envelope, rich: Any) -> Any:
         if envelope.ok and self.tool.output_json_schema is not None:
-            return value
-        if envelope.ok and _is_rich(value):
-            said = remark(envelope)
-            shown = list(value) if isinstance(value, list) else [value]
-            return value if said is None else [*shown, ToolOutputText(text=said)]
-        return envelope.to_json()
+            return envelope.value
+        if rich is None or not envelope.ok:
+            return envelope.to_json()
+        if envelope.cut is not None:
+            kept = [each for each in _parts(rich) if (each["type"] if isinstance(each, dict) else each.type) != "text"]
+            return [ToolOutputText(text=envelope.to_json()), *kept]
+        said = remark(envelope)
+        return rich if said is None else [*_parts(rich), ToolOutputText(text=said)]
 
 
 def _sent(text: str, arguments: Any) -> str:
@@ -209,8 +215,12 @@ def _sent(text: str, arguments: Any) -> str:
     return text if same else json.dumps(arguments, ensure_ascii=False)
 
 
+def _parts(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
 def _is_rich(value: Any) -> bool:
-    items = value if isinstance(value, list) else [value]
+    items = _parts(value)
     return bool(items) and all(isinstance(item, _RICH) or _is_part(item) for item in items)
 
 

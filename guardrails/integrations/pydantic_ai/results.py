@@ -9,7 +9,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.outcome.error_text import error_type_from_text
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import remark
+from guardrails.integrations.hosting import lines, remark
 
 
 with needs("pydantic-ai", "this adapter"):
@@ -34,8 +34,8 @@ def read(result: Any) -> Any:
     """
     if isinstance(result, ToolReturn):
         return read(result.return_value)
-    if isinstance(result, list):
-        return [read(one) for one in result]
+    if isinstance(result, list) and any(map(is_file, result)):
+        return lines(map(read, result))
     return f"{result.kind} {result.identifier}" if is_file(result) else result
 
 

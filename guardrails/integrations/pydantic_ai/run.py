@@ -136,7 +136,8 @@ class GuardedRun(AbstractCapability[Any]):
         """
         Settle the calls that were answered elsewhere, by the host or its user, and declare the tools that are new.
         """
-        made = {call.tool_call_id: call for message in messages[-2:-1] for call in getattr(message, "tool_calls", ())}
+        # A request with the results of its other calls may stand between the response and those that came later.
+        made = {call.tool_call_id: call for call in _latest_calls(messages)}
         # A request of an earlier run that is made again was prepared then.
         for part in messages[-1].parts if messages and messages[-1].run_id == run else ():
             call = made.get(part.tool_call_id) if isinstance(part, parts.ToolReturnPart) else None
@@ -273,6 +274,10 @@ class GuardedRun(AbstractCapability[Any]):
                 missing = parts.RetryInfo(cause="unknown_tool")
                 made.append(part if there else replace(part, content="", outcome="retried", retry=missing))
         return ModelRequestNode(parts.ModelRequest(made))
+
+
+def _latest_calls(messages: Sequence[parts.ModelMessage]) -> list[parts.ToolCallPart]:
+    return next((said.tool_calls for said in reversed(messages) if isinstance(said, parts.ModelResponse)), [])
 
 
 async def _elsewhere(_: str, __: Any) -> None:

@@ -108,6 +108,35 @@ class Later:
         assert (told(done), done.output, ran) == (["not today"], "Done.", [])
         assert cap.session(waits.conversation_id).progress["calls_used"] == 0
 
+    @pytest.mark.parametrize(
+        ("given", "used"),
+        [
+            (DeferredToolResults(approvals={"c1": ToolDenied("not today")}), 1),
+            (DeferredToolResults(calls={"c1": "deployed"}), 2),
+        ],
+    )
+    def test_a_call_beside_others_of_its_response_is_settled_by_what_came_later(self, given: Any, used: int) -> None:
+        cap, ran = GuardrailsCapability(FIVE), list[str]()
+        both = Say(calls=(Call("deploy", {"v": "1"}, "c1"), Call("search", {"query": "x"}, "c2")))
+
+        def deploy(v: str) -> str:
+            return "deployed"
+
+        one = agent(
+            in_turn(both, Say("Done.")),
+            Tool(deploy, requires_approval=True),
+            searching(ran),
+            guarded=cap,
+            output_type=[str, DeferredToolRequests],
+        )
+        waits = run(one)
+        done = run(one, None, message_history=waits.all_messages(), deferred_tool_results=given)
+        session = cap.session(waits.conversation_id)
+        assert (done.output, session.progress["calls_used"]) == ("Done.", used)
+        assert not session._read(lambda state, _: state.pending)
+        if given.calls:
+            assert envelope(told(done)[-1])["result"] == "deployed"
+
     @pytest.mark.parametrize("later", [CallDeferred, ApprovalRequired])
     def test_a_tool_that_defers_its_own_call_is_charged_once(self, later: Any) -> None:
         cap, ran = GuardrailsCapability(FIVE), []

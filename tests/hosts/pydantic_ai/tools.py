@@ -100,6 +100,13 @@ class Tools:
         assert len(said) == 2
         assert "Tool call limit reached (2)" in str(said[1])
 
+    def test_pieces_of_one_result_are_no_matches(self) -> None:
+        pieces = ["a hill", BinaryContent(b"abc", media_type="image/png")]
+        script = in_turn(Say(calls=(Call("look", id="a"),)))
+        done = run(agent(script, Tool(lambda: pieces, name="look"), guarded=Policy.load("default")))
+        assert told(done) == [pieces]
+        assert "matches" not in str(done.all_messages())
+
     def test_what_a_tool_returns_beside_its_value_is_kept(self) -> None:
         tool = Tool(lambda: ToolReturn("found", content="see below", metadata={"page": 1}), name="look")
         done = run(agent(in_turn(Say(calls=(Call("look"),))), tool))
