@@ -5,7 +5,7 @@ Calls of MCP tools behind sessions, for both ends of a connection: a server that
 import asyncio
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.outcome.error_text import error_type_from_text
@@ -16,6 +16,7 @@ from guardrails.core.values.errors import GuardrailsError, needs
 from guardrails.core.values.types import ErrorType, Failed
 from guardrails.policy.policy import Policy
 from guardrails.policy.registry import checked_arguments, missing
+from guardrails.policy.sessions import SessionOptions
 from guardrails.session.session import Session
 
 from .answers import UNKNOWN, answered, refused
@@ -45,7 +46,7 @@ class Guarding:
     Sessions by the runs that calls name, and what is known of the tools. *guarded* and *options* as `Sessions` takes them.
     """
 
-    def __init__(self, guarded: Policy | Session, **options: Any) -> None:
+    def __init__(self, guarded: Policy | Session, **options: Unpack[SessionOptions]) -> None:
         self.runs = Runs(guarded, **options)
         self._tools: dict[str, McpTool | None] = {}
         """By name; None: not listed."""

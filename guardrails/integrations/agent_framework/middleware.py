@@ -4,11 +4,11 @@ The middleware of an agent: whose session a run has, from its begin to its end.
 
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 from uuid import uuid4
 
 from guardrails.core.values.errors import SessionError, needs
-from guardrails.policy.sessions import Sessions
+from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.calls.current import current_session
 from guardrails.session.growing import SHARE
 from guardrails.session.session import Session
@@ -38,7 +38,11 @@ class GuardrailsMiddleware(AgentMiddleware):
     """
 
     def __init__(
-        self, guarded: "Policy | Session", *, share: float | Mapping[str, Any] = SHARE, **options: Any
+        self,
+        guarded: "Policy | Session",
+        *,
+        share: float | Mapping[str, Any] = SHARE,
+        **options: Unpack[SessionOptions],
     ) -> None:
         self._guarded = guarded
         self._share = {"share": share} if isinstance(share, (int, float)) else dict(share)

@@ -4,10 +4,10 @@ The plugin: each model request and each tool call of an app's agents passes it.
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from guardrails.core.values.errors import SessionError, needs
-from guardrails.policy.sessions import MAX_KEPT, Sessions
+from guardrails.policy.sessions import MAX_KEPT, SessionOptions, Sessions
 from guardrails.session.calls.current import current_session
 from guardrails.session.growing import SHARE
 from guardrails.session.session import Session
@@ -45,7 +45,7 @@ class GuardrailsPlugin(BasePlugin):
         share: float = SHARE,
         named: Callable[[Any], object] | None = None,
         name: str = "guardrails",
-        **options: Any,
+        **options: Unpack[SessionOptions],
     ) -> None:
         super().__init__(name=name)
         if not 0 < share <= 1:

@@ -4,13 +4,13 @@ The middleware: each tool call and each model request of an agent passes it.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Unpack
 from uuid import uuid4
 
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.integrations.hosting import BROKEN_OFF
-from guardrails.policy.sessions import Sessions
+from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.calls.current import current_session
 
 from .model_step import ModelStep
@@ -53,7 +53,9 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
 
     state_schema = RunState
 
-    def __init__(self, guarded: "Policy | Session", *, share: Mapping[str, Any] | None = None, **options: Any) -> None:
+    def __init__(
+        self, guarded: "Policy | Session", *, share: Mapping[str, Any] | None = None, **options: Unpack[SessionOptions]
+    ) -> None:
         super().__init__()
         self._share = dict(share or {})
         self._children: dict[str, Session] = {}

@@ -12,14 +12,14 @@ import json
 from collections.abc import Mapping, Sequence
 from contextvars import Token
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 from uuid import uuid4
 
 from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import log
-from guardrails.policy.sessions import Sessions
+from guardrails.policy.sessions import SessionOptions, Sessions
 
 from .fitting import fit
 from .model import GuardedProvider, guarded_model
@@ -55,7 +55,7 @@ class GuardedRunner:
     The agents that a run reaches are fitted with the guard where they stand; a plain `Runner.run` runs them as before.
     """
 
-    def __init__(self, guarded: "Policy | Session", **options: Any) -> None:
+    def __init__(self, guarded: "Policy | Session", **options: Unpack[SessionOptions]) -> None:
         self._sessions = Sessions(guarded, **options)
         self._parked: dict[tuple[str, str], Running] = {}
 

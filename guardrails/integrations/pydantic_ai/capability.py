@@ -3,10 +3,10 @@ The capability that an agent of pydantic-ai is given.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from guardrails.core.values.errors import needs
-from guardrails.policy.sessions import Sessions
+from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.calls.current import current_session
 
 from .run import GuardedRun
@@ -31,7 +31,9 @@ class GuardrailsCapability(AbstractCapability[Any]):
     tools stay; so it is for the last request of `UsageLimits`.
     """
 
-    def __init__(self, guarded: "Policy | Session", *, share: Mapping[str, Any] | None = None, **options: Any) -> None:
+    def __init__(
+        self, guarded: "Policy | Session", *, share: Mapping[str, Any] | None = None, **options: Unpack[SessionOptions]
+    ) -> None:
         self._guarded = guarded
         self._share = share
         self._sessions = Sessions(guarded, **options)
