@@ -5,16 +5,20 @@ What the adapters of hosts share: one loop of a host by its requests and respons
 import json
 
 from collections.abc import Callable, Iterable, Mapping, Sized
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool_choice import ToolChoice
-from guardrails.core.values.errors import SessionError
+from guardrails.core.values.errors import SessionError, StoreError
 from guardrails.core.values.logs import log
+from guardrails.core.values.session_id import session_name
 from guardrails.session.calls.current import current_session
+from guardrails.session.growing import SHARE
 from guardrails.session.turns.final_answer import FinalAnswer, Meaning
 
 from .openai.context import BROKEN_OFF
@@ -24,7 +28,7 @@ if TYPE_CHECKING:
     from guardrails.session.session import Session
     from guardrails.session.turns.turns import Requested
 
-__all__ = ["BROKEN_OFF", "Asking", "lines", "remark"]
+__all__ = ["BROKEN_OFF", "Asking", "lines", "remark", "share_of"]
 
 T = TypeVar("T")
 
@@ -147,6 +151,20 @@ class Asking:
 
 _FAILED: "WeakKeyDictionary[Session, int]" = WeakKeyDictionary()
 """Of sessions whose state could not be read before their last request: how often in a row."""
+
+
+def share_of(session: "Session", name: str | None = None, **amounts: Any) -> "Session | None":
+    """
+    A child of *session* for an agent that a call of it runs, with *amounts* as `child` takes them, by default a share that
+    grows. It has the *name*; if that is used up, or not said, one of its own.
+
+    Returns None if so little is left that no part of it can be held, or the store fails: *session* itself holds then.
+    """
+    for own in (name, uuid4().hex if name is None else f"{name}-{uuid4().hex}"):
+        with suppress(SessionError, StoreError):
+            if own is not None:
+                return session.child(session_name(own), **(amounts or {"share": SHARE}))
+    return None
 
 
 def remark(envelope: Envelope) -> str | None:
