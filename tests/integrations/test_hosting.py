@@ -2,10 +2,11 @@
 What adapters share: the part that an agent gets which a call of a session runs.
 """
 
+from typing import Any
+
 import pytest
 
 from guardrails import Budget, Policy
-from guardrails.core.state.state import SessionState
 from guardrails.core.values.errors import StoreError
 from guardrails.integrations.hosting import share_of
 from guardrails.stores.memory import MemoryStore
@@ -18,7 +19,7 @@ class Failing(MemoryStore):
 
     fails = False
 
-    def update(self, keys, step):  # type: ignore[no-untyped-def]
+    def update(self, keys: Any, step: Any) -> Any:
         if self.fails:
             raise StoreError("disk I/O error")
         return super().update(keys, step)
@@ -46,7 +47,7 @@ def test_an_agent_of_a_name_that_is_used_up_has_a_name_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("amounts", [{}, {"share": 0.5}, {"max_calls": 1}])
-def test_where_nothing_is_left_there_is_no_part(amounts: dict[str, float]) -> None:
+def test_where_nothing_is_left_there_is_no_part(amounts: dict[str, Any]) -> None:
     session = Policy([Budget(max_calls=1)]).session("s")
     session.call("search", {}, lambda _, __: "one")
     assert share_of(session, **amounts) is None
@@ -58,4 +59,4 @@ def test_where_the_store_fails_there_is_no_part() -> None:
     store.fails = True
     assert share_of(session) is None
     store.fails = False
-    assert store.update(["s"], lambda states: [type(state) for state in states]) == [SessionState]
+    assert share_of(session) is not None
