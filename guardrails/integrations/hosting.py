@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope.text import said_of
 from guardrails.core.tools.tool_choice import ToolChoice
 from guardrails.core.values.errors import SessionError, StoreError
 from guardrails.core.values.logs import log
@@ -36,9 +37,6 @@ STORE_CODE: Final = "store.error"
 """Why a final answer is asked for if the state cannot be known."""
 MAX_FAILED: Final = 3
 """Requests in a row before which the state could not be read; none of the calls after them would run."""
-_ALWAYS: Final = frozenset({"query_summary", "total_matches", "progress"})
-_FINE: Final = (("status", "success"), ("is_complete", True))
-"""What an envelope says where there is nothing to say."""
 _NO_DIGEST: Final = "What was done cannot be told: the state of the session could not be read."
 
 
@@ -169,13 +167,12 @@ def share_of(session: "Session", name: str | None = None, **amounts: Any) -> "Se
 
 def remark(envelope: Envelope) -> str | None:
     """
-    What *envelope* says beside its value, as JSON: a limit that is used up, a hint, a cut. None: nothing but success.
+    What *envelope* says beside its value, as JSON: a limit that is used up, a nudge, a cut. None: nothing but success.
 
     For results that keep the host's own form, such as images and structured content.
     """
-    said = {name: value for name, value in envelope.to_dict().items() if name not in ("result", "results")}
-    news = {name for name, value in said.items() if name not in _ALWAYS and (name, value) not in _FINE}
-    return json.dumps(said, ensure_ascii=False, default=str) if news else None
+    said = said_of(envelope)
+    return json.dumps(said, ensure_ascii=False, default=str) if said else None
 
 
 def lines(pieces: Iterable[Any]) -> str:
