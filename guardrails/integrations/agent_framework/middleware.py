@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from guardrails.core.values.errors import needs
-from guardrails.integrations.hosting import share_of
+from guardrails.integrations.hosting import ashare_of
 from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.calls.current import current_session
 from guardrails.session.growing import SHARE
@@ -75,7 +75,7 @@ class GuardrailsMiddleware(AgentMiddleware):
     async def _begin(self, thread: AgentSession | None) -> tuple[Session, Callable[[], object]]:
         running = current_session()
         if running is not None and self._is_of(running):
-            child = await running.off_loop(share_of, running, **self._share)
+            child = await ashare_of(running, **self._share)
             return (running, _nothing) if child is None else (child, child.close)
         session = self._sessions.of(None if thread is None else _name(thread))
         return session, _nothing if thread is not None else lambda: self._sessions.end(session)

@@ -70,7 +70,7 @@ class GuardrailsPlugin(BasePlugin):
         own, thread = invocation_context.invocation_id, _thread(invocation_context)
         broken = [key for key, run in self._runs.items() if run.broken and run.thread == thread and key != own]
         for run in map(self._runs.pop, broken):
-            run.end()
+            await run.session.off_loop(run.end)
             await mend(run.begun, invocation_context)
         run = self._run(invocation_context)
         run.asked = any(part.function_response is None for part in user_message.parts or ())
@@ -82,7 +82,7 @@ class GuardrailsPlugin(BasePlugin):
         """
         run = self._runs.pop(invocation_context.invocation_id, None)
         if run is not None:
-            run.end()
+            await run.session.off_loop(run.end)
 
     async def on_run_error_callback(self, *, invocation_context: Any, error: Exception) -> None:
         """
@@ -151,7 +151,7 @@ class GuardrailsPlugin(BasePlugin):
         """
         loop = self._run(callback_context).loop(callback_context)
         if loop is not None:
-            loop.asking.failed()
+            await loop.session.off_loop(loop.asking.failed)
 
     # Tool calls that ADK makes past a model's request: confirmed by a person, resumed, live, or of a tool that is not there
 

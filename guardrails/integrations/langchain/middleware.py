@@ -137,9 +137,9 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
             try:
                 response = await handler(step.sent)
             except BaseException as error:
-                step.failed(error)
+                await step.session.off_loop(step.failed, error)
                 if not isinstance(error, GraphBubbleUp):
-                    self._end_share(request.state)
+                    await step.session.off_loop(self._end_share, request.state)
                 raise
             await step.session.off_loop(step.take, response)
         return step.response
@@ -182,7 +182,10 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
         """
         The same.
         """
-        return self.before_agent(state, runtime)
+        running = current_session()
+        if running is None or not self._share:
+            return self.before_agent(state, runtime)
+        return await running.off_loop(self.before_agent, state, runtime)
 
     def after_agent(self, state: Any, runtime: Any) -> None:
         """
@@ -195,7 +198,7 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
         """
         The same.
         """
-        self.after_agent(state, runtime)
+        await self._own(state).off_loop(self.after_agent, state, runtime)
 
     def _named(self, running: "Session | None") -> dict[str, Any]:
         if running is not None and self._share:
