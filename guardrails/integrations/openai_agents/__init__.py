@@ -121,10 +121,9 @@ class GuardedRunner:
             session, shared = child or outer.session, child is not None
         else:
             session = self._sessions.of(name)
-        if not isinstance(input, RunState):
-            session.go_on()
         fit(agent)
-        run = Running(session, named=bool(name), shared=shared, owner=self)
+        user = not isinstance(input, RunState)
+        run = Running(session, named=bool(name), shared=shared, owner=self, user=user)
         config = _configured(run, config)
         handlers = {"max_turns": _last_word(run, config), **(options.get("error_handlers") or {})}
         return run, {**options, "run_config": config, "error_handlers": handlers}, running.set(run)
