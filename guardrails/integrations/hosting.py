@@ -6,13 +6,14 @@ import json
 
 from collections.abc import Callable, Iterable, Mapping, Sized
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool_choice import ToolChoice
-from guardrails.core.values.errors import SessionError
+from guardrails.core.values.errors import SessionError, StoreError
 from guardrails.core.values.logs import log
 from guardrails.session.calls.current import current_session
 from guardrails.session.turns.final_answer import FinalAnswer, Meaning
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from guardrails.session.session import Session
     from guardrails.session.turns.turns import Requested
 
-__all__ = ["BROKEN_OFF", "Asking", "lines", "remark"]
+__all__ = ["BROKEN_OFF", "Asking", "give_back", "lines", "remark", "share_of"]
 
 T = TypeVar("T")
 
@@ -147,6 +148,32 @@ class Asking:
 
 _FAILED: "WeakKeyDictionary[Session, int]" = WeakKeyDictionary()
 """Of sessions whose state could not be read before their last request: how often in a row."""
+
+
+def share_of(session: "Session", *names: str, **amounts: Any) -> "Session":
+    """
+    A child of *session* for an agent that a call of it runs, with the first of *names* that can be had; without any, a new
+    one. If nothing is left to hold, or the store fails, it is *session* itself.
+    """
+    for name in names or (uuid4().hex,):
+        try:
+            return session.child(name, **amounts)
+        except Exception as error:  # noqa: BLE001  whatever a store raises
+            if not isinstance(error, SessionError) or isinstance(error, StoreError):
+                log.error("store failed: %s", error, extra={"session": session.id})
+    return session
+
+
+def give_back(child: "Session", *, forget: bool = False) -> None:
+    """
+    Close *child*, whose agent has answered, and *forget* it: a store that fails loses no answer.
+    """
+    try:
+        child.close()
+        if forget:
+            child.forget()
+    except Exception as error:  # noqa: BLE001  whatever a store raises
+        log.error("store failed: %s", error, extra={"session": child.id})
 
 
 def remark(envelope: Envelope) -> str | None:

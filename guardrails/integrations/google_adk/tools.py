@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.values.errors import needs
+from guardrails.integrations.hosting import give_back
 from guardrails.session.calls.running import is_async
 
 from .results import CHILDREN, ENDS, PASSES, Later, is_free, later, read, shown, told
@@ -103,7 +104,7 @@ class Guarded:
         finally:
             CHILDREN.reset(before)
             for child in children:
-                child.close()
+                give_back(child)
         if raised is not None and not envelope.ok:
             run.raised[key] = envelope
             raise raised

@@ -13,10 +13,10 @@ from uuid import uuid4
 from guardrails.core.arguments import Arguments, arguments_of
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import PolicyError, SessionError, needs
+from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.session_id import session_name
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import Asking
+from guardrails.integrations.hosting import Asking, share_of
 from guardrails.session.growing import SHARE
 from guardrails.session.session import Session
 from guardrails.session.turns.final_answer import Meaning
@@ -146,11 +146,8 @@ def share(session: Session, name: str) -> Session:
     """
     The session of an agent that is asked in a tool: a share of what is left, so that others of the same response have some.
     """
-    try:
-        return session.child(session_name(name), share=SHARE)
-    except SessionError:
-        # Models have made two calls of one id, and the first is over.
-        return session.child(session_name(f"{name}-{uuid4()}"), share=SHARE)
+    # Models have made two calls of one id, and the first is over.
+    return share_of(session, session_name(name), session_name(f"{name}-{uuid4()}"), share=SHARE)
 
 
 def _is_call(item: Any) -> bool:

@@ -13,7 +13,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.outcome.error_types import diagnosis_of
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import lines, remark
+from guardrails.integrations.hosting import give_back, lines, remark
 
 from .running import Running, awaited, running, share
 
@@ -168,8 +168,8 @@ class _Call:
             parked = bool(getattr(result, "interruptions", None))
         finally:
             running.reset(token)
-            if not parked:
-                await session.off_loop(child.close)
+            if not parked and child is not session:
+                await session.off_loop(give_back, child)
         if parked:
             raise _Parked(value)
         return value

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
-from uuid import uuid4
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import Asking
+from guardrails.integrations.hosting import Asking, give_back, share_of
 
 from .arguments import Wrong
 from .results import failed, is_plain, read, shown
@@ -74,10 +73,9 @@ class GuardedRun(AbstractCapability[Any]):
         """
         with ExitStack() as stack:
             if self._share:
-                with suppress(SessionError):
-                    child = await self._own.off_loop(self._own.child, uuid4().hex, **self._share)
-                    stack.callback(child.forget)
-                    stack.callback(child.close)
+                child = await self._own.off_loop(lambda: share_of(self._own, **self._share))
+                if child is not self._own:
+                    stack.callback(give_back, child, forget=True)
                     self._begin(child)
             return await handler()
 

@@ -3,15 +3,15 @@ The hooks: each invocation of an agent has its session, and each tool call and m
 """
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 from weakref import WeakKeyDictionary, WeakSet
 
-from guardrails.core.values.errors import SessionError, StoreError, needs
-from guardrails.core.values.logs import log
+from guardrails.core.values.errors import needs
 from guardrails.core.values.session_id import session_name
+from guardrails.integrations.hosting import give_back, share_of
 from guardrails.policy.sessions import Sessions
 from guardrails.session.calls.current import current_session
 from guardrails.session.growing import SHARE
@@ -122,7 +122,7 @@ class GuardrailsHooks(HookProvider):
         else:
             if waits is not None and messages:
                 # What it was to go on with is no longer meant.
-                await waits[0].off_loop(_over, *waits)
+                await waits[0].off_loop(waits[1] or _nothing)
                 waits = None
             session, end = waits or await self._found(agent, given)
             last = (messages or agent.messages or [{"content": []}])[-1]
@@ -143,7 +143,7 @@ class GuardrailsHooks(HookProvider):
         around = current_session() or given.get(_GROUP)
         if around is not None:
             child = await around.off_loop(_share, around, agent.name)
-            return child, None if child is around else child.close
+            return child, None if child is around else partial(give_back, child)
         name = agent.session_id if agent._session_manager is not None else given.get(SESSION)  # noqa: SLF001
         session = self._sessions.of(name)
         return session, partial(self._sessions.end, session) if name is None else None
@@ -159,7 +159,7 @@ class GuardrailsHooks(HookProvider):
         if run.end is not None and getattr(event.result, "stop_reason", None) in _LATER:
             self._waiting[event.agent] = run.session, run.end
         elif run.end is not None:
-            await run.session.off_loop(_over, run.session, run.end)
+            await run.session.off_loop(run.end)
 
     def _key(self, agent: Any) -> str:
         return f"guardrails_run_{id(self):x}_{id(agent):x}"
@@ -180,7 +180,7 @@ class GuardrailsHooks(HookProvider):
         if event.source._interrupt_state.activated:  # noqa: SLF001
             self._waiting[event.source] = session, None
         else:
-            await session.off_loop(_over, session, partial(self._sessions.end, session))
+            await session.off_loop(self._sessions.end, session)
 
 
 def _goes_on(event: AfterInvocationEvent) -> bool:
@@ -193,21 +193,14 @@ def _goes_on(event: AfterInvocationEvent) -> bool:
     return event.resume is not None or (told and event.result.stop_reason in ("end_turn", "stop_sequence"))
 
 
+def _nothing() -> None:
+    """
+    The session has a name, and goes on.
+    """
+
+
 def _share(session: "Session", agent: str) -> "Session":
     # By the call that asks it an agent goes on in another process too. It may ask twice, and models repeat ids.
     call = calling.get() if current_session() is not None else None
-    for key in (call, uuid4().hex):
-        with suppress(SessionError, StoreError):
-            if key is not None:
-                return session.child(session_name(f"{agent}-{key}"), share=SHARE)
-    # Where nothing is left, the session itself holds.
-    return session
-
-
-def _over(session: "Session", end: End) -> None:
-    try:
-        if end is not None:
-            end()
-    except StoreError as error:
-        # The answer is there already.
-        log.error("store failed: %s", error, extra={"session": session.id})
+    keys = [key for key in (call, uuid4().hex) if key is not None]
+    return share_of(session, *(session_name(f"{agent}-{key}") for key in keys), share=SHARE)
