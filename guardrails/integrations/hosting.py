@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_choice import ToolChoice
 from guardrails.core.values.errors import SessionError, StoreError
 from guardrails.core.values.logs import log
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from guardrails.session.session import Session
     from guardrails.session.turns.turns import Requested
 
-__all__ = ["BROKEN_OFF", "Asking", "give_back", "lines", "remark", "share_of"]
+__all__ = ["BROKEN_OFF", "Asking", "calling", "give_back", "lines", "remark", "share_of"]
 
 T = TypeVar("T")
 
@@ -148,6 +149,16 @@ class Asking:
 
 _FAILED: "WeakKeyDictionary[Session, int]" = WeakKeyDictionary()
 """Of sessions whose state could not be read before their last request: how often in a row."""
+
+
+def calling(session: "Session", tool: Tool, passes: Iterable[type[BaseException]] = ()) -> "Session":
+    """
+    *session* as a call of *tool* asks it, with the exceptions that it *passes*: another agent of the session may have another
+    tool of that name, at the same time.
+    """
+    session.declare(tool)
+    spec = tool.arguments()
+    return session.scoped({} if spec is None else {tool.name: spec}, passes=passes)
 
 
 def share_of(session: "Session", *names: str, **amounts: Any) -> "Session":

@@ -11,7 +11,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import Asking, give_back, share_of
+from guardrails.integrations.hosting import Asking, calling, give_back, share_of
 
 from .arguments import Wrong
 from .results import failed, is_plain, read, shown
@@ -247,8 +247,11 @@ class GuardedRun(AbstractCapability[Any]):
         if self._refuses:
             return await self._session.off_loop(self._asking.refusal, tool, arguments, id=made)
         self._later.discard(made)
+        if session is None:
+            known = self._tools.get(tool)
+            session = self._session if known is None else calling(self._session, known, LATER)
         try:
-            return await (session or self._session).acall(tool, arguments, execute, id=made)
+            return await session.acall(tool, arguments, execute, id=made)
         except LATER:
             self._later.add(made)
             raise

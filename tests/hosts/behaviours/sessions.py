@@ -2,12 +2,24 @@
 Whose budget it is: threads, runs, agents that share one, sub-agents; and what is counted of it.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from guardrails import Budget, Denials, Duplicates, MemorySink, MemoryStore, Policy, Price, SqliteStore, StoreError
+from guardrails import (
+    Budget,
+    Denials,
+    Duplicates,
+    MemorySink,
+    MemoryStore,
+    Policy,
+    Price,
+    SqliteStore,
+    StoreError,
+    Validation,
+)
 from guardrails.core.records.replay import replay
 from tests.conftest import FakeClock
 from tests.hosts.driver import HELPER, MODEL, Asked, Call, Helper, Say
@@ -72,6 +84,26 @@ class Sessions(Behaviours):
         self.go(session, [searching(ran)], roaming)
         assert len(ran) == 3
         assert session.exhausted_by == "budget.max_calls"
+        # Each may have a tool of its own by the same name, also while the other works.
+        ran, session = [], Policy([Budget(max_calls=3), Validation()]).session("names")
+        other = type(self).driver()
+
+        def search_pages(page: int) -> str:
+            """Look at a page."""
+            ran.append(f"page {page}")
+            return "found"
+
+        search_pages.__name__ = "search"
+        asks = in_turn(Say(calls=(Call("search", {"page": 1}),)))
+
+        def meanwhile(asked: Asked) -> Say:
+            if asked.n == 1:
+                with ThreadPoolExecutor() as apart:
+                    apart.submit(other.run, other.adapter(session), [search_pages], asks).result()
+            return Say(calls=(search(f"q{asked.n}"),)) if asked.n < 2 else Say("Done.")
+
+        self.go(session, [searching(ran)], meanwhile)
+        assert ran == ["q0", "page 1", "q1"]
 
     def test_a_sub_agent_uses_the_budget_of_who_asks_it(self) -> None:
         ran: list[str] = []
