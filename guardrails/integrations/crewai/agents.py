@@ -101,7 +101,8 @@ class Guardrails:
                 run = Run(owner, outer.session, first=False)
             else:
                 above = outer.session if outer is not None else asker
-                run = Run(owner, self._open(stack, above, thread, beside=beside))
+                # Of what a tool asks, another call of the same response may ask more.
+                run = Run(owner, self._open(stack, above, thread, beside=beside or outer is None))
             stack.callback(run.close)
             token = running.set(run)
             stack.callback(running.reset, token)
