@@ -140,7 +140,7 @@ class GuardrailsHooks(HookProvider):
         """
         The session of an invocation, and what is to be done at its end.
         """
-        around = current_session() or given.get(_GROUP)
+        around = current_session() or given.get(_GROUP, (None,))[0]
         if around is not None:
             child = await around.off_loop(_share, around, agent.name)
             return child, None if child is around else partial(give_back, child)
@@ -168,14 +168,19 @@ class GuardrailsHooks(HookProvider):
 
     def _begin_group(self, event: BeforeMultiAgentInvocationEvent) -> None:
         given = event.invocation_state
-        if given is not None:
+        # A group that is a node of another has its session.
+        if given is not None and _GROUP not in given:
             waits = self._waiting.pop(event.source, None)
-            given[_GROUP] = waits[0] if waits else current_session() or self._sessions.of(given.get(SESSION))
+            session = waits[0] if waits else current_session() or self._sessions.of(given.get(SESSION))
+            given[_GROUP] = session, event.source
 
     async def _end_group(self, event: AfterMultiAgentInvocationEvent) -> None:
         given = event.invocation_state or {}
-        session = given.pop(_GROUP, None)
-        if session is None or current_session() is not None or SESSION in given:
+        session, source = given.get(_GROUP, (None, None))
+        if session is None or source is not event.source:
+            return
+        del given[_GROUP]
+        if current_session() is not None or SESSION in given:
             return
         if event.source._interrupt_state.activated:  # noqa: SLF001
             self._waiting[event.source] = session, None
