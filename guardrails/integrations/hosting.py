@@ -12,11 +12,14 @@ from weakref import WeakKeyDictionary
 from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope.text import said_of
 from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_choice import ToolChoice
-from guardrails.core.values.errors import SessionError, StoreError
+from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
+from guardrails.core.values.session_id import session_name
 from guardrails.session.calls.current import current_session
+from guardrails.session.growing import SHARE
 from guardrails.session.turns.final_answer import FinalAnswer, Meaning
 
 from .openai.context import BROKEN_OFF
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     from guardrails.session.session import Session
     from guardrails.session.turns.turns import Requested
 
-__all__ = ["BROKEN_OFF", "Asking", "calling", "give_back", "lines", "remark", "share_of"]
+__all__ = ["BROKEN_OFF", "Asking", "calling", "give_back", "lines", "remark", "share_of", "user_asks"]
 
 T = TypeVar("T")
 
@@ -34,9 +37,6 @@ STORE_CODE: Final = "store.error"
 """Why a final answer is asked for if the state cannot be known."""
 MAX_FAILED: Final = 3
 """Requests in a row before which the state could not be read; none of the calls after them would run."""
-_ALWAYS: Final = frozenset({"query_summary", "total_matches", "progress"})
-_FINE: Final = (("status", "success"), ("is_complete", True))
-"""What an envelope says where there is nothing to say."""
 _NO_DIGEST: Final = "What was done cannot be told: the state of the session could not be read."
 
 
@@ -161,18 +161,31 @@ def calling(session: "Session", tool: Tool, passes: Iterable[type[BaseException]
     return session.scoped({} if spec is None else {tool.name: spec}, passes=passes)
 
 
-def share_of(session: "Session", *names: str, **amounts: Any) -> "Session":
+def user_asks(session: "Session") -> None:
     """
-    A child of *session* for an agent that a call of it runs, with the first of *names* that can be had; without any, a new
-    one. If nothing is left to hold, or the store fails, it is *session* itself.
+    Say that the user has sent a further message. A store that fails loses no conversation: the next request says so.
     """
-    for name in names or (uuid4().hex,):
+    try:
+        session.go_on()
+    except Exception as error:  # noqa: BLE001  whatever a store raises
+        log.error("store failed: %s", error, extra={"session": session.id})
+
+
+def share_of(session: "Session", name: str | None = None, **amounts: Any) -> "Session | None":
+    """
+    A child of *session* for an agent that a call of it runs, with *amounts* as `child` takes them, by default a share that
+    grows. It has the *name*; if that is used up, or not said, one of its own.
+
+    Returns None if so little is left that no part of it can be held, or the store fails: *session* itself holds then.
+    """
+    for own in (name, uuid4().hex if name is None else f"{name}-{uuid4().hex}"):
         try:
-            return session.child(name, **amounts)
+            if own is not None:
+                return session.child(session_name(own), **(amounts or {"share": SHARE}))
         except Exception as error:  # noqa: BLE001  whatever a store raises
-            if not isinstance(error, SessionError) or isinstance(error, StoreError):
+            if not isinstance(error, SessionError):
                 log.error("store failed: %s", error, extra={"session": session.id})
-    return session
+    return None
 
 
 def give_back(child: "Session", *, forget: bool = False) -> None:
@@ -189,13 +202,12 @@ def give_back(child: "Session", *, forget: bool = False) -> None:
 
 def remark(envelope: Envelope) -> str | None:
     """
-    What *envelope* says beside its value, as JSON: a limit that is used up, a hint, a cut. None: nothing but success.
+    What *envelope* says beside its value, as JSON: a limit that is used up, a nudge, a cut. None: nothing but success.
 
     For results that keep the host's own form, such as images and structured content.
     """
-    said = {name: value for name, value in envelope.to_dict().items() if name not in ("result", "results")}
-    news = {name for name, value in said.items() if name not in _ALWAYS and (name, value) not in _FINE}
-    return json.dumps(said, ensure_ascii=False, default=str) if news else None
+    said = said_of(envelope)
+    return json.dumps(said, ensure_ascii=False, default=str) if said else None
 
 
 def lines(pieces: Iterable[Any]) -> str:

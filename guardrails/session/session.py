@@ -20,6 +20,7 @@ from guardrails.core.values.errors import SessionError
 
 from .calls.results import RULE, reader
 from .functions import Functions
+from .growing import take
 from .turns.final_answer import FinalAnswer
 
 
@@ -156,31 +157,29 @@ class Session(Functions):
         if ITERATIONS in wanted and self._limits.limit(SessionState(), "max_turns") is not None:
             wanted.setdefault("max_turns", wanted[ITERATIONS])
         shared = {name: amount for name, amount in wanted.items() if name in LIMITS}
-        if self._parent is not None and shared:
-            self._parent._event(  # noqa: SLF001  a child is a session too
-                "reserve",
-                Reserve(self._parent._time(), self.id, shared, more=True),  # noqa: SLF001
-                {"child": self.id, "amounts": shared, "more": True},
-                needed=True,
-            )
-
+        if shared:
+            take(self, shared)
         self._event("extend", Extend(self._time(), wanted), {"amounts": wanted}, needed=True)
 
     def go_on(self) -> bool:
         """
-        Say that the user has sent a further message: if calls or turns have ended the session, as many of them are left now
-        as `go_on` of the policy's `budget` says; whether it goes on. Nothing else is raised or forgiven, nothing of a
-        child, and nothing by default.
+        Say that the user has sent a further message; whether a session that had ended goes on.
+
+        If calls or turns have ended it, as many of them are left now as `go_on` of the policy's `budget` says. If refusals
+        have, they are forgiven. What was seen so far is no evidence any more, since a user does things too. Nothing else is
+        raised or forgiven, nothing of a child.
         """
+        if self._parent is not None or not self._look(lambda state, _now, _scopes: state.n and not state.closed):
+            return False
         limits, fresh = self._limits, SessionState()
         opens = units.internal(
             {name: more for name, more in limits.go_on.items() if limits.limit(fresh, name) is not None}
         )
-        cause = self.exhausted_by if opens and self._parent is None else None
+        cause = self.exhausted_by
         if cause is None or cause.removeprefix("budget.") not in opens:
-            return False
+            opens = {}
         self._event("extend", Extend(self._time(), opens, asked=True), {"amounts": opens, "asked": True}, needed=True)
-        return not self.exhausted
+        return cause is not None and not self.exhausted
 
     @property
     def iterations_more(self) -> int:

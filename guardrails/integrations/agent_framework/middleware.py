@@ -71,8 +71,8 @@ class GuardrailsMiddleware(AgentMiddleware):
     async def _begin(self, thread: AgentSession | None) -> tuple[Session, Callable[[], object]]:
         running = current_session()
         if running is not None and self._is_of(running):
-            child = await running.off_loop(lambda: share_of(running, **self._share))
-            return child, _nothing if child is running else lambda: give_back(child)
+            child = await running.off_loop(share_of, running, **self._share)
+            return (running, _nothing) if child is None else (child, lambda: give_back(child))
         session = self._sessions.of(None if thread is None else _name(thread))
         return session, _nothing if thread is not None else lambda: self._sessions.end(session)
 

@@ -111,9 +111,9 @@ class Guardrails:
     def _open(self, stack: ExitStack, above: "Session | None", thread: object, *, beside: bool) -> "Session":
         if above is not None and above.policy is self._policy:
             child = share_of(above, share=SHARE if beside else 1)
-            if child is not above:
+            if child is not None:
                 stack.callback(give_back, child)
-            return child
+            return child or above
         session = self._sessions.of(thread)
         if thread is None:
             stack.callback(self._sessions.end, session)

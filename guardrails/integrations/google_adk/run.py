@@ -59,8 +59,9 @@ class Run:
         if children is None:
             return cls(session)
         child = share_of(session, share=share)
-        if child is not session:
-            children.append(child)
+        if child is None:
+            return cls(session)
+        children.append(child)
         return cls(child)
 
     def begin(self, context: Any, request: Any) -> Loop:

@@ -197,9 +197,8 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
 
     def _named(self, running: "Session | None") -> dict[str, Any]:
         if running is not None and self._share:
-            # Where less is left, the session itself holds.
             child = share_of(running, **self._share)
-            if child is not running:
+            if child is not None:
                 self._children[child.id] = child
                 return {RUN: child.id}
         # What an earlier run of the thread left is no longer meant.

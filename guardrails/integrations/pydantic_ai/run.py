@@ -74,7 +74,7 @@ class GuardedRun(AbstractCapability[Any]):
         with ExitStack() as stack:
             if self._share:
                 child = await self._own.off_loop(lambda: share_of(self._own, **self._share))
-                if child is not self._own:
+                if child is not None:
                     stack.callback(give_back, child, forget=True)
                     self._begin(child)
             return await handler()

@@ -10,11 +10,9 @@ from uuid import uuid4
 from weakref import WeakKeyDictionary, WeakSet
 
 from guardrails.core.values.errors import needs
-from guardrails.core.values.session_id import session_name
 from guardrails.integrations.hosting import give_back, share_of
 from guardrails.policy.sessions import Sessions
 from guardrails.session.calls.current import current_session
-from guardrails.session.growing import SHARE
 
 from .model_step import End, ModelStep
 from .tool_call import called, calling
@@ -207,5 +205,4 @@ def _nothing() -> None:
 def _share(session: "Session", agent: str) -> "Session":
     # By the call that asks it an agent goes on in another process too. It may ask twice, and models repeat ids.
     call = calling.get() if current_session() is not None else None
-    keys = [key for key in (call, uuid4().hex) if key is not None]
-    return share_of(session, *(session_name(f"{agent}-{key}") for key in keys), share=SHARE)
+    return share_of(session, f"{agent}-{call or uuid4().hex}") or session
