@@ -4,6 +4,8 @@ The asking side: an event to the resident process and its answer back, within a 
 
 import os
 
+from guardrails.policy.compiled.source import digest
+
 from .folder import inside, opened, own_peer, socket_folder
 from .start import ended, started
 from .wire import MAX_REQUEST, WireError, awaited, sent
@@ -36,7 +38,7 @@ def ask(words: "list[str]", data: bytes) -> "bytes | None":
         if not hasattr(_socket, "AF_UNIX"):
             return None
         identity = _identity()
-        name = _name(identity)
+        name = digest(os.fsencode(identity))
         path = socket_folder()
         folder = opened(path)
         connection = _connected(folder, name)
@@ -76,14 +78,6 @@ def _identity() -> str:
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
     told = [f"{name}={os.environ.get(name, '')}" for name in _VARIABLES]
     return "\n".join(["1", str(os.geteuid()), __version__, package, sys.executable, sys.version, *told])
-
-
-def _name(identity: str) -> str:
-    try:
-        from _blake2 import blake2b  # without OpenSSL, whose import takes 3 ms
-    except ImportError:
-        from hashlib import blake2b
-    return str(blake2b(os.fsencode(identity), digest_size=8).hexdigest())
 
 
 def _connected(folder: int, name: str) -> "Any":

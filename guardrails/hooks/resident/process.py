@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 from typing import Final
 
-from guardrails.hooks.door import parse
+from guardrails.hooks.options import Options
 from guardrails.hooks.respond import respond
 
 from .folder import inside, opened, own_peer
@@ -26,7 +26,7 @@ TICK_S: Final = 0.5
 """Seconds between two signs of life to those that wait."""
 LOOK_S: Final = 60.0
 """Seconds between two looks whether the socket is still there; an idle process wakes no oftener."""
-REQUEST_S: Final = 5.0
+PART_S: Final = 5.0
 """Seconds that a part of a request, or of an answer, may take."""
 LEAVE_S: Final = 30.0
 """Seconds that a process which leaves gives those that are still answered."""
@@ -48,7 +48,7 @@ class _Talk:
         try:
             if not self._over:
                 with suppress(OSError):
-                    self.connection.send(WORKING, socket.MSG_DONTWAIT)
+                    self.connection.send(WORKING)
         finally:
             self._lock.release()
 
@@ -61,12 +61,16 @@ class _Talk:
         """
         Whether the asker has given up: then it has answered by itself.
         """
-        try:
-            return self.connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
+        with self._lock:
+            self.connection.settimeout(0.0)
+            try:
+                return self.connection.recv(1, socket.MSG_PEEK) == b""
+            except BlockingIOError:
+                return False
+            except OSError:
+                return True
+            finally:
+                self.connection.settimeout(PART_S)
 
 
 class Resident:
@@ -143,7 +147,7 @@ class Resident:
 
     def _serve(self, talk: _Talk) -> None:
         try:
-            talk.connection.settimeout(REQUEST_S)
+            talk.connection.settimeout(PART_S)
             if own_peer(talk.connection):
                 self._answer(talk)
         except (OSError, WireError):
@@ -154,7 +158,7 @@ class Resident:
 
     def _answer(self, talk: _Talk) -> None:
         (identity, once, *words), data = received(talk.connection)
-        options = parse(words)
+        options = Options.of(words)
         if identity != self._identity:
             talk.end(REFUSED)
         elif self._watch.changed(options.policy):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from guardrails.core.values.errors import PolicyError
-from guardrails.policy.compiled import sources_of
+from guardrails.policy.compiled.loading import sources_of
 
 
 CHECK_S: Final = 1.0

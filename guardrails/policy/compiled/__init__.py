@@ -1,6 +1,5 @@
 """
-A policy compiled to one JSON file, so that a short-lived process reads it without YAML and without checks.
-"""
+A policy compiled to one JSON file, so that a short-lived process reads it without YAML and without most checks.
 
-from .loading import load_compiled as load_compiled
-from .loading import sources_of as sources_of
+`source` imports os only; `loading` has `load_compiled`.
+"""

@@ -8,23 +8,14 @@ import stat
 
 from typing import Any, Final
 
+from .source import digest
+
 
 MAX_BYTES: Final = 8 << 20
 """More than any policy file that is read makes."""
 _OPTIONAL: Final = ("O_NOFOLLOW", "O_CLOEXEC", "O_BINARY", "O_NONBLOCK")
 """Flags that not every platform has."""
 _FLAGS: Final = sum({getattr(os, name, 0) for name in _OPTIONAL})
-
-
-def digest(content: bytes) -> str:
-    """
-    What stands for *content*: 32 hexadecimal digits.
-    """
-    try:
-        from _blake2 import blake2b  # without OpenSSL, whose import takes 3 ms
-    except ImportError:
-        from hashlib import blake2b
-    return str(blake2b(content, digest_size=16).hexdigest())
 
 
 def read(path: str) -> Any:

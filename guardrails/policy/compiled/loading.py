@@ -10,31 +10,36 @@ from typing import TYPE_CHECKING, Any
 from guardrails.core.values.version import __version__
 from guardrails.stores.folders import cache_folder
 
-from .file import digest, read, write
+from .file import read, write
+from .source import digest, whole
 
 
 if TYPE_CHECKING:
+    from guardrails.core.values.types import Mode
     from guardrails.policy.policy import Policy
 
 
-def load_compiled(source: str | PathLike[str], *, cache: str | PathLike[str] | None = None) -> "Policy":
+def load_compiled(
+    source: str | PathLike[str], *, cache: str | PathLike[str] | None = None, mode: "Mode | None" = None
+) -> "Policy":
     """
     The same as `Policy.load(source)`, read from the compiled form in the folder *cache* if it is there and still true.
 
     Else the policy is loaded and its compiled form is written there; a folder that cannot be written costs time, no more.
-    *cache* is the user's own folder unless given. Raises PolicyError with every mistake.
+    *cache* is the user's own folder unless given, *mode* that of the file. Raises PolicyError with every mistake.
     """
     from guardrails.policy.policy import Policy
     from guardrails.policy.settings import settings
 
+    own: Any = {"name": str(source)} if mode is None else {"name": str(source), "mode": mode}
     path = _path(source, cache)
     kept = _kept(path)
     if kept is not None:
         try:
-            return Policy(name=str(source), **settings(kept["data"]))
+            return Policy(**(settings(kept["data"]) | own))
         except Exception:  # noqa: BLE001, S110  other code has written it: compiled anew, with all checks
             pass
-    return Policy(name=str(source), **_compile(source, path)[1])
+    return Policy(**(_compile(source, path)[1] | own))
 
 
 def sources_of(source: str | PathLike[str], *, cache: str | PathLike[str] | None = None) -> dict[str, str]:
@@ -50,10 +55,8 @@ def _path(source: str | PathLike[str], cache: str | PathLike[str] | None) -> str
     """
     Where the compiled form of *source* is: of one library, in one place, and one name or whole path.
     """
-    given = os.fspath(source)
-    named = given.isascii() and given.replace("-", "").replace("_", "").isalnum()
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
-    said = "\0".join((__version__, package, given if named else os.path.abspath(given)))  # noqa: PTH100
+    said = "\0".join((__version__, package, whole(os.fspath(source))))
     folder = cache_folder() if cache is None else os.fspath(cache)
     return os.path.join(folder, "policies", f"{digest(os.fsencode(said))}.json")  # noqa: PTH118
 
