@@ -2,6 +2,7 @@
 The command that a client starts for each event: written for its shell, and known again.
 """
 
+import contextlib
 import os
 import re
 import shlex
@@ -9,7 +10,6 @@ import shlex
 from collections.abc import Iterable
 from typing import Final
 
-from ..door import parse
 from ..options import Options
 
 
@@ -23,21 +23,14 @@ _PLAIN: Final = re.compile(r"[\w.:\\/=,@%+-]+", re.ASCII)
 
 def words(python: str, options: Options) -> list[str]:
     """
-    The command of *options* as a list, started by the interpreter *python*. Raises ValueError if a path is no UTF-8.
+    The command of *options* as a list, started by the interpreter *python*. Raises ValueError for what no file can hold.
     """
-    said = [python, ISOLATED, "-m", "guardrails", "hook", "--client", options.client or "claude"]
-    said += ["--policy", options.policy]
-    for name in ("store", "records", "user", "tenant"):
-        value = getattr(options, name)
-        if value is not None:
-            said += [f"--{name}", value]
-    if options.observe:
-        said.append("--observe")
+    said = [python, ISOLATED, "-m", "guardrails", "hook", *options.words()]
     for word in said:
         try:
             word.encode()
         except UnicodeEncodeError:
-            raise ValueError(f"{word!r} is no UTF-8: a settings file cannot hold it") from None
+            raise ValueError(f"{word!r} is not UTF-8: a settings file cannot hold it") from None
         if re.search(r"[\x00-\x1f\x7f]", word):
             raise ValueError(f"{word!r} holds a control character")
     return said
@@ -84,7 +77,7 @@ def split(command: str) -> list[str] | None:
         if at is None:
             continue
         try:
-            parse(words[at:])
+            Options.of(words[at:])
         except ValueError:
             continue
         return words
@@ -92,10 +85,8 @@ def split(command: str) -> list[str] | None:
 
 
 def _readings(command: str) -> Iterable[list[str]]:
-    try:
-        yield shlex.split(command, posix=True) if not _SHELL_SYNTAX.search(_unquoted(command)) else []
-    except ValueError:
-        pass
+    with contextlib.suppress(ValueError):
+        yield [] if _SHELL_SYNTAX.search(_unquoted(command)) else shlex.split(command)
     # Of cmd.exe and PowerShell, in which a backslash is no escape.
     bare = command.removeprefix("& ")
     found = re.findall(r"""'(?:[^']|'')*'|"[^"]*"|[^\s'"]+""", bare)
@@ -131,7 +122,7 @@ def options_of(words: list[str]) -> Options:
     """
     The options that *words* of `split` give the hook.
     """
-    return parse(words[_options_at(words) or 0 :])
+    return Options.of(words[_options_at(words) or 0 :])
 
 
 def is_ours(command: str) -> bool:

@@ -134,6 +134,10 @@ def without(text: str, node: Node, index: int) -> str:
     *text* without the item *index* of the container *node*, and without the comma that it needed.
     """
     item = node.items[index]
+    if index == 0 and len(node.items) > 1 and item.comma is not None:
+        # What precedes the first item says whether the container was there before.
+        after = node.items[1]
+        return text[: item.start] + text[after.start if after.lead == item.comma + 1 else item.comma + 1 :]
     comma = item.comma if item.comma is not None else node.items[index - 1].comma if index else None
     rest = text[item.end : comma] + text[comma + 1 :] if comma is not None and comma >= item.end else text[item.end :]
     # What follows must not get into a comment that ends with its line.

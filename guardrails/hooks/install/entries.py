@@ -112,8 +112,7 @@ def installed(text: str | None, wanted: Wanted, ours: Recognised, *, new_folder:
     *text* with the handlers *wanted*, and no others of ours; None: there is no file. Raises NotJson.
     """
     if text is None:
-        groups = {event: [{HOOKS: [handler]}] for event, handler in wanted.items()}
-        return json.dumps({HOOKS: groups}, ensure_ascii=False, indent=_ALL_NEW if new_folder else _NEW) + "\n"
+        return json.dumps({HOOKS: _groups(wanted)}, ensure_ascii=False, indent=_ALL_NEW if new_folder else _NEW) + "\n"
     before = text
     while True:
         root = parse(text)
@@ -128,14 +127,18 @@ def installed(text: str | None, wanted: Wanted, ours: Recognised, *, new_folder:
     return text
 
 
+def _groups(wanted: Wanted) -> dict[str, Any]:
+    return {event: [{HOOKS: [handler]}] for event, handler in wanted.items()}
+
+
 def _step(text: str, root: Node | None, wanted: Wanted, ours: Recognised) -> str | None:
     """
     *text* one change nearer to what is wanted, or as it is.
     """
     if root is None:
         at = len(BOM) if text.startswith(BOM) else 0
-        groups = {event: [{HOOKS: [handler]}] for event, handler in wanted.items()}
-        return f"{text[:at]}{{{_ROOTED}{json.dumps(HOOKS)}: {written(groups, Style(), '')}}}{text[at:]}"
+        hooked = written(_groups(wanted), Style(), "")
+        return f"{text[:at]}{{{_ROOTED}{json.dumps(HOOKS)}: {hooked}}}{text[at:]}"
     if root.opened_by != "{":
         raise NotJson(text, root.start, "expected an object")
     style = style_of(text, root)
@@ -148,7 +151,7 @@ def _step(text: str, root: Node | None, wanted: Wanted, ours: Recognised) -> str
         if entry.handler != wanted[event]:
             handlers, n = entry.steps[-1]
             return replaced(text, handlers.items[n].node, wanted[event], style)
-    missing = {event: [{HOOKS: [handler]}] for event, handler in wanted.items() if event not in there}
+    missing = _groups({event: handler for event, handler in wanted.items() if event not in there})
     if not missing:
         return text
     hooks = root.last(HOOKS)

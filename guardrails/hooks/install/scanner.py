@@ -13,7 +13,9 @@ TRIVIA: Final = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
 """White space and comments."""
 COMMENT: Final = re.compile(r"//[^\r\n]*|/\*.*?\*/", re.DOTALL)
 _STRING: Final = re.compile(r'"(?:[^"\\\r\n]|\\[^\r\n])*"')
-_SCALAR: Final = re.compile(r"(?:true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?![\w.+-])", re.ASCII)
+_SCALAR: Final = re.compile(
+    r"(?:true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)(?![\w.+-])", re.ASCII
+)
 _CLOSED_BY: Final = {"{": "}", "[": "]"}
 MAX_DEPTH: Final = 200
 """Containers within each other; settings have about six."""
