@@ -3,7 +3,6 @@ The CLIs that are installed, each test with each of them. `python3 dev.py clis` 
 """
 
 import os
-import tomllib
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,17 +11,13 @@ from typing import Final
 import pytest
 
 from .clients.base import Client
-from .clients.claude import Claude
-from .clients.codex import Codex
-from .clients.gemini import Gemini
 from .model import Model
+from .table import CLIENTS, versions
 
 
 PACKAGES: Final = os.environ.get("GUARDRAILS_CLIS", "")
 """The folder of the packages of npm."""
 ASKED: Final = os.environ.get("GUARDRAILS_CLIS_ASKED", "codex gemini").split()
-CLIENTS: Final[dict[str, type[Client]]] = {kind.name: kind for kind in (Claude, Codex, Gemini)}
-VERSIONS: Final = tomllib.loads((Path(__file__).parent / "versions.toml").read_text())
 
 
 @pytest.fixture(params=list(CLIENTS))
@@ -31,7 +26,7 @@ def cli(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
     if not PACKAGES:
         pytest.skip("python3 dev.py clis installs what this needs")
     if name not in ASKED:
-        pytest.skip(f"{VERSIONS[name]['name']} was not asked for: python3 dev.py clis {name}")
+        pytest.skip(f"{versions()[name]['name']} was not asked for: python3 dev.py clis {name}")
     kind = CLIENTS[name]
     reason = kind.cannot.get(request.function.__name__)
     if reason is not None:

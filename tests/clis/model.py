@@ -161,7 +161,7 @@ class _Requests(BaseHTTPRequestHandler):
             self._answer(path, query, json.loads(text))
         except OSError:
             raise
-        except Exception as error:  # noqa: BLE001 (whatever a script raises must reach the test that wrote it)
+        except Exception as error:  # whatever a script raises must reach the test that wrote it
             self.server.model.faults.append(f"{path}: {error!r}")
             self._json(400, {"error": {"type": "invalid_request_error", "message": repr(error)}})
 

@@ -41,14 +41,22 @@ def test_a_run_that_only_asks_for_refused_calls_ends(cli: Client) -> None:
 
 
 def test_parallel_calls_stay_within_a_cap(cli: Client) -> None:
-    look = cli.program("look", "sleep 0.3; echo page $1")
+    looks = [cli.look(cli.file(f"page{n}.txt", f"this is page {n}\n")) for n in range(8)]
+    cli.guard(CAP.format(5))
+    cli.model.says([Calls(*looks), Text(ANSWER)])
+    assert cli.run().answer == ANSWER
+    read = cli.model.asked[-1].results
+    assert [len(read), sum("this is page" in text for text in read)] == [8, 5]
+    assert sum("budget.max_calls" in text for text in read) == 3
+
+
+def test_commands_of_one_turn_stay_within_a_cap(cli: Client) -> None:
+    look = cli.program("look", "sleep 0.2; echo page $1")
     cli.guard(CAP.format(5))
     cli.model.says([Calls(*(cli.shell(f"{look} {n}") for n in range(8))), Text(ANSWER)])
     assert cli.run().answer == ANSWER
     assert cli.runs("look") == 5
-    read = cli.model.asked[-1].results
-    assert len(read) == 8
-    assert sum("budget.max_calls" in text for text in read) == 3
+    assert sum("budget.max_calls" in text for text in cli.model.asked[-1].results) == 3
 
 
 def test_a_sub_agent_draws_from_its_parent(cli: Client) -> None:

@@ -57,19 +57,32 @@ def test_a_look_after_work_is_let_through(cli: Client) -> None:
     assert [word in text for word, text in zip(("one", "two", "three"), read[::2], strict=True)] == [True] * 3
 
 
-def test_a_loop_over_several_calls_is_broken(cli: Client) -> None:
-    a, b = (cli.shell(cli.program(name, f"echo nothing in {name}")) for name in ("first", "second"))
+def test_a_circle_of_looks_is_broken(cli: Client) -> None:
+    looks = [cli.look(cli.file(f"{name}.txt", f"nothing in {name}\n")) for name in ("first", "second")]
     cli.guard()
-    cli.model.says(each(*[a, b] * 6))
-    ran = cli.run()
-    assert ran.answer == ANSWER
-    assert cli.runs("first") + cli.runs("second") <= 6
+    cli.model.says(each(*looks * 4))
+    assert cli.run().answer == ANSWER
+    read = cli.model.asked[-1].results
+    assert sum("nothing in" in text for text in read) <= 6
+    assert "nothing in" not in read[-1]
+
+
+def test_a_circle_of_commands_that_may_be_work_is_told(cli: Client) -> None:
+    runs = [cli.shell(cli.program(name, f"echo nothing in {name}")) for name in ("first", "second")]
+    cli.guard()
+    cli.model.says(each(*runs * 4))
+    assert cli.run().answer == ANSWER
+    last = cli.model.asked[-1]
+    assert any("each time with the same results" in text for text in (*last.results, *last.notes))
+    assert cli.runs("second") == 4
 
 
 def test_other_calls_run_beside_a_refused_one(cli: Client) -> None:
-    again, other = cli.program("again", "echo same"), cli.program("other", "echo new")
+    tests = cli.program("tests", "echo 1 failed")
+    looks = [cli.look(cli.file(f"page{n}.txt", f"this is page {n}\n")) for n in range(4)]
     cli.guard()
-    turns = [Calls(cli.shell(again), cli.shell(f"{other} {n}")) for n in range(4)]
-    cli.model.says([*turns, Text(ANSWER)])
+    cli.model.says([*(Calls(cli.shell(tests), look) for look in looks), Text(ANSWER)])
     assert cli.run().answer == ANSWER
-    assert (cli.runs("again"), cli.runs("other")) == (2, 4)
+    read = cli.model.asked[-1].results
+    assert all(f"this is page {n}" in read[2 * n + 1] for n in range(4))
+    assert cli.runs("tests") == 2

@@ -2,6 +2,7 @@
 What the tests ask of a coding CLI, whichever it is: its real program, in a home of its own, before a scripted model.
 """
 
+import contextlib
 import json
 import os
 import shlex
@@ -49,6 +50,8 @@ class Client:
     name: ClassVar[str]
     events: ClassVar[Sequence[str]]
     """Those of its events that our hook answers."""
+    shell_tool: ClassVar[str]
+    """The tool that runs commands, as its hooks call it."""
     second: ClassVar[float] = 1
     """What a second is in its settings."""
     cannot: ClassVar[Mapping[str, str]] = {}
@@ -95,6 +98,12 @@ class Client:
         """
         raise NotImplementedError
 
+    def plain(self, text: str) -> str:
+        """
+        A result that its model reads, without what differs from run to run.
+        """
+        return text
+
     def look(self, file: Path) -> ScriptedCall:
         """
         The call by which its model reads *file*.
@@ -139,7 +148,7 @@ class Client:
         """
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             # To files: what outlives the CLI may keep a pipe open.
-            process = subprocess.Popen(
+            process = subprocess.Popen(  # noqa: S603
                 self.command(prompt, resume),
                 cwd=self.work,
                 env=self.environment(),
@@ -191,7 +200,7 @@ class Client:
             policy = str(file)
         own = ["--client", self.name, "--policy", policy, "--store", str(self.store), "--records", str(self.records)]
         command = [sys.executable, "-m", "guardrails", "hook", *own, *options]
-        self.install(shlex.join(command), dict.fromkeys(self.events, {}))
+        self.install(shlex.join(command), {event: {} for event in self.events})
 
     @property
     def store(self) -> Path:
@@ -262,8 +271,6 @@ def write_hooks(file: Path, command: str, events: Mapping[str, Mapping[str, Any]
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
-from guardrails.testing.replies import Calls, ScriptedCall, call
+from guardrails.testing.replies import Body, Calls, ScriptedCall, call
 
 from .base import Client, Ran, lines, write_hooks
 
@@ -20,7 +20,16 @@ class Claude(Client):
     """
 
     name = "claude"
-    events = ("PreToolUse", "PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "SubagentStart", "SubagentStop", "Stop")
+    shell_tool = "Bash"
+    events = (
+        "PreToolUse",
+        "PostToolUse",
+        "PostToolUseFailure",
+        "UserPromptSubmit",
+        "SubagentStart",
+        "SubagentStop",
+        "Stop",
+    )
     cannot: ClassVar = {}
 
     def prepare(self) -> None:
@@ -43,7 +52,7 @@ class Claude(Client):
         }
 
     def read(self, code: int, out: str, err: str) -> Ran:
-        last = next((line for line in reversed(lines(out)) if line.get("type") == "result"), {})
+        last: Body = next((line for line in reversed(lines(out)) if line.get("type") == "result"), {})
         return Ran(code, last.get("result") or "", last.get("session_id", ""), out + err)
 
     def shell(self, command: str, label: str = "look") -> ScriptedCall:

@@ -3,6 +3,7 @@ Codex CLI.
 """
 
 import json
+import re
 import shlex
 
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ class Codex(Client):
     """
 
     name = "codex"
+    shell_tool = "Bash"
     events = ("PreToolUse", "PostToolUse", "UserPromptSubmit", "SubagentStart", "SubagentStop", "Stop")
     cannot: ClassVar = {}
 
@@ -52,6 +54,9 @@ class Codex(Client):
 
     def shell(self, command: str, label: str = "look") -> ScriptedCall:
         return call("exec_command", {"cmd": command})
+
+    def plain(self, text: str) -> str:
+        return re.sub(r"Chunk ID: \w+|Wall time: [0-9.]+", "", text)
 
     def look(self, file: Path) -> ScriptedCall:
         # It has no tool of its own for this.

@@ -3,6 +3,7 @@ Gemini CLI.
 """
 
 import json
+import re
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,6 +21,7 @@ class Gemini(Client):
     """
 
     name = "gemini"
+    shell_tool = "run_shell_command"
     events = ("BeforeTool", "AfterTool", "BeforeAgent", "AfterModel", "AfterAgent")
     second = 1000
     cannot: ClassVar = {}
@@ -49,6 +51,9 @@ class Gemini(Client):
 
     def shell(self, command: str, label: str = "look") -> ScriptedCall:
         return call("run_shell_command", {"command": command, "description": label})
+
+    def plain(self, text: str) -> str:
+        return re.sub(r"Process Group PGID: \d+", "", text)
 
     def look(self, file: Path) -> ScriptedCall:
         return call("read_file", {"file_path": str(file)})
