@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
+from guardrails.hooks.resident.start import ended
 from guardrails.testing.replies import Calls, ScriptedCall, Text
 
 from ..model import Model
@@ -224,8 +225,14 @@ class Client:
 
     def close(self) -> None:
         """
-        Leave nothing behind.
+        Leave nothing behind, and no process of our hook that stays.
         """
+        own = self.runtime / "guardrails"
+        if own.is_dir():
+            folder = os.open(own, os.O_RDONLY)
+            for lock in own.glob("*.lock"):
+                ended(folder, lock.stem)
+            os.close(folder)
         shutil.rmtree(self.runtime, ignore_errors=True)
 
     def file(self, name: str, text: str, *, runs: bool = False) -> Path:
