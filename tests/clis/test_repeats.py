@@ -1,0 +1,88 @@
+"""
+Repeats, looks after work and loops, with the real CLIs and the shipped policy.
+"""
+
+from guardrails.testing.replies import Calls, Text
+
+from .clients.base import Client
+from .scripts import ANSWER, each
+
+
+def test_a_stuck_model_repeats_itself_without_the_hook(cli: Client) -> None:
+    tests = cli.program("tests", "echo 1 failed")
+    cli.model.says(each(*[cli.shell(tests)] * 4))
+    ran = cli.run()
+    assert (ran.code, cli.runs("tests")) == (0, 4)
+
+
+def test_a_repeat_that_brings_nothing_is_refused(cli: Client) -> None:
+    tests = cli.program("tests", "echo 1 failed")
+    cli.guard()
+    cli.model.says(each(*[cli.shell(tests)] * 4))
+    ran = cli.run()
+    assert (ran.code, ran.answer, cli.runs("tests")) == (0, ANSWER, 2)
+    read = cli.model.asked[-1].results
+    assert "1 failed" in read[1]
+    assert all("duplicates." in text and "1 failed" not in text for text in read[2:4])
+
+
+def test_a_label_that_differs_each_time_makes_no_other_call(cli: Client) -> None:
+    tests = cli.program("tests", "echo 1 failed")
+    cli.guard()
+    cli.model.says(each(*[cli.shell(tests, f"try number {n}") for n in range(4)]))
+    cli.run()
+    assert cli.runs("tests") == 2
+
+
+def test_tests_run_again_after_an_edit(cli: Client) -> None:
+    tests = cli.program("tests", "cat code.txt")
+    code = cli.file("code.txt", "one\n")
+    edits = [cli.edit(code, old, new) for old, new in (("one", "two"), ("two", "three"), ("three", "four"))]
+    run = cli.shell(tests)
+    cli.guard()
+    cli.model.says(each(cli.look(code), run, edits[0], run, edits[1], run, edits[2], run))
+    ran = cli.run()
+    assert (ran.answer, cli.runs("tests"), code.read_text()) == (ANSWER, 4, "four\n")
+    assert [word in cli.model.asked[-1].results[-1] for word in ("four", "denied")] == [True, False]
+
+
+def test_a_look_after_work_is_let_through(cli: Client) -> None:
+    code = cli.file("code.txt", "one\n")
+    look = cli.look(code)
+    cli.guard()
+    cli.model.says(each(look, cli.edit(code, "one", "two"), look, cli.edit(code, "two", "three"), look))
+    ran = cli.run()
+    read = cli.model.asked[-1].results
+    assert ran.answer == ANSWER
+    assert [word in text for word, text in zip(("one", "two", "three"), read[::2], strict=True)] == [True] * 3
+
+
+def test_a_circle_of_looks_is_broken(cli: Client) -> None:
+    looks = [cli.look(cli.file(f"{name}.txt", f"nothing in {name}\n")) for name in ("first", "second")]
+    cli.guard()
+    cli.model.says(each(*looks * 4))
+    assert cli.run().answer == ANSWER
+    read = cli.model.asked[-1].results
+    assert sum("nothing in" in text for text in read) <= 6
+    assert "nothing in" not in read[-1]
+
+
+def test_a_circle_of_commands_that_may_be_work_is_told(cli: Client) -> None:
+    runs = [cli.shell(cli.program(name, f"echo nothing in {name}")) for name in ("first", "second")]
+    cli.guard()
+    cli.model.says(each(*runs * 4))
+    assert cli.run().answer == ANSWER
+    last = cli.model.asked[-1]
+    assert any("each time with the same results" in text for text in (*last.results, *last.notes))
+    assert cli.runs("second") == 4
+
+
+def test_other_calls_run_beside_a_refused_one(cli: Client) -> None:
+    tests = cli.program("tests", "echo 1 failed")
+    looks = [cli.look(cli.file(f"page{n}.txt", f"this is page {n}\n")) for n in range(4)]
+    cli.guard()
+    cli.model.says([*(Calls(cli.shell(tests), look) for look in looks), Text(ANSWER)])
+    assert cli.run().answer == ANSWER
+    read = cli.model.asked[-1].results
+    assert all(f"this is page {n}" in read[2 * n + 1] for n in range(4))
+    assert cli.runs("tests") == 2
