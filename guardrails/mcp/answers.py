@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from guardrails.core.arguments.json_schema import refuse
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.envelope.text import said_of
 
@@ -129,7 +130,7 @@ def _fits(structured: Any, schema: Mapping[str, Any] | None) -> bool:
     import jsonschema_rs
 
     try:
-        return jsonschema_rs.is_valid(dict(schema), structured)
+        return jsonschema_rs.validator_for(dict(schema), retriever=refuse).is_valid(structured)
     except ValueError:
         return False
 
