@@ -38,6 +38,7 @@ class Tap:
         self._to_server = to_server
         self._made = made
         self._calls: Calls | None = None
+        self._failed: Exception | None = None
         self._loading = threading.Lock()
         self._open: dict[str, OpenCall] = {}
         self._late: dict[str, OpenCall] = {}
@@ -54,12 +55,19 @@ class Tap:
 
     def calls(self) -> "Calls":
         """
-        The guards.
+        The guards. Raises what making them raised, each time.
         """
         if self._calls is None:
             with self._loading:
+                if self._failed is not None:
+                    raise self._failed
                 if self._calls is None:
-                    self._calls = self._made()
+                    try:
+                        self._calls = self._made()
+                    except Exception as error:
+                        _tell_person(error)
+                        self._failed = error
+                        raise
         return self._calls
 
     @property
@@ -125,7 +133,8 @@ class Tap:
         try:
             asked = self.calls().ask(id_, said.get("params"))
         except Exception as error:  # noqa: BLE001  own failures go by the policy, if there is one
-            _tell_person(error)
+            if error is not self._failed:
+                _tell_person(error)
             asked = unguarded(error) if self._calls is None or self._calls.denies_on_error else None
         if isinstance(asked, dict):
             if key is not None:
@@ -224,7 +233,8 @@ class Tap:
         try:
             made = self.calls().listed(said.get("result")) if call is None else self._settled(call, said)
         except Exception as error:  # noqa: BLE001  the tool has run: its result is never lost
-            _tell_person(error)
+            if error is not self._failed:
+                _tell_person(error)
         return said if made is None else {**said, "result": made}
 
     def _settled(self, call: "OpenCall", said: dict[str, Any]) -> Any:
@@ -234,10 +244,8 @@ class Tap:
         return None
 
     def _prepare(self) -> None:
-        try:
+        with suppress(Exception):  # whoever calls a tool is told
             self.calls()
-        except Exception as error:  # noqa: BLE001  whoever calls a tool is told too
-            _tell_person(error)
 
     # What the server does not say
 
