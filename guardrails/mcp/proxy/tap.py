@@ -6,6 +6,7 @@ before.
 """
 
 import heapq
+import re
 import sys
 import threading
 import time
@@ -13,6 +14,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
+
+from .messages import answer, cancelled, failure, key_of, read, unguarded, written
 
 
 if TYPE_CHECKING:
@@ -83,8 +86,6 @@ class Tap:
         """
         Pass on what the client said.
         """
-        from .messages import read
-
         try:
             # An escape may hide a name; anything else that names none is no call.
             if self._calls is None and _NAMED not in line and b"\\" not in line and b'"initialize"' not in line:
@@ -99,8 +100,6 @@ class Tap:
             self._to_server(line)
 
     def _batch(self, line: bytes, said: list[Any]) -> None:
-        from .messages import written
-
         passed = [one for one in said if self._asked(one)]
         if len(passed) == len(said):
             self._to_server(line)
@@ -119,14 +118,10 @@ class Tap:
         elif method == "notifications/cancelled":
             self._cancel(said.get("params"))
         elif method == "initialize":
-            from .messages import key_of
-
             self._greeting = key_of(said.get("id"))
         return True
 
     def _call(self, said: dict[str, Any]) -> bool:
-        from .messages import answer, key_of, unguarded, written
-
         id_ = said.get("id")
         key = key_of(id_)
         asked: Any
@@ -156,16 +151,12 @@ class Tap:
         return True
 
     def _note(self, id_: Any, kept: set[str]) -> None:
-        from .messages import key_of
-
         key = key_of(id_)
         if key is not None:
             with self._lock:
                 kept.add(key)
 
     def _cancel(self, params: Any) -> None:
-        from .messages import key_of
-
         key = key_of(params.get("requestId")) if isinstance(params, dict) else None
         if key is None:
             return
@@ -183,8 +174,6 @@ class Tap:
         if not (self._open or self._lists or self._late or self._greeting is not None):
             self._to_client(line)
             return
-        from .messages import read, written
-
         try:
             said = read(line)
         except ValueError:
@@ -209,8 +198,6 @@ class Tap:
         What the client is told in the place of the message *said*, which is *said* itself if that is the same, and None if it
         is told nothing.
         """
-        from .messages import key_of
-
         if not isinstance(said, dict) or "method" in said or not ("result" in said or "error" in said):
             return said
         key = key_of(said.get("id"))
@@ -263,8 +250,6 @@ class Tap:
         """
         Tell the client *why* the message with these *ends* does not come, if one of them says whose answer it is.
         """
-        from .messages import failure, key_of, written
-
         for id_ in _ids(ends):
             with self._lock:
                 call = self._open.pop(key_of(id_) or "", None)
@@ -285,8 +270,6 @@ class Tap:
             self._calls.close()
 
     def _tell(self, call: "OpenCall", outcome: object) -> None:
-        from .messages import answer, written
-
         result = self.calls().end(call, outcome)
         if result is not None:
             self._to_client(written(answer(call.id, result)))
@@ -317,8 +300,6 @@ class Tap:
             self._overdue(call)
 
     def _overdue(self, call: "OpenCall") -> None:
-        from .messages import cancelled, written
-
         if call.limit is None:
             return
         error = call.limit.error()
@@ -334,10 +315,6 @@ def _ids(ends: bytes) -> list[Any]:
     """
     What may be the id of a message, of which only the *ends* are there: the first one is.
     """
-    import re
-
-    from .messages import read
-
     found = re.findall(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")', ends)
     return [read(one) for one in (*found[:1], *found[-1:])]
 
