@@ -19,6 +19,7 @@ from .entries import entries, folder_is_ours, installed, removed
 from .files import Unusable, read, remove, write
 from .places import CLIENTS, Client
 from .printing import say
+from .readable import unreadable
 from .scanner import NotJson, parse
 
 
@@ -114,6 +115,9 @@ def _install(said: argparse.Namespace, python: str) -> int:
             text = installed(was, dict.fromkeys(client.events, handler), is_ours, new_folder=new_folder)
         except NotJson as error:
             raise Unusable(f"{path}: {error}; the file was left alone") from None
+        why = unreadable(client, text)
+        if why is not None:
+            say(f"{path}: {why}", error=True)
         if text == was:
             say(f"{client.title}: installed already, {path}")
             continue

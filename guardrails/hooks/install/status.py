@@ -18,6 +18,7 @@ from .entries import Entry, entries
 from .files import read
 from .places import CLIENTS, Client
 from .printing import say
+from .readable import unreadable
 from .scanner import NotJson, parse
 from .switches import switched_off, untrusted
 
@@ -83,6 +84,8 @@ def look(client: Client, place: str, *, project: Path, python: str) -> Found:
     words = split(found.command) or []
     options = options_of(words)
     found.policy, found.observe = options.policy, options.observe
+    why = unreadable(client, text or "")
+    found.problems += [why] if why else []
     found.problems += _differences(client, ours)
     found.problems += switched_off(client, project, found.command)
     if client.name == "codex":

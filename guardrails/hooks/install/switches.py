@@ -2,10 +2,12 @@
 The settings of a client that keep it from asking a hook which is installed.
 """
 
+import json
 import sys
 import tomllib
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
@@ -64,7 +66,7 @@ def _gemini(client: Client, project: Path, command: str) -> Iterator[str]:
             yield f"`hooksConfig.disabled` names it in {path}"
 
 
-def untrusted(client: Client, place: str, path: Path, ours: Iterable[Entry], project: Path) -> list[str]:
+def untrusted(client: Client, place: str, path: Path, ours: Sequence[Entry], project: Path) -> list[str]:
     """
     Why Codex skips our entries in *path*: nobody has trusted them, or the project they are in.
     """
@@ -75,21 +77,45 @@ def untrusted(client: Client, place: str, path: Path, ours: Iterable[Entry], pro
     hooks = config.get("hooks")
     state = hooks.get("state") if isinstance(hooks, Mapping) else None
     known = state if isinstance(state, Mapping) else {}
-    missing, off = [], []
-    for entry in ours:
-        (_, g), (_, n) = entry.steps[2:]
-        kept = known.get(f"{path.resolve()}:{_snake(entry.event)}:{g}:{n}") or known.get(
-            f"{path}:{_snake(entry.event)}:{g}:{n}"
-        )
-        if not isinstance(kept, Mapping) or not kept.get("trusted_hash"):
-            missing.append(entry.event)
-        elif kept.get("enabled") is False:
-            off.append(entry.event)
-    if missing:
-        said.append(f"not trusted, so that Codex skips it: {', '.join(missing)}; type `/hooks` in `codex` and trust it")
-    if off:
-        said.append(f"switched off in `/hooks` of Codex: {', '.join(off)}")
+    kept = {entry.event: _kept(known, path, entry) for entry in ours}
+    for why, events in (
+        ("not trusted, so that Codex skips it", [event for event, one in kept.items() if not one.get("trusted_hash")]),
+        ("changed since it was trusted, so that Codex skips it", [e.event for e in ours if _changed(e, kept[e.event])]),
+        ("switched off in `/hooks` of Codex", [event for event, one in kept.items() if one.get("enabled") is False]),
+    ):
+        if events:
+            said.append(f"{why}: {', '.join(events)}; type `/hooks` in `codex` and look at it")
     return said
+
+
+def _kept(state: Mapping[str, Any], path: Path, entry: Entry) -> Mapping[str, Any]:
+    """
+    What Codex keeps of our *entry* in *path*, by its number in the list.
+    """
+    (_, g), (_, n) = entry.steps[2:]
+    for file in (path.resolve(), path):
+        said = state.get(f"{file}:{_snake(entry.event)}:{g}:{n}")
+        if isinstance(said, Mapping):
+            return said
+    return {}
+
+
+def _changed(entry: Entry, kept: Mapping[str, Any]) -> bool:
+    trusted = kept.get("trusted_hash")
+    return bool(trusted) and trusted != trust_hash(entry)
+
+
+def trust_hash(entry: Entry) -> str:
+    """
+    What Codex keeps of an *entry* of ours that a person has trusted: its SHA-256 as JSON with sorted keys.
+    """
+    (groups, g) = entry.steps[2]
+    matcher = groups.items[g].node.last("matcher")
+    said: dict[str, Any] = {"event_name": _snake(entry.event), "hooks": [{"async": False, **entry.handler}]}
+    if matcher is not None and matcher.node.value is not None:
+        said["matcher"] = matcher.node.value
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return f"sha256:{sha256(text.encode(errors='surrogatepass')).hexdigest()}"
 
 
 def _trusted_project(config: Mapping[str, Any], project: Path) -> bool:
