@@ -6,6 +6,7 @@ import json
 import os
 import stat
 
+from contextlib import suppress
 from typing import Any, Final
 
 from .source import digest
@@ -89,7 +90,5 @@ def write(path: str, data: dict[str, Any], made: dict[str, Any]) -> bool:
 
 
 def _remove(path: str) -> None:
-    try:
+    with suppress(OSError):
         os.unlink(path)  # noqa: PTH108
-    except OSError:
-        pass
