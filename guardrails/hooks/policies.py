@@ -5,14 +5,16 @@ The policy of a hook: as it is named, for the workspace that the event is of.
 import os
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
+from guardrails.core.engine.chain import Chain
 from guardrails.core.engine.plan import Rule
 from guardrails.core.guards.access.workspace import Workspace
-from guardrails.core.guards.base import Guard
-from guardrails.policy.loading import load_document
+from guardrails.policy.compiled.loading import load_compiled
 from guardrails.policy.policy import Policy
 
 from .options import Options
@@ -22,30 +24,35 @@ from .transcripts import head
 
 MAX_KEPT: Final = 64
 _kept: OrderedDict[tuple[str, bool, tuple[str, str] | None], Policy] = OrderedDict()
-_documents: dict[str, dict[str, Any]] = {}
 
 
 def policy_of(options: Options, told: Told, client: Client) -> Policy:
     """
     The policy that *options* name. Relative folders of a workspace are below that of the project of *told*. Raises PolicyError.
     """
-    said = _documents.get(options.policy)
-    if said is None:
-        said = _documents[options.policy] = load_document(options.policy)
-    places = _places(told, client) if _is_placed(said) else None
-    key = options.policy, options.observe, places
+    policy = _known((options.policy, options.observe, None), partial(_loaded, options))
+    if not _is_placed(policy.chain):
+        return policy
+    places = _places(told, client)
+    return _known((options.policy, options.observe, places), partial(_placed, policy, *places))
+
+
+def _known(key: tuple[str, bool, tuple[str, str] | None], make: Callable[[], Policy]) -> Policy:
     policy = _kept.get(key)
     if policy is None:
-        given = said if places is None else _placed(said, *places)
-        policy = _kept[key] = Policy(**(given | {"mode": "observe"} if options.observe else given))
+        policy = _kept[key] = make()
         if len(_kept) > MAX_KEPT:
             _kept.popitem(last=False)
     return policy
 
 
-def _is_placed(said: Mapping[str, Any]) -> bool:
-    return any(isinstance(guard, Workspace) for guard in said["guards"]) or any(
-        Workspace.name in rule.guards for rule in said["rules"]
+def _loaded(options: Options) -> Policy:
+    return load_compiled(options.policy, mode="observe" if options.observe else None)
+
+
+def _is_placed(chain: Chain) -> bool:
+    return any(isinstance(guard, Workspace) for guard in chain.guards) or any(
+        Workspace.name in rule.guards for rule in chain.rules
     )
 
 
@@ -59,22 +66,24 @@ def _places(told: Told, client: Client) -> tuple[str, str]:
     return (root, now) if inside else (root, root)
 
 
-def _placed(said: Mapping[str, Any], root: str, now: str) -> dict[str, Any]:
-    guards: list[Guard] = []
-    for guard in said["guards"]:
-        if isinstance(guard, Workspace):
-            settings = _settings({"root": guard.root, "also": guard.also}, root, now)
-            guards.append(replace(guard, **settings))
-        else:
-            guards.append(guard)
+def _placed(policy: Policy, root: str, now: str) -> Policy:
+    chain = policy.chain
+    guards = [
+        replace(guard, **_settings({"root": guard.root, "also": guard.also}, root, now))
+        if isinstance(guard, Workspace)
+        else guard
+        for guard in chain.guards
+    ]
     rules: list[Rule] = []
-    for rule in said["rules"]:
+    for rule in chain.rules:
         own = rule.guards.get(Workspace.name)
         placed = own is not None and "root" in own
         rules.append(
             replace(rule, guards={**rule.guards, Workspace.name: _settings(own, root, now)}) if placed else rule
         )
-    return {**said, "guards": guards, "rules": rules}
+    made = copy(policy)
+    made.chain = chain.with_guards(guards, rules)
+    return made
 
 
 def _settings(own: Mapping[str, Any], root: str, now: str) -> dict[str, Any]:

@@ -39,22 +39,23 @@ _stores: dict[str, SqliteStore] = {}
 _sinks: dict[str, JsonLines] = {}
 
 
-def respond(data: bytes, options: Options) -> bytes:
+def respond(data: bytes, options: Options, *, once: str = "") -> bytes:
     """
-    What a hook that reads *data* writes: one JSON object, without a newline. Never raises.
+    What a hook that reads *data* writes: one JSON object, without a newline. Never raises. *once* names the event: who asks
+    again by the same name, as no answer came, tells no other.
 
     What fails here is answered as the policy's `on_error` says: `{}`, or before a call its refusal. With `observe` it is `{}`
     whatever happens.
     """
     try:
-        said = _respond(data, options)
+        said = _respond(data, options, once)
         return NOTHING if options.observe else json.dumps(said).encode()
     except Exception as error:  # noqa: BLE001  a hook that breaks would break its host
         log.error("a hook failed: %r", error)
         return NOTHING
 
 
-def _respond(data: bytes, options: Options) -> Answer:
+def _respond(data: bytes, options: Options, once: str) -> Answer:
     client = None if options.client is None else CLIENTS[options.client]
     told = None
     try:
@@ -70,6 +71,8 @@ def _respond(data: bytes, options: Options) -> Answer:
         return _failed(client, options, before=name is None or name[1].decode() == client.BEFORE)
     if told is None:
         return {}
+    if told.kind == "before" and told.call_id is None:
+        told.call_id = once or None
     try:
         return _answered(client, told, options)
     except PolicyError as error:
