@@ -3,6 +3,7 @@ Hooks that fail or hang, with the real CLIs: the work goes on, or nothing runs, 
 """
 
 import sqlite3
+import threading
 
 from guardrails.testing.replies import Text
 
@@ -41,13 +42,17 @@ def test_a_hook_that_hangs_is_given_up_by_the_cli(cli: Client) -> None:
 
 def test_a_store_that_another_process_holds_is_waited_for(cli: Client) -> None:
     look = cli.program("look", "echo page $1")
-    cli.guard("version: 1\non_error: allow\nbudget: {max_calls: 2}\n")
+    cli.guard("version: 1\non_error: deny\nbudget: {max_calls: 2}\n")
     cli.model.says(each(cli.shell(f"{look} 0")))
-    cli.run()
-    with sqlite3.connect(cli.store) as held:
-        held.execute("BEGIN IMMEDIATE")
-        cli.run()
-        held.rollback()
+    session = cli.run().session
+    held = sqlite3.connect(cli.store, check_same_thread=False, isolation_level=None)
+    held.execute("BEGIN IMMEDIATE")
+    released = threading.Timer(2.0, held.rollback)
+    released.start()
+    cli.model.says(each(*(cli.shell(f"{look} {n}") for n in range(3))))
+    cli.run("go on", resume=session)
+    released.join()
+    held.close()
     assert cli.runs("look") == 2
 
 
