@@ -82,8 +82,8 @@ def _wrong_together(said: dict[str, Any], root: Node, given: Iterable[Guard | ty
         places += [(f"scopes.{scope}.", node, guard.name, (guard,)) for guard in guards]
     rules: Any = inner(root, "tools")
     for number, (rule, node) in enumerate(zip(said["rules"], () if rules is None else rules.value, strict=False)):
-        for name, settings in rule.guards.items():
-            places.append((f"tools.{number}.", node, name, kinds[name].ruled(made.get(name), settings)))
+        for name, own in rule.guards.items():
+            places.append((f"tools.{number}.", node, name, kinds[name].ruled(made.get(name), own)))
     for where, node, name, guards in places:
         written: Any = None if node is None else node.value
         for wrong in wrong_together(guards):

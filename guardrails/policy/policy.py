@@ -101,11 +101,6 @@ class Policy:
         )
         from .scopes import scope_chains, split_messages
 
-        self.name = name
-        self.results = Results()
-        self.wholes = Results(MAX_WHOLES)
-        self._store = MemoryStore()
-        self._sinks: dict[str, Sink] = {}
         kept = None if fields is None else list(fields)
         mistakes = [f"unknown envelope field `{field}`" for field in kept or () if field not in OPTIONAL]
         for what, said, known in (
@@ -120,15 +115,14 @@ class Policy:
         mistakes += wrong_words(messages, [guard for guard in guards if isinstance(guard, Guard)])
         for scope, words in shared_messages.items():
             mistakes += wrong_words(words, [guard for guard in shared[scope] if isinstance(guard, Guard)], scope)
-        self.prices = checked_prices(prices or {}, mistakes)
+        known_prices = checked_prices(prices or {}, mistakes)
         given, known_tools = checked_guards(guards, mistakes), checked_tools(tools, mistakes)
         known_kinds = kinds_of((*kinds, *map(type, given)))
         known_rules = checked_rules(rules, mistakes, known_kinds)
-        self.scopes = scope_chains(
+        scoped = scope_chains(
             shared, mistakes, rules=known_rules, messages=shared_messages, mode=mode, on_error=on_error
         )
-        """The guards of each scope, by its name."""
-        self.chain = Chain(
+        chain = Chain(
             sorted(given, key=_place),
             tools=known_tools,
             rules=known_rules,
@@ -139,14 +133,42 @@ class Policy:
             messages=messages,
             kinds=known_kinds,
         )
-        ruled = self.chain.ruled()
+        ruled = chain.ruled()
         mistakes += [mistake for mistake in wrong_together(ruled) if mistake not in mistakes]
-        mistakes += unprepared([*given, *ruled, *(guard for chain in self.scopes.values() for guard in chain)])
+        mistakes += unprepared([*given, *ruled, *(guard for each in scoped.values() for guard in each)])
         if mistakes:
             raise PolicyError(mistakes)
-        self.model_files = _model_files([*given, *ruled])
+        self._begin(name, chain, scoped, known_prices)
+
+    def _begin(self, name: str, chain: Chain, scopes: dict[str, Chain], prices: dict[str, Price]) -> None:
+        self.name = name
+        self.chain = chain
+        self.scopes = scopes
+        """The guards of each scope, by its name."""
+        self.prices = prices
+        self.results = Results()
+        self.wholes = Results(MAX_WHOLES)
+        self._store = MemoryStore()
+        self._sinks: dict[str, Sink] = {}
+        self.model_files = _model_files([*chain.guards, *chain.ruled()])
         if self.model_files is not None:
-            self.chain.models = self.model_files.models
+            chain.models = self.model_files.models
+
+    @classmethod
+    def of_checked(cls, name: str, guards: list[Guard], **settings: Any) -> Self:
+        """
+        The policy of settings of a file that were checked before, in order, without scopes; what guards read is read again.
+
+        Raises GuardrailsError.
+        """
+        prices, envelope = settings.pop("prices"), settings.pop("envelope", "nested")
+        kept = optional_fields(settings.pop("fields", None))
+        chain = Chain(guards, merged=envelope == "merged", left_out=kept, **settings)
+        for guard in (*guards, *chain.ruled()):
+            guard.prepare()
+        made = cls.__new__(cls)
+        made._begin(name, chain, {}, prices)
+        return made
 
     @classmethod
     def load(

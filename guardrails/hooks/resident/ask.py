@@ -6,7 +6,7 @@ import os
 
 from guardrails.policy.compiled.source import digest
 
-from .folder import inside, opened, own_peer, socket_folder
+from .folder import inside, is_own, opened, peer, socket_folder
 from .start import ended, started
 from .wire import MAX_REQUEST, WireError, awaited, sent
 
@@ -51,14 +51,14 @@ def ask(words: "list[str]", data: bytes) -> "bytes | None":
                 connection.sendall(sent([identity, *words], data))
                 answer = awaited(connection)
             except TimeoutError:
-                ended(folder, name)
+                ended(folder, name, peer(connection)[1])
                 return None
             finally:
                 connection.close()
             # Refused: it leaves, as its code or policy is not what the files say any more.
             if answer is not None or start:
                 return answer
-    except (OSError, WireError, ImportError, AttributeError):
+    except (OSError, WireError, ImportError, AttributeError, ValueError):
         # No such calls on this platform, no permission, no space: whatever it is, this process can answer.
         pass
     finally:
@@ -69,7 +69,8 @@ def ask(words: "list[str]", data: bytes) -> "bytes | None":
 
 def _identity() -> str:
     """
-    What one resident process is for: a user, a version of the library, where it is, an interpreter, an environment.
+    What one resident process is for: a user, a version of the library and where it is, an interpreter, an environment, a
+    machine and a view of its files: containers may share the folder.
     """
     import sys
 
@@ -77,7 +78,15 @@ def _identity() -> str:
 
     package = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))  # noqa: PTH100, PTH120
     told = [f"{name}={os.environ.get(name, '')}" for name in _VARIABLES]
-    return "\n".join(["1", str(os.geteuid()), __version__, package, sys.executable, sys.version, *told])
+    told += [_link(f"/proc/self/ns/{kind}") for kind in ("mnt", "pid")]
+    return "\n".join([str(os.geteuid()), __version__, package, sys.executable, sys.version, os.uname().nodename, *told])
+
+
+def _link(path: str) -> str:
+    try:
+        return os.readlink(path)  # noqa: PTH115  pathlib takes 5 ms
+    except OSError:
+        return ""
 
 
 def _connected(folder: int, name: str) -> "Any":
@@ -95,7 +104,7 @@ def _connected(folder: int, name: str) -> "Any":
     except (FileNotFoundError, ConnectionRefusedError):
         connection.close()
         return None
-    if not own_peer(connection):
+    if not is_own(connection):
         connection.close()
         raise PermissionError("another user's process")
     return connection

@@ -10,9 +10,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-_LINUX_PEER = "3i"
-_MACOS_LEVEL, _MACOS_PEER, _MACOS_SIZE = 0, 1, 76
-"""SOL_LOCAL, LOCAL_PEERCRED and the size of its `struct xucred`, whose second number is the user."""
+_MACOS_LEVEL, _MACOS_USER, _MACOS_PROCESS = 0, 1, 2
+"""SOL_LOCAL, LOCAL_PEERCRED, whose `struct xucred` has the user second, and LOCAL_PEERPID."""
 
 
 def socket_folder() -> str:
@@ -65,24 +64,30 @@ def inside(folder: int, act: "Any") -> None:
         os.close(back)
 
 
-def own_peer(connection: "Any") -> bool:
+def peer(connection: "Any") -> "tuple[int, int]":
     """
-    Whether the other side of *connection* is a process of this user, or the platform does not tell: then the folder has to
-    do.
+    The user and the process on the other side of *connection*; -1: the platform does not tell, and the folder has to do.
+
+    Raises OSError.
     """
     import _socket
     import sys
 
+    if hasattr(_socket, "SO_PEERCRED"):
+        told = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+        return int.from_bytes(told[4:8], sys.byteorder), int.from_bytes(told[:4], sys.byteorder)
+    if sys.platform == "darwin":
+        told = connection.getsockopt(_MACOS_LEVEL, _MACOS_USER, 76)
+        process = connection.getsockopt(_MACOS_LEVEL, _MACOS_PROCESS, 4)
+        return int.from_bytes(told[4:8], sys.byteorder), int.from_bytes(process, sys.byteorder)
+    return -1, -1
+
+
+def is_own(connection: "Any") -> bool:
+    """
+    Whether the other side of *connection* is a process of this user, as far as the platform tells.
+    """
     try:
-        if hasattr(_socket, "SO_PEERCRED"):
-            size = 12
-            told = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, size)
-            user = int.from_bytes(told[4:8], sys.byteorder)
-        elif sys.platform == "darwin":
-            told = connection.getsockopt(_MACOS_LEVEL, _MACOS_PEER, _MACOS_SIZE)
-            user = int.from_bytes(told[4:8], sys.byteorder)
-        else:
-            return True
+        return peer(connection)[0] in (-1, os.geteuid())
     except OSError:
         return False
-    return user == os.geteuid()

@@ -14,7 +14,7 @@ from typing import Final
 from guardrails.hooks.options import Options
 from guardrails.hooks.respond import respond
 
-from .folder import inside, opened, own_peer
+from .folder import is_own, opened
 from .start import BACKLOG, say
 from .watch import Watch
 from .wire import REFUSED, WORKING, WireError, answered, received
@@ -91,7 +91,7 @@ class Resident:
         self._leaving = threading.Event()
         self._leave_lock = threading.Lock()
         self._watch = Watch()
-        self._own = os.stat(self._name, dir_fd=folder).st_ino  # noqa: PTH116
+        self._own = os.stat(self._name, dir_fd=folder).st_ino
 
     def run(self) -> None:
         """
@@ -118,7 +118,7 @@ class Resident:
 
     def _there(self) -> bool:
         try:
-            return os.stat(self._name, dir_fd=self._folder).st_ino == self._own  # noqa: PTH116
+            return os.stat(self._name, dir_fd=self._folder).st_ino == self._own
         except OSError:
             return False
 
@@ -141,14 +141,14 @@ class Resident:
                 return
             if self._there():
                 with suppress(OSError):
-                    os.unlink(self._name, dir_fd=self._folder)  # noqa: PTH108
+                    os.unlink(self._name, dir_fd=self._folder)
             os.close(self._lock)
             self._leaving.set()
 
     def _serve(self, talk: _Talk) -> None:
         try:
             talk.connection.settimeout(PART_S)
-            if own_peer(talk.connection):
+            if is_own(talk.connection):
                 self._answer(talk)
         except (OSError, WireError):
             pass
@@ -161,12 +161,14 @@ class Resident:
         options = Options.of(words)
         if identity != self._identity:
             talk.end(REFUSED)
-        elif self._watch.changed(options.policy):
+        elif self._watch.changed(options):
             # First the name, so that the one who is refused can start the next.
             self._leave()
             talk.end(REFUSED)
         elif not talk.gone():
-            talk.end(answered(respond(data, options, once=once)))
+            answer = respond(data, options, once=once)
+            self._watch.used(options)
+            talk.end(answered(answer))
 
 
 def main(lock: str, listener: str, path: str, name: str, identity: str) -> None:

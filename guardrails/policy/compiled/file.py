@@ -6,6 +6,8 @@ import json
 import os
 import stat
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 from .source import digest
@@ -56,17 +58,15 @@ def _foreign(found: os.stat_result) -> bool:
     return hasattr(os, "geteuid") and (found.st_uid != os.geteuid() or bool(found.st_mode & 0o022))
 
 
-def write(path: str, data: dict[str, Any], made: dict[str, Any]) -> bool:
+def write(path: str, data: dict[str, Any], is_same: Callable[[Any], bool]) -> bool:
     """
     Put *data* into the file *path*, at once and for its owner only; whether that was done.
 
-    *made* is what the settings in it stand for: what JSON does not give back as it was is not written.
+    What JSON does not give back as it was is not written: *is_same* says so of the `data` in it.
     """
-    from guardrails.policy.settings import settings
-
     try:
         text = json.dumps(data).encode()
-        if settings(json.loads(text)["data"]) != made or len(text) > MAX_BYTES:
+        if len(text) > MAX_BYTES or not is_same(json.loads(text)["data"]):
             return False
     except (TypeError, ValueError):
         return False
@@ -89,7 +89,5 @@ def write(path: str, data: dict[str, Any], made: dict[str, Any]) -> bool:
 
 
 def _remove(path: str) -> None:
-    try:
+    with suppress(OSError):
         os.unlink(path)  # noqa: PTH108
-    except OSError:
-        pass

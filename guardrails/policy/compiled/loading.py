@@ -5,38 +5,33 @@ Policies by way of their compiled form, which is made anew whenever a file that 
 import os
 
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from guardrails.core.values.types import Mode
 from guardrails.core.values.version import __version__
+from guardrails.policy.policy import Policy
+from guardrails.policy.settings import settings
 from guardrails.stores.folders import cache_folder
 
 from .file import read, write
 from .source import digest, whole
 
 
-if TYPE_CHECKING:
-    from guardrails.core.values.types import Mode
-    from guardrails.policy.policy import Policy
-
-
 def load_compiled(
-    source: str | PathLike[str], *, cache: str | PathLike[str] | None = None, mode: "Mode | None" = None
-) -> "Policy":
+    source: str | PathLike[str], *, cache: str | PathLike[str] | None = None, mode: Mode | None = None
+) -> Policy:
     """
     The same as `Policy.load(source)`, read from the compiled form in the folder *cache* if it is there and still true.
 
     Else the policy is loaded and its compiled form is written there; a folder that cannot be written costs time, no more.
     *cache* is the user's own folder unless given, *mode* that of the file. Raises PolicyError with every mistake.
     """
-    from guardrails.policy.policy import Policy
-    from guardrails.policy.settings import settings
-
     own: Any = {"name": str(source)} if mode is None else {"name": str(source), "mode": mode}
     path = _path(source, cache)
     kept = _kept(path)
     if kept is not None:
         try:
-            return Policy(**(settings(kept["data"]) | own))
+            return _made(settings(kept["data"]) | own)
         except Exception:  # noqa: BLE001, S110  other code has written it: compiled anew, with all checks
             pass
     return Policy(**(_compile(source, path)[1] | own))
@@ -66,9 +61,9 @@ def _kept(path: str) -> Any:
     What the compiled form in *path* holds. Returns None if there is none that is whole, our own and still true.
     """
     kept = read(path)
-    if kept is None or kept["version"] != __version__ or _digests(kept["sources"]) != kept["sources"]:
+    if not isinstance(kept, dict) or kept.get("version") != __version__:
         return None
-    return kept
+    return kept if _digests(kept["sources"]) == kept["sources"] else None
 
 
 def _digests(paths: Any) -> dict[str, str]:
@@ -82,6 +77,13 @@ def _digests(paths: Any) -> dict[str, str]:
     return found
 
 
+def _made(said: dict[str, Any]) -> Policy:
+    """
+    The policy of checked settings; those of scopes are checked again, as they are put together there.
+    """
+    return Policy(**said) if said["scopes"] else Policy.of_checked(**{k: v for k, v in said.items() if k != "scopes"})
+
+
 def _compile(source: str | PathLike[str], path: str) -> tuple[dict[str, str], dict[str, Any]]:
     """
     The digests of the files that *source* is made of and the arguments of its policy; the compiled form is in *path* then.
@@ -93,5 +95,15 @@ def _compile(source: str | PathLike[str], path: str) -> tuple[dict[str, str], di
     sources = _digests(paths)
     # Read twice: what was changed in between must not stand for what was read.
     if checked_document(source)[1] == data and _digests(paths) == sources:
-        write(path, {"version": __version__, "sources": sources, "data": data}, said)
+        write(path, {"version": __version__, "sources": sources, "data": data}, lambda data: _same(said, data))
     return sources, said
+
+
+def _same(said: dict[str, Any], data: Any) -> bool:
+    """
+    Whether *data*, as it comes out of a file, makes the policy that *said* makes.
+    """
+    given = settings(data)
+    loaded, made = Policy(**said), _made({"name": "policy", **given})
+    names = ("guards", "rules", "mode", "on_error", "merged", "left_out", "messages", "kinds")
+    return given == said and all(getattr(loaded.chain, name) == getattr(made.chain, name) for name in names)
