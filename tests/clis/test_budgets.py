@@ -101,11 +101,11 @@ def test_another_session_has_a_budget_of_its_own(cli: Client) -> None:
     assert cli.runs("look") == 4
 
 
-@pytest.mark.parametrize("limit", ["max_tokens: 2500", "max_cost_usd: 0.02"])
+@pytest.mark.parametrize("limit", ["max_tokens: 25000", "max_cost_usd: 0.02"])
 def test_what_the_model_used_counts(cli: Client, limit: str) -> None:
     look = cli.program("look", "echo page $1")
     cli.guard("version: 1\nbudget: {" + limit + "}\n")
-    used = Usage(prompt=900, completion=100)
+    used = Usage(prompt=9_000, completion=1_000)
     cli.model.says(stuck(lambda n: Calls(cli.shell(f"{look} {n}"), usage=used), most=9))
     assert cli.run().answer == ANSWER
-    assert 2 <= cli.runs("look") <= 5
+    assert 1 <= cli.runs("look") <= 6

@@ -2,7 +2,9 @@
 Hooks that fail or hang, with the real CLIs: the work goes on, or nothing runs, as the policy says.
 """
 
+import shlex
 import sqlite3
+import sys
 import threading
 
 from guardrails.testing.replies import Text
@@ -34,7 +36,7 @@ def test_a_hook_that_hangs_is_given_up_by_the_cli(cli: Client) -> None:
     hung = cli.place / "hung"
     hung.write_text("#!/bin/sh\ncat > /dev/null\nexec sleep 60\n")
     hung.chmod(0o755)
-    cli.install(str(hung), {cli.events[0]: {"timeout": cli.second}})
+    cli.install(str(hung), {cli.before: {"timeout": cli.second}})
     cli.model.says(each(cli.shell(look)))
     assert cli.run().answer == ANSWER
     assert cli.runs("look") == 1
@@ -58,7 +60,8 @@ def test_a_store_that_another_process_holds_is_waited_for(cli: Client) -> None:
 
 def test_a_wrong_option_stops_nothing(cli: Client) -> None:
     look = cli.program("look", "echo page $1")
-    cli.guard("default", "--no-such-option")
+    wrong = [sys.executable, "-I", "-m", "guardrails", "hook", "--no-such-option"]
+    cli.install(shlex.join(wrong), {cli.before: {}})
     cli.model.says([*each(cli.shell(look))[:1], Text(ANSWER)])
     assert cli.run().answer == ANSWER
     assert cli.runs("look") == 1

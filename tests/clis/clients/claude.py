@@ -25,15 +25,7 @@ class Claude(Client):
 
     name = "claude"
     shell_tool = "Bash"
-    events = (
-        "PreToolUse",
-        "PostToolUse",
-        "PostToolUseFailure",
-        "UserPromptSubmit",
-        "SubagentStart",
-        "SubagentStop",
-        "Stop",
-    )
+    before = "PreToolUse"
     cannot: ClassVar = {}
 
     def prepare(self) -> None:

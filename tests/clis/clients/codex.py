@@ -28,8 +28,13 @@ class Codex(Client):
 
     name = "codex"
     shell_tool = "Bash"
-    events = ("PreToolUse", "PostToolUse", "UserPromptSubmit", "SubagentStart", "SubagentStop", "Stop")
-    cannot: ClassVar = {}
+    before = "PreToolUse"
+    cannot: ClassVar = {
+        "test_a_run_that_only_asks_for_refused_calls_ends": "A hook of Codex cannot end a run: each call is refused, and "
+        "the model may ask again.",
+        "test_a_circle_of_looks_is_broken": "Codex has no tool that only looks: its commands may be work, so that a circle "
+        "of them is told to the model and not refused.",
+    }
 
     def prepare(self) -> None:
         folder = self.home / ".codex"

@@ -22,9 +22,12 @@ class Gemini(Client):
 
     name = "gemini"
     shell_tool = "run_shell_command"
-    events = ("BeforeTool", "AfterTool", "BeforeAgent", "AfterModel", "AfterAgent")
+    before = "BeforeTool"
     second = 1000
-    cannot: ClassVar = {}
+    cannot: ClassVar = {
+        "test_the_model_goes_on_beside_a_call_that_waits_for_a_person": "Gemini CLI without a person ends the run, with no "
+        "answer, where a hook asks for one.",
+    }
 
     def prepare(self) -> None:
         folder = self.home / ".gemini"
