@@ -22,9 +22,10 @@ _VARIABLES = ("HOME", "LANG", "LC_ALL", "LOCALAPPDATA", "TZ", "XDG_CACHE_HOME", 
 """What of the environment an answer may depend on."""
 
 
-def ask(words: "list[str]", data: bytes) -> "bytes | None":
+def ask(words: "list[str]", data: bytes) -> "tuple[bytes, bytes] | None":
     """
-    The resident process's answer to the event *data* by *words*, which say the options; it is started if there is none.
+    The resident process's answer to the event *data* by *words*, which say the options, and what it has to tell people; it
+    is started if there is none.
 
     Returns None if this process is to answer: nothing was done then, or what was done is done once only, by the ids of
     calls. A process that hangs costs `SILENT_S`, and is ended.
