@@ -54,6 +54,8 @@ class RecordedCall:
     """Of the model response, on its first call only."""
     read_only: bool | None = None
     polling: bool = False
+    labels: tuple[str, ...] = ()
+    """Names of arguments that its host's tool has for a person to read: see `Tool.labels`."""
     sig: int | None = None
     """The call's signature, where the arguments were not kept; None: to be taken from *tool* and *arguments*."""
     decision: str | None = None

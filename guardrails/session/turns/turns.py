@@ -125,7 +125,7 @@ class Turns(Declaring):
 
         Raises SessionError where *calls* is no whole number of at least 0, or *key* is no text or empty.
         """
-        count, told = units.count_of(calls), _hash_of(key)
+        count, told = units.count_of(calls), key_hash(key)
         # Nobody will charge what came, so that what was guessed of it need not be held.
         guessed = self._reserves and self._read(lambda state, _: fitting(state, 0, 0, guesses=True) is not None)
         values: dict[str, Any] = {"calls": count, "uncharged": True} if guessed else {"calls": count}
@@ -160,7 +160,7 @@ class Turns(Declaring):
         within = _within.get()
         if request is None and within is not None and within.session.id == self.id:
             request = within
-        used, count, told = read_usage(usage), units.count_of(calls), _hash_of(key)
+        used, count, told = read_usage(usage), units.count_of(calls), key_hash(key)
         if cost_usd is not None:
             priced = Priced(units.money("cost_usd", cost_usd), "caller")
         else:
@@ -188,7 +188,7 @@ class Turns(Declaring):
         return priced
 
 
-def _hash_of(key: object) -> bytes | None:
+def key_hash(key: object) -> bytes | None:
     """
     What is kept of the *key* of a response; None if it has none. Raises SessionError for what is no text or empty.
     """
