@@ -8,7 +8,7 @@ from guardrails.policy.compiled.source import digest
 
 from .folder import inside, is_own, opened, peer, socket_folder
 from .start import ended, started
-from .wire import MAX_REQUEST, WireError, awaited, sent
+from .wire import MAX_REQUEST, awaited, sent
 
 
 TYPE_CHECKING = False
@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 SILENT_S = 2.0
 """Seconds without a sign of life after which the resident process hangs: it sends one every half second."""
-_VARIABLES = ("HOME", "LANG", "LC_ALL", "LOCALAPPDATA", "TZ", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME")
-"""What of the environment an answer may depend on."""
+_VARIABLES = (
+    *("HOME", "LANG", "LC_ALL", "LNAME", "LOGNAME", "TZ", "USER", "USERNAME"),
+    *("XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"),
+)
+"""What of the environment an answer may depend on, and all that the resident process has of it."""
 
 
 def ask(words: "list[str]", data: bytes) -> "tuple[bytes, bytes] | None":
@@ -59,8 +62,7 @@ def ask(words: "list[str]", data: bytes) -> "tuple[bytes, bytes] | None":
             # Refused: it leaves, as its code or policy is not what the files say any more.
             if answer is not None or start:
                 return answer
-    except (OSError, WireError, ImportError, AttributeError, ValueError):
-        # No such calls on this platform, no permission, no space: whatever it is, this process can answer.
+    except Exception:  # noqa: BLE001, S110  no such calls here, no permission, no space: this process can answer
         pass
     finally:
         if folder >= 0:

@@ -154,7 +154,10 @@ class Resident:
     def _accepted(self) -> bool:
         try:
             connection, _ = self._listener.accept()
+        except (TimeoutError, BlockingIOError):
+            return False
         except OSError:
+            time.sleep(TICK_S / 10)  # too many files are open: some are closed soon
             return False
         talk = _Talk(connection)
         self._talks.add(talk)
