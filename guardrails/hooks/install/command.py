@@ -18,7 +18,8 @@ ISOLATED: Final = "-I"
 _PYTHON: Final = re.compile(r"(?i)python[\d.]*w?(?:\.exe)?|pypy[\d.]*(?:\.exe)?")
 _GUARDRAILS: Final = re.compile(r"(?i)guardrails(?:\.exe)?")
 _SHELL_SYNTAX: Final = re.compile(r"[;&|<>()`\r\n]|\$\(")
-_PLAIN: Final = re.compile(r"[\w.:\\/=,@%+-]+", re.ASCII)
+_PLAIN: Final = re.compile(r"[\w.:\\/=,@+-]+", re.ASCII)
+_PLAIN_IN_POWERSHELL: Final = re.compile(r"[\w:\\/][\w.:\\/+-]*|-+[A-Za-z]+", re.ASCII)
 
 
 def words(python: str, options: Options) -> list[str]:
@@ -46,7 +47,7 @@ def quoted(words: Iterable[str], shell: str) -> str:
 
 
 def _powershell(words: list[str]) -> str:
-    said = [word if _PLAIN.fullmatch(word) and word[0] not in "@%" else _single(word) for word in words]
+    said = [word if _PLAIN_IN_POWERSHELL.fullmatch(word) else _single(word) for word in words]
     # A quoted path alone would be a text, not a command.
     return " ".join(["&", *said] if said[0] != words[0] else said)
 

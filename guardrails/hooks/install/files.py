@@ -4,6 +4,7 @@ A settings file: read as it is, and replaced in one step.
 
 import contextlib
 import os
+import secrets
 import stat
 import time
 
@@ -93,16 +94,15 @@ def _unchanged(path: Path, was: str | None) -> None:
 @contextlib.contextmanager
 def _copy(target: Path, mode: int) -> Iterator[Path]:
     """
-    An empty file of *mode* beside *target*, gone at the end; it keeps a second installer out.
+    An empty file of *mode* beside *target*, gone at the end; and those that killed processes have left.
     """
-    copy = target.with_name(f".{target.name}.guardrails")
-    with contextlib.suppress(FileNotFoundError):
-        if time.time() - copy.lstat().st_mtime > STALE:
-            copy.unlink()
-    try:
-        os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
-    except FileExistsError:
-        raise Unusable(f"{copy}: another installer is at work; try again in {STALE:.0f} s") from None
+    prefix = f".{target.name}.guardrails-"
+    with contextlib.suppress(OSError):
+        for left in target.parent.glob(f"{prefix}*"):
+            if time.time() - left.lstat().st_mtime > STALE:
+                left.unlink()
+    copy = target.with_name(f"{prefix}{secrets.token_hex(8)}")
+    os.close(os.open(copy, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
     try:
         yield copy
     finally:

@@ -109,8 +109,9 @@ def _differences(client: Client, ours: list[Entry]) -> list[str]:
 def _doubled(found: Iterable[Found]) -> None:
     first: dict[str, Found] = {}
     for one in found:
-        if one.installed and first.setdefault(one.client, one) is not one:
-            one.problems.append(f"also in {first[one.client].path}: each event is answered twice")
+        same = first.setdefault(one.client, one) if one.installed else one
+        if Path(one.path).resolve() != Path(same.path).resolve():
+            one.problems.append(f"also in {same.path}: each event is answered twice")
 
 
 def _asked(found: Found, words: list[str], options: Options, *, own: bool, python: str) -> None:
