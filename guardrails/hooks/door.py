@@ -35,12 +35,15 @@ def main(argv: "list[str]", *, resident: bool = True) -> int:
     data = _read()
     # The name of this event, so that it is the same one for whoever answers it.
     once = os.urandom(8).hex()
-    answer = None
+    found = None
     if resident:
         from .resident.ask import ask
 
-        answer = ask([once, *options.words()], data)
-    if answer is None:
+        found = ask([once, *options.words()], data)
+    if found is not None:
+        answer, told = found
+        _write(2, told)
+    else:
         from .respond import respond
 
         answer = respond(data, options, once=once)

@@ -25,7 +25,7 @@ EARLIER_MS: Final = 60_000
 """How long before the first event of a session a response of it may have come."""
 MOST_TOKENS: Final = 1_000_000_000
 """What says that a response used more is not believed."""
-TOGETHER_MS: Final = 3_000
+TOGETHER_MS: Final = 1_000
 """Calls that are made together start so soon after each other. Later, a call that is made again was answered before."""
 
 

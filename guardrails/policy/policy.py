@@ -167,7 +167,7 @@ class Policy:
         for guard in (*guards, *chain.ruled()):
             guard.prepare()
         made = cls.__new__(cls)
-        made._begin(name, chain, {}, prices)
+        made._begin(name, chain, {}, prices)  # noqa: SLF001
         return made
 
     @classmethod

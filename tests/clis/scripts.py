@@ -2,7 +2,9 @@
 What scripted models do, whichever CLI they sit in.
 """
 
-from collections.abc import Callable, Sequence
+import re
+
+from collections.abc import Callable
 from typing import Final
 
 from guardrails.testing.replies import Calls, ScriptedCall, Text
@@ -14,12 +16,11 @@ from .wires.asked import Asked
 ANSWER: Final = "That is all I have found."
 
 
-def each(*turns: ScriptedCall | Sequence[ScriptedCall]) -> list[Calls | Text]:
+def each(*turns: ScriptedCall | Calls) -> list[Calls | Text]:
     """
     A model that makes the calls of each of the *turns*, whatever it reads, and then answers.
     """
-    calls = [Calls(turn) if isinstance(turn, ScriptedCall) else Calls(*turn) for turn in turns]
-    return [*calls, Text(ANSWER)]
+    return [*(Calls(turn) if isinstance(turn, ScriptedCall) else turn for turn in turns), Text(ANSWER)]
 
 
 def stuck(turn: Callable[[int], Calls], *, most: int = 12) -> Script:
@@ -33,6 +34,13 @@ def stuck(turn: Callable[[int], Calls], *, most: int = 12) -> Script:
         return turn(asked.turn)
 
     return say
+
+
+def refused(text: str) -> bool:
+    """
+    Whether the result *text* is a refusal of ours.
+    """
+    return bool(re.search(r"\b(duplicates|loops|budget|denials)\.[a-z_]+", text))
 
 
 def told_to_end(asked: Asked) -> bool:

@@ -8,7 +8,7 @@ from guardrails.testing.replies import Calls, Text, Usage
 
 from .clients.base import Client
 from .model import Said
-from .scripts import ANSWER, each, stuck, told_to_end
+from .scripts import ANSWER, each, refused, stuck, told_to_end
 from .wires.asked import Asked
 
 
@@ -47,7 +47,7 @@ def test_parallel_calls_stay_within_a_cap(cli: Client) -> None:
     assert cli.run().answer == ANSWER
     read = cli.model.asked[-1].results
     assert [len(read), sum("this is page" in text for text in read)] == [8, 5]
-    assert sum("budget.max_calls" in text for text in read) == 3
+    assert sum(refused(text) for text in read) == 3
 
 
 def test_commands_of_one_turn_stay_within_a_cap(cli: Client) -> None:
@@ -56,7 +56,7 @@ def test_commands_of_one_turn_stay_within_a_cap(cli: Client) -> None:
     cli.model.says([Calls(*(cli.shell(f"{look} {n}") for n in range(8))), Text(ANSWER)])
     assert cli.run().answer == ANSWER
     assert cli.runs("look") == 5
-    assert sum("budget.max_calls" in text for text in cli.model.asked[-1].results) == 3
+    assert sum(refused(text) for text in cli.model.asked[-1].results) == 3
 
 
 def test_a_sub_agent_draws_from_its_parent(cli: Client) -> None:
@@ -101,11 +101,11 @@ def test_another_session_has_a_budget_of_its_own(cli: Client) -> None:
     assert cli.runs("look") == 4
 
 
-@pytest.mark.parametrize("limit", ["max_tokens: 2500", "max_cost_usd: 0.02"])
+@pytest.mark.parametrize("limit", ["max_tokens: 25000", "max_cost_usd: 0.02"])
 def test_what_the_model_used_counts(cli: Client, limit: str) -> None:
     look = cli.program("look", "echo page $1")
     cli.guard("version: 1\nbudget: {" + limit + "}\n")
-    used = Usage(prompt=900, completion=100)
+    used = Usage(prompt=9_000, completion=1_000)
     cli.model.says(stuck(lambda n: Calls(cli.shell(f"{look} {n}"), usage=used), most=9))
     assert cli.run().answer == ANSWER
-    assert 2 <= cli.runs("look") <= 5
+    assert 1 <= cli.runs("look") <= 6

@@ -2,7 +2,10 @@
 Hooks that fail or hang, with the real CLIs: the work goes on, or nothing runs, as the policy says.
 """
 
+import shlex
 import sqlite3
+import sys
+import threading
 
 from guardrails.testing.replies import Text
 
@@ -33,7 +36,7 @@ def test_a_hook_that_hangs_is_given_up_by_the_cli(cli: Client) -> None:
     hung = cli.place / "hung"
     hung.write_text("#!/bin/sh\ncat > /dev/null\nexec sleep 60\n")
     hung.chmod(0o755)
-    cli.install(str(hung), {cli.events[0]: {"timeout": cli.second}})
+    cli.install(str(hung), {cli.before: {"timeout": cli.second}})
     cli.model.says(each(cli.shell(look)))
     assert cli.run().answer == ANSWER
     assert cli.runs("look") == 1
@@ -41,19 +44,24 @@ def test_a_hook_that_hangs_is_given_up_by_the_cli(cli: Client) -> None:
 
 def test_a_store_that_another_process_holds_is_waited_for(cli: Client) -> None:
     look = cli.program("look", "echo page $1")
-    cli.guard("version: 1\non_error: allow\nbudget: {max_calls: 2}\n")
+    cli.guard("version: 1\non_error: deny\nbudget: {max_calls: 2}\n")
     cli.model.says(each(cli.shell(f"{look} 0")))
-    cli.run()
-    with sqlite3.connect(cli.store) as held:
-        held.execute("BEGIN IMMEDIATE")
-        cli.run()
-        held.rollback()
+    session = cli.run().session
+    held = sqlite3.connect(cli.store, check_same_thread=False, isolation_level=None)
+    held.execute("BEGIN IMMEDIATE")
+    released = threading.Timer(2.0, held.rollback)
+    released.start()
+    cli.model.says(each(*(cli.shell(f"{look} {n}") for n in range(3))))
+    cli.run("go on", resume=session)
+    released.join()
+    held.close()
     assert cli.runs("look") == 2
 
 
 def test_a_wrong_option_stops_nothing(cli: Client) -> None:
     look = cli.program("look", "echo page $1")
-    cli.guard("default", "--no-such-option")
+    wrong = [sys.executable, "-I", "-m", "guardrails", "hook", "--no-such-option"]
+    cli.install(shlex.join(wrong), {cli.before: {}})
     cli.model.says([*each(cli.shell(look))[:1], Text(ANSWER)])
     assert cli.run().answer == ANSWER
     assert cli.runs("look") == 1

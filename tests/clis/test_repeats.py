@@ -5,7 +5,7 @@ Repeats, looks after work and loops, with the real CLIs and the shipped policy.
 from guardrails.testing.replies import Calls, Text
 
 from .clients.base import Client
-from .scripts import ANSWER, each
+from .scripts import ANSWER, each, refused
 
 
 def test_a_stuck_model_repeats_itself_without_the_hook(cli: Client) -> None:
@@ -23,7 +23,7 @@ def test_a_repeat_that_brings_nothing_is_refused(cli: Client) -> None:
     assert (ran.code, ran.answer, cli.runs("tests")) == (0, ANSWER, 2)
     read = cli.model.asked[-1].results
     assert "1 failed" in read[1]
-    assert all("duplicates." in text and "1 failed" not in text for text in read[2:4])
+    assert [refused(text) for text in read] == [False, False, True, True]
 
 
 def test_a_label_that_differs_each_time_makes_no_other_call(cli: Client) -> None:
@@ -43,7 +43,9 @@ def test_tests_run_again_after_an_edit(cli: Client) -> None:
     cli.model.says(each(cli.look(code), run, edits[0], run, edits[1], run, edits[2], run))
     ran = cli.run()
     assert (ran.answer, cli.runs("tests"), code.read_text()) == (ANSWER, 4, "four\n")
-    assert [word in cli.model.asked[-1].results[-1] for word in ("four", "denied")] == [True, False]
+    read = cli.model.asked[-1].results
+    assert "four" in read[-1]
+    assert not any(refused(text) for text in read)
 
 
 def test_a_look_after_work_is_let_through(cli: Client) -> None:
@@ -55,6 +57,7 @@ def test_a_look_after_work_is_let_through(cli: Client) -> None:
     read = cli.model.asked[-1].results
     assert ran.answer == ANSWER
     assert [word in text for word, text in zip(("one", "two", "three"), read[::2], strict=True)] == [True] * 3
+    assert not any(refused(text) for text in read)
 
 
 def test_a_circle_of_looks_is_broken(cli: Client) -> None:
@@ -63,8 +66,8 @@ def test_a_circle_of_looks_is_broken(cli: Client) -> None:
     cli.model.says(each(*looks * 4))
     assert cli.run().answer == ANSWER
     read = cli.model.asked[-1].results
-    assert sum("nothing in" in text for text in read) <= 6
-    assert "nothing in" not in read[-1]
+    assert [refused(text) for text in read][-2:] == [True, True]
+    assert sum(refused(text) for text in read) >= 2
 
 
 def test_a_circle_of_commands_that_may_be_work_is_told(cli: Client) -> None:
@@ -73,16 +76,15 @@ def test_a_circle_of_commands_that_may_be_work_is_told(cli: Client) -> None:
     cli.model.says(each(*runs * 4))
     assert cli.run().answer == ANSWER
     last = cli.model.asked[-1]
-    assert any("each time with the same results" in text for text in (*last.results, *last.notes))
+    assert any("times over" in text for text in (*last.results, *last.notes))
     assert cli.runs("second") == 4
 
 
 def test_other_calls_run_beside_a_refused_one(cli: Client) -> None:
     tests = cli.program("tests", "echo 1 failed")
-    looks = [cli.look(cli.file(f"page{n}.txt", f"this is page {n}\n")) for n in range(4)]
-    cli.guard()
-    cli.model.says([*(Calls(cli.shell(tests), look) for look in looks), Text(ANSWER)])
+    cli.serve()
+    cli.guard('version: 1\nextends: default\ntools: [{match: "*books*", read_only: true}]\n')
+    turns = [(cli.shell(tests), cli.count(f"book {n}")) for n in range(4)]
+    cli.model.says([*(Calls(run, *look.calls, items=look.items) for run, look in turns), Text(ANSWER)])
     assert cli.run().answer == ANSWER
-    read = cli.model.asked[-1].results
-    assert all(f"this is page {n}" in read[2 * n + 1] for n in range(4))
-    assert cli.runs("tests") == 2
+    assert (cli.runs("tests"), cli.runs("books")) == (2, 4)

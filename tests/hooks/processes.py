@@ -5,6 +5,7 @@ Hook processes and the resident ones that they start, all below one folder.
 import fcntl
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from typing import Any, Final
 
 
 ROOT: Final = Path(__file__).parents[2]
+_LOCK: Final = re.compile(r"[0-9a-f]{32}\.lock")
 VARIABLES: Final = ("HOME", "XDG_CACHE_HOME", "XDG_STATE_HOME", "XDG_RUNTIME_DIR")
 
 
@@ -91,16 +93,34 @@ class Home:
         """
         The resident processes that live: each holds a lock, in which its number is.
         """
-        found = []
-        for path in self.run.glob("*.lock") if self.run.is_dir() else ():
-            with path.open("rb") as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    said = _settled(path)
-                    if said.isdigit():
-                        found.append(int(said))
-        return found
+        return residents(self.run) if self.run.is_dir() else []
+
+
+def residents(folder: Path) -> list[int]:
+    """
+    The resident processes whose sockets are in *folder* or below it.
+    """
+    found = []
+    for path in folder.rglob("*.lock"):
+        if _LOCK.fullmatch(path.name) is None:
+            continue
+        with path.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                said = _settled(path)
+                if said.isdigit():
+                    found.append(int(said))
+    return found
+
+
+def end_below(folder: Path) -> None:
+    """
+    End the resident processes whose sockets are in *folder* or below it: for whoever starts hooks in a test.
+    """
+    for process in residents(folder):
+        os.kill(process, signal.SIGKILL)
+        assert gone(process)
 
 
 def _settled(path: Path) -> bytes:
@@ -152,6 +172,4 @@ def living(folder: Path) -> Iterator[Home]:
     try:
         yield home
     finally:
-        for process in home.residents():
-            os.kill(process, signal.SIGKILL)
-            assert gone(process)
+        end_below(folder)

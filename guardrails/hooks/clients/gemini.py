@@ -29,9 +29,8 @@ _KINDS: Final[Mapping[str, Kind]] = {
 EVENTS: Final = tuple(_KINDS)
 _WRAPPED: Final = re.compile(r"\A<untrusted_context>\n(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
 _VOLATILE: Final = re.compile(r"^(?:Process Group PGID|Background PIDs): [\d, ()]{0,400}\n?", re.MULTILINE)
-_EXIT: Final = re.compile(
-    r"^(?:Exit Code: (?P<code>-?\d{1,10})|Signal: (?P<signal>\w{1,20})|Error: (?P<error>.{1,400}))$", re.MULTILINE
-)
+_EXIT: Final = re.compile(r"^(?:Exit Code: -?\d{1,10}|Signal: \w{1,20})$", re.MULTILINE)
+"""What stands only behind the output of a command that failed."""
 _SHELL: Final = "run_shell_command"
 
 
@@ -74,7 +73,7 @@ def outcome_of(tool: str, response: Any) -> Any:
     error = mapping(said.get("error")).get("message") if said.get("error") else None
     if error is not None:
         return failed(content if isinstance(content, str) and content else error)
-    if tool == _SHELL and isinstance(content, str) and _EXIT.search(content):
+    if isinstance(content, str) and shell_failed(tool, content):
         return failed(content)
     return read_response(_blocks(content)) if "llmContent" in said else read_response(response)
 
@@ -86,6 +85,13 @@ def plain_text(tool: str, text: str) -> str:
     wrapped = _WRAPPED.match(text)
     inner = wrapped[1] if wrapped is not None else text
     return _VOLATILE.sub("", inner).rstrip("\n") if tool == _SHELL else inner
+
+
+def shell_failed(tool: str, text: str) -> bool:
+    """
+    Whether *text* is what a command has written that failed.
+    """
+    return tool == _SHELL and _EXIT.search(text) is not None
 
 
 def _blocks(content: Any) -> Any:

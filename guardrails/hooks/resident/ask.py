@@ -8,7 +8,7 @@ from guardrails.policy.compiled.source import digest
 
 from .folder import inside, is_own, opened, peer, socket_folder
 from .start import ended, started
-from .wire import MAX_REQUEST, WireError, awaited, sent
+from .wire import MAX_REQUEST, awaited, sent
 
 
 TYPE_CHECKING = False
@@ -18,16 +18,22 @@ if TYPE_CHECKING:
 
 SILENT_S = 2.0
 """Seconds without a sign of life after which the resident process hangs: it sends one every half second."""
-_VARIABLES = ("HOME", "LANG", "LC_ALL", "LOCALAPPDATA", "TZ", "XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME")
-"""What of the environment an answer may depend on."""
+START_S = 5.0
+"""The same for a process that was just started: it imports first, beside whatever else the machine does."""
+_VARIABLES = (
+    *("HOME", "LANG", "LC_ALL", "LNAME", "LOGNAME", "TZ", "USER", "USERNAME"),
+    *("XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"),
+)
+"""What of the environment an answer may depend on, and all that the resident process has of it."""
 
 
-def ask(words: "list[str]", data: bytes) -> "bytes | None":
+def ask(words: "list[str]", data: bytes) -> "tuple[bytes, bytes] | None":
     """
-    The resident process's answer to the event *data* by *words*, which say the options; it is started if there is none.
+    The resident process's answer to the event *data* by *words*, which say the options, and what it has to tell people; it
+    is started if there is none.
 
     Returns None if this process is to answer: nothing was done then, or what was done is done once only, by the ids of
-    calls. A process that hangs costs `SILENT_S`, and is ended.
+    calls. A process that hangs costs `SILENT_S`, one that does not get started `START_S`; the first is ended.
     """
     if len(data) > MAX_REQUEST - (1 << 16):
         return None
@@ -58,8 +64,7 @@ def ask(words: "list[str]", data: bytes) -> "bytes | None":
             # Refused: it leaves, as its code or policy is not what the files say any more.
             if answer is not None or start:
                 return answer
-    except (OSError, WireError, ImportError, AttributeError, ValueError):
-        # No such calls on this platform, no permission, no space: whatever it is, this process can answer.
+    except Exception:  # noqa: BLE001, S110  no such calls here, no permission, no space: this process can answer
         pass
     finally:
         if folder >= 0:
@@ -89,7 +94,7 @@ def _link(path: str) -> str:
         return ""
 
 
-def _connected(folder: int, name: str) -> "Any":
+def _connected(folder: int, name: str, silent_s: "float | None" = None) -> "Any":
     """
     A connection to the socket *name* in *folder*. Returns None if nobody listens there.
 
@@ -98,7 +103,7 @@ def _connected(folder: int, name: str) -> "Any":
     import _socket
 
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    connection.settimeout(SILENT_S)
+    connection.settimeout(SILENT_S if silent_s is None else silent_s)
     try:
         inside(folder, lambda: connection.connect(f"{name}.sock"))
     except (FileNotFoundError, ConnectionRefusedError):
@@ -118,7 +123,7 @@ def _started(path: str, folder: int, name: str, identity: str) -> "Any":
 
     for _ in range(20):
         if started(path, folder, name, identity, {key: os.environ[key] for key in _VARIABLES if key in os.environ}):
-            return _connected(folder, name)
+            return _connected(folder, name, START_S)
         # Another process starts it, or it has just left.
         connection = _connected(folder, name)
         if connection is not None:

@@ -2,6 +2,7 @@
 The resident process: it listens, answers each request on a thread of its own, and leaves when nobody asks any more.
 """
 
+import logging
 import os
 import socket
 import sys
@@ -11,6 +12,7 @@ import time
 from contextlib import suppress
 from typing import Final
 
+from guardrails.core.values.logs import log
 from guardrails.hooks.options import Options
 from guardrails.hooks.respond import respond
 
@@ -28,6 +30,8 @@ LOOK_S: Final = 60.0
 """Seconds between two looks whether the socket is still there; an idle process wakes no oftener."""
 PART_S: Final = 5.0
 """Seconds that a part of a request, or of an answer, may take."""
+MAX_TOLD: Final = 1 << 16
+"""Bytes of the log that an answer takes along."""
 LEAVE_S: Final = 30.0
 """Seconds that a process which leaves gives those that are still answered."""
 
@@ -73,6 +77,29 @@ class _Talk:
                 self.connection.settimeout(PART_S)
 
 
+class _Told(logging.Handler):
+    """
+    Keeps what is logged for the one whose event it is of: this process has nowhere to write it.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._own = threading.local()
+
+    def begin(self) -> list[bytes]:
+        """
+        The lines that this thread logs from here on.
+        """
+        lines: list[bytes] = []
+        self._own.lines = lines
+        return lines
+
+    def emit(self, record: logging.LogRecord) -> None:
+        lines = getattr(self._own, "lines", None)
+        if lines is not None:
+            lines.append(f"{record.getMessage()}\n".encode("utf-8", "replace"))
+
+
 class Resident:
     """
     Answers what comes to *listener*, the socket *name* in *folder*, for as long as it holds *lock*.
@@ -91,6 +118,8 @@ class Resident:
         self._leaving = threading.Event()
         self._leave_lock = threading.Lock()
         self._watch = Watch()
+        self._told = _Told()
+        log.addHandler(self._told)
         self._own = os.stat(self._name, dir_fd=folder).st_ino
 
     def run(self) -> None:
@@ -125,7 +154,10 @@ class Resident:
     def _accepted(self) -> bool:
         try:
             connection, _ = self._listener.accept()
+        except (TimeoutError, BlockingIOError):
+            return False
         except OSError:
+            time.sleep(TICK_S / 10)  # too many files are open: some are closed soon
             return False
         talk = _Talk(connection)
         self._talks.add(talk)
@@ -166,9 +198,10 @@ class Resident:
             self._leave()
             talk.end(REFUSED)
         elif not talk.gone():
+            said = self._told.begin()
             answer = respond(data, options, once=once)
             self._watch.used(options)
-            talk.end(answered(answer))
+            talk.end(answered(answer, b"".join(said)[:MAX_TOLD]))
 
 
 def main(lock: str, listener: str, path: str, name: str, identity: str) -> None:

@@ -12,7 +12,7 @@ BACKLOG = 128
 _STARTING = b"starting "
 _CODE = """import os, sys
 os.chdir("/")
-sys.path[:] = sys.argv[1].split(os.pathsep)
+sys.path[:] = sys.argv[1].splitlines()
 from guardrails.hooks.resident.process import main
 main(*sys.argv[2:])"""
 
@@ -30,6 +30,8 @@ def started(path: str, folder: int, name: str, identity: str, environment: "dict
 
     False: another process holds the lock. Raises OSError.
     """
+    if getattr(sys, "frozen", False):
+        raise OSError("a program that is no interpreter starts itself only")
     import fcntl
 
     from _socket import AF_UNIX, SOCK_STREAM, socket
@@ -114,7 +116,7 @@ def _spawn(lock: int, listener: int, words: "list[str]", environment: "dict[str,
     os.set_inheritable(listener, True)  # noqa: FBT003
     os.posix_spawn(
         sys.executable,
-        [sys.executable, "-I", *flags, "-c", _CODE, os.pathsep.join(paths), str(lock), str(listener), *words],
+        [sys.executable, "-I", *flags, "-c", _CODE, "\n".join(paths), str(lock), str(listener), *words],
         environment,
         file_actions=null,
         # Elsewhere it may not be there; the process does it too.

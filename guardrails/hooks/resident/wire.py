@@ -44,16 +44,17 @@ def received(connection: "Any") -> "tuple[list[str], bytes]":
     return words.split("\0"), _exactly(connection, size)
 
 
-def answered(answer: bytes) -> bytes:
+def answered(answer: bytes, told: bytes) -> bytes:
     """
-    The answer as it is sent.
+    The answer, and what is *told* of it to people, as they are sent.
     """
-    return b"%b%08x%b" % (ANSWER, len(answer), answer)
+    return b"%b%08x%08x%b%b" % (ANSWER, len(answer), len(told), answer, told)
 
 
-def awaited(connection: "Any") -> "bytes | None":
+def awaited(connection: "Any") -> "tuple[bytes, bytes] | None":
     """
-    The answer that comes in by *connection*, whose time-out bounds each silence. Returns None if it was refused.
+    The answer that comes in by *connection*, whose time-out bounds each silence, and what is told of it to people. Returns
+    None if it was refused.
 
     Raises WireError, OSError.
     """
@@ -62,10 +63,10 @@ def awaited(connection: "Any") -> "bytes | None":
         if said == REFUSED:
             return None
         if said == ANSWER:
-            size = _number(connection)
-            if size > MAX_ANSWER:
+            size, rest = _number(connection), _number(connection)
+            if size + rest > MAX_ANSWER:
                 raise WireError("too long")
-            return _exactly(connection, size)
+            return _exactly(connection, size), _exactly(connection, rest)
         if said != WORKING:
             raise WireError("no word of ours")
 

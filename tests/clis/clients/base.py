@@ -5,7 +5,6 @@ What the tests ask of a coding CLI, whichever it is: its real program, in a home
 import contextlib
 import json
 import os
-import shlex
 import shutil
 import signal
 import subprocess
@@ -49,8 +48,8 @@ class Client:
     """
 
     name: ClassVar[str]
-    events: ClassVar[Sequence[str]]
-    """Those of its events that our hook answers."""
+    before: ClassVar[str]
+    """The event before a call."""
     shell_tool: ClassVar[str]
     """The tool that runs commands, as its hooks call it."""
     second: ClassVar[float] = 1
@@ -135,6 +134,18 @@ class Client:
         """
         return None
 
+    def count(self, book: str) -> Calls:
+        """
+        What its model says to call the tool of the server `books`.
+        """
+        raise NotImplementedError
+
+    def add_server(self, command: Sequence[str]) -> None:
+        """
+        Offer its model the tools of the MCP server `books`, which *command* starts.
+        """
+        raise NotImplementedError
+
     def install(self, command: str, events: Mapping[str, Mapping[str, Any]]) -> None:
         """
         Write *command* as the hook of each of the *events*, as a person does by hand.
@@ -187,7 +198,6 @@ class Client:
             "TMPDIR": str(self.place),
             "XDG_RUNTIME_DIR": str(self.runtime),
             "XDG_STATE_HOME": str(self.kept),
-            "PYTHONPATH": str(ROOT),
         }
         return own | self.variables()
 
@@ -199,9 +209,10 @@ class Client:
             file = self.kept / "policy.yaml"
             file.write_text(policy, encoding="utf-8")
             policy = str(file)
-        own = ["--client", self.name, "--policy", policy, "--store", str(self.store), "--records", str(self.records)]
-        command = [sys.executable, "-m", "guardrails", "hook", *own, *options]
-        self.install(shlex.join(command), {event: {} for event in self.events})
+        own = ["--policy", policy, "--store", str(self.store), "--records", str(self.records)]
+        install = [sys.executable, "-I", "-m", "guardrails", "hook", "install", self.name, *own, *options]
+        done = subprocess.run(install, env=self.environment(), capture_output=True, text=True, check=False)  # noqa: S603
+        assert not done.returncode, done.stderr
 
     @property
     def store(self) -> Path:
@@ -231,7 +242,9 @@ class Client:
         if own.is_dir():
             folder = os.open(own, os.O_RDONLY)
             for lock in own.glob("*.lock"):
-                ended(folder, lock.stem)
+                number = lock.read_text()
+                if number.isdigit():
+                    ended(folder, lock.stem, int(number))
             os.close(folder)
         shutil.rmtree(self.runtime, ignore_errors=True)
 
@@ -250,6 +263,12 @@ class Client:
         """
         self.file(name, f'#!/bin/sh\necho "$@" >> {self.place}/runs-{name}\n{text}\n', runs=True)
         return f"./{name}"
+
+    def serve(self) -> None:
+        """
+        Offer its model the tool of `server.py`, whose calls are counted by `runs("books")`.
+        """
+        self.add_server([sys.executable, str(ROOT / "tests/clis/server.py"), str(self.place / "runs-books")])
 
     def runs(self, name: str) -> int:
         """

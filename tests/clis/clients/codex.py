@@ -2,18 +2,23 @@
 Codex CLI.
 """
 
+import itertools
 import json
 import re
 import shlex
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from guardrails.testing.replies import Body, Calls, ScriptedCall, call
 
 from ..wires.asked import Asked
 from .base import Client, Ran, lines, write_hooks
+
+
+AGENTS: Final = "multi_agent_v1"
+_IDS: Final = itertools.count()
 
 
 class Codex(Client):
@@ -23,8 +28,13 @@ class Codex(Client):
 
     name = "codex"
     shell_tool = "Bash"
-    events = ("PreToolUse", "PostToolUse", "UserPromptSubmit", "SubagentStart", "SubagentStop", "Stop")
-    cannot: ClassVar = {}
+    before = "PreToolUse"
+    cannot: ClassVar = {
+        "test_a_run_that_only_asks_for_refused_calls_ends": "A hook of Codex cannot end a run: each call is refused, and "
+        "the model may ask again.",
+        "test_a_circle_of_looks_is_broken": "Codex has no tool that only looks: its commands may be work, so that a circle "
+        "of them is told to the model and not refused.",
+    }
 
     def prepare(self) -> None:
         folder = self.home / ".codex"
@@ -67,25 +77,33 @@ class Codex(Client):
         return self.shell(f"apply_patch <<'EOF'\n{patch}\nEOF\n")
 
     def spawn(self, task: str) -> Calls:
-        return Calls(items=(_agents("spawn_agent", {"message": task}),))
+        return Calls(items=(_of(AGENTS, "spawn_agent", {"message": task}),))
 
     def await_agents(self, asked: Asked) -> Calls | None:
         started = json.loads(asked.results[-1])
         if "agent_id" not in started:
             return None
-        return Calls(items=(_agents("wait_agent", {"targets": [started["agent_id"]], "timeout_ms": 20_000}),))
+        return Calls(items=(_of(AGENTS, "wait_agent", {"targets": [started["agent_id"]], "timeout_ms": 20_000}),))
+
+    def count(self, book: str) -> Calls:
+        return Calls(items=(_of("mcp__books", "count", {"book": book}),))
+
+    def add_server(self, command: Sequence[str]) -> None:
+        with (self.home / ".codex/config.toml").open("a") as file:
+            file.write(f"[mcp_servers.books]\ncommand = {json.dumps(command[0])}\nargs = {json.dumps(command[1:])}\n")
 
     def install(self, command: str, events: Mapping[str, Mapping[str, Any]]) -> None:
         write_hooks(self.home / ".codex/hooks.json", command, events)
 
 
-def _agents(name: str, arguments: Body) -> Body:
+def _of(namespace: str, name: str, arguments: Body) -> Body:
+    n = next(_IDS)
     return {
-        "id": f"fc_{name}",
+        "id": f"fc_own_{n}",
         "type": "function_call",
         "status": "completed",
-        "call_id": f"call_{name}",
-        "namespace": "multi_agent_v1",
+        "call_id": f"call_own_{n}",
+        "namespace": namespace,
         "name": name,
         "arguments": json.dumps(arguments),
     }

@@ -5,7 +5,7 @@ Gemini CLI.
 import json
 import re
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,9 +22,12 @@ class Gemini(Client):
 
     name = "gemini"
     shell_tool = "run_shell_command"
-    events = ("BeforeTool", "AfterTool", "BeforeAgent", "AfterModel", "AfterAgent")
+    before = "BeforeTool"
     second = 1000
-    cannot: ClassVar = {}
+    cannot: ClassVar = {
+        "test_the_model_goes_on_beside_a_call_that_waits_for_a_person": "Gemini CLI without a person ends the run, with no "
+        "answer, where a hook asks for one.",
+    }
 
     def prepare(self) -> None:
         folder = self.home / ".gemini"
@@ -67,6 +70,14 @@ class Gemini(Client):
 
     def report(self, asked: Asked, text: str) -> Text | Calls:
         return Calls(call("complete_task", {"result": {"response": text}}))
+
+    def count(self, book: str) -> Calls:
+        return Calls(call("mcp_books_count", {"book": book}))
+
+    def add_server(self, command: Sequence[str]) -> None:
+        file = self.home / ".gemini/settings.json"
+        server = {"command": command[0], "args": list(command[1:]), "trust": True}
+        file.write_text(json.dumps(json.loads(file.read_text()) | {"mcpServers": {"books": server}}))
 
     def install(self, command: str, events: Mapping[str, Mapping[str, Any]]) -> None:
         write_hooks(self.home / ".gemini/settings.json", command, events)

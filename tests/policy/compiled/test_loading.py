@@ -12,8 +12,6 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import FakeClock
-
 from guardrails import Policy, PolicyError
 from guardrails.core.values.version import __version__
 from guardrails.offline.readers import Report, open_calls
@@ -21,6 +19,7 @@ from guardrails.policy.compiled import loading
 from guardrails.policy.compiled.loading import load_compiled, sources_of
 from guardrails.policy.compiled.source import digest
 from guardrails.policy.file import names
+from tests.conftest import FakeClock
 
 
 TRANSCRIPTS = Path(__file__).parents[2] / "transcripts"
@@ -106,7 +105,12 @@ def read_only_from(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """
     times: list[Any] = []
     inner = loading._compile
-    monkeypatch.setattr(loading, "_compile", lambda *given: times.append(given) or inner(*given))
+
+    def compiled(*given: Any) -> Any:
+        times.append(given)
+        return inner(*given)
+
+    monkeypatch.setattr(loading, "_compile", compiled)
     return times
 
 
