@@ -27,13 +27,19 @@ class Process:
     A proxy before the server that does what it is asked to.
     """
 
-    def __init__(self, options: tuple[str, ...], command: tuple[str, ...], **environment: str) -> None:
+    def __init__(
+        self,
+        options: tuple[str, ...],
+        command: tuple[str, ...],
+        environment: dict[str, str] | None = None,
+        whole: tuple[str, ...] | None = None,
+    ) -> None:
         self.popen = subprocess.Popen(  # noqa: S603
-            (*PROXY, *options, "--", *command),
+            whole or (*PROXY, *options, "--", *command),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**os.environ, **environment},
+            env={**os.environ, **(environment or {})},
         )
         self._timer = threading.Timer(WAIT_S, self.popen.kill)
         self._timer.start()
@@ -96,7 +102,7 @@ def start() -> Iterator[Start]:
     made: list[Process] = []
 
     def begin(*options: str, command: tuple[str, ...] = SERVER, **environment: str) -> Process:
-        made.append(Process(options, command, **environment))
+        made.append(Process(options, command, environment))
         return made[-1]
 
     yield begin
