@@ -46,6 +46,10 @@ def _run(options: Options) -> int:
             f"guardrails mcp: the policy `{options.policy}` is not valid, so nothing is started\n{error}\n"
         )
         return 2
+    if options.url is not None:
+        from .stdio import RemoteFront
+
+        return RemoteFront(options, policy).run()
     child = start(options)
     if isinstance(child, int):
         return child

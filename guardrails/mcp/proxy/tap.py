@@ -245,17 +245,22 @@ class Tap:
         """
         Tell the client *why* the message with these *ends* does not come, if one of them says whose answer it is.
         """
-        for id_ in ids(ends):
-            with self._lock:
-                call = self._open.pop(key_of(id_) or "", None)
-            if call is not None:
-                self._tell(call, ConnectionError(why))
-                return
-        sys.stderr.write(f"guardrails mcp: {why}\n")
-        for id_ in ids(ends):
-            # Another request than a call, if any.
-            self._to_client(written(failure(id_, -32603, why)))
+        found = ids(ends)
+        self.lost(next((id_ for id_ in found if key_of(id_) in self._open), found[0] if found else None), why)
+
+    def lost(self, id_: Any, why: str) -> None:
+        """
+        Tell the client that the request *id_* is not answered, and *why*.
+        """
+        key = key_of(id_)
+        with self._lock:
+            call = self._open.pop(key, None) if key is not None else None
+        if call is not None:
+            self._tell(call, ConnectionError(why))
             return
+        sys.stderr.write(f"guardrails mcp: {why}\n")
+        if key is not None:
+            self._to_client(written(failure(id_, -32603, why)))
 
     def close(self) -> None:
         """
