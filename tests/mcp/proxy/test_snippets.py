@@ -17,6 +17,8 @@ from hypothesis import strategies as st
 from guardrails.mcp.proxy.options import options_of
 from guardrails.mcp.proxy.snippets import CLIENTS, main, snippet
 
+from .pages import pages
+
 
 COMMAND: Final = ("npx", "-y", "@modelcontextprotocol/server-filesystem@2026.8.31", "/a b")
 
@@ -86,9 +88,37 @@ def test_without_a_command_there_is_room_for_one(capsys: pytest.CaptureFixture[s
     assert entry("claude-desktop", capsys.readouterr().out)[1]["args"][4:] == ["--", "YOUR-SERVER", "ITS-ARGUMENTS"]
 
 
+def test_a_remote_server_is_named_by_its_host_and_keeps_its_key_in_a_variable(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = ["--url", "https://example.com/mcp", "--header", "Authorization: Bearer ${NO_SUCH_TOKEN}"]
+    assert main(["cursor", *said]) == 0
+    name, found = entry("cursor", capsys.readouterr().out)
+    assert name == "example-com"
+    assert found["args"][4:] == ["--url=https://example.com/mcp", "--header=Authorization: Bearer ${NO_SUCH_TOKEN}"]
+
+
+def test_each_server_of_a_file_is_one_entry(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    servers = tmp_path / "servers.json"
+    servers.write_text(json.dumps({"mcpServers": {"a": {"command": "x"}, "b-c": {"command": "y"}}}))
+    assert main(["codex", "--config", str(servers)]) == 0
+    found = tomllib.loads(capsys.readouterr().out)["mcp_servers"]
+    assert {name: said["args"][4:] for name, said in found.items()} == {
+        name: [f"--config={servers}", f"--server={name}"] for name in ("a", "b-c")
+    }
+    assert main(["zed", "--config", str(servers), "--server", "a"]) == 0
+    assert entry("zed", capsys.readouterr().out)[0] == "a"
+
+
+def test_the_pages_show_what_is_printed() -> None:
+    for path, text in pages().items():
+        assert path.read_text(encoding="utf-8") == text, "run: python -m tests.mcp.proxy.pages --write"
+
+
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
+        (["zed", "--config", "nothing.json"], "nothing.json"),
         ([], "Usage"),
         (["emacs"], "unknown client `emacs`: use claude-desktop, "),
         (["zed", "--nonsense", "1", "--", "x"], "unknown option `--nonsense`"),
