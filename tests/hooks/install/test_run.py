@@ -24,7 +24,13 @@ from guardrails.hooks.install.switches import _snake, trust_hash
 
 ROOT: Final = Path(__file__).parents[3]
 FILES: Final = {"claude": ".claude/settings.json", "codex": ".codex/hooks.json", "gemini": ".gemini/settings.json"}
-VARIABLES: Final = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "GEMINI_CLI_HOME", "XDG_STATE_HOME")
+VARIABLES: Final = (
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "GEMINI_CLI_HOME",
+    "XDG_STATE_HOME",
+    "GEMINI_CLI_TRUST_WORKSPACE",
+)
 every = pytest.mark.parametrize("client", list(CLIENTS))
 
 
@@ -274,9 +280,15 @@ def _gemini_named(home: Path) -> None:
     path.write_text(path.read_text().replace("{\n", '{\n"hooksConfig": {"disabled": ["guardrails"]},', 1))
 
 
+def _gemini_refused(home: Path) -> None:
+    rules = {str(Path.cwd().parent): "TRUST_FOLDER", str(Path.cwd()): "DO_NOT_TRUST"}
+    (home / ".gemini/trustedFolders.json").write_text(json.dumps(rules))
+
+
 @pytest.mark.parametrize(
     ("client", "switch", "said"),
     [
+        ("gemini", _gemini_refused, "Gemini CLI does not trust "),
         ("claude", _claude_off, "`disableAllHooks` in "),
         ("codex", _codex_off, "`features.hooks` is false in "),
         ("gemini", _gemini_off, "`hooksConfig.enabled` is false in "),
