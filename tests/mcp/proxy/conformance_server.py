@@ -91,7 +91,9 @@ async def call_tool(ctx: Any, params: Any) -> types.CallToolResult | types.Input
         if "who" not in answers:
             asked = types.ElicitRequest(params=types.ElicitRequestFormParams(message="Who?", requested_schema=USER))
             return types.InputRequiredResult(input_requests={"who": asked}, request_state="asked")
-        return types.CallToolResult(content=[text(f"Hello {answers['who'].content['username']} {params.request_state}")])
+        return types.CallToolResult(
+            content=[text(f"Hello {answers['who'].content['username']} {params.request_state}")]
+        )
     return types.CallToolResult(content=CONTENT.get(name) or [text(await told(name, arguments, ctx, session))])
 
 
