@@ -16,6 +16,7 @@ import uvicorn
 
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 from pydantic import AnyUrl
 
@@ -36,6 +37,7 @@ STATIC, BINARY, WATCHED = "test://static-text", "test://static-binary", "test://
 grown: list[str] = []
 cancelled: list[str] = []
 watched: set[str] = set()
+bus = InMemorySubscriptionBus()
 
 
 def text(words: str) -> types.TextContent:
@@ -87,14 +89,31 @@ async def call_tool(ctx: Any, params: Any) -> types.CallToolResult | types.Input
         found = {"rows": rows, "total": len(rows)}
         return types.CallToolResult(content=[text(str(found))], structured_content=found)
     if name == "greet" and ctx.protocol_version >= "2026":
-        answers = params.input_responses or {}
-        if "who" not in answers:
-            asked = types.ElicitRequest(params=types.ElicitRequestFormParams(message="Who?", requested_schema=USER))
-            return types.InputRequiredResult(input_requests={"who": asked}, request_state="asked")
-        return types.CallToolResult(
-            content=[text(f"Hello {answers['who'].content['username']} {params.request_state}")]
-        )
+        return greet(params)
     return types.CallToolResult(content=CONTENT.get(name) or [text(await told(name, arguments, ctx, session))])
+
+
+def greet(params: Any) -> types.CallToolResult | types.InputRequiredResult:
+    """
+    A call that needs three answers of the client, and then one more, each time by a retry of the same call.
+    """
+    answers = params.input_responses or {}
+    if params.request_state is None:
+        said = [types.SamplingMessage(role="user", content=text("Say hello"))]
+        asked = types.ElicitRequestFormParams(message="Who?", requested_schema=USER)
+        requests: dict[str, Any] = {
+            "who": types.ElicitRequest(params=asked),
+            "hello": types.CreateMessageRequest(params=types.CreateMessageRequestParams(messages=said, max_tokens=9)),
+            "where": types.ListRootsRequest(),
+        }
+        return types.InputRequiredResult(input_requests=requests, request_state="asked")
+    if params.request_state == "asked":
+        found = f"{answers['hello'].content.text} {answers['who'].content['username']} {answers['where'].roots[0].uri}"
+        sure = types.ElicitRequestFormParams(message="Sure?", requested_schema=USER)
+        return types.InputRequiredResult(
+            input_requests={"sure": types.ElicitRequest(params=sure)}, request_state=f"sure {found}"
+        )
+    return types.CallToolResult(content=[text(f"{answers['sure'].action}: {params.request_state}")])
 
 
 async def told(name: str, arguments: dict[str, Any], ctx: Any, session: Any) -> str:
@@ -137,11 +156,15 @@ async def told(name: str, arguments: dict[str, Any], ctx: Any, session: Any) -> 
             return ", ".join(str(root.uri) for root in (await session.list_roots()).roots)
         case "grow":
             grown.append(f"grown_{len(grown)}")
-            await session.send_tool_list_changed()
+            if ctx.protocol_version >= "2026":
+                await bus.publish(ToolsListChanged())
+            else:
+                await session.send_tool_list_changed()
             return grown[-1]
         case "touch":
             for uri in sorted(watched):
                 await session.send_resource_updated(uri)
+            await bus.publish(ResourceUpdated(uri=WATCHED))
             return f"{len(watched)} watched"
         case _ if name in grown or name in {"test_reconnection", "greet"}:
             return f"this is {name}"
@@ -242,6 +265,7 @@ def server() -> Server[Any]:
         on_list_prompts=list_prompts,
         on_get_prompt=get_prompt,
         on_completion=complete,
+        on_subscriptions_listen=ListenHandler(bus),
         on_set_logging_level=set_level,
     )
 
