@@ -2,11 +2,18 @@
 The command `guardrails`, and `python -m guardrails`.
 """
 
+import sys
+
 
 def main() -> None:
     """
     Run the command line; ends the process with its exit code.
     """
+    if sys.argv[1:2] == ["hook"]:
+        # Started for each call of an agent: nothing that it does not need is imported.
+        from .hooks.door import main as hook
+
+        sys.exit(hook(sys.argv[2:]))
     from .cli import app
 
     app(prog_name="guardrails")

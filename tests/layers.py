@@ -34,6 +34,8 @@ ROOMS: Final = (
     "stores",
     "session",
     "policy",
+    # What coding CLIs ask, call by call.
+    "hooks",
     # What never runs beside a call.
     "offline.pages",
     "offline.readers",

@@ -5,16 +5,21 @@ What the adapters of hosts share: one loop of a host by its requests and respons
 import json
 
 from collections.abc import Callable, Iterable, Mapping, Sized
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from uuid import uuid4
 from weakref import WeakKeyDictionary
 
 from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.envelope.text import said_of
 from guardrails.core.tools.tool_choice import ToolChoice
-from guardrails.core.values.errors import SessionError
+from guardrails.core.values.errors import SessionError, StoreError
 from guardrails.core.values.logs import log
+from guardrails.core.values.session_id import session_name
 from guardrails.session.calls.current import current_session
+from guardrails.session.growing import SHARE
 from guardrails.session.turns.final_answer import FinalAnswer, Meaning
 
 from .openai.context import BROKEN_OFF
@@ -24,7 +29,7 @@ if TYPE_CHECKING:
     from guardrails.session.session import Session
     from guardrails.session.turns.turns import Requested
 
-__all__ = ["BROKEN_OFF", "Asking", "lines", "remark"]
+__all__ = ["BROKEN_OFF", "Asking", "lines", "remark", "share_of"]
 
 T = TypeVar("T")
 
@@ -32,9 +37,6 @@ STORE_CODE: Final = "store.error"
 """Why a final answer is asked for if the state cannot be known."""
 MAX_FAILED: Final = 3
 """Requests in a row before which the state could not be read; none of the calls after them would run."""
-_ALWAYS: Final = frozenset({"query_summary", "total_matches", "progress"})
-_FINE: Final = (("status", "success"), ("is_complete", True))
-"""What an envelope says where there is nothing to say."""
 _NO_DIGEST: Final = "What was done cannot be told: the state of the session could not be read."
 
 
@@ -149,15 +151,28 @@ _FAILED: "WeakKeyDictionary[Session, int]" = WeakKeyDictionary()
 """Of sessions whose state could not be read before their last request: how often in a row."""
 
 
+def share_of(session: "Session", name: str | None = None, **amounts: Any) -> "Session | None":
+    """
+    A child of *session* for an agent that a call of it runs, with *amounts* as `child` takes them, by default a share that
+    grows. It has the *name*; if that is used up, or not said, one of its own.
+
+    Returns None if so little is left that no part of it can be held, or the store fails: *session* itself holds then.
+    """
+    for own in (name, uuid4().hex if name is None else f"{name}-{uuid4().hex}"):
+        with suppress(SessionError, StoreError):
+            if own is not None:
+                return session.child(session_name(own), **(amounts or {"share": SHARE}))
+    return None
+
+
 def remark(envelope: Envelope) -> str | None:
     """
-    What *envelope* says beside its value, as JSON: a limit that is used up, a hint, a cut. None: nothing but success.
+    What *envelope* says beside its value, as JSON: a limit that is used up, a nudge, a cut. None: nothing but success.
 
     For results that keep the host's own form, such as images and structured content.
     """
-    said = {name: value for name, value in envelope.to_dict().items() if name not in ("result", "results")}
-    news = {name for name, value in said.items() if name not in _ALWAYS and (name, value) not in _FINE}
-    return json.dumps(said, ensure_ascii=False, default=str) if news else None
+    said = said_of(envelope)
+    return json.dumps(said, ensure_ascii=False, default=str) if said else None
 
 
 def lines(pieces: Iterable[Any]) -> str:

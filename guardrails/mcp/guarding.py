@@ -5,6 +5,7 @@ Calls of MCP tools behind sessions, for both ends of a connection: a server that
 import asyncio
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from guardrails.core.envelope.envelope import Envelope
@@ -111,10 +112,15 @@ class Guarding:
 
         Raises what *send* raises, as the host's own failures have forms of their own; those *told* become results.
         """
-        # One that continues is no repeat, also if the session does not know what asked, since another process was asked.
-        tool = Tool(name=name, polling=continuing, **({} if declared is None else hints_of(declared)))
+        tool = Tool(name=name, **({} if declared is None else hints_of(declared)))
         made = _Made(declared, told, [one for one, listed in self._tools.items() if listed is not None])
-        scope = session.scoped({}, [tool], passes=(_Asks,))
+        if continuing or declared is None:
+            # One that continues is no repeat, also if the session does not know what asked, since another process was asked.
+            # The names of tools that no server lists are the client's: they are not kept.
+            scope = session.scoped({}, [replace(tool, polling=continuing)], passes=(_Asks,))
+        else:
+            session.declare(tool)
+            scope = session.scoped({}, passes=(_Asks,))
         try:
             envelope = await scope.acall(name, dict(arguments or {}), made.by(send))
         except _Asks as question:

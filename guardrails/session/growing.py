@@ -2,6 +2,7 @@
 A child with a share of what its parent has left: when that is used up, it takes another.
 """
 
+from collections.abc import Mapping
 from math import ceil
 from typing import Final
 
@@ -43,9 +44,18 @@ def grow(child: Ledger, code: str | None) -> bool:
         return False
     amounts = {limit: min(ceil(available * share), available - 1)}
     try:
-        reserve = Reserve(parent._time(), child.id, amounts, more=True)  # noqa: SLF001
-        parent._event("reserve", reserve, {"child": child.id, "amounts": amounts, "more": True}, needed=True)  # noqa: SLF001
+        take(child, amounts)
     except SessionError:  # another child was quicker, or this one is closed
         return False
     child._event("extend", Extend(child._time(), amounts), {"amounts": amounts}, needed=True)  # noqa: SLF001
     return True
+
+
+def take(child: Ledger, amounts: Mapping[str, int]) -> None:
+    """
+    Reserve *amounts* more for *child* from its parent, if it has one. Raises SessionError where less is left.
+    """
+    parent = child._parent  # noqa: SLF001
+    if parent is not None:
+        reserve = Reserve(parent._time(), child.id, amounts, more=True)  # noqa: SLF001
+        parent._event("reserve", reserve, {"child": child.id, "amounts": amounts, "more": True}, needed=True)  # noqa: SLF001

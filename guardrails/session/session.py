@@ -20,6 +20,7 @@ from guardrails.core.values.errors import SessionError
 
 from .calls.results import RULE, reader
 from .functions import Functions
+from .growing import take
 from .turns.final_answer import FinalAnswer
 
 
@@ -156,14 +157,8 @@ class Session(Functions):
         if ITERATIONS in wanted and self._limits.limit(SessionState(), "max_turns") is not None:
             wanted.setdefault("max_turns", wanted[ITERATIONS])
         shared = {name: amount for name, amount in wanted.items() if name in LIMITS}
-        if self._parent is not None and shared:
-            self._parent._event(  # noqa: SLF001  a child is a session too
-                "reserve",
-                Reserve(self._parent._time(), self.id, shared, more=True),  # noqa: SLF001
-                {"child": self.id, "amounts": shared, "more": True},
-                needed=True,
-            )
-
+        if shared:
+            take(self, shared)
         self._event("extend", Extend(self._time(), wanted), {"amounts": wanted}, needed=True)
 
     def go_on(self) -> bool:

@@ -3,11 +3,10 @@ The middleware of an agent: whose session a run has, from its begin to its end.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
-from uuid import uuid4
 
-from guardrails.core.values.errors import SessionError, needs
+from guardrails.core.values.errors import needs
+from guardrails.integrations.hosting import share_of
 from guardrails.policy.sessions import Sessions
 from guardrails.session.calls.current import current_session
 from guardrails.session.growing import SHARE
@@ -72,11 +71,8 @@ class GuardrailsMiddleware(AgentMiddleware):
     async def _begin(self, thread: AgentSession | None) -> tuple[Session, Callable[[], object]]:
         running = current_session()
         if running is not None and self._is_of(running):
-            with suppress(SessionError):
-                child = await running.off_loop(running.child, uuid4().hex, **self._share)
-                return child, child.close
-            # So little is left that no part of it can be held: the session itself holds.
-            return running, _nothing
+            child = await running.off_loop(share_of, running, **self._share)
+            return (running, _nothing) if child is None else (child, child.close)
         session = self._sessions.of(None if thread is None else _name(thread))
         return session, _nothing if thread is not None else lambda: self._sessions.end(session)
 

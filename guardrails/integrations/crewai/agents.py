@@ -5,11 +5,11 @@ Agents and crews of crewai whose runs are sessions.
 import asyncio
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
-from uuid import uuid4
 
-from guardrails.core.values.errors import SessionError, needs
+from guardrails.core.values.errors import needs
+from guardrails.integrations.hosting import share_of
 from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.calls.current import current_session
 from guardrails.session.growing import SHARE
@@ -109,11 +109,10 @@ class Guardrails:
 
     def _open(self, stack: ExitStack, above: "Session | None", thread: object, *, beside: bool) -> "Session":
         if above is not None and above.policy is self._policy:
-            with suppress(SessionError):
-                child = above.child(uuid4().hex, share=SHARE if beside else 1)
+            child = share_of(above, share=SHARE if beside else 1)
+            if child is not None:
                 stack.callback(child.close)
-                return child
-            return above
+            return child or above
         session = self._sessions.of(thread)
         if thread is None:
             stack.callback(self._sessions.end, session)

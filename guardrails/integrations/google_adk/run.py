@@ -5,7 +5,6 @@ One run of an app behind a session: the loops of its agents, and the calls that 
 from collections import Counter
 from contextlib import suppress
 from typing import Any, Final
-from uuid import uuid4
 
 from guardrails.core.arguments import arguments_of
 from guardrails.core.engine.decision import Decision
@@ -13,6 +12,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError, SessionError, StoreError, needs
 from guardrails.core.values.types import Failed
+from guardrails.integrations.hosting import share_of
 from guardrails.session.session import Session
 
 from .loop import Loop
@@ -58,10 +58,8 @@ class Run:
         children = CHILDREN.get(None)
         if children is None:
             return cls(session)
-        try:
-            child = session.child(uuid4().hex, share=share)
-        except (SessionError, StoreError):
-            # Where nothing is left, the session itself says so.
+        child = share_of(session, share=share)
+        if child is None:
             return cls(session)
         children.append(child)
         return cls(child)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from uuid import uuid4
 
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import SessionError, needs
-from guardrails.integrations.hosting import BROKEN_OFF
+from guardrails.core.values.errors import needs
+from guardrails.integrations.hosting import BROKEN_OFF, share_of
 from guardrails.policy.sessions import Sessions
 from guardrails.session.calls.current import current_session
 
@@ -197,9 +197,8 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
 
     def _named(self, running: "Session | None") -> dict[str, Any]:
         if running is not None and self._share:
-            # Where less is left, the session itself holds.
-            with suppress(SessionError):
-                child = running.child(uuid4().hex, **self._share)
+            child = share_of(running, **self._share)
+            if child is not None:
                 self._children[child.id] = child
                 return {RUN: child.id}
         # What an earlier run of the thread left is no longer meant.

@@ -13,17 +13,17 @@ from collections.abc import Mapping, Sequence
 from contextvars import Token
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
-from uuid import uuid4
 
 from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import log
+from guardrails.integrations.hosting import share_of
 from guardrails.policy.sessions import Sessions
 
 from .fitting import fit
 from .model import GuardedProvider, guarded_model
-from .running import Running, awaited, running, share
+from .running import Running, awaited, running
 
 
 with needs("openai-agents", "`GuardedRunner`"):
@@ -116,7 +116,9 @@ class GuardedRunner:
         if parked and not name:
             session, shared = parked[0].session, parked[0].shared
         elif outer is not None and outer.owner is self and not name:
-            session, shared = share(outer.session, str(uuid4())), True
+            # An agent that is asked in a tool: others of the same response are to have some.
+            child = share_of(outer.session)
+            session, shared = child or outer.session, child is not None
         else:
             session = self._sessions.of(name)
         if not isinstance(input, RunState):

@@ -8,16 +8,13 @@ from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
-from uuid import uuid4
 
 from guardrails.core.arguments import Arguments, arguments_of
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import PolicyError, SessionError, needs
-from guardrails.core.values.session_id import session_name
+from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.types import Failed
 from guardrails.integrations.hosting import Asking
-from guardrails.session.growing import SHARE
 from guardrails.session.session import Session
 from guardrails.session.turns.final_answer import Meaning
 
@@ -140,17 +137,6 @@ class Running:
 
 running: ContextVar[Running | None] = ContextVar("guardrails_openai_agents_run", default=None)
 """The run that this task is a part of; None: none of ours."""
-
-
-def share(session: Session, name: str) -> Session:
-    """
-    The session of an agent that is asked in a tool: a share of what is left, so that others of the same response have some.
-    """
-    try:
-        return session.child(session_name(name), share=SHARE)
-    except SessionError:
-        # Models have made two calls of one id, and the first is over.
-        return session.child(session_name(f"{name}-{uuid4()}"), share=SHARE)
 
 
 def _is_call(item: Any) -> bool:

@@ -13,9 +13,9 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.outcome.error_types import diagnosis_of
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import lines, remark
+from guardrails.integrations.hosting import lines, remark, share_of
 
-from .running import Running, awaited, running, share
+from .running import Running, awaited, running
 
 
 with needs("openai-agents", "`GuardedRunner`"):
@@ -156,8 +156,8 @@ class _Call:
         if not self._is_agent:
             return await invoke_function_tool(function_tool=self.bare, context=context, arguments=text)
         session = run.session
-        child = await session.off_loop(share, session, f"{name}-{context.tool_call_id}")
-        token, parked = running.set(Running(child, owner=run.owner)), False
+        child = await session.off_loop(share_of, session, f"{name}-{context.tool_call_id}")
+        token, parked = running.set(Running(child or session, owner=run.owner)), False
         # Ids of calls are made by models: one of the sub-agent's may be the same.
         _calling.set(None)
         try:
@@ -168,7 +168,7 @@ class _Call:
             parked = bool(getattr(result, "interruptions", None))
         finally:
             running.reset(token)
-            if not parked:
+            if child is not None and not parked:
                 await session.off_loop(child.close)
         if parked:
             raise _Parked(value)

@@ -3,18 +3,17 @@ The hooks: each invocation of an agent has its session, and each tool call and m
 """
 
 from collections.abc import AsyncGenerator, Callable
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 from weakref import WeakKeyDictionary, WeakSet
 
-from guardrails.core.values.errors import SessionError, StoreError, needs
+from guardrails.core.values.errors import StoreError, needs
 from guardrails.core.values.logs import log
-from guardrails.core.values.session_id import session_name
+from guardrails.integrations.hosting import share_of
 from guardrails.policy.sessions import Sessions
 from guardrails.session.calls.current import current_session
-from guardrails.session.growing import SHARE
 
 from .model_step import End, ModelStep
 from .tool_call import called, calling
@@ -196,12 +195,7 @@ def _goes_on(event: AfterInvocationEvent) -> bool:
 def _share(session: "Session", agent: str) -> "Session":
     # By the call that asks it an agent goes on in another process too. It may ask twice, and models repeat ids.
     call = calling.get() if current_session() is not None else None
-    for key in (call, uuid4().hex):
-        with suppress(SessionError, StoreError):
-            if key is not None:
-                return session.child(session_name(f"{agent}-{key}"), share=SHARE)
-    # Where nothing is left, the session itself holds.
-    return session
+    return share_of(session, f"{agent}-{call or uuid4().hex}") or session
 
 
 def _over(session: "Session", end: End) -> None:

@@ -10,7 +10,7 @@ from guardrails.core.engine.engine import Engine, Event, Happened
 from guardrails.core.engine.exhaustion import reopen, undo
 from guardrails.core.engine.scopes import Scope, free_all
 from guardrails.core.state.admissions import forgo, lose, withdraw
-from guardrails.core.state.entries import pending_key
+from guardrails.core.state.entries import Pending, pending_key
 from guardrails.core.state.parking import approve, digest_of, parked, refuse, suspend
 from guardrails.core.state.scope_state import approve_held, let_go, suspend_held, withdraw_held
 from guardrails.core.state.state import SessionState
@@ -106,16 +106,16 @@ class Suspend(Event[Happened]):
     shared = True
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
-        call, seq = self.decision.call, self.decision.seq
         touch(state, self.now_ms)
-        pending = state.pending.get(pending_key(call.id, call.sig, seq))
-        open_ = pending is not None and pending.seq == seq and pending.parked is None
+        pending = _open(state, self.decision)
+        if pending is not None and pending.parked is not None:
+            pending = None
         for scope in scopes:
             number(scope.state)
-            if pending is not None and open_:
+            if pending is not None:
                 suspend_held(scope.state, engine.id, pending.seq)
-        if pending is not None and open_:
-            suspend(state, pending, digest_of(call))
+        if pending is not None:
+            suspend(state, pending, digest_of(self.decision.call))
         return engine.happened(state, scopes)
 
 
@@ -131,21 +131,18 @@ class Withdraw(Event[Happened]):
     shared = True
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
-        call, seq = self.decision.call, self.decision.seq
         touch(state, self.now_ms)
-        pending = state.pending.get(pending_key(call.id, call.sig, seq))
-        if pending is None or pending.seq != seq:
-            for scope in scopes:
-                number(scope.state)
-            return engine.happened(state, scopes)
-        free_all(engine.id, state, scopes, f"c{seq}")
-        withdraw(state, pending)
-        undo(engine.chain, state, pending)
-        reopen(engine.chain, state)
+        pending = _open(state, self.decision)
+        if pending is not None:
+            free_all(engine.id, state, scopes, f"c{pending.seq}")
+            withdraw(state, pending)
+            undo(engine.chain, state, pending)
+            reopen(engine.chain, state)
         for scope in scopes:
             number(scope.state)
-            withdraw_held(scope.state, engine.id, pending)
-            undo(scope.chain, scope.state, pending)
+            if pending is not None:
+                withdraw_held(scope.state, engine.id, pending)
+                undo(scope.chain, scope.state, pending)
         return engine.happened(state, scopes)
 
 
@@ -159,9 +156,8 @@ class Lose(Event[None]):
     decision: Decision
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> None:
-        call, seq = self.decision.call, self.decision.seq
-        pending = state.pending.get(pending_key(call.id, call.sig, seq))
-        if pending is not None and pending.seq == seq:
+        pending = _open(state, self.decision)
+        if pending is not None:
             lose(pending, self.now_ms)
 
 
@@ -175,3 +171,11 @@ class Part(Event[None]):
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> None:
         part_turn(state)
+
+
+def _open(state: SessionState, decision: Decision) -> Pending | None:
+    """
+    The admission that *decision* made, as long as it is open.
+    """
+    pending = state.pending.get(pending_key(decision.call.id, decision.call.sig, decision.seq))
+    return pending if pending is not None and pending.seq == decision.seq else None

@@ -27,8 +27,8 @@ from guardrails import (
     Truncate,
 )
 from guardrails.core.records.replay import replay
-from guardrails.integrations.claude_code import EVENTS, answer
-from guardrails.integrations.claude_code.results import cut, read_response
+from guardrails.hooks.events import EVENTS, answer
+from guardrails.hooks.results import cut, read_response
 from tests.conftest import FakeClock
 
 
