@@ -2,7 +2,9 @@
 An MCP server over stdio that writes bytes as it likes: standard library only, so that it starts at once.
 
 A tool's name says what it does; `ODD` holds the answers of `odd`, byte for byte, with `@` in place of the request's id.
-Any method that is not known is answered with the bytes of the request, in hexadecimal.
+Any method that is not known is answered with the bytes of the request, in hexadecimal. Variables of the environment:
+`ROUGH_TOOLS` more tools, `ROUGH_LOG` a file for the lines that it reads, `ROUGH_PID` one for its process, `ROUGH_REF` a
+schema that is elsewhere.
 """
 
 import json
@@ -10,6 +12,7 @@ import os
 import sys
 import time
 
+from pathlib import Path
 from typing import Any
 
 
@@ -148,12 +151,12 @@ def call(name: Any, params: dict[str, Any], line: bytes) -> None:
 
 def listing(params: dict[str, Any]) -> dict[str, Any]:
     """
-    The tools, a page at a time if there are many; `ROUGH_TOOLS` says how many there are beside the named ones.
+    The tools, a page at a time if there are many.
     """
     more, start = int(os.environ.get("ROUGH_TOOLS", "0")), int(params.get("cursor") or 0)
     tools = [{"name": name, "inputSchema": OBJECT} for name in TOOLS]
     tools.append({"name": "search", "inputSchema": CITY, "annotations": {"readOnlyHint": True}})
-    remote = {"type": "object", "properties": {"x": {"$ref": "http://127.0.0.1:9/schema.json"}}}
+    remote = {"type": "object", "properties": {"x": {"$ref": os.environ.get("ROUGH_REF", "#")}}}
     tools.append({"name": "remote", "inputSchema": remote})
     tools.append({"name": "schema_is_wrong", "inputSchema": {"type": "no such type", "required": 7}})
     tools += [{"name": f"tool_{n}", "inputSchema": CITY} for n in range(more)]
@@ -165,8 +168,12 @@ def listing(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def serve() -> None:
+    if pid := os.environ.get("ROUGH_PID"):
+        Path(pid).write_text(str(os.getpid()))
+    log = Path(os.environ.get("ROUGH_LOG", os.devnull)).open("ab", buffering=0)  # noqa: SIM115  as long as the process
     for raw in sys.stdin.buffer:
         line = raw.rstrip(b"\n")
+        log.write(raw)
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
