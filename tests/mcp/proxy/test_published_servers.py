@@ -3,6 +3,7 @@ Published servers behind the proxy: work runs, a look after work runs, and a cal
 """
 
 import subprocess
+import time
 
 from collections.abc import Callable
 from pathlib import Path
