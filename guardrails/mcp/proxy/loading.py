@@ -60,7 +60,7 @@ def scopes_of(options: Options, policy: "Policy") -> dict[str, str]:
     Raises PolicyError for a scope that the options do not say.
     """
     from guardrails.core.values.errors import PolicyError
-    from guardrails.policy.scope_names import GLOBAL
+    from guardrails.core.engine.scopes import GLOBAL
 
     said = {"user": options.user, "tenant": options.tenant}
     mistakes = [
