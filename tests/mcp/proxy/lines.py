@@ -119,6 +119,17 @@ class Lines:
         """
         return list(self.until(lambda line: _answers(line, name), seconds))[-1]
 
+    def replies(self, *names: Any, seconds: float = 20) -> dict[Any, dict[str, Any]]:
+        """
+        The answers to these requests by their ids, in whatever order they come.
+        """
+        found: dict[Any, dict[str, Any]] = {}
+        while len(found) < len(names):
+            message = json.loads(self.next(seconds))
+            if message.get("id") in names and "method" not in message:
+                found[message["id"]] = message
+        return found
+
     def ask(self, method: str, params: Any = None, *, id: Any = 1, seconds: float = 20) -> dict[str, Any]:
         self.send(request(method, params, id=id))
         found: dict[str, Any] = json.loads(self.reply(id, seconds))

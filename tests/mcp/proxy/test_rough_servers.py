@@ -178,11 +178,14 @@ def test_a_request_of_the_server_under_the_calls_own_id_is_no_answer(through: Li
     assert words(json.loads(through.reply(5))["result"]) == (reply + b"\n").hex()
 
 
-def test_three_hundred_calls_that_are_open_at_once_each_get_their_own_answer(through: Lines) -> None:
-    calls = [request("tools/call", {"name": "echo", "arguments": {"n": n}}, id=f"open-{n}") for n in range(300)]
-    through.send(*calls)
-    for n in range(300):
-        assert json.loads(words(json.loads(through.reply(f"open-{n}"))["result"])) == {"n": n}
+def test_three_hundred_calls_that_are_open_at_once_each_get_their_own_answer(policy: Path) -> None:
+    with Lines(*tap(*ROUGH, policy=policy)) as lines:
+        lines.start()
+        lines.send(*(request("tools/call", {"name": "echo", "arguments": {"n": n}}, id=n) for n in range(300)))
+        found = {
+            reply["id"]: json.loads(words(reply["result"])) for reply in (json.loads(lines.next()) for _ in range(300))
+        }
+    assert found == {n: {"n": n} for n in range(300)}
 
 
 def test_a_server_that_dies_in_mid_call_ends_the_proxy_and_the_call_is_answered(policy: Path) -> None:

@@ -28,7 +28,7 @@ for (const [name, given] of JSON.parse(calls)) {
     found.push({ raised: String(error) });
   }
 }
-console.log(JSON.stringify({ schema: tools.find((tool) => tool.name === "rows").outputSchema, found }));
+console.log(JSON.stringify({ schema: tools.find((tool) => tool.name === "rows").outputSchema ?? null, found }));
 await client.close();
 """
 Results = list[dict[str, Any]]
