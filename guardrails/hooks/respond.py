@@ -5,11 +5,12 @@ One event of a coding CLI in, exactly one JSON object out.
 import json
 import os
 
-from typing import Any, Final
+from typing import Final
 
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.logs import log
 from guardrails.core.values.session_id import session_name
+from guardrails.policy.compiled.loading import load_compiled
 from guardrails.policy.policy import Policy
 from guardrails.stores.sqlite import SqliteStore
 
@@ -20,10 +21,12 @@ from .options import Options
 NOTHING: Final = b"{}"
 
 
-def respond(data: bytes, options: Options) -> bytes:
+def respond(data: bytes, options: Options, *, once: str = "") -> bytes:
     """
     What a hook that reads *data* writes: one JSON object, without a newline. Never raises; what fails here is answered as the
     policy's `on_error` says.
+
+    *once* names this event: the same name is the same event, answered twice because the first answer did not come in time.
     """
     try:
         event = json.loads(data)
@@ -59,7 +62,4 @@ def _room(options: Options) -> tuple[Policy, SqliteStore, str | None]:
 
 
 def _policy(options: Options) -> Policy:
-    from guardrails.policy.loading import load_document
-
-    said: dict[str, Any] = load_document(options.policy)
-    return Policy(**(said | {"mode": "observe"} if options.observe else said))
+    return load_compiled(options.policy, mode="observe" if options.observe else None)

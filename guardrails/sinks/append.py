@@ -3,7 +3,6 @@ Append lines to a file that others append to as well: opened, locked, a torn end
 """
 
 import errno
-import fcntl
 import os
 import select
 import stat
@@ -12,6 +11,12 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
+
+
+try:
+    import fcntl
+except ImportError:  # Windows has none
+    fcntl = None  # type: ignore[assignment]
 
 
 WAIT_S: Final = 1.0

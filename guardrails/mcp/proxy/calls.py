@@ -119,7 +119,7 @@ class Calls:
             return None
         listed = self._tools.of(call.name)
         schema = None if listed is None else listed.input_schema
-        value = outcome_of(call.name, call.arguments, result, schema=schema, listed=self._tools.names)
+        value = outcome_of(call.name, call.arguments, result, schema=schema, listed=self._tools)
         envelope = self._complete(call, value)
         if envelope is None or self._watches:
             return None
@@ -144,9 +144,7 @@ class Calls:
         listed = self._tools.of(call.name)
         schema = None if listed is None else listed.input_schema
         failed = Failed(message, error_type=kind)
-        self._complete(
-            call, explained(call.name, call.arguments, failed, kind, schema=schema, listed=self._tools.names)
-        )
+        self._complete(call, explained(call.name, call.arguments, failed, kind, schema=schema, listed=self._tools))
 
     def end(self, call: OpenCall, outcome: object) -> dict[str, Any] | None:
         """

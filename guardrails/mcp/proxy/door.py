@@ -25,8 +25,8 @@ def main(argv: list[str]) -> int:
 
 
 def _run(options: Options) -> int:
+    from .child import start
     from .loading import checked
-    from .stdio import run
 
     try:
         policy = checked(options)
@@ -35,7 +35,13 @@ def _run(options: Options) -> int:
             f"guardrails mcp: the policy `{options.policy}` is not valid, so nothing is started\n{error}\n"
         )
         return 2
-    return run(options, policy)
+    child = start(options.command)
+    if isinstance(child, int):
+        return child
+    # The server starts meanwhile.
+    from .stdio import Front
+
+    return Front(child, options, policy).run()
 
 
 def _snippet(argv: list[str]) -> int:

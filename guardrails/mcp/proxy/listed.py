@@ -96,12 +96,11 @@ class Tools:
         """
         return self._known.get(name)
 
-    @property
-    def names(self) -> list[str]:
+    def __iter__(self) -> Iterator[str]:
         """
-        All of them.
+        The names of all of them.
         """
-        return list(self._known)
+        return iter(self._known)
 
     def declared(self, name: str) -> Tool:
         """

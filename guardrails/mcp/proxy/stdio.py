@@ -8,7 +8,7 @@ import threading
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
-from .child import Child, start
+from .child import Child
 from .lines import TooLong, Writer, lines
 from .options import Options
 from .tap import Tap
@@ -99,11 +99,3 @@ class Front:
             else:
                 self._tap.from_server(line)
         self._woken.set()
-
-
-def run(options: Options, policy: "Policy | None") -> int:
-    """
-    Start the server and stand before it; the exit code.
-    """
-    child = start(options.command)
-    return child if isinstance(child, int) else Front(child, options, policy).run()

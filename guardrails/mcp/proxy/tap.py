@@ -6,6 +6,7 @@ before.
 """
 
 import heapq
+import re
 import sys
 import threading
 import time
@@ -13,6 +14,8 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
+
+from .messages import answer, cancelled, failure, key_of, read, unguarded, written
 
 
 if TYPE_CHECKING:
@@ -38,6 +41,7 @@ class Tap:
         self._to_server = to_server
         self._made = made
         self._calls: Calls | None = None
+        self._failed: Exception | None = None
         self._loading = threading.Lock()
         self._open: dict[str, OpenCall] = {}
         self._late: dict[str, OpenCall] = {}
@@ -54,12 +58,19 @@ class Tap:
 
     def calls(self) -> "Calls":
         """
-        The guards.
+        The guards. Raises what making them raised, each time.
         """
         if self._calls is None:
             with self._loading:
+                if self._failed is not None:
+                    raise self._failed
                 if self._calls is None:
-                    self._calls = self._made()
+                    try:
+                        self._calls = self._made()
+                    except Exception as error:
+                        _tell_person(error)
+                        self._failed = error
+                        raise
         return self._calls
 
     @property
@@ -75,8 +86,6 @@ class Tap:
         """
         Pass on what the client said.
         """
-        from .messages import read
-
         try:
             # An escape may hide a name; anything else that names none is no call.
             if self._calls is None and _NAMED not in line and b"\\" not in line and b'"initialize"' not in line:
@@ -91,8 +100,6 @@ class Tap:
             self._to_server(line)
 
     def _batch(self, line: bytes, said: list[Any]) -> None:
-        from .messages import written
-
         passed = [one for one in said if self._asked(one)]
         if len(passed) == len(said):
             self._to_server(line)
@@ -111,21 +118,18 @@ class Tap:
         elif method == "notifications/cancelled":
             self._cancel(said.get("params"))
         elif method == "initialize":
-            from .messages import key_of
-
             self._greeting = key_of(said.get("id"))
         return True
 
     def _call(self, said: dict[str, Any]) -> bool:
-        from .messages import answer, key_of, unguarded, written
-
         id_ = said.get("id")
         key = key_of(id_)
         asked: Any
         try:
             asked = self.calls().ask(id_, said.get("params"))
         except Exception as error:  # noqa: BLE001  own failures go by the policy, if there is one
-            _tell_person(error)
+            if error is not self._failed:
+                _tell_person(error)
             asked = unguarded(error) if self._calls is None or self._calls.denies_on_error else None
         if isinstance(asked, dict):
             if key is not None:
@@ -147,16 +151,12 @@ class Tap:
         return True
 
     def _note(self, id_: Any, kept: set[str]) -> None:
-        from .messages import key_of
-
         key = key_of(id_)
         if key is not None:
             with self._lock:
                 kept.add(key)
 
     def _cancel(self, params: Any) -> None:
-        from .messages import key_of
-
         key = key_of(params.get("requestId")) if isinstance(params, dict) else None
         if key is None:
             return
@@ -174,8 +174,6 @@ class Tap:
         if not (self._open or self._lists or self._late or self._greeting is not None):
             self._to_client(line)
             return
-        from .messages import read, written
-
         try:
             said = read(line)
         except ValueError:
@@ -200,8 +198,6 @@ class Tap:
         What the client is told in the place of the message *said*, which is *said* itself if that is the same, and None if it
         is told nothing.
         """
-        from .messages import key_of
-
         if not isinstance(said, dict) or "method" in said or not ("result" in said or "error" in said):
             return said
         key = key_of(said.get("id"))
@@ -224,7 +220,8 @@ class Tap:
         try:
             made = self.calls().listed(said.get("result")) if call is None else self._settled(call, said)
         except Exception as error:  # noqa: BLE001  the tool has run: its result is never lost
-            _tell_person(error)
+            if error is not self._failed:
+                _tell_person(error)
         return said if made is None else {**said, "result": made}
 
     def _settled(self, call: "OpenCall", said: dict[str, Any]) -> Any:
@@ -234,10 +231,8 @@ class Tap:
         return None
 
     def _prepare(self) -> None:
-        try:
+        with suppress(Exception):  # whoever calls a tool is told
             self.calls()
-        except Exception as error:  # noqa: BLE001  whoever calls a tool is told too
-            _tell_person(error)
 
     # What the server does not say
 
@@ -255,8 +250,6 @@ class Tap:
         """
         Tell the client *why* the message with these *ends* does not come, if one of them says whose answer it is.
         """
-        from .messages import failure, key_of, written
-
         for id_ in _ids(ends):
             with self._lock:
                 call = self._open.pop(key_of(id_) or "", None)
@@ -277,8 +270,6 @@ class Tap:
             self._calls.close()
 
     def _tell(self, call: "OpenCall", outcome: object) -> None:
-        from .messages import answer, written
-
         result = self.calls().end(call, outcome)
         if result is not None:
             self._to_client(written(answer(call.id, result)))
@@ -309,8 +300,6 @@ class Tap:
             self._overdue(call)
 
     def _overdue(self, call: "OpenCall") -> None:
-        from .messages import cancelled, written
-
         if call.limit is None:
             return
         error = call.limit.error()
@@ -326,10 +315,6 @@ def _ids(ends: bytes) -> list[Any]:
     """
     What may be the id of a message, of which only the *ends* are there: the first one is.
     """
-    import re
-
-    from .messages import read
-
     found = re.findall(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")', ends)
     return [read(one) for one in (*found[:1], *found[-1:])]
 
