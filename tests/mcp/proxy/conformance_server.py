@@ -12,7 +12,6 @@ import warnings
 from typing import Any
 
 import mcp_types as types
-import uvicorn
 
 from mcp.server import Server
 from mcp.server.stdio import stdio_server
@@ -278,6 +277,8 @@ async def stdio() -> None:
 
 if __name__ == "__main__":
     if sys.argv[1] == "http":
+        import uvicorn
+
         uvicorn.run(server().streamable_http_app(), port=int(sys.argv[2]), log_level="error")
     else:
         asyncio.run(stdio())

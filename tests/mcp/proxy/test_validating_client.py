@@ -63,7 +63,7 @@ def text(result: dict[str, Any]) -> str:
 
 def test_a_denied_call_a_cut_result_and_a_note_are_all_valid_to_it(tmp_path: Path) -> None:
     rows = [("rows", {"n": 3})] * 6
-    wrong: list[tuple[str, dict[str, Any]]] = [("rows", {"n": "three"}), ("rows", {})]
+    wrong: list[tuple[str, dict[str, Any]]] = [("rows", {"n": [3]}), ("rows", {})]
     calls = [*rows, ("rows", {"n": 5_000}), *wrong, ("rows", {"n": 4})]
     schema, found = checked(tmp_path, "version: 1\nextends: default\nbudget: {max_calls: 20}\n", calls)
     assert found[0]["structuredContent"]["total"] == 3
