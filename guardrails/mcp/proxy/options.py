@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 USAGE: Final = """\
 Usage: guardrails mcp [OPTIONS] -- COMMAND [ARGUMENTS]...
+       guardrails mcp [OPTIONS] --config FILE [--server NAME]
        guardrails mcp snippet CLIENT
 
 Stands in front of an MCP server and guards its tools. All else passes as it is.
@@ -21,6 +22,9 @@ Options:
   --structured keep|drop
                        whether tools promise a form of their structured content: without it any result can be cut
                        [default: keep]
+  --config FILE        servers as clients keep them (`mcpServers`): start the one of --server, or print
+                       the file for a client that puts each of them behind one budget
+  --server NAME        which of them
   --help               show this and exit
 """
 
@@ -38,6 +42,12 @@ class Options(NamedTuple):
     store: str | None = None
     records: str | None = None
     structured: str = "keep"
+    config: str | None = None
+    server: str | None = None
+    environment: tuple[tuple[str, str], ...] = ()
+    """Added for the server to that of this process."""
+    folder: str | None = None
+    """The working directory of the server."""
 
 
 class UsageError(Exception):
@@ -46,7 +56,7 @@ class UsageError(Exception):
     """
 
 
-_NAMES: Final = tuple(name for name in Options._fields if name != "command")
+_NAMES: Final = tuple(name for name in Options._fields if name not in ("command", "environment", "folder"))
 
 
 def options_of(argv: list[str]) -> Options:
@@ -76,6 +86,10 @@ def options_of(argv: list[str]) -> Options:
         said[name] = value
     if said.get("structured", "keep") not in ("keep", "drop"):
         raise UsageError("`--structured` is keep or drop")
-    if not rest:
+    if said.get("server") is not None and said.get("config") is None:
+        raise UsageError("`--server` is the name of one in a `--config FILE`")
+    if rest and said.get("config") is not None:
+        raise UsageError("there is a `--config` and a command: give one of them")
+    if not rest and said.get("config") is None:
         raise UsageError("there is no command: say how to start the server after `--`")
     return Options(command=tuple(rest), **said)
