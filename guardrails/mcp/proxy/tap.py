@@ -287,4 +287,6 @@ class Tap:
                 del self._late[next(iter(self._late))]
         error = call.limit.error()
         self._tell(call, error)
-        self._to_server(written(cancelled(call.id, str(error))))
+        # A server that reads nothing any more would hold up what is due after this.
+        note = written(cancelled(call.id, str(error)))
+        threading.Thread(target=self._to_server, args=(note,), name="guardrails-cancel", daemon=True).start()

@@ -39,6 +39,7 @@ ODD: dict[str, bytes] = {
     "twice": b'{"jsonrpc":"2.0","id":@,"result":{' + TEXT + b'"a"}],' + TEXT + b'"b"}]}}',
     "deep": b'{"jsonrpc":"2.0","id":@,"result":{"d":' + b"[" * 900 + b"]" * 900 + b"," + TEXT + b'"a"}]}}',
     "abyss": b'{"jsonrpc":"2.0","id":@,"result":{"d":' + b"[" * 90_000 + b"]" * 90_000 + b"," + TEXT + b'"a"}]}}',
+    "separators": b'{"jsonrpc":"2.0","id":@,"result":{' + TEXT + b'"a\xe2\x80\xa8b\x0bc\x0cd\xc2\x85e\x1c"}]}}',
     "escaped": b'{"jsonrpc":"2.0","\\u0069d":@,"r\\u0065sult":{' + TEXT + b'"a\\u002fb"}]}}',
     "bare": b'{"jsonrpc":"2.0","id":@,"result":{}}',
     "number": b'{"jsonrpc":"2.0","id":@,"result":7}',

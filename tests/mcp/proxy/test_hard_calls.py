@@ -59,6 +59,11 @@ FORMS = {
     + b"[" * 400
     + b"]" * 400
     + b"}}}",
+    "deeper": b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"count","arguments":{"n":%d,"m":'
+    + b"[" * 980
+    + b"]" * 980
+    + b"}}}",
+    "inf": b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"name":"count","arguments":{"n":%d,"m":1e999}}}',
     "meta": b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"_meta":{"x":1},"name":"count","arguments":{"n":%d}}}',
     "no version": b'{"id":%d,"method":"tools/call","params":{"name":"count","arguments":{"n":%d}}}',
 }
@@ -72,6 +77,21 @@ def test_a_call_is_guarded_however_it_is_written(form: str, tmp_path: Path) -> N
             lines.send(FORMS[form] % (n, n))
             found = json.loads(lines.reply(n))["result"]
             assert denied(found) is (n >= 3), found
+
+
+@pytest.mark.parametrize(
+    "argument", [b"[" * 3_000 + b"]" * 3_000, b'"\xff\xfe"', b"9" * 6_000, b'{"a":' * 2_000 + b"7" + b"}" * 2_000]
+)
+def test_a_call_that_many_servers_cannot_read_is_guarded_all_the_same(argument: bytes, tmp_path: Path) -> None:
+    """
+    Others can, and a model may nest what it sends as deep as it likes.
+    """
+    call = b'{"jsonrpc":"2.0","id":%d,"method":"tools/call","params":{"arguments":{"m":%s},"name":"count"}}'
+    with Lines(*tap(*ROUGH, policy=file(tmp_path, CAPPED % 1)), ROUGH_LOG=str(tmp_path / "seen")) as lines:
+        lines.start()
+        lines.send(*(call % (n, argument) for n in range(3)))
+        assert denied(json.loads(lines.reply(2))["result"])
+    assert (tmp_path / "seen").read_bytes().count(argument) == 1
 
 
 def test_a_call_without_an_id_is_not_run_when_the_budget_is_spent(tmp_path: Path) -> None:
@@ -264,3 +284,21 @@ def test_a_client_that_does_not_read_does_not_stop_what_it_writes(tmp_path: Path
         sender.join(30)
         assert not sender.is_alive()
         assert len(lines.replies(*range(1_000))) == 1_000
+
+
+def test_calls_of_a_server_that_reads_nothing_any_more_are_answered_at_their_deadlines(tmp_path: Path) -> None:
+    policy = file(tmp_path, LOOSE + "tools:\n  - {match: [echo], timeout: 1s}\n")
+    with Lines(*tap(*ROUGH, policy=policy)) as lines:
+        lines.start()
+        assert words(lines.call("stop_reading")) == "deaf now"
+        small = [request("tools/call", {"name": "echo", "arguments": {"n": n}}, id=n) for n in range(3)]
+        lines.send(*small)
+        # More than a pipe holds: whoever writes this waits.
+        big = request("tools/call", {"name": "echo", "arguments": {"x": "y" * 200_000}}, id=3)
+        sender = threading.Thread(target=lines.send, args=[big], daemon=True)
+        sender.start()
+        found = lines.replies(*range(4))
+        assert all(reply["result"]["isError"] for reply in found.values())
+        lines.process.terminate()
+        lines.process.wait(10)
+        sender.join(10)
