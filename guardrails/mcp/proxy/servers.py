@@ -23,7 +23,7 @@ STORE = "mcp.db"
 
 def printed(options: Options) -> str:
     """
-    The file of servers for a client, in which each one that is started is behind a proxy with these *options*.
+    The file of servers for a client, in which each one is behind a proxy with these *options*.
 
     Raises PolicyError for a file that is wrong, OSError where it cannot be read.
     """
@@ -37,10 +37,6 @@ def printed(options: Options) -> str:
             said += [f"--{name}", _whole(name, value)]
     made: dict[str, Any] = {}
     for server in read_servers(path):
-        if server.command is None:
-            sys.stderr.write(f"guardrails mcp: `{server.name}` is no server that is started here, and stays as it is\n")
-            made[server.name] = {"url": server.url, **({"headers": dict(server.headers)} if server.headers else {})}
-            continue
         arguments = [*first[1:], "--config", path, "--server", server.name, *said]
         made[server.name] = {"command": first[0], "args": arguments}
     return json.dumps({"mcpServers": made}, indent=2, ensure_ascii=False) + "\n"
@@ -51,22 +47,22 @@ def chosen(options: Options) -> Options:
     *options* with the command of the server that they name. All servers share the session of the day, if none is named, in
     the user's own store, if none is.
 
-    Raises UsageError for a server that is not there or not started here, and as `printed` does.
+    Raises UsageError for a server that is not there, and as `printed` does.
     """
     servers = {server.name: server for server in read_servers(options.config or "")}
     found: McpServer | None = servers.get(options.server or "")
     if found is None:
         known = ", ".join(f"`{name}`" for name in servers) or "none"
         raise UsageError(f"`{options.config}` has no server `{options.server}`; it has {known}")
-    if found.command is None:
-        raise UsageError(f"`{options.server}` is no server that is started here")
     store = options.store
     if store is None:
         folder = state_folder()
         os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
         store = os.path.join(folder, STORE)  # noqa: PTH118
     return options._replace(
-        command=(found.command, *found.args),
+        command=() if found.command is None else (found.command, *found.args),
+        url=found.url,
+        headers=tuple(found.headers.items()),
         environment=tuple(found.env.items()),
         folder=found.cwd,
         session=options.session or f"servers:{time.strftime('%Y-%m-%d')}",

@@ -37,8 +37,7 @@ def test_the_servers_of_a_file_share_one_budget(config: Path, tmp_path: Path) ->
     policy.write_text("version: 1\nbudget: {max_calls: 2}\n")
     done = run("--config", str(config), "--policy", str(policy), "--store", str(tmp_path / "s.db"))
     made: dict[str, Any] = json.loads(done.stdout)["mcpServers"]
-    assert made["far"] == {"url": "https://example.com/mcp", "headers": {"A": "b"}}
-    assert "`far`" in done.stderr
+    assert made["far"]["args"][-6:-4] == ["--server", "far"]
     started = []
     for name in ("one", "two"):
         command = made[name]["command"], *made[name]["args"]
@@ -61,7 +60,6 @@ def test_the_servers_of_a_file_share_one_budget(config: Path, tmp_path: Path) ->
     [
         (("--config", "no-such.json"), "no-such.json"),
         (("--config", "CONFIG", "--server", "three"), "has no server `three`; it has `one`, `two`, `far`"),
-        (("--config", "CONFIG", "--server", "far"), "is no server that is started here"),
         (("--server", "one", "--", "true"), "`--config FILE`"),
         (("--config", "CONFIG", "--", "true"), "give one of them"),
     ],

@@ -35,7 +35,7 @@ class Process:
         whole: tuple[str, ...] | None = None,
     ) -> None:
         self.popen = subprocess.Popen(  # noqa: S603
-            whole or (*PROXY, *options, "--", *command),
+            whole or (*PROXY, *options, *(("--", *command) if command else ())),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
