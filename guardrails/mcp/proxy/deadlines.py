@@ -7,30 +7,25 @@ import threading
 import time
 
 from collections.abc import Callable
-from typing import Generic, TypeVar
 
 
-T = TypeVar("T")
-
-
-class Deadlines(Generic[T]):
+class Deadlines:
     """
-    Calls *over* with what was added, when its time is up.
+    Calls what was added when its time is up.
     """
 
-    def __init__(self, over: Callable[[T], None]) -> None:
-        self._over = over
-        self._due: list[tuple[float, int, T]] = []
+    def __init__(self) -> None:
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._changed = threading.Condition()
         self._n = 0
 
-    def add(self, seconds: float, what: T) -> None:
+    def add(self, seconds: float, over: Callable[[], None]) -> None:
         """
-        Let *what* be over in *seconds*.
+        Call *over* in *seconds*, from a thread of its own.
         """
         with self._changed:
             self._n += 1
-            heapq.heappush(self._due, (time.monotonic() + seconds, self._n, what))
+            heapq.heappush(self._due, (time.monotonic() + seconds, self._n, over))
             if self._n == 1:
                 threading.Thread(target=self._run, name="guardrails-time", daemon=True).start()
             self._changed.notify()
@@ -41,5 +36,5 @@ class Deadlines(Generic[T]):
                 while not self._due or self._due[0][0] > time.monotonic():
                     # In parts: no clock waits for weeks.
                     self._changed.wait(min(self._due[0][0] - time.monotonic(), 3600.0) if self._due else None)
-                _, _, what = heapq.heappop(self._due)
-            self._over(what)
+                _, _, over = heapq.heappop(self._due)
+            over()

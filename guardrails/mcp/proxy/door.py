@@ -36,7 +36,7 @@ def main(argv: list[str]) -> int:
 
 
 def _run(options: Options) -> int:
-    from .child import start
+    from .ends.child import start
     from .loading import checked
 
     try:
@@ -47,14 +47,14 @@ def _run(options: Options) -> int:
         )
         return 2
     if options.url is not None:
-        from .stdio import RemoteFront
+        from .ends.stdio import RemoteFront
 
         return RemoteFront(options, policy).run()
     child = start(options)
     if isinstance(child, int):
         return child
     # The server starts meanwhile.
-    from .stdio import Front
+    from .ends.stdio import Front
 
     return Front(child, options, policy).run()
 

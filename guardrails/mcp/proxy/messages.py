@@ -6,14 +6,20 @@ import json
 import re
 import sys
 
-from typing import Any
+from typing import Any, Final
+
+
+DEEP: Final = "(nested too deep)"
+_TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\Z)|[\[\]{}]', re.DOTALL)
+"""A string, with or without its end, or a bracket."""
 
 
 def read(data: bytes) -> Any:
     """
-    What *data* says. Raises ValueError if it is no JSON, or too deep.
+    What *data* says. Raises ValueError if it is no JSON.
 
-    Bytes that are no UTF-8 are read as the mark for such: what is forwarded are the original ones.
+    Bytes that are no UTF-8 are read as the mark for such, and what is nested too deep to be read as `DEEP`: what is forwarded
+    are the original bytes, and a call is guarded however it is written.
     """
     text = data.decode("utf-8", "replace")
     try:
@@ -24,7 +30,25 @@ def read(data: bytes) -> Any:
         # A number of thousands of digits, which no call is judged by.
         return json.loads(text, parse_int=_whole)
     except RecursionError:
-        raise ValueError("the message is too deep") from None
+        return json.loads(shallow(text), parse_int=_whole)
+
+
+def shallow(text: str, deepest: int = 64) -> str:
+    """
+    The JSON *text* with `DEEP` in the place of all that is nested deeper than *deepest*.
+    """
+    kept: list[str] = []
+    depth = start = 0
+    for token in _TOKEN.finditer(text):
+        if token[0] in "[{":
+            depth += 1
+            if depth == deepest + 1:
+                kept += (text[start : token.start()], f'"{DEEP}"')
+        elif token[0] in "]}":
+            if depth == deepest + 1:
+                start = token.end()
+            depth -= 1
+    return "".join((*kept, text[start:]))
 
 
 def written(message: Any) -> bytes:

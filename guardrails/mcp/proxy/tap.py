@@ -10,6 +10,7 @@ import threading
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from .deadlines import Deadlines
@@ -17,24 +18,35 @@ from .messages import answer, cancelled, failure, ids, key_of, read, tell_person
 
 
 if TYPE_CHECKING:
+    from guardrails.mcp.runs import Run
+
     from .calls import Calls, OpenCall
 
 
 Send = Callable[[bytes], None]
 """Sends whole lines."""
-_NAMED: Final = b"tools"
+_NAMES: Final = (b"tools", b"\\", b'"initialize"')
 MAX_LATE: Final = 1_000
 """Calls whose answers are late and may still come."""
 
 
 class Tap:
     """
-    What stands between *to_client* and *to_server*; *made* gives the guards when they are first needed.
+    What stands between *to_client* and *to_server*; *made* gives the guards when they are first needed. The calls are of *run*,
+    if that is known otherwise; *deadlines* may be those of several.
 
     Safe in any number of threads: the lines of each side come from one of its own.
     """
 
-    def __init__(self, to_client: Send, to_server: Send, made: "Callable[[], Calls]") -> None:
+    def __init__(
+        self,
+        to_client: Send,
+        to_server: Send,
+        made: "Callable[[], Calls]",
+        *,
+        run: "Run | None" = None,
+        deadlines: Deadlines | None = None,
+    ) -> None:
         self._to_client = to_client
         self._to_server = to_server
         self._made = made
@@ -49,7 +61,8 @@ class Tap:
         self._greeting: str | None = None
         """The request `initialize`, until it is answered."""
         self._lock = threading.Lock()
-        self._deadlines: Deadlines[tuple[str, OpenCall]] = Deadlines(self._overdue)
+        self._run = run
+        self._deadlines = Deadlines() if deadlines is None else deadlines
 
     def calls(self) -> "Calls":
         """
@@ -83,10 +96,8 @@ class Tap:
         """
         try:
             # An escape may hide a name; anything else that names none is no call.
-            if self._calls is None and _NAMED not in line and b"\\" not in line and b'"initialize"' not in line:
-                said: Any = None
-            else:
-                said = read(line)
+            blank = self._calls is None and not any(one in line for one in _NAMES)
+            said: Any = None if blank else read(line)
         except ValueError:
             said = None
         if isinstance(said, list):
@@ -108,8 +119,9 @@ class Tap:
         method = said.get("method") if isinstance(said, dict) else None
         if method == "tools/call":
             return self._call(said)
-        if method == "tools/list":
-            self._note(said.get("id"), self._lists)
+        if method == "tools/list" and (key := key_of(said.get("id"))) is not None:
+            with self._lock:
+                self._lists.add(key)
         elif method == "notifications/cancelled":
             self._cancel(said.get("params"))
         elif method == "initialize":
@@ -121,7 +133,7 @@ class Tap:
         key = key_of(id_)
         asked: Any
         try:
-            asked = self.calls().ask(id_, said.get("params"))
+            asked = self.calls().ask(id_, said.get("params"), self._run)
         except Exception as error:  # noqa: BLE001  own failures go by the policy, if there is one
             if error is not self._failed:
                 tell_person(error)
@@ -140,23 +152,15 @@ class Tap:
                 self._open[key] = asked
                 self._late.pop(key, None)
             if asked.limit is not None:
-                self._deadlines.add(asked.limit.seconds, (key, asked))
+                self._deadlines.add(asked.limit.seconds, partial(self._overdue, key, asked))
             if before is not None:
                 self.calls().drop(before)
         return True
 
-    def _note(self, id_: Any, kept: set[str]) -> None:
-        key = key_of(id_)
-        if key is not None:
-            with self._lock:
-                kept.add(key)
-
     def _cancel(self, params: Any) -> None:
         key = key_of(params.get("requestId")) if isinstance(params, dict) else None
-        if key is None:
-            return
         with self._lock:
-            call = self._open.pop(key, None)
+            call = None if key is None else self._open.pop(key, None)
         if call is not None:
             self.calls().drop(call)
 
@@ -278,11 +282,10 @@ class Tap:
         told = failure(call.id, -32603, str(outcome)) if result is None else answer(call.id, result)
         self._to_client(written(told))
 
-    def _overdue(self, what: "tuple[str, OpenCall]") -> None:
+    def _overdue(self, key: str, call: "OpenCall") -> None:
         """
         Answer a call whose time is up, unless it was answered.
         """
-        key, call = what
         with self._lock:
             if self._open.get(key) is not call or call.limit is None:
                 return
@@ -292,4 +295,6 @@ class Tap:
                 del self._late[next(iter(self._late))]
         error = call.limit.error()
         self._tell(call, error)
-        self._to_server(written(cancelled(call.id, str(error))))
+        # A server that reads nothing any more would hold up what is due after this.
+        note = written(cancelled(call.id, str(error)))
+        threading.Thread(target=self._to_server, args=(note,), name="guardrails-cancel", daemon=True).start()

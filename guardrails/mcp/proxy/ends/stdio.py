@@ -8,10 +8,11 @@ import threading
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
+from guardrails.mcp.proxy.options import Options
+from guardrails.mcp.proxy.tap import Tap
+
 from .child import Child
 from .lines import TooLong, Writer, lines
-from .options import Options
-from .tap import Tap
 
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Front:
     """
 
     def __init__(self, child: Child, options: Options, policy: "Policy | None") -> None:
-        from .loading import calls_of
+        from guardrails.mcp.proxy.loading import calls_of
 
         self._child = child
         self._client = Writer(1)
@@ -107,7 +108,8 @@ class RemoteFront:
     """
 
     def __init__(self, options: Options, policy: "Policy | None") -> None:
-        from .loading import calls_of
+        from guardrails.mcp.proxy.loading import calls_of
+
         from .remote import Remote
 
         self._client = Writer(1)

@@ -9,7 +9,7 @@ import sys
 
 from typing import Final
 
-from .options import Options
+from guardrails.mcp.proxy.options import Options
 
 
 GRACE_S: Final = 2.0

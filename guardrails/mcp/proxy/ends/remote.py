@@ -1,38 +1,26 @@
 """
 A server over streamable HTTP as the other end of a tap: each message of the client is a POST, what comes back are lines.
-
-The library of the language is enough for it: importing a client for HTTP takes longer than a server takes to answer.
 """
 
-import http.client
 import json
-import select
-import ssl
 import threading
 import time
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
+from guardrails.mcp.proxy.messages import key_of, read
+
+from .connections import CONNECT_S, FAILURES, Connection, Connections, LostError, Response, events
 from .lines import MAX_LINE
-from .messages import key_of, read
 
 
-CONNECT_S: Final = 30.0
-IDLE_S: Final = 20.0
-"""How long a connection that nobody uses may be used again."""
 REDIRECTS: Final = 3
 RETRIES: Final = 3
 """How often a stream that broke off is taken up again before its answer is given up."""
 PAUSE_S: Final = 1.0
 STATELESS: Final = "io.modelcontextprotocol/protocolVersion"
-
-
-class LostError(Exception):
-    """
-    A message of the client is not answered; the text says why.
-    """
 
 
 class Remote:
@@ -53,7 +41,7 @@ class Remote:
         self._lost = lost
         self._session: str | None = None
         self._version: str | None = None
-        self._idle: list[tuple[http.client.HTTPConnection, float]] = []
+        self._connections = Connections()
         self._lock = threading.Lock()
         self._busy = 0
         self._ended = False
@@ -95,8 +83,9 @@ class Remote:
         if self._session is not None:
             try:
                 response, connection = self._request("DELETE", None, {})
-                self._give_back(response, connection)
-            except (OSError, http.client.HTTPException, LostError):
+                response.read()
+                self._connections.give_back(self._url, response, connection)
+            except (*FAILURES, LostError):
                 return
 
     def _ask(self, line: bytes, said: dict[str, Any]) -> None:
@@ -117,12 +106,10 @@ class Remote:
             self._answered(response, connection, id_, greets=said.get("method") == "initialize")
         except LostError as error:
             self._lost(id_, str(error))
-        except (OSError, http.client.HTTPException) as error:
+        except FAILURES as error:
             self._lost(id_, f"the server cannot be reached: {error or type(error).__name__}")
 
-    def _answered(
-        self, response: http.client.HTTPResponse, connection: http.client.HTTPConnection, id_: Any, *, greets: bool
-    ) -> None:
+    def _answered(self, response: Response, connection: Connection, id_: Any, *, greets: bool) -> None:
         kind = (response.getheader("Content-Type") or "").partition(";")[0].strip().lower()
         if kind == "text/event-stream" and response.status == 200:
             self._stream(response, connection, id_, greets=greets)
@@ -131,7 +118,7 @@ class Remote:
         if len(body) > MAX_LINE:
             connection.close()
             raise LostError("the server sent a message that is too long to be passed on")
-        self._give_back(response, connection)
+        self._connections.give_back(self._url, response, connection)
         if kind == "application/json" and body.strip() and (response.status < 300 or _is_of(body, id_)):
             self._heard(body, greets=greets)
         elif response.status >= 300:
@@ -139,9 +126,7 @@ class Remote:
         elif id_ is not None:
             raise LostError(f"the server answered with HTTP status {response.status} and no message")
 
-    def _stream(
-        self, response: http.client.HTTPResponse, connection: http.client.HTTPConnection, id_: Any, *, greets: bool
-    ) -> None:
+    def _stream(self, response: Response, connection: Connection, id_: Any, *, greets: bool) -> None:
         """
         Pass on the events of a stream until the request *id_* is answered, taken up again where it breaks off.
         """
@@ -154,7 +139,7 @@ class Remote:
                         self._heard(data, greets=greets)
                         if id_ is not None and _is_of(data, id_):
                             id_ = None
-            except (OSError, http.client.HTTPException):
+            except FAILURES:
                 # Taken up again, if it says where.
                 pass
             connection.close()
@@ -185,7 +170,7 @@ class Remote:
                     if data:
                         self._heard(data, greets=False)
                 connection.close()
-            except (OSError, http.client.HTTPException, LostError):
+            except (*FAILURES, LostError):
                 pause = min(pause * 2, 30.0)
             time.sleep(pause)
 
@@ -199,11 +184,9 @@ class Remote:
         # A newline stands outside of texts only, and ends a line here.
         self._say(data.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n")
 
-    # Connections
-
     def _request(
         self, method: str, body: bytes | None, more: dict[str, str], seconds: float | None = CONNECT_S
-    ) -> tuple[http.client.HTTPResponse, http.client.HTTPConnection]:
+    ) -> tuple[Response, Connection]:
         headers = {"Accept": "application/json, text/event-stream", "User-Agent": "guardrails-mcp"}
         if method == "GET":
             headers["Accept"] = "text/event-stream"
@@ -216,71 +199,16 @@ class Remote:
         headers |= {**more, **self._headers}
         url = self._url
         for _ in range(REDIRECTS + 1):
-            connection = self._connection(url)
-            connection.sock.settimeout(seconds)
-            parts = urlsplit(url)
-            target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-            connection.request(method, target, body, headers)
-            response = connection.getresponse()
+            response, connection = self._connections.request(method, url, body, headers, seconds)
             where = response.getheader("Location")
             if response.status not in (307, 308) or where is None:
                 return response, connection
             connection.close()
             moved = urljoin(url, where)
-            if urlsplit(moved)[:2] != parts[:2]:
+            if urlsplit(moved)[:2] != urlsplit(url)[:2]:
                 raise LostError("the server sends its clients to another one, which gets no keys of ours")
             self._url = url = moved
         raise LostError("the server sends its clients round in circles")
-
-    def _connection(self, url: str) -> http.client.HTTPConnection:
-        with self._lock:
-            while self._idle:
-                connection, since = self._idle.pop()
-                if time.monotonic() - since < IDLE_S and not _is_over(connection):
-                    return connection
-                connection.close()
-        parts = urlsplit(url)
-        made = (
-            http.client.HTTPSConnection(parts.netloc, timeout=CONNECT_S, context=ssl.create_default_context())
-            if parts.scheme == "https"
-            else http.client.HTTPConnection(parts.netloc, timeout=CONNECT_S)
-        )
-        made.connect()
-        return made
-
-    def _give_back(self, response: http.client.HTTPResponse, connection: http.client.HTTPConnection) -> None:
-        response.read()
-        if response.will_close:
-            connection.close()
-            return
-        with self._lock:
-            self._idle.append((connection, time.monotonic()))
-
-
-def events(response: http.client.HTTPResponse) -> Iterator[tuple[bytes, str, float | None]]:
-    """
-    (data, id, seconds to wait before the stream is taken up again) of each event of a stream.
-    """
-    data: list[bytes] = []
-    size = 0
-    event, wait = "", None
-    while line := response.readline(MAX_LINE + 1):
-        size += len(line)
-        if size > MAX_LINE:
-            raise LostError("the server sent a message that is too long to be passed on")
-        line = line.rstrip(b"\r\n")
-        if not line:
-            yield b"\n".join(data), event, wait
-            data, event, wait, size = [], "", None, 0
-            continue
-        name, _, value = line.partition(b":")
-        value = value.removeprefix(b" ")
-        if name == b"data":
-            data.append(value)
-        elif name == b"id" and value.isascii():
-            event = value.decode()
-        elif name == b"retry" and value.isdigit():
-            wait = min(int(value[:9]) / 1000, 30.0)
 
 
 def _named(said: dict[str, Any]) -> dict[str, str]:
@@ -321,10 +249,3 @@ def _reason(status: int, body: bytes) -> str:
         return f": {str(read(body)['error']['message'])[:500]}"
     except (ValueError, TypeError, KeyError):
         return ""
-
-
-def _is_over(connection: http.client.HTTPConnection) -> bool:
-    """
-    Whether the other end has closed an idle *connection*, or says what nobody has asked for.
-    """
-    return connection.sock is None or bool(select.select([connection.sock], [], [], 0)[0])
