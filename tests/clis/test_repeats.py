@@ -88,3 +88,20 @@ def test_other_calls_run_beside_a_refused_one(cli: Client) -> None:
     cli.model.says([*(Calls(run, *look.calls, items=look.items) for run, look in turns), Text(ANSWER)])
     assert cli.run().answer == ANSWER
     assert (cli.runs("tests"), cli.runs("books")) == (2, 4)
+
+
+def test_refusals_of_one_turn_do_not_end_the_session(cli: Client) -> None:
+    cli.serve()
+    cli.guard('version: 1\nextends: default\ntools: [{match: "*books*", read_only: true}]\n')
+
+    def turn(*books: str) -> Calls:
+        made = [cli.count(book) for book in books]
+        return Calls(
+            *(call for one in made for call in one.calls), items=tuple(item for one in made for item in one.items)
+        )
+
+    same = [turn(*(f"book {n}" for n in range(5))) for _ in range(3)]
+    cli.model.says([*same, turn("a new book"), Text(ANSWER)])
+    assert cli.run().answer == ANSWER
+    read = cli.model.asked[-1].results
+    assert [refused(text) for text in read] == [False] * 10 + [True] * 5 + [False]
