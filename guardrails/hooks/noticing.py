@@ -33,7 +33,7 @@ def hidden_agent(session: "Session", told: Told, client: Client) -> str | None:
     """
     The sub-agent whose event *told* is, of a client that does not say so: that of the call that runs one.
     """
-    if not client.HIDING or told.tool in client.HIDING or told.kind not in ("before", "after", "model"):
+    if not client.HIDING or told.tool in client.HIDING or told.kind not in ("before", "after", "choice", "model"):
         return None
 
     def look(state: SessionState, _: int) -> "list[Pending]":

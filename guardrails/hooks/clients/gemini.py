@@ -12,6 +12,7 @@ from guardrails.hooks.results import beside, read_response, shortened
 from guardrails.hooks.told import Answer, Event, Kind, Said, Told, Used, failed, optional, text_of
 from guardrails.hooks.tools import of_gemini
 
+from . import claude
 from .lines import at_ms, mapping, parsed
 
 
@@ -21,6 +22,7 @@ HIDING: Final = frozenset({"invoke_agent"})
 _KINDS: Final[Mapping[str, Kind]] = {
     "BeforeTool": "before",
     "AfterTool": "after",
+    "BeforeToolSelection": "choice",
     "AfterModel": "model",
     "BeforeAgent": "prompt",
     "AfterAgent": "stopped",
@@ -125,12 +127,14 @@ def write(told: Told, said: Said) -> Answer:
     """
     if said.notice is not None:
         return {"systemMessage": said.notice}
+    if said.final:
+        return claude.specific(told.event, toolConfig={"mode": "NONE"})
     envelope = said.envelope
     if envelope is None:
         return {}
     if told.kind == "before":
         if said.asks:
-            return {"decision": "ask", "systemMessage": envelope.to_json()}
+            return {"decision": "ask", "reason": envelope.to_json(), "systemMessage": envelope.to_json()}
         output = deny(envelope.to_json())
         return output if said.digest is None else output | {"continue": False, "stopReason": said.digest}
     if told.kind != "after":
