@@ -76,8 +76,8 @@ def scopes_of(options: Options, policy: "Policy") -> dict[str, str]:
 
 
 def _policy(options: Options) -> "Policy":
-    from guardrails.policy.policy import Policy
+    from guardrails.policy.compiled.loading import load_compiled
 
-    policy = Policy.load(options.policy)
+    policy = load_compiled(options.policy)
     scopes_of(options, policy)
     return policy

@@ -3,6 +3,8 @@ JSON-RPC messages, read and written so that nothing in them is lost: whole numbe
 """
 
 import json
+import re
+import sys
 
 from typing import Any
 
@@ -76,6 +78,22 @@ def key_of(id_: Any) -> str | None:
     if type(id_) is int or type(id_) is str or type(id_) is float:
         return f"{'s' if type(id_) is str else 'n'}{id_}"
     return None
+
+
+def ids(ends: bytes) -> list[Any]:
+    """
+    What may be the id of a message of which only the *ends* are there: the first one that is said, and the last.
+    """
+    found = re.findall(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")', ends)
+    return [read(one) for one in (*found[:1], *found[-1:])]
+
+
+def tell_person(error: Exception) -> None:
+    """
+    Say on the error output that the proxy itself failed with *error*.
+    """
+    sys.stderr.write(f"guardrails mcp: {type(error).__name__}: {error}\n")
+    sys.stderr.flush()
 
 
 def _whole(digits: str) -> int | float:

@@ -5,17 +5,15 @@ What it needs of the library is imported when the server has answered `initializ
 before.
 """
 
-import heapq
-import re
 import sys
 import threading
-import time
 
 from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from .messages import answer, cancelled, failure, key_of, read, unguarded, written
+from .deadlines import Deadlines
+from .messages import answer, cancelled, failure, ids, key_of, read, tell_person, unguarded, written
 
 
 if TYPE_CHECKING:
@@ -51,10 +49,7 @@ class Tap:
         self._greeting: str | None = None
         """The request `initialize`, until it is answered."""
         self._lock = threading.Lock()
-        self._changed = threading.Condition(self._lock)
-        self._due: list[tuple[float, int, str, OpenCall]] = []
-        self._watching = False
-        self._n = 0
+        self._deadlines: Deadlines[tuple[str, OpenCall]] = Deadlines(self._overdue)
 
     def calls(self) -> "Calls":
         """
@@ -68,7 +63,7 @@ class Tap:
                     try:
                         self._calls = self._made()
                     except Exception as error:
-                        _tell_person(error)
+                        tell_person(error)
                         self._failed = error
                         raise
         return self._calls
@@ -129,7 +124,7 @@ class Tap:
             asked = self.calls().ask(id_, said.get("params"))
         except Exception as error:  # noqa: BLE001  own failures go by the policy, if there is one
             if error is not self._failed:
-                _tell_person(error)
+                tell_person(error)
             asked = unguarded(error) if self._calls is None or self._calls.denies_on_error else None
         if isinstance(asked, dict):
             if key is not None:
@@ -144,8 +139,8 @@ class Tap:
                 before = self._open.pop(key, None)
                 self._open[key] = asked
                 self._late.pop(key, None)
-                if asked.limit is not None:
-                    self._watch(key, asked, asked.limit.seconds)
+            if asked.limit is not None:
+                self._deadlines.add(asked.limit.seconds, (key, asked))
             if before is not None:
                 self.calls().drop(before)
         return True
@@ -221,7 +216,7 @@ class Tap:
             made = self.calls().listed(said.get("result")) if call is None else self._settled(call, said)
         except Exception as error:  # noqa: BLE001  the tool has run: its result is never lost
             if error is not self._failed:
-                _tell_person(error)
+                tell_person(error)
         return said if made is None else {**said, "result": made}
 
     def _settled(self, call: "OpenCall", said: dict[str, Any]) -> Any:
@@ -250,17 +245,22 @@ class Tap:
         """
         Tell the client *why* the message with these *ends* does not come, if one of them says whose answer it is.
         """
-        for id_ in _ids(ends):
-            with self._lock:
-                call = self._open.pop(key_of(id_) or "", None)
-            if call is not None:
-                self._tell(call, ConnectionError(why))
-                return
-        sys.stderr.write(f"guardrails mcp: {why}\n")
-        for id_ in _ids(ends):
-            # Another request than a call, if any.
-            self._to_client(written(failure(id_, -32603, why)))
+        found = ids(ends)
+        self.lost(next((id_ for id_ in found if key_of(id_) in self._open), found[0] if found else None), why)
+
+    def lost(self, id_: Any, why: str) -> None:
+        """
+        Tell the client that the request *id_* is not answered, and *why*.
+        """
+        key = key_of(id_)
+        with self._lock:
+            call = self._open.pop(key, None) if key is not None else None
+        if call is not None:
+            self._tell(call, ConnectionError(why))
             return
+        sys.stderr.write(f"guardrails mcp: {why}\n")
+        if key is not None:
+            self._to_client(written(failure(id_, -32603, why)))
 
     def close(self) -> None:
         """
@@ -270,55 +270,26 @@ class Tap:
             self._calls.close()
 
     def _tell(self, call: "OpenCall", outcome: object) -> None:
-        result = self.calls().end(call, outcome)
-        if result is not None:
-            self._to_client(written(answer(call.id, result)))
+        try:
+            result = self.calls().end(call, outcome)
+        except Exception as error:  # noqa: BLE001  whoever waits is told all the same
+            tell_person(error)
+            result = None
+        told = failure(call.id, -32603, str(outcome)) if result is None else answer(call.id, result)
+        self._to_client(written(told))
 
-    def _watch(self, key: str, call: "OpenCall", seconds: float) -> None:
+    def _overdue(self, what: "tuple[str, OpenCall]") -> None:
         """
-        Answer *call* when its time is up; the lock is held.
+        Answer a call whose time is up, unless it was answered.
         """
-        self._n += 1
-        heapq.heappush(self._due, (time.monotonic() + seconds, self._n, key, call))
-        if not self._watching:
-            self._watching = True
-            threading.Thread(target=self._keep_time, name="guardrails-time", daemon=True).start()
-        self._changed.notify()
-
-    def _keep_time(self) -> None:
-        while True:
-            with self._changed:
-                while not self._due or self._due[0][0] > time.monotonic():
-                    self._changed.wait(min(self._due[0][0] - time.monotonic(), 3600) if self._due else None)
-                _, _, key, call = heapq.heappop(self._due)
-                if self._open.get(key) is not call:
-                    continue
-                del self._open[key]
-                self._late[key] = call
-                while len(self._late) > MAX_LATE:
-                    del self._late[next(iter(self._late))]
-            self._overdue(call)
-
-    def _overdue(self, call: "OpenCall") -> None:
-        if call.limit is None:
-            return
+        key, call = what
+        with self._lock:
+            if self._open.get(key) is not call or call.limit is None:
+                return
+            del self._open[key]
+            self._late[key] = call
+            while len(self._late) > MAX_LATE:
+                del self._late[next(iter(self._late))]
         error = call.limit.error()
         self._tell(call, error)
-        try:
-            self._to_server(written(cancelled(call.id, str(error))))
-        except OSError:
-            # It is gone, which whoever reads from it finds out.
-            return
-
-
-def _ids(ends: bytes) -> list[Any]:
-    """
-    What may be the id of a message, of which only the *ends* are there: the first one is.
-    """
-    found = re.findall(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")', ends)
-    return [read(one) for one in (*found[:1], *found[-1:])]
-
-
-def _tell_person(error: Exception) -> None:
-    sys.stderr.write(f"guardrails mcp: {type(error).__name__}: {error}\n")
-    sys.stderr.flush()
+        self._to_server(written(cancelled(call.id, str(error))))
