@@ -32,14 +32,21 @@ MAX_OPEN: Final = 1_000
 
 
 def answer(
-    session: "Session", event: Event | Told, *, client: Client = CLAUDE, envelopes: bool = False, asks: bool = False
+    session: "Session",
+    event: Event | Told,
+    *,
+    client: Client = CLAUDE,
+    envelopes: bool = False,
+    asks: bool = False,
+    stops: bool = True,
 ) -> Answer:
     """
     The answer of a hook to *event*, as *client* writes both; `{}`: no opinion.
 
     *session* is that of the event's `session_id`. With *envelopes* every text that a tool of an MCP server returns reads as
     an envelope; without, results are changed only where there is something to say. With *asks* a person is asked in the
-    client's own way about calls that wait for one. A store that fails raises nothing: the policy's `on_error` says what runs.
+    client's own way about calls that wait for one. If it *stops*, a run whose model goes on calling at a limit is ended, with the
+    session's digest. A store that fails raises nothing: the policy's `on_error` says what runs.
     """
     if not isinstance(event, (Mapping, Told)):
         return {}
@@ -50,7 +57,11 @@ def answer(
         told = event if isinstance(event, Told) else client.read(event)
         if told is None:
             return {}
-        said = _before(session, told, asks=asks) if told.kind == "before" else _OTHERS[told.kind](session, told)
+        said = (
+            _before(session, told, asks=asks, stops=stops)
+            if told.kind == "before"
+            else _OTHERS[told.kind](session, told)
+        )
         if said is None:
             return {}
         said.envelopes = envelopes
@@ -63,7 +74,7 @@ def answer(
 # Calls
 
 
-def _before(session: "Session", told: Told, *, asks: bool) -> Said | None:
+def _before(session: "Session", told: Told, *, asks: bool, stops: bool) -> Said | None:
     try:
         own = share_of(session, told.agent)
     except Exception as error:  # noqa: BLE001
@@ -79,7 +90,7 @@ def _before(session: "Session", told: Told, *, asks: bool) -> Said | None:
     said = Said(decision.envelope, asks=asks and decision.pending)
     over = False
     with suppress(Exception):
-        over = _is_over(own, decision, alone=KNOWN[session].events <= 1)
+        over = stops and _is_over(own, decision, alone=KNOWN[session].events <= 1)
     if over:
         said.digest = digest_of(own)
     return said
@@ -168,6 +179,10 @@ def _id_of(family: tuple["Session", ...], told: Told) -> str | None:
     return None
 
 
+def _chosen(session: "Session", told: Told) -> Said | None:
+    return Said(final=True) if share_of(session, told.agent).exhausted else None
+
+
 def _released(session: "Session", told: Told) -> None:
     own = share_of(session, told.agent)
     if told.call_id is None:
@@ -232,6 +247,7 @@ _OTHERS: Final[Mapping[Kind, Callable[["Session", Told], Said | None]]] = {
     "agent_started": _started,
     "agent_stopped": _agent_stopped,
     "stopped": _stopped,
+    "choice": _chosen,
     "model": _nothing,
     "turn": _nothing,
     "started": _nothing,

@@ -25,7 +25,7 @@ EARLIER_MS: Final = 60_000
 """How long before the first event of a session a response of it may have come."""
 MOST_TOKENS: Final = 1_000_000_000
 """What says that a response used more is not believed."""
-TOGETHER_MS: Final = 3_000
+TOGETHER_MS: Final = 1_000
 """Calls that are made together start so soon after each other. Later, a call that is made again was answered before."""
 
 
@@ -33,7 +33,7 @@ def hidden_agent(session: "Session", told: Told, client: Client) -> str | None:
     """
     The sub-agent whose event *told* is, of a client that does not say so: that of the call that runs one.
     """
-    if not client.HIDING or told.tool in client.HIDING or told.kind not in ("before", "after", "model"):
+    if not client.HIDING or told.tool in client.HIDING or told.kind not in ("before", "after", "choice", "model"):
         return None
 
     def look(state: SessionState, _: int) -> "list[Pending]":

@@ -76,11 +76,9 @@ def _placed(policy: Policy, root: str, now: str) -> Policy:
     ]
     rules: list[Rule] = []
     for rule in chain.rules:
-        own = rule.guards.get(Workspace.name)
-        placed = own is not None and "root" in own
-        rules.append(
-            replace(rule, guards={**rule.guards, Workspace.name: _settings(own, root, now)}) if placed else rule
-        )
+        own = rule.guards.get(Workspace.name) or {}
+        placed = {**rule.guards, Workspace.name: _settings(own, root, now)} if "root" in own else None
+        rules.append(rule if placed is None else replace(rule, guards=placed))
     made = copy(policy)
     made.chain = chain.with_guards(guards, rules)
     return made

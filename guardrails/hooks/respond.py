@@ -98,7 +98,7 @@ def _answered(client: Client, told: Told, options: Options) -> Answer:
         _declare(session, told, client)
         told.agent = told.agent or _quietly(session, partial(hidden_agent, session, told, client))
         _quietly(session, partial(_notice, session, told, client))
-        said = answer(session, told, client=client, asks=True)
+        said = answer(session, told, client=client, asks=True, stops=False)
         if told.kind == "after" and told.tool in client.HIDING:
             _quietly(session, partial(_end_hidden, session))
         return said

@@ -24,6 +24,8 @@ _RESULT: Final = frozenset({"content", "structuredContent", "isError", "_meta"})
 """Fields of such a result: what has others is a built-in tool's."""
 MAX_JSON: Final = 1 << 20
 """Characters of a text that is read as JSON."""
+_REPEATED: Final = frozenset({"result", "results", "query_summary"})
+"""Fields that a model knows already where its result and its call stand beside them."""
 _SILENT: Final = frozenset({"status", "result", "results", "progress", "query_summary", "total_matches"})
 """Fields of a success that are worth no second text beside the result."""
 
@@ -64,7 +66,7 @@ def beside(envelope: Envelope) -> str | None:
     """
     What *envelope* says beside its value, as JSON: a limit that is used up, a hint, a cut. None: nothing that matters.
     """
-    said = {name: value for name, value in envelope.to_dict().items() if name not in ("result", "results")}
+    said = {name: value for name, value in envelope.to_dict().items() if name not in _REPEATED}
     if envelope.ok and said.keys() - {"is_complete"} <= _SILENT and said.get("is_complete") is not False:
         return None
     return json.dumps(said, ensure_ascii=False, default=str)

@@ -18,6 +18,7 @@ Kind = Literal[
     "after",
     "failed",
     "denied",
+    "choice",
     "model",
     "turn",
     "prompt",
@@ -27,8 +28,8 @@ Kind = Literal[
     "started",
 ]
 """
-A call is to be made; it was made, with a result or without one; a person, or the client, refused it. A response of the model
-came; all calls of a response are over; the user has written; a sub-agent begins, and ends; the model has answered; the
+A call is to be made; it was made, with a result or without one; a person, or the client, refused it. The model is to be asked,
+and may have tools; a response of it came; all calls of a response are over; the user has written; a sub-agent begins, and ends; the model has answered; the
 program has started.
 """
 ENDS: Final = frozenset({"turn", "prompt", "stopped", "started", "agent_stopped"})
@@ -91,6 +92,8 @@ class Said:
     """Before a call: the run is to be stopped, and this is its answer."""
     envelopes: bool = False
     """After a call: the result of a server's tool reads as an envelope, though there is nothing else to say."""
+    final: bool = False
+    """The model is to answer, and call nothing."""
     notice: str | None = None
     """What a person is to read."""
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from guardrails.session.session import Session
     from guardrails.session.turns.turns import Requested
 
-__all__ = ["BROKEN_OFF", "Asking", "lines", "remark", "share_of"]
+__all__ = ["BROKEN_OFF", "Asking", "lines", "remark", "share_of", "user_asks"]
 
 T = TypeVar("T")
 
@@ -149,6 +149,16 @@ class Asking:
 
 _FAILED: "WeakKeyDictionary[Session, int]" = WeakKeyDictionary()
 """Of sessions whose state could not be read before their last request: how often in a row."""
+
+
+def user_asks(session: "Session") -> None:
+    """
+    Say that the user has sent a further message. A store that fails loses no conversation: the next request says so.
+    """
+    try:
+        session.go_on()
+    except Exception as error:  # noqa: BLE001  whatever a store raises
+        log.error("store failed: %s", error, extra={"session": session.id})
 
 
 def share_of(session: "Session", name: str | None = None, **amounts: Any) -> "Session | None":

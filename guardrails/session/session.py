@@ -163,19 +163,23 @@ class Session(Functions):
 
     def go_on(self) -> bool:
         """
-        Say that the user has sent a further message: if calls or turns have ended the session, as many of them are left now
-        as `go_on` of the policy's `budget` says; whether it goes on. Nothing else is raised or forgiven, nothing of a
-        child, and nothing by default.
+        Say that the user has sent a further message; whether a session that had ended goes on.
+
+        If calls or turns have ended it, as many of them are left now as `go_on` of the policy's `budget` says. If refusals
+        have, they are forgiven. What was seen so far is no evidence any more, since a user does things too. Nothing else is
+        raised or forgiven, nothing of a child.
         """
+        if self._parent is not None or not self._look(lambda state, _now, _scopes: state.n and not state.closed):
+            return False
         limits, fresh = self._limits, SessionState()
         opens = units.internal(
             {name: more for name, more in limits.go_on.items() if limits.limit(fresh, name) is not None}
         )
-        cause = self.exhausted_by if opens and self._parent is None else None
+        cause = self.exhausted_by
         if cause is None or cause.removeprefix("budget.") not in opens:
-            return False
+            opens = {}
         self._event("extend", Extend(self._time(), opens, asked=True), {"amounts": opens, "asked": True}, needed=True)
-        return not self.exhausted
+        return cause is not None and not self.exhausted
 
     @property
     def iterations_more(self) -> int:

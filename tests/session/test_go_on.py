@@ -6,7 +6,19 @@ from typing import Any
 
 import pytest
 
-from guardrails import Budget, Denials, Growth, MemorySink, Policy, Registry, SessionError, SessionState, Tool
+from guardrails import (
+    Budget,
+    Denials,
+    Duplicates,
+    Growth,
+    Loops,
+    MemorySink,
+    Policy,
+    Registry,
+    SessionError,
+    SessionState,
+    Tool,
+)
 from guardrails.agent.builtin import Spawn
 from guardrails.core.records.replay import replay
 from guardrails.session.session import Session
@@ -145,11 +157,60 @@ def test_a_message_opens_nothing_that_ended_for_another_cause(clock: Any) -> Non
     shared = Policy([Budget(max_calls=99, go_on=more)], scopes={"user": [Budget(max_calls=1)]})
     scoped = shared.session("scoped", clock=clock, scopes={"user": "u1"})
     turns(scoped, 2)
-    stuck = Policy([Budget(max_calls=99, go_on=more), Denials(max_turns_in_a_row=1)]).session("stuck", clock=clock)
-    for session in (dear, fast, scoped, stuck):
+    gone = Policy([Budget(max_calls=99, go_on=more)]).session("root", clock=clock).child("gone")
+    turns(gone, 1)
+    gone.close()
+    for session in (dear, fast, scoped, gone):
         before = session.exhausted_by
         assert not session.go_on()
         assert session.exhausted_by == before
+
+
+def test_a_message_lets_a_session_go_on_whose_model_only_repeated_what_was_refused(clock: Any) -> None:
+    sink = MemorySink()
+    policy = Policy([Budget(max_calls=99), Denials(max_turns_in_a_row=2), Duplicates(window=5)])
+    session = policy.session("s", clock=clock, records=sink)
+
+    def stuck() -> int:
+        return sum(ask(session) for _ in range(9))
+
+    assert (stuck(), session.exhausted_by) == (1, "denials.max_turns_in_a_row")
+    assert session.go_on()
+    assert not session.go_on()
+    assert session.call("u", {}, ok).ok
+    # As many refusals as before end it again.
+    assert (stuck(), session.exhausted_by) == (0, "denials.max_turns_in_a_row")
+    state = SessionState()
+    assert all(again.same for again in replay(policy.chain, sink.records, state))
+    assert state == session._read(lambda live, _: live)
+
+
+def test_refusals_of_one_message_are_no_strikes_beside_those_of_the_next(clock: Any) -> None:
+    session = Policy([Denials(max_turns_in_a_row=3), Duplicates(window=5)]).session("s", clock=clock)
+    assert [ask(session), ask(session)] == [True, False]
+    for _ in range(6):
+        session.go_on()
+        assert [ask(session), ask(session)] == [False, False]
+        assert not session.exhausted
+
+
+def test_what_was_seen_before_a_message_is_no_evidence_for_what_is_seen_after_it(clock: Any) -> None:
+    session = Policy([Duplicates(rule="evidence", window=20), Loops()]).session("s", clock=clock)
+    assert [ask(session, "read_file") for _ in range(4)] == [True, True, False, False]
+    session.go_on()
+    assert ask(session, "read_file")
+
+
+def ask(session: Session, tool: str = "t") -> bool:
+    session.begin_turn(1)
+    return session.call(tool, {"path": "notes.txt"}, ok).ok
+
+
+def test_a_message_before_anything_was_called_is_no_event(clock: Any) -> None:
+    sink = MemorySink()
+    session = Policy([Budget(max_calls=1)]).session("s", clock=clock, records=sink)
+    assert not session.go_on()
+    assert not sink.records
 
 
 def test_a_message_forgives_no_blown_fuse(clock: Any) -> None:

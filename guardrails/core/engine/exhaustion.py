@@ -149,6 +149,14 @@ def reopen(chain: Chain, state: SessionState) -> None:
         keep_cause(state, cause)
 
 
+def ended_by_refusals(chain: Chain, state: SessionState) -> bool:
+    """
+    Whether a guard has ended the session because its model did nothing but repeat what was refused.
+    """
+    names = {look.__self__.name for look in chain.refusal_spenders}  # type: ignore[attr-defined]
+    return state.exhausted is not None and state.exhausted[0].partition(".")[0] in names
+
+
 def exhaustion(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str] | None:
     """
     (code, message) of what has ended the session, as a model request that starts at its time *now_ms* would find it.

@@ -10,15 +10,27 @@ from typing import Final
 from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.guards.limits.budget_words import usd
 from guardrails.core.guards.limits.room import CHILDREN, CHILDREN_LIMIT, crowded
+from guardrails.core.state.family import outdate
 from guardrails.core.state.state import SessionState
-from guardrails.core.state.totals import close, extend, go_on, number, release, reserve, set_meters, time_of, touch
+from guardrails.core.state.totals import (
+    close,
+    extend,
+    forget_refusals,
+    go_on,
+    number,
+    release,
+    reserve,
+    set_meters,
+    time_of,
+    touch,
+)
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import Denial
 
 from .chain import Chain
 from .engine import Engine, Event, Happened
 from .events.turns import ended
-from .exhaustion import exhaustion
+from .exhaustion import ended_by_refusals, exhaustion
 from .scopes import Scope
 
 
@@ -48,7 +60,10 @@ class Extend(Event[Happened]):
     amounts: Mapping[str, int]
     shared: bool = False
     asked: bool = False
-    """A further message of the user asks for it: nothing is forgiven, and no more than *amounts* is left by it."""
+    """
+    A further message of the user asks for it, and no more than *amounts* is left by it. Fuses and a person's answers stay. What
+    the model repeated is no strike any more, and what was seen before may be older than what the user did meanwhile.
+    """
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
         limits = None
@@ -90,7 +105,11 @@ class Extend(Event[Happened]):
         if "max_children" in limits:
             # Of the whole family, as their number is.
             set_meters(state, {CHILDREN_LIMIT: limits.pop("max_children")})
-        extend(state, limits, forgive=not self.asked)
+        if self.asked:
+            forget_refusals(state)
+            outdate(state)
+        if not self.asked or limits or ended_by_refusals(chain, state):
+            extend(state, limits, forgive=not self.asked)
         ended(chain, state, now)
         return limits
 

@@ -142,10 +142,17 @@ def extend(state: SessionState, limits: dict[str, int], *, forgive: bool = True)
     state.exhausted = None
     if not forgive:
         return
-    state.denied_turns = state.refused_turns = state.turn_strikes = state.turn_refused = 0
-    state.refusals.clear()
+    forget_refusals(state)
     state.answers.clear()
     state.meters = {key: value for key, value in state.meters.items() if value >= 0}
+
+
+def forget_refusals(state: SessionState) -> None:
+    """
+    Let the refusals so far be no strikes.
+    """
+    state.denied_turns = state.refused_turns = state.turn_strikes = state.turn_refused = 0
+    state.refusals.clear()
 
 
 def reserve(state: SessionState, child: str, amounts: dict[str, int]) -> None:

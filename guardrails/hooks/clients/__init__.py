@@ -19,7 +19,7 @@ def client_of(event: Event) -> "Client":
     """
     Who tells *event*, as far as it says so.
     """
-    if event.get("hook_event_name") in gemini.EVENTS and "timestamp" in event:
+    if "timestamp" in event and "turn_id" not in event:
         return CLIENTS["gemini"]
     if "turn_id" in event or ("model" in event and "permission_mode" in event and "prompt_id" not in event):
         return CLIENTS["codex"]

@@ -12,6 +12,7 @@ from guardrails.hooks.results import beside, read_response, shortened
 from guardrails.hooks.told import Answer, Event, Kind, Said, Told, Used, failed, optional, text_of
 from guardrails.hooks.tools import of_gemini
 
+from . import claude
 from .lines import at_ms, mapping, parsed
 
 
@@ -21,6 +22,7 @@ HIDING: Final = frozenset({"invoke_agent"})
 _KINDS: Final[Mapping[str, Kind]] = {
     "BeforeTool": "before",
     "AfterTool": "after",
+    "BeforeToolSelection": "choice",
     "AfterModel": "model",
     "BeforeAgent": "prompt",
     "AfterAgent": "stopped",
@@ -29,9 +31,8 @@ _KINDS: Final[Mapping[str, Kind]] = {
 EVENTS: Final = tuple(_KINDS)
 _WRAPPED: Final = re.compile(r"\A<untrusted_context>\n(.*?)\n?</untrusted_context>\s*\Z", re.DOTALL)
 _VOLATILE: Final = re.compile(r"^(?:Process Group PGID|Background PIDs): [\d, ()]{0,400}\n?", re.MULTILINE)
-_EXIT: Final = re.compile(
-    r"^(?:Exit Code: (?P<code>-?\d{1,10})|Signal: (?P<signal>\w{1,20})|Error: (?P<error>.{1,400}))$", re.MULTILINE
-)
+_EXIT: Final = re.compile(r"^(?:Exit Code: -?\d{1,10}|Signal: \w{1,20})$", re.MULTILINE)
+"""What stands only behind the output of a command that failed."""
 _SHELL: Final = "run_shell_command"
 
 
@@ -74,7 +75,7 @@ def outcome_of(tool: str, response: Any) -> Any:
     error = mapping(said.get("error")).get("message") if said.get("error") else None
     if error is not None:
         return failed(content if isinstance(content, str) and content else error)
-    if tool == _SHELL and isinstance(content, str) and _EXIT.search(content):
+    if isinstance(content, str) and shell_failed(tool, content):
         return failed(content)
     return read_response(_blocks(content)) if "llmContent" in said else read_response(response)
 
@@ -86,6 +87,13 @@ def plain_text(tool: str, text: str) -> str:
     wrapped = _WRAPPED.match(text)
     inner = wrapped[1] if wrapped is not None else text
     return _VOLATILE.sub("", inner).rstrip("\n") if tool == _SHELL else inner
+
+
+def shell_failed(tool: str, text: str) -> bool:
+    """
+    Whether *text* is what a command has written that failed.
+    """
+    return tool == _SHELL and _EXIT.search(text) is not None
 
 
 def _blocks(content: Any) -> Any:
@@ -119,12 +127,14 @@ def write(told: Told, said: Said) -> Answer:
     """
     if said.notice is not None:
         return {"systemMessage": said.notice}
+    if said.final:
+        return claude.specific(told.event, toolConfig={"mode": "NONE"})
     envelope = said.envelope
     if envelope is None:
         return {}
     if told.kind == "before":
         if said.asks:
-            return {"decision": "ask", "systemMessage": envelope.to_json()}
+            return {"decision": "ask", "reason": envelope.to_json(), "systemMessage": envelope.to_json()}
         output = deny(envelope.to_json())
         return output if said.digest is None else output | {"continue": False, "stopReason": said.digest}
     if told.kind != "after":

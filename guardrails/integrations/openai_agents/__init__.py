@@ -18,7 +18,7 @@ from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import log
-from guardrails.integrations.hosting import share_of
+from guardrails.integrations.hosting import share_of, user_asks
 from guardrails.policy.sessions import Sessions
 
 from .fitting import fit
@@ -122,7 +122,7 @@ class GuardedRunner:
         else:
             session = self._sessions.of(name)
         if not isinstance(input, RunState):
-            session.go_on()
+            user_asks(session)
         fit(agent)
         run = Running(session, named=bool(name), shared=shared, owner=self)
         config = _configured(run, config)

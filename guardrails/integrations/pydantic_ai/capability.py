@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from guardrails.core.values.errors import needs
+from guardrails.integrations.hosting import user_asks
 from guardrails.policy.sessions import Sessions
 from guardrails.session.calls.current import current_session
 
@@ -51,5 +52,5 @@ class GuardrailsCapability(AbstractCapability[Any]):
             return GuardedRun(running, self._share)
         session = self._sessions.of(ctx.conversation_id or ctx.run_id)
         if ctx.prompt is not None and running is None:
-            await session.off_loop(session.go_on)
+            await session.off_loop(user_asks, session)
         return GuardedRun(session)
