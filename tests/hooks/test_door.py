@@ -92,8 +92,8 @@ def test_an_installation_that_is_broken_blocks_nothing(home: Home) -> None:
 
 
 def test_a_folder_that_was_taken_away_blocks_nothing(home: Home) -> None:
-    (home.folder / "gone").mkdir()
-    left = f"import os, sys; os.chdir({str(home.folder / 'gone')!r}); os.rmdir(os.getcwd())\n"
+    gone = str(home.folder / "gone")
+    left = f"import os, sys; os.mkdir({gone!r}); os.chdir({gone!r}); os.rmdir({gone!r})\n"
     assert run(home, left + DOOR, event("a")).stdout == b"{}\n"
     assert run(home, left + DOOR, event("a"), "--policy", "./p.yaml").stdout == b"{}\n"
 
