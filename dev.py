@@ -17,6 +17,8 @@ Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
     hosts       the adapters with their hosts' real packages, an environment each in .hosts (or the hosts that are named);
                 --newest: with the newest versions that are allowed, and what these break
     mcp         published MCP servers and a validating client (needs node; they go into .venv-mcp)
+    clis        the hooks with the real coding CLIs and a scripted model (needs node; npm puts them into .clis); all that are
+                free, or those that are named: claude is proprietary and is installed if it is named only
     hard        the long form of tests/hard: a million calls with odd arguments, faults, kills (about 20 minutes)
     fuzz        the same arguments, coverage-guided by atheris, for ten minutes or as -runs=N says
     model       run an agent on a small real model (downloads 100 MB into .venv-model, takes minutes)
@@ -188,6 +190,29 @@ def mcp(*arguments):
     return run(ready("test"), "-m", "pytest", "-q", "tests/mcp/test_registry_servers.py", *arguments)[0]
 
 
+def clis(*arguments):
+    """The hooks with the real coding CLIs, those that are named or all that are free; the exit code."""
+    import json
+    import tomllib
+
+    versions = tomllib.loads((ROOT / "tests/clis/versions.toml").read_text())
+    chosen = [name for name in versions if name in arguments] or [n for n in versions if not versions[n]["optional"]]
+    packages = ROOT / ".clis/node_modules"
+    lacking = []
+    for name in chosen:
+        package, version = versions[name]["package"], versions[name]["version"]
+        told = packages / package / "package.json"
+        if not told.is_file() or json.loads(told.read_text())["version"] != version:
+            lacking.append(f"{package}@{version}")
+    npm = ("npm", "install", "--silent", "--no-fund", "--no-audit", "--ignore-scripts", "--prefix", packages.parent)
+    packages.parent.mkdir(exist_ok=True)
+    if lacking and run(*npm, *lacking)[0]:
+        fail(f"npm cannot install {', '.join(lacking)}; `node` 20 or newer and `npm` are needed")
+    os.environ.update(GUARDRAILS_CLIS=str(packages), GUARDRAILS_CLIS_ASKED=" ".join(chosen))
+    more = [argument for argument in arguments if argument not in versions]
+    return run(ready("test"), "-m", "pytest", "-q", *on(CORES), "tests/clis", *more)[0]
+
+
 def hosts(*arguments):
     """The tests of each adapter with its host's packages, in an environment of its own; the worst exit code."""
     import tomllib
@@ -304,7 +329,7 @@ def main(target="help", *arguments):
     groups = {"lint": ("lint", "format"), "tests-all": ("test", "slow", "others")}
     groups["ci"] = ("test", "slow", "lint", "format", "type", "policies", "cases", "bench", "others")
     own = {"bench": bench, "others": others, "model": model, "spark": spark, "mcp": mcp, "hard": hard, "fuzz": fuzz}
-    own["hosts"] = hosts
+    own |= {"hosts": hosts, "clis": clis}
     if target not in {*steps, *groups, *own}:
         print(__doc__.strip())
         if target in {"help", "-h", "--help"}:

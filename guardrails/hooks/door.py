@@ -20,8 +20,12 @@ def main(argv: "list[str]", *, resident: bool = True) -> int:
     """
     Answer the event on standard input, by the options *argv*; the exit code, which is always 0: another one may block a call.
 
-    Without *resident* no other process is asked.
+    Without *resident* no other process is asked. `install`, `uninstall` and `status` are ordinary commands beside it.
     """
+    if argv[:1] in (["install"], ["uninstall"], ["status"], ["--help"], ["-h"]):
+        from .install.run import main as command
+
+        return command(argv)
     try:
         options = Options.of(argv)
     except (OSError, ValueError) as error:  # of a working directory that is not there any more too

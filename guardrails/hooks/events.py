@@ -19,6 +19,7 @@ from guardrails.session.turns.final_answer import FORCED_ASKS
 from .clients import CLIENTS
 from .shares import AGENT, KNOWN, Known, digest_of, end_share, share_of
 from .told import Answer, Client, Event, Kind, Said, Told
+from .transcripts import tail
 
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def answer(
         if told is None:
             return {}
         said = (
-            _before(session, told, asks=asks, stops=stops)
+            _before(session, told, client, asks=asks, stops=stops)
             if told.kind == "before"
             else _OTHERS[told.kind](session, told)
         )
@@ -74,7 +75,7 @@ def answer(
 # Calls
 
 
-def _before(session: "Session", told: Told, *, asks: bool, stops: bool) -> Said | None:
+def _before(session: "Session", told: Told, client: Client, *, asks: bool, stops: bool) -> Said | None:
     try:
         own = share_of(session, told.agent)
     except Exception as error:  # noqa: BLE001
@@ -90,7 +91,7 @@ def _before(session: "Session", told: Told, *, asks: bool, stops: bool) -> Said 
     said = Said(decision.envelope, asks=asks and decision.pending)
     over = False
     with suppress(Exception):
-        over = stops and _is_over(own, decision, alone=KNOWN[session].events <= 1)
+        over = stops and _is_over(own, decision, told, client, alone=KNOWN[session].events <= 1)
     if over:
         said.digest = digest_of(own)
     return said
@@ -105,7 +106,7 @@ def _decided(own: "Session", told: Told) -> Decision:
     return decision
 
 
-def _is_over(own: "Session", decision: Decision, *, alone: bool) -> bool:
+def _is_over(own: "Session", decision: Decision, told: Told, client: Client, *, alone: bool) -> bool:
     """
     Whether the model was told often enough that no more calls run: the run is stopped. *alone*: this process has seen nothing
     else of the session, so that what was told before is known by the state alone.
@@ -122,7 +123,20 @@ def _is_over(own: "Session", decision: Decision, *, alone: bool) -> bool:
     refused = own.refused_turns
     if known.told is None:
         known.told = min(refused - 1, _refused_by_then(own, code)) if alone else refused - 1
-    return refused - known.told >= FORCED_ASKS
+    return refused - known.told >= FORCED_ASKS and _was_read(code, told, client)
+
+
+def _was_read(code: str, told: Told, client: Client) -> bool:
+    """
+    Whether the model has answered since it could read that *code* ended the session. A client may refuse the calls of one
+    response one after the other, and its events do not say so. Without a transcript nobody can tell.
+    """
+    lines = tail(told.transcript)
+    if not lines:
+        return True
+    at = next((n for n, line in enumerate(lines) if code.encode() in line), len(lines))
+    keys = (one.key.partition(":")[2].encode() for one in client.used(lines[at:], told))
+    return any(not any(key in line for line in lines[:at]) for key in keys)
 
 
 def _refused_by_then(own: "Session", code: str) -> int:

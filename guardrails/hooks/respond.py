@@ -26,6 +26,7 @@ from .options import Options
 from .policies import policy_of
 from .shares import AGENT, share_of
 from .told import Answer, Client, Told
+from .transcripts import tail
 
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def _answered(client: Client, told: Told, options: Options) -> Answer:
         _declare(session, told, client)
         told.agent = told.agent or _quietly(session, partial(hidden_agent, session, told, client))
         _quietly(session, partial(_notice, session, told, client))
-        said = answer(session, told, client=client, asks=True, stops=False)
+        said = answer(session, told, client=client, asks=True, stops=client.STOPS and bool(tail(told.transcript)))
         if told.kind == "after" and told.tool in client.HIDING:
             _quietly(session, partial(_end_hidden, session))
         return said

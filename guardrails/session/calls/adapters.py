@@ -15,6 +15,7 @@ from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import ToolCall
 
 from .calls import Calls
+from .running import Limit, limit_of
 
 
 class Adapted(Calls):
@@ -47,6 +48,14 @@ class Adapted(Calls):
         if decision.envelope is not None:
             return decision.envelope
         return self._settle(decision, self._chain.plan(decision.call.tool), outcome)
+
+    def limit(self, decision: Decision) -> Limit | None:
+        """
+        How long the admitted call of *decision* may take, for who runs it elsewhere: `limit.error()` is then its outcome.
+        Returns None if it may take any time.
+        """
+        plan = self._chain.plan(decision.call.tool)
+        return limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=False)
 
     def _release(self, which: Decision | str, arguments: Any) -> None:
         """
