@@ -14,6 +14,11 @@ def main() -> None:
         from .hooks.door import main as hook
 
         sys.exit(hook(sys.argv[2:]))
+    if sys.argv[1:2] == ["mcp"]:
+        # Before typer: it starts beside a server, and has to cost nothing.
+        from .mcp.proxy.door import main as mcp
+
+        sys.exit(mcp(sys.argv[2:]))
     from .cli import app
 
     app(prog_name="guardrails")

@@ -205,7 +205,7 @@ def test_a_replay_is_exact_for_a_session_with_tools_of_its_own_and_for_its_child
     session = policy.session("law", tools=TOOLS, records=sink, clock=clock).scoped({}, passes=(Interrupt,))
     tell(session, clock, before, session.call)
     # An exhausted session has no children, and one with less left than is asked for neither.
-    with suppress(SessionError), session.child("kid", **held) as child:
+    with suppress(SessionError), session.child("kid", again=False, **held) as child:
         tell(child, clock, [event for event in within if event[0] != "extend"], child.call)
     tell(session, clock, before, session.call)
     records = [made(line) for line in sink.records]

@@ -126,9 +126,9 @@ def _base(policy: str, output: Path | None) -> tuple[str, list[dict[str, Any]]]:
     """
     What the written file extends, as seen from where it stands, and the `tools:` of that.
     """
+    from guardrails.policy.compiled.source import is_name
     from guardrails.policy.file import read
     from guardrails.policy.file.document import other_names
-    from guardrails.policy.file.folder import is_name
 
     rules = read(policy, other_names=other_names()).data.get("tools") or []
     if is_name(policy):

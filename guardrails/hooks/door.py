@@ -1,54 +1,79 @@
 """
 The command `guardrails hook`: what the clients start for each event.
+
+It asks the resident process, which has the library imported, and answers by itself if there is none.
 """
 
-import sys
+import os
 
-from .options import CLIENTS, Options
+from .options import Options
 
 
 USAGE = (
     "usage: guardrails hook [--client claude|codex|gemini] [--policy NAME|PATH] [--store PATH] [--records PATH] [--observe] "
     "[--user U] [--tenant T]"
 )
-_VALUES = ("client", "policy", "store", "records", "user", "tenant")
+_CHUNK = 1 << 18
 
 
-def main(argv: list[str]) -> int:
+def main(argv: "list[str]", *, resident: bool = True) -> int:
     """
     Answer the event on standard input, by the options *argv*; the exit code, which is always 0: another one may block a call.
-    """
-    try:
-        options = parse(argv)
-    except ValueError as error:
-        sys.stderr.write(f"guardrails hook: {error}\n{USAGE}\n")
-        answer = b"{}"
-    else:
-        from .respond import respond
 
-        answer = respond(sys.stdin.buffer.read(), options)
-    sys.stdout.buffer.write(answer + b"\n")
-    sys.stdout.buffer.flush()
+    Without *resident* no other process is asked. `install`, `uninstall` and `status` are ordinary commands beside it.
+    """
+    if argv[:1] in (["install"], ["uninstall"], ["status"], ["--help"], ["-h"]):
+        from .install.run import main as command
+
+        return command(argv)
+    try:
+        options = Options.of(argv)
+    except (OSError, ValueError) as error:  # of a working directory that is not there any more too
+        _write(2, f"guardrails hook: {error}\n{USAGE}\n".encode("utf-8", "replace"))
+        _write(1, b"{}\n")
+        return 0
+    data = _read()
+    # The name of this event, so that it is the same one for whoever answers it.
+    once = os.urandom(8).hex()
+    found = None
+    if resident:
+        from .resident.ask import ask
+
+        found = ask([once, *options.words()], data)
+    if found is not None:
+        answer, told = found
+        _write(2, told)
+    else:
+        answer = _alone(data, options, once)
+    _write(1, answer + b"\n")
     return 0
 
 
-def parse(argv: list[str]) -> Options:
-    """
-    The options that *argv* says. Raises ValueError for what is none.
-    """
-    said: dict[str, str | bool] = {}
-    rest = iter(argv)
-    for word in rest:
-        name, equals, value = word.removeprefix("--").partition("=")
-        if word == "--observe":
-            said["observe"] = True
-        elif word.startswith("--") and name in _VALUES:
-            given = value if equals else next(rest, None)
-            if not given:
-                raise ValueError(f"--{name} needs a value")
-            said[name] = given
-        else:
-            raise ValueError(f"unknown option `{word}`")
-    if said.get("client", "claude") not in CLIENTS:
-        raise ValueError(f"unknown client `{said['client']}`: use {', '.join(CLIENTS)}")
-    return Options(**said)  # type: ignore[arg-type]
+def _alone(data: bytes, options: Options, once: str) -> bytes:
+    try:
+        from .respond import respond
+
+        return respond(data, options, once=once)
+    except Exception as error:  # noqa: BLE001  an installation that is broken: another exit code would block every call
+        _write(2, f"guardrails hook: {type(error).__name__}: {error}\n".encode("utf-8", "replace"))
+        return b"{}"
+
+
+def _read() -> bytes:
+    parts = []
+    try:
+        while part := os.read(0, _CHUNK):
+            parts.append(part)
+    except OSError:
+        # Closed: an event without content, which is answered too.
+        pass
+    return b"".join(parts)
+
+
+def _write(descriptor: int, text: bytes) -> None:
+    try:
+        while text:
+            text = text[os.write(descriptor, text) :]
+    except OSError:
+        # Nobody reads it any more.
+        pass

@@ -1,166 +1,117 @@
 """
-What Claude Code tells its hooks, and what they answer: one event at a time, in any process, without its SDK.
+What is said to an event of a client: one logic for all of them, one event at a time, in any process.
 
     session = policy.session(session_name(event["session_id"]), store=SqliteStore("sessions.db"))
     print(json.dumps(answer(session, event)))
 """
 
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Final
 
 from guardrails.core.engine.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.limits.denials import Denials
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
-from guardrails.core.values.session_id import session_name
-from guardrails.core.values.types import ErrorType, Failed
-from guardrails.session.growing import SHARE
 from guardrails.session.turns.final_answer import FORCED_ASKS
 
-from .results import read_response, rewritten
+from .clients import CLIENTS
+from .shares import AGENT, KNOWN, Known, digest_of, end_share, share_of
+from .told import Answer, Client, Event, Kind, Said, Told
+from .transcripts import tail
 
 
 if TYPE_CHECKING:
     from guardrails.session.session import Session
 
-Event = Mapping[str, Any]
-Answer = dict[str, Any]
-
+CLAUDE: Final = CLIENTS["claude"]
 MOST_UNKNOWN: Final = 5
 """Refusals in a row because the state cannot be read, after which the run is stopped."""
 MAX_OPEN: Final = 1_000
 """Calls of a session that run at once, or whose end nobody told."""
-_LIVES: Final = 9
-"""Times that a sub-agent of one id may be taken up again with a share of its own."""
-_AGENT: Final = "agent:"
-"""What the names of the shares of sub-agents begin with."""
-_NO_DIGEST: Final = "What was done cannot be told: the state of the session could not be read."
 
 
-@dataclass(slots=True)
-class _Known:
+def answer(
+    session: "Session",
+    event: Event | Told,
+    *,
+    client: Client = CLAUDE,
+    envelopes: bool = False,
+    asks: bool = False,
+    stops: bool = True,
+) -> Answer:
     """
-    What this process has seen of a session.
-    """
-
-    children: "dict[str, Session]" = field(default_factory=dict)
-    """Of its sub-agents that run, by their ids."""
-    events: int = 0
-    told: int | None = None
-    """Turns of nothing but refusals before the model was told that the session is over."""
-    unknown: int = 0
-    """Refusals in a row because the state could not be read."""
-    open: OrderedDict[str, Decision] = field(default_factory=OrderedDict)
-    """Calls that it decided and that run, by their ids: a result is read though the store fails meanwhile."""
-
-
-_KNOWN: "WeakKeyDictionary[Session, _Known]" = WeakKeyDictionary()
-
-
-def answer(session: "Session", event: Event, *, envelopes: bool = False, asks: bool = False) -> Answer:
-    """
-    The answer of a hook to *event*, as Claude Code writes both; `{}`: no opinion.
+    The answer of a hook to *event*, as *client* writes both; `{}`: no opinion.
 
     *session* is that of the event's `session_id`. With *envelopes* every text that a tool of an MCP server returns reads as
-    an envelope; without, results are changed only where there is something to say. With *asks* a person is asked in Claude
-    Code's own way about calls that wait for one. A store that fails raises nothing: the policy's `on_error` says what runs.
+    an envelope; without, results are changed only where there is something to say. With *asks* a person is asked in the
+    client's own way about calls that wait for one. If it *stops*, a run whose model goes on calling at a limit is ended, with the
+    session's digest. A store that fails raises nothing: the policy's `on_error` says what runs.
     """
-    if not isinstance(event, Mapping):
+    if not isinstance(event, (Mapping, Told)):
         return {}
-    known = _KNOWN.setdefault(session, _Known())
+    known = KNOWN.setdefault(session, Known())
     known.events += 1
-    name = event.get("hook_event_name")
+    told = None
     try:
-        if name == "PreToolUse":
-            return _before(session, event, asks=asks)
-        if name == "PostToolUse":
-            return _after(session, event, envelopes=envelopes)
-        told = _OTHERS.get(name or "")
-        return {} if told is None else told(session, event)
+        told = event if isinstance(event, Told) else client.read(event)
+        if told is None:
+            return {}
+        said = (
+            _before(session, told, client, asks=asks, stops=stops)
+            if told.kind == "before"
+            else _OTHERS[told.kind](session, told)
+        )
+        if said is None:
+            return {}
+        said.envelopes = envelopes
+        return client.write(told, said)
     except Exception as error:  # noqa: BLE001  whatever a store raises: the conversation goes on
         log.error("store failed: %s", error, extra={"session": session.id})
         return {}
 
 
-def session_of(session: "Session", event: Event) -> "Session":
-    """
-    The session of the agent that *event* is of: *session* itself, or the share of the sub-agent, which has a context of its
-    own. A sub-agent for which nothing is left uses that of who started it.
-    """
-    agent = event.get("agent_id")
-    if not agent:
-        return session
-    children = _KNOWN.setdefault(session, _Known()).children
-    child = children.get(agent)
-    if child is None:
-        name = session_name(f"{_AGENT}{agent}")
-        for n in range(1, _LIVES + 1):
-            # A name is used up once its sub-agent has stopped.
-            with suppress(SessionError):
-                child = children[agent] = session.child(name if n == 1 else f"{name}~{n}", share=SHARE)
-                break
-    return session if child is None else child
-
-
-def digest_of(session: "Session") -> str:
-    """
-    What was called and what came back: the answer where the model gives none.
-    """
-    try:
-        return session.digest()
-    except Exception as error:  # noqa: BLE001
-        log.error("store failed: %s", error, extra={"session": session.id})
-        return _NO_DIGEST
-
-
 # Calls
 
 
-def _before(session: "Session", event: Event, *, asks: bool) -> Answer:
+def _before(session: "Session", told: Told, client: Client, *, asks: bool, stops: bool) -> Said | None:
     try:
-        own = session_of(session, event)
+        own = share_of(session, told.agent)
     except Exception as error:  # noqa: BLE001
         log.error("store failed: %s", error, extra={"session": session.id})
         own = session
-    decision = _decided(own, event)
+    decision = _decided(own, told)
     if decision.envelope is None:
-        running = _KNOWN.setdefault(own, _Known()).open
+        running = KNOWN.setdefault(own, Known()).open
         running[decision.call.id] = decision
         if len(running) > MAX_OPEN:
             running.popitem(last=False)
-        return {}
-    kind = "ask" if asks and decision.pending else "deny"
-    said = {"permissionDecision": kind, "permissionDecisionReason": decision.envelope.to_json()}
-    output = _specific("PreToolUse", **said)
+        return None
+    said = Said(decision.envelope, asks=asks and decision.pending)
     over = False
     with suppress(Exception):
-        over = _is_over(own, decision, alone=_KNOWN[session].events <= 1)
+        over = stops and _is_over(own, decision, told, client, alone=KNOWN[session].events <= 1)
     if over:
-        output |= {"continue": False, "stopReason": digest_of(own)}
-    return output
+        said.digest = digest_of(own)
+    return said
 
 
-def _decided(own: "Session", event: Event) -> Decision:
-    tool, arguments, call_id = event["tool_name"], event.get("tool_input") or {}, event.get("tool_use_id") or None
-    decision = own.decide(tool, arguments, id=call_id, claim=True)
-    if decision.code == "duplicates.in_flight" and call_id is not None:
+def _decided(own: "Session", told: Told) -> Decision:
+    decision = own.decide(told.tool, told.arguments, id=told.call_id, claim=True)
+    if decision.code == "duplicates.in_flight" and told.call_id is not None:
         # The same hook asked twice is no second executor.
-        again = own.decide(tool, arguments, id=call_id)
+        again = own.decide(told.tool, told.arguments, id=told.call_id)
         return again if again.repeated else decision
     return decision
 
 
-def _is_over(own: "Session", decision: Decision, *, alone: bool) -> bool:
+def _is_over(own: "Session", decision: Decision, told: Told, client: Client, *, alone: bool) -> bool:
     """
     Whether the model was told often enough that no more calls run: the run is stopped. *alone*: this process has seen nothing
     else of the session, so that what was told before is known by the state alone.
     """
-    known = _KNOWN.setdefault(own, _Known())
+    known = KNOWN.setdefault(own, Known())
     if not decision.n:
         known.unknown += 1
         return known.unknown >= MOST_UNKNOWN
@@ -172,7 +123,20 @@ def _is_over(own: "Session", decision: Decision, *, alone: bool) -> bool:
     refused = own.refused_turns
     if known.told is None:
         known.told = min(refused - 1, _refused_by_then(own, code)) if alone else refused - 1
-    return refused - known.told >= FORCED_ASKS
+    return refused - known.told >= FORCED_ASKS and _was_read(code, told, client)
+
+
+def _was_read(code: str, told: Told, client: Client) -> bool:
+    """
+    Whether the model has answered since it could read that *code* ended the session. A client may refuse the calls of one
+    response one after the other, and its events do not say so. Without a transcript nobody can tell.
+    """
+    lines = tail(told.transcript)
+    if not lines:
+        return True
+    at = next((n for n, line in enumerate(lines) if code.encode() in line), len(lines))
+    keys = (one.key.partition(":")[2].encode() for one in client.used(lines[at:], told))
+    return any(not any(key in line for line in lines[:at]) for key in keys)
 
 
 def _refused_by_then(own: "Session", code: str) -> int:
@@ -182,113 +146,125 @@ def _refused_by_then(own: "Session", code: str) -> int:
     return 1 + next((limit for limit in limits if limit is not None), 0)
 
 
-def _after(session: "Session", event: Event, *, envelopes: bool) -> Answer:
-    given = event.get("tool_response")
-    envelope = _completed(session, event, read_response(given))
-    if envelope is None:
-        return {}
-    output, said = rewritten(given, envelope, envelopes=envelopes)
-    changed = {} if output is None else {"updatedToolOutput": output}
-    beside = {} if said is None else {"additionalContext": said}
-    return _specific("PostToolUse", **changed, **beside) if changed or beside else {}
+def _after(session: "Session", told: Told) -> Said | None:
+    envelope = _completed(session, told)
+    return None if envelope is None else Said(envelope)
 
 
-def _failed(session: "Session", event: Event) -> Answer:
-    kind: ErrorType | None = "cancelled" if event.get("is_interrupt") else None
-    envelope = _completed(session, event, Failed(str(event.get("error") or "it failed"), error_type=kind))
-    return {} if envelope is None else _specific("PostToolUseFailure", additionalContext=envelope.to_json())
-
-
-def _completed(session: "Session", event: Event, outcome: object) -> Envelope | None:
+def _completed(session: "Session", told: Told) -> Envelope | None:
     """
     What is to be said of a call that was run. Returns None if nobody decided it.
     """
-    own, call_id = session_of(session, event), event["tool_use_id"]
-    known = _KNOWN.get(own)
+    own = share_of(session, told.agent)
+    family = (own,) if own is session else (own, session)
+    call_id = told.call_id or _id_of(family, told)
+    if call_id is None:
+        return None
+    known = KNOWN.get(own)
     decision = None if known is None else known.open.pop(call_id, None)
     if decision is not None:
-        return own.complete(decision, outcome)
-    for one in (own,) if own is session else (own, session):
+        return own.complete(decision, told.outcome)
+    for one in family:
         # Other hooks may have changed the arguments.
-        for arguments in (event.get("tool_input"), None):
+        for arguments in (told.arguments, None):
             with suppress(SessionError):
-                envelope = one.complete(call_id, outcome, arguments=arguments)
+                envelope = one.complete(call_id, told.outcome, arguments=arguments)
                 if envelope.code != "approve.pending":
                     return envelope
-                # A person has let it run, in Claude Code's own way.
-                one.approve(call_id, by="claude")
-                return one.complete(_decided(one, event), outcome)
+                # A person has let it run, in the client's own way.
+                one.approve(call_id, by="client")
+                return one.complete(one.decide(told.tool, told.arguments, id=call_id, claim=True), told.outcome)
     return None
 
 
-def _released(session: "Session", event: Event) -> Answer:
-    own = session_of(session, event)
+def _id_of(family: tuple["Session", ...], told: Told) -> str | None:
+    """
+    The id of the call whose end is told without one: the oldest that is open and the same, else the only one of its tool, whose
+    arguments other hooks have changed.
+    """
+    for one in family:
+        same = one.opened(told.tool, told.arguments)
+        if same:
+            return same[0].id
+    for one in family:
+        found = one._read(lambda state, _: [each.id for each in state.pending.values() if each.tool == told.tool])  # noqa: SLF001
+        if len(found) == 1:
+            return found[0]
+    return None
+
+
+def _chosen(session: "Session", told: Told) -> Said | None:
+    return Said(final=True) if share_of(session, told.agent).exhausted else None
+
+
+def _released(session: "Session", told: Told) -> None:
+    own = share_of(session, told.agent)
+    if told.call_id is None:
+        return
     for one in (own,) if own is session else (own, session):
         with suppress(SessionError):
-            _KNOWN.setdefault(one, _Known()).open.pop(event["tool_use_id"], None)
-            one.release(event["tool_use_id"])
+            KNOWN.setdefault(one, Known()).open.pop(told.call_id, None)
+            one.release(told.call_id)
             break
-    return {}
 
 
 # The rest of a run
 
 
-def _prompted(session: "Session", event: Event) -> Answer:
-    session.go_on()
-    return {}
+def _nothing(session: "Session", told: Told) -> None:
+    """
+    There is nothing to be said to it.
+    """
 
 
-def _started(session: "Session", event: Event) -> Answer:
-    session_of(session, event)
-    return {}
+def _prompted(session: "Session", told: Told) -> None:
+    if told.agent is None:
+        session.go_on()
 
 
-def _stopped(session: "Session", event: Event) -> Answer:
-    if not event.get("background_tasks"):
-        _KNOWN[session].children.clear()
+def _started(session: "Session", told: Told) -> None:
+    share_of(session, told.agent)
+
+
+def _stopped(session: "Session", told: Told) -> Said | None:
+    if not told.background:
+        KNOWN[session].children.clear()
         # Those that nobody ended, of other processes too.
         for child in session._read(lambda state, _: list(state.reserved)):  # noqa: SLF001
             name = child.removeprefix(f"{session.id}/")
-            if name.startswith(_AGENT):
-                session.child(name).close()
-    return _silent(session, event)
+            if name.startswith(AGENT):
+                session.child(name, again=True).close()
+    return _silent(session, told)
 
 
-def _agent_stopped(session: "Session", event: Event) -> Answer:
-    own = session_of(session, event)
-    output = {} if own is session else _silent(own, event)
-    _close(session, event.get("agent_id"))
-    return output
+def _agent_stopped(session: "Session", told: Told) -> Said | None:
+    own = share_of(session, told.agent)
+    said = None if own is session else _silent(own, told)
+    end_share(session, told.agent)
+    return said
 
 
-def _silent(own: "Session", event: Event) -> Answer:
+def _silent(own: "Session", told: Told) -> Said | None:
     """
     What a person reads where the model has ended without a word because a limit is used up.
     """
-    said = event.get("last_assistant_message")
-    if (isinstance(said, str) and said.strip()) or not own.exhausted:
-        return {}
-    return {"systemMessage": digest_of(own)}
+    if (told.answer or "").strip() or not own.exhausted:
+        return None
+    return Said(notice=digest_of(own))
 
 
-def _close(session: "Session", agent: Any) -> None:
-    child = _KNOWN[session].children.pop(agent, None)
-    if child is not None:
-        child.close()
-
-
-def _specific(event: str, **said: Any) -> Answer:
-    return {"hookSpecificOutput": {"hookEventName": event, **said}}
-
-
-_OTHERS: Final[Mapping[str, Callable[["Session", Event], Answer]]] = {
-    "PostToolUseFailure": _failed,
-    "PermissionDenied": _released,
-    "UserPromptSubmit": _prompted,
-    "SubagentStart": _started,
-    "SubagentStop": _agent_stopped,
-    "Stop": _stopped,
+_OTHERS: Final[Mapping[Kind, Callable[["Session", Told], Said | None]]] = {
+    "after": _after,
+    "failed": _after,
+    "denied": _released,
+    "prompt": _prompted,
+    "agent_started": _started,
+    "agent_stopped": _agent_stopped,
+    "stopped": _stopped,
+    "choice": _chosen,
+    "model": _nothing,
+    "turn": _nothing,
+    "started": _nothing,
 }
-EVENTS: Final = ("PreToolUse", "PostToolUse", *_OTHERS)
-"""The events that are answered."""
+EVENTS: Final = CLAUDE.EVENTS
+"""The events of Claude Code that are answered."""

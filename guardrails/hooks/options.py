@@ -1,48 +1,102 @@
 """
-What the command `guardrails hook` is told.
+What the command `guardrails hook` is told. It imports os only: a hook's process pays for each module with every call.
 """
 
 import os
 
-from typing import Final, NamedTuple
+from guardrails.policy.compiled.source import whole
 
 
-CLIENTS: Final = ("claude", "codex", "gemini")
+CLIENTS = ("claude", "codex", "gemini")
+_WORDS = ("client", "policy", "store", "records", "user", "tenant")
+"""Options with a value."""
 
 
-class Options(NamedTuple):
+class Options:
     """
-    How events are answered. Paths are those of the process that reads the command line.
+    How events are answered; two that say the same are equal. Paths are whole: made so by the process that is told them.
     """
 
-    client: str | None = None
-    """Who asks, of `CLIENTS`; None: seen by the event."""
-    policy: str = "default"
-    """A shipped name, or the path of a file."""
-    store: str | None = None
-    """The file of the sessions' states; None: `default_store()`."""
-    records: str | None = None
-    """A file of JSON lines; None: no records, or with *observe* those beside the store."""
-    observe: bool = False
-    """Decide and record, and say nothing."""
-    user: str | None = None
-    tenant: str | None = None
-    """Whose session it is, where the policy limits users or tenants."""
+    __slots__ = ("client", "observe", "policy", "records", "store", "tenant", "user")
+
+    def __init__(
+        self,
+        *,
+        client: "str | None" = None,
+        policy: str = "default",
+        store: "str | None" = None,
+        records: "str | None" = None,
+        observe: bool = False,
+        user: "str | None" = None,
+        tenant: "str | None" = None,
+    ) -> None:
+        if client is not None and client not in CLIENTS:
+            raise ValueError(f"unknown client `{client}`: use {', '.join(CLIENTS)}")
+        self.client = client
+        """Who asks, of `CLIENTS`; None: seen by the event."""
+        self.policy = whole(policy)
+        """A shipped name, or the path of a file."""
+        self.store = None if store is None else os.path.abspath(store)  # noqa: PTH100  pathlib takes 5 ms
+        """The file of the sessions' states; None: `default_store()`."""
+        self.records = None if records is None else os.path.abspath(records)  # noqa: PTH100
+        """A file of JSON lines; None: no records, or with *observe* those beside the store."""
+        self.observe = observe
+        """Decide and record, and say nothing."""
+        self.user = user
+        self.tenant = tenant
+        """Whose session it is, where the policy limits users or tenants."""
+
+    @classmethod
+    def of(cls, words: "list[str]") -> "Options":
+        """
+        The options of the words of a command line. Raises ValueError for what is none.
+        """
+        said: dict[str, str] = {}
+        observe = False
+        rest = iter(words)
+        for word in rest:
+            name, equals, value = word.removeprefix("--").partition("=")
+            if word == "--observe":
+                observe = True
+            elif word.startswith("--") and name in _WORDS:
+                given = value if equals else next(rest, None)
+                if not given or "\0" in given:
+                    raise ValueError(f"--{name} needs a value")
+                said[name] = given
+            else:
+                raise ValueError(f"unknown option `{word}`")
+        return cls(observe=observe, **said)
+
+    def words(self) -> "list[str]":
+        """
+        The words of a command line that say these options.
+        """
+        said = [(name, getattr(self, name)) for name in _WORDS]
+        return [f"--{name}={value}" for name, value in said if value is not None] + ["--observe"] * self.observe
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Options) and self.words() == other.words()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.words()))
+
+    def __repr__(self) -> str:
+        return f"Options({' '.join(self.words())})"
 
     @property
     def store_path(self) -> str:
         """
         The file of the states, absolute.
         """
-        return os.path.abspath(self.store) if self.store else default_store()  # noqa: PTH100  pathlib takes 5 ms
+        return self.store or default_store()
 
     @property
-    def records_path(self) -> str | None:
+    def records_path(self) -> "str | None":
         """
         The file of the records, absolute. Returns None if there are none.
         """
         if self.records:
-            return os.path.abspath(self.records)  # noqa: PTH100
+            return self.records
         return f"{os.path.splitext(self.store_path)[0]}.jsonl" if self.observe else None  # noqa: PTH122
 
 
@@ -50,14 +104,6 @@ def default_store() -> str:
     """
     `guardrails/hooks.db` in the folder where this user's programs keep their state.
     """
-    return os.path.join(_state_folder(), "guardrails", "hooks.db")  # noqa: PTH118
+    from guardrails.stores.folders import state_folder
 
-
-def _state_folder() -> str:
-    said = os.environ.get("XDG_STATE_HOME")
-    if said and os.path.isabs(said):  # noqa: PTH117
-        return said
-    local = os.environ.get("LOCALAPPDATA")
-    if os.name == "nt" and local:
-        return local
-    return os.path.expanduser("~/.local/state")  # noqa: PTH111
+    return os.path.join(state_folder(), "hooks.db")  # noqa: PTH118

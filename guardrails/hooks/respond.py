@@ -2,64 +2,191 @@
 One event of a coding CLI in, exactly one JSON object out.
 """
 
+import getpass
 import json
 import os
+import re
 
-from typing import Any, Final
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
+from guardrails.core.state.state import SessionState
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.logs import log
 from guardrails.core.values.session_id import session_name
 from guardrails.policy.policy import Policy
+from guardrails.sinks.json_lines import JsonLines
 from guardrails.stores.sqlite import SqliteStore
 
+from .clients import CLIENTS, client_of, guessed
 from .events import answer
+from .noticing import charge, close_lost, hidden_agent
 from .options import Options
+from .policies import policy_of
+from .shares import AGENT, share_of
+from .told import Answer, Client, Told
+from .transcripts import tail
 
+
+if TYPE_CHECKING:
+    from guardrails.session.session import Session
 
 NOTHING: Final = b"{}"
+_EVENT: Final = re.compile(rb'"hook_event_name"\s*:\s*"(\w{1,40})"')
+FLUSH_S: Final = 0.5
+"""How long an answer waits for its records; a disk that is full, or gone, is no reason to wait."""
+_stores: dict[str, SqliteStore] = {}
+_sinks: dict[str, JsonLines] = {}
 
 
-def respond(data: bytes, options: Options) -> bytes:
+def respond(data: bytes, options: Options, *, once: str = "") -> bytes:
     """
-    What a hook that reads *data* writes: one JSON object, without a newline. Never raises; what fails here is answered as the
-    policy's `on_error` says.
+    What a hook that reads *data* writes: one JSON object, without a newline. Never raises. *once* names the event: who asks
+    again by the same name, as no answer came, tells no other.
+
+    What fails here is answered as the policy's `on_error` says: `{}`, or before a call its refusal. With `observe` it is `{}`
+    whatever happens.
     """
     try:
-        event = json.loads(data)
-        policy, store, records = _room(options)
-        scopes = {name: own for name, own in (("user", options.user), ("tenant", options.tenant)) if own}
-        session = policy.session(
-            session_name(event["session_id"]),
-            store=store,
-            records=records,
-            scopes={name: own for name, own in scopes.items() if name in policy.scopes},
-        )
-        said = answer(session, event, asks=True)
-        if records is not None:
-            session.close()
+        said = _respond(data, options, once)
         return NOTHING if options.observe else json.dumps(said).encode()
-    except PolicyError as error:
-        log.error("the policy cannot be used: %s", error)
-    except Exception as error:  # noqa: BLE001
+    except Exception as error:  # noqa: BLE001  a hook that breaks would break its host
         log.error("a hook failed: %r", error)
-    return NOTHING
+        return NOTHING
 
 
-_rooms: dict[Options, tuple[Policy, SqliteStore, str | None]] = {}
+def _respond(data: bytes, options: Options, once: str) -> Answer:
+    client = None if options.client is None else CLIENTS[options.client]
+    told = None
+    try:
+        event = json.loads(data)
+        if not isinstance(event, dict):
+            raise TypeError("an event is a JSON object")  # noqa: TRY301  as whatever else cannot be read
+        client = client or client_of(event)
+        told = client.read(event)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        log.error("an event cannot be read: %r", error)
+        client = client or guessed(data)
+        name = _EVENT.search(data)
+        return _failed(client, options, before=name is None or name[1].decode() == client.BEFORE)
+    if told is None:
+        return {}
+    if told.kind == "before" and told.call_id is None:
+        told.call_id = once or None
+    try:
+        return _answered(client, told, options)
+    except PolicyError as error:
+        log.error("the policy cannot be used, so nothing is guarded: %s", error)
+        return {"systemMessage": f"guardrails: the policy cannot be used, so nothing is guarded: {error}"[:2_000]}
+    except Exception as error:  # noqa: BLE001  whatever a store raises
+        log.error("a hook failed: %r", error)
+        return _failed(client, options, before=told.kind == "before")
 
 
-def _room(options: Options) -> tuple[Policy, SqliteStore, str | None]:
-    found = _rooms.get(options)
+def _answered(client: Client, told: Told, options: Options) -> Answer:
+    policy = policy_of(options, told, client)
+    if not told.session:
+        raise ValueError("the event does not say of which session it is")
+    sink = None if options.records_path is None else _sink(options.records_path)
+    session = policy.session(
+        session_name(told.session),
+        store=_store(options.store_path),
+        records=sink,
+        scopes=_scopes(policy, options),
+    )
+    try:
+        _declare(session, told, client)
+        told.agent = told.agent or _quietly(session, partial(hidden_agent, session, told, client))
+        _quietly(session, partial(_notice, session, told, client))
+        said = answer(session, told, client=client, asks=True, stops=client.STOPS and bool(tail(told.transcript)))
+        if told.kind == "after" and told.tool in client.HIDING:
+            _quietly(session, partial(_end_hidden, session))
+        return said
+    finally:
+        if sink is not None:
+            # Whoever is answered may end this process.
+            sink.flush(FLUSH_S)
+
+
+def _notice(session: "Session", told: Told, client: Client) -> None:
+    own = share_of(session, told.agent)
+    if own is not session:
+        _declare(own, told, client)
+    close_lost(own, told, client)
+    charge(own, told, client)
+
+
+def _end_hidden(session: "Session") -> None:
+    """
+    The sub-agents of calls that are over have stopped.
+    """
+
+    def look(state: SessionState, _: int) -> list[str]:
+        running = {session_name(f"{AGENT}{one.id}") for one in state.pending.values()}
+        names = [child.removeprefix(f"{session.id}/") for child in state.reserved]
+        return [name for name in names if name.startswith(AGENT) and name.partition("~")[0] not in running]
+
+    for name in session._read(look):  # noqa: SLF001
+        session.child(name, again=True).close()
+
+
+def _quietly(session: "Session", work: Callable[[], Any]) -> Any:
+    """
+    What *work* gives. Returns None if it fails: what it notices is no duty.
+    """
+    try:
+        return work()
+    except Exception as error:  # noqa: BLE001
+        log.error("store failed: %s", error, extra={"session": session.id})
+        return None
+
+
+def _declare(session: "Session", told: Told, client: Client) -> None:
+    tool = client.tool_of(told.tool) if told.tool else None
+    known = session._chain.known  # noqa: SLF001
+    # Where a policy lists the tools there are, a client makes none known.
+    if tool is not None and (known is None or tool.name in known):
+        session.declare(tool)
+
+
+def _scopes(policy: Policy, options: Options) -> dict[str, str]:
+    """
+    Whose session it is, as far as the policy asks: a user who is not named is the one that this process is of.
+    """
+    said = {"user": options.user, "tenant": options.tenant}
+    if "user" in policy.scopes and not options.user:
+        said["user"] = getpass.getuser()
+    return {name: own for name, own in said.items() if own and name in policy.scopes}
+
+
+def _store(path: str) -> SqliteStore:
+    found = _stores.get(path)
     if found is None:
-        path = options.store_path
-        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120
-        found = _rooms[options] = _policy(options), SqliteStore(path), options.records_path
+        os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)  # noqa: PTH103, PTH120  pathlib takes 5 ms
+        found = _stores[path] = SqliteStore(path)
     return found
 
 
-def _policy(options: Options) -> Policy:
-    from guardrails.policy.loading import load_document
+def _sink(path: str) -> JsonLines:
+    found = _sinks.get(path)
+    if found is None:
+        found = _sinks[path] = JsonLines(path)
+    return found
 
-    said: dict[str, Any] = load_document(options.policy)
-    return Policy(**(said | {"mode": "observe"} if options.observe else said))
+
+def _failed(client: Client, options: Options, *, before: bool) -> Answer:
+    """
+    The answer to an event that nobody could judge.
+    """
+    if not before:
+        return {}
+    try:
+        policy = policy_of(options, Told(kind="before", event=client.BEFORE, session=""), client)
+    except Exception:  # noqa: BLE001  it was said already
+        return {}
+    if policy.chain.on_error != "deny":
+        return {}
+    return client.deny(
+        "guardrails could not judge this call, so that it was not made. Tell the user; do not try again."
+    )

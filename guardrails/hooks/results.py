@@ -1,5 +1,5 @@
 """
-What a tool of Claude Code gave back: as an outcome, and with what its envelope has to say, in the tool's own shape.
+What a tool gave back: as an outcome, and with what its envelope has to say, in the tool's own shape.
 """
 
 import json
@@ -20,8 +20,12 @@ from guardrails.core.text.truncation import MIN_LIMIT, render
 
 _BLOCKS: Final = frozenset({"text", "image", "audio", "resource", "resource_link"})
 """Kinds of content of an MCP server's result."""
+_RESULT: Final = frozenset({"content", "structuredContent", "isError", "_meta"})
+"""Fields of such a result: what has others is a built-in tool's."""
 MAX_JSON: Final = 1 << 20
 """Characters of a text that is read as JSON."""
+_REPEATED: Final = frozenset({"result", "results", "query_summary"})
+"""Fields that a model knows already where its result and its call stand beside them."""
 _SILENT: Final = frozenset({"status", "result", "results", "progress", "query_summary", "total_matches"})
 """Fields of a success that are worth no second text beside the result."""
 
@@ -62,10 +66,23 @@ def beside(envelope: Envelope) -> str | None:
     """
     What *envelope* says beside its value, as JSON: a limit that is used up, a hint, a cut. None: nothing that matters.
     """
-    said = {name: value for name, value in envelope.to_dict().items() if name not in ("result", "results")}
+    said = {name: value for name, value in envelope.to_dict().items() if name not in _REPEATED}
     if envelope.ok and said.keys() - {"is_complete"} <= _SILENT and said.get("is_complete") is not False:
         return None
     return json.dumps(said, ensure_ascii=False, default=str)
+
+
+def shortened(given: Any, envelope: Envelope) -> str | None:
+    """
+    The text that is read in the place of the result *given*, with all that *envelope* has to say: for clients that take nothing
+    but a text. Returns None if nothing was cut.
+    """
+    if envelope.cut is None or envelope.rendered is None:
+        return None
+    if not isinstance(given, str):
+        return envelope.to_json()
+    kept, said = cut(given, envelope.rendered.size), beside(envelope)
+    return str(kept) if said is None else f"{kept}\n{said}"
 
 
 def cut(given: Any, limit: int) -> Any:
@@ -106,6 +123,8 @@ def _value(text: str) -> Any:
 
 
 def _blocks(given: Any) -> list[Any] | None:
+    if isinstance(given, Mapping) and not given.keys() <= _RESULT:
+        return None
     content = given.get("content") if isinstance(given, Mapping) else given
     if not isinstance(content, list) or not content:
         return None

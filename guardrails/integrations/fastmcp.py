@@ -20,10 +20,9 @@ with needs("fastmcp", "`guardrails.integrations.fastmcp`"):
     from mcp_types import CallToolRequestParams, CallToolResult, ListToolsRequest, TextContent
     from mcp_types import Tool as McpTool
 
-    from guardrails.mcp.answers import BESIDE
+    from guardrails.mcp.answers import BESIDE, wrapped_value
     from guardrails.mcp.guarded_client import GuardedCalls
     from guardrails.mcp.guarding import Guarding
-    from guardrails.mcp.results import wrapped_value
     from guardrails.mcp.runs import run_of
 
 

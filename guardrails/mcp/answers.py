@@ -1,24 +1,18 @@
 """
 What a client of an MCP server reads of a guarded call: the one shape of a refusal and a failure, and what is added to a
-success that has something to be said of.
+success that has something to be said of. All of it as on the wire, so that it needs no SDK.
 """
 
 import json
 
+from collections.abc import Mapping
 from typing import Any, Final
 
-import jsonschema_rs
-
+from guardrails.core.arguments.json_schema import refuse
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.envelope.text import said_of
-from guardrails.core.values.errors import needs
 
 from .pruning import pruned
-from .results import wrapped_value
-
-
-with needs("mcp", "`guardrails.mcp`"):
-    from mcp_types import BlobResourceContents, CallToolResult, EmbeddedResource, TextContent
 
 
 PREFIX: Final = "io.github.toolcall-guardrails"
@@ -29,26 +23,35 @@ ENVELOPE: Final = f"{PREFIX}/envelope"
 BESIDE: Final = "_guardrails"
 """Key of the structured content that holds the same, as far as the tool's `outputSchema` allows it."""
 
+_SHOWN: Final = frozenset({"content", "structuredContent", "isError", "_meta"})
 UNKNOWN: Final[dict[str, Any]] = {"not": {}}
 """The `outputSchema` of a tool that is not known: none is sure to fit it, but what its server gave."""
 
 
-def refused(envelope: Envelope, result: CallToolResult | None = None) -> CallToolResult:
+def refused(envelope: Envelope, result: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """
     The answer of a call that did not run, or whose *result* is a failure: `isError`, one line for a person and the envelope as
     JSON, and no structured content, which clients would check. Images and other blocks that are no text stay.
     """
     text = envelope.to_json()
-    said = TextContent(type="text", text=f"{_line(envelope)}\n{text}")
-    kept = [] if result is None else [block for block in result.content if not is_text(block)]
-    meta = {**((result and result.meta) or {}), ENVELOPE: json.loads(text)}
-    # Made by the wire's names: `_meta` is an alias.
-    return CallToolResult.model_validate({"content": [said, *kept], "isError": True, "_meta": meta})
+    given = {} if result is None else result
+    said = {"type": "text", "text": f"{_line(envelope)}\n{text}"}
+    rest = {name: value for name, value in given.items() if name not in _SHOWN}
+    kept = [block for block in given.get("content") or () if not is_text(block)]
+    meta = {**(given.get("_meta") or {}), ENVELOPE: json.loads(text)}
+    return {**rest, "content": [said, *kept], "isError": True, "_meta": meta}
+
+
+def says_nothing(envelope: Envelope, value: Any) -> bool:
+    """
+    Whether *envelope* has nothing to say beside *value*, as which the session knows the content of a success.
+    """
+    return not said_of(envelope) and not (envelope.ok and not _is_own(envelope.value, value))
 
 
 def answered(
-    envelope: Envelope, result: CallToolResult, value: Any, schema: dict[str, Any] | None = None
-) -> CallToolResult:
+    envelope: Envelope, result: Mapping[str, Any], value: Any, schema: Mapping[str, Any] | None = None
+) -> Mapping[str, Any]:
     """
     The *result* that a server gave, whose content the session knows as *value*, with what *envelope* says of it; the very
     *result* if that is nothing. *schema* is the tool's `outputSchema`, for which structured content stays valid.
@@ -59,9 +62,9 @@ def answered(
     shaped = envelope.ok and not _is_own(envelope.value, value)
     if not said and not shaped:
         return result
-    content, structured = list(result.content), result.structured_content
+    content, structured = list(result.get("content") or ()), result.get("structuredContent")
     if shaped or envelope.cut is not None:
-        content = [TextContent(type="text", text=envelope.to_json()), *(one for one in content if not is_text(one))]
+        content = [{"type": "text", "text": envelope.to_json()}, *(one for one in content if not is_text(one))]
         if structured is not None:
             shown = _shown(envelope, structured, shaped=shaped)
             if _fits(shown, schema):
@@ -69,25 +72,35 @@ def answered(
             elif shaped:
                 raise ValueError("what a guard made of the structured content does not fit the tool's `outputSchema`")
     else:
-        content.append(TextContent(type="text", text=f"{_line(envelope)}\n{json.dumps(said, ensure_ascii=False)}"))
-    if (
-        said
-        and isinstance(structured, dict)
-        and BESIDE not in structured
-        and _fits({**structured, BESIDE: said}, schema)
-    ):
-        structured = {**structured, BESIDE: said}
-    meta = {**(result.meta or {}), **({ENVELOPE: said} if said else {})}
-    return result.model_copy(update={"content": content, "structured_content": structured, "meta": meta or None})
+        text = f"{_line(envelope)}\n{json.dumps(said, ensure_ascii=False)}"
+        content.append({"type": "text", "text": text})
+    if isinstance(structured, dict) and said and BESIDE not in structured:
+        beside = {**structured, BESIDE: said}
+        structured = beside if _fits(beside, schema) else structured
+    made = {**result, "content": content}
+    if structured is not None:
+        made["structuredContent"] = structured
+    if said:
+        made["_meta"] = {**(result.get("_meta") or {}), ENVELOPE: said}
+    return made
 
 
 def is_text(block: Any) -> bool:
     """
     Whether all that a *block* of content says is text, which the envelope has.
     """
-    if isinstance(block, EmbeddedResource):
-        return not isinstance(block.resource, BlobResourceContents)
-    return isinstance(block, TextContent)
+    if not isinstance(block, Mapping):
+        return False
+    if block.get("type") == "resource":
+        return "blob" not in (block.get("resource") or ())
+    return block.get("type") == "text"
+
+
+def wrapped_value(structured: Any) -> Any:
+    """
+    What is no object stands in *structured* content as the SDKs wrap it; the schema that says so is the server's.
+    """
+    return structured["result"] if isinstance(structured, dict) and structured.keys() == {"result"} else structured
 
 
 def _is_own(shown: Any, value: Any) -> bool:
@@ -108,14 +121,16 @@ def _shown(envelope: Envelope, structured: Any, *, shaped: bool) -> Any:
     return whole if envelope.cut is None else pruned(whole, envelope.render().size)
 
 
-def _fits(structured: Any, schema: dict[str, Any] | None) -> bool:
+def _fits(structured: Any, schema: Mapping[str, Any] | None) -> bool:
     """
     Whether *structured* is valid by *schema*; False also if the schema is none.
     """
     if schema is None:
         return True
+    import jsonschema_rs
+
     try:
-        return jsonschema_rs.is_valid(schema, structured)
+        return jsonschema_rs.validator_for(dict(schema), retriever=refuse).is_valid(structured)
     except ValueError:
         return False
 

@@ -25,6 +25,7 @@ from guardrails.stores.base import Store
 from guardrails.stores.memory import MemoryStore
 
 from .answers import RUN, refused
+from .results import from_wire
 from .runs import PROCESS
 
 
@@ -194,7 +195,7 @@ class AnsweringTools:
             read = json.loads(text)
             told = CallToolResult(content=[TextContent(type="text", text=text)], structured_content=read)
         else:
-            told = refused(envelope)
+            told = from_wire(refused(envelope))
         if self._fast:
             with needs("fastmcp", "`AnsweringTools`"):
                 from fastmcp.tools.base import ToolResult

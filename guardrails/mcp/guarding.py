@@ -5,23 +5,22 @@ Calls of MCP tools behind sessions, for both ends of a connection: a server that
 import asyncio
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, Unpack
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.core.outcome.error_text import error_type_from_text
 from guardrails.core.outcome.error_types import diagnosis_of
-from guardrails.core.outcome.mcp_results import read_mcp
 from guardrails.core.tools.tool import Tool
-from guardrails.core.values.errors import GuardrailsError, needs
-from guardrails.core.values.types import ErrorType, Failed
+from guardrails.core.values.errors import needs
+from guardrails.core.values.types import Failed
 from guardrails.policy.policy import Policy
-from guardrails.policy.registry import checked_arguments, missing
 from guardrails.policy.sessions import SessionOptions
 from guardrails.session.session import Session
 
-from .answers import UNKNOWN, answered, refused
-from .results import described, hints_of
+from .answers import UNKNOWN, answered, refused, says_nothing
+from .outcomes import explained, is_question, outcome_of
+from .results import from_wire, hints_of, on_wire
 from .runs import Run, Runs
 
 
@@ -126,7 +125,7 @@ class Guarding:
             envelope = await scope.acall(name, dict(arguments or {}), made.by(send))
         except _Asks as question:
             return question.args[0]
-        return made.own() if made.was_made and _observes(session) else made.told(envelope)
+        return made.own() if made.was_made and observes(session) else made.told(envelope)
 
 
 class _Made:
@@ -136,6 +135,7 @@ class _Made:
 
     def __init__(self, declared: McpTool | None, told: tuple[type[Exception], ...], listed: list[str]) -> None:
         self._declared = declared
+        self._schema = None if declared is None else declared.input_schema
         self._listed = listed
         self._told = told
         self._result: Any = None
@@ -160,14 +160,14 @@ class _Made:
                 kind = diagnosis_of(error, arguments)[0]
                 if kind == "not_found" and self._declared is None:
                     kind = "tool_missing"
-                return self._explained(name, arguments, Failed(str(error), error_type=kind), kind)
-            if _is_question(result):
+                failed = Failed(str(error), error_type=kind)
+                return explained(name, arguments, failed, kind, schema=self._schema, listed=self._listed)
+            if is_question(result):
                 raise _Asks(result)
             if not isinstance(result, CallToolResult):
                 return "began a task"
-            self._value = value = read_mcp(described(result))
-            if isinstance(value, Failed):
-                return self._explained(name, arguments, value, error_type_from_text(value.message))
+            wire = on_wire(result)
+            self._value = value = outcome_of(name, arguments, wire, schema=self._schema, listed=self._listed)
             return value
 
         return execute
@@ -194,45 +194,21 @@ class _Made:
         if self._error is not None and not isinstance(self._error, self._told):
             raise self._error
         if self._result is None:
-            return refused(envelope)
+            return from_wire(refused(envelope))
         if not isinstance(self._result, CallToolResult):
             return self._result
-        if self._result.is_error:
-            return refused(envelope, self._result)
-        try:
+        if not self._result.is_error:
+            if says_nothing(envelope, self._value):
+                return self._result
             schema = UNKNOWN if self._declared is None else self._declared.output_schema
-            return answered(envelope, self._result, self._value, schema)
-        except ValueError:
-            return refused(envelope, self._result)
-
-    def _explained(self, name: str, arguments: Any, failed: Failed, kind: ErrorType | None) -> Failed | Envelope:
-        """
-        A failure with the fields that are wrong, if the server says that arguments do not fit. It is the server that judges
-        them: servers take more than their schemas say, such as numbers in text.
-        """
-        if kind == "tool_missing" and self._declared is None and self._listed:
-            return missing(name, self._listed)
-        if kind == "validation" and self._declared is not None:
-            try:
-                fitted = checked_arguments(Tool(name=name, parameters=self._declared.input_schema), arguments)
-            except GuardrailsError:
-                fitted = arguments
-            if isinstance(fitted, Envelope):
-                return fitted
-        return failed
+            with suppress(ValueError):
+                return from_wire(answered(envelope, on_wire(self._result), self._value, schema))
+        return from_wire(refused(envelope, on_wire(self._result)))
 
 
-def _observes(session: Session) -> bool:
+def observes(session: Session) -> bool:
     """
     Whether the policy only watches, so that nothing is to change.
     """
     chain = session.policy.chain
     return chain.mode != "enforce" and not any(rule.mode == "enforce" for rule in chain.rules)
-
-
-def _is_question(result: Any) -> bool:
-    """
-    Whether *result* asks the client for input: an object of an SDK, or what is on the wire.
-    """
-    kind = result.get("resultType") if isinstance(result, dict) else getattr(result, "result_type", None)
-    return kind == "input_required" or hasattr(result, "input_required")

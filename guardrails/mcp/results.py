@@ -9,17 +9,17 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-import xxhash
-
 from guardrails.core.outcome.mcp_results import block_of, read_mcp
-from guardrails.core.tools.tool import Tool, from_annotations
+from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.logs import log
 from guardrails.core.values.types import Failed
 
+from . import outcomes
+
 
 with needs("mcp", "`guardrails.mcp`"):
-    from mcp_types import AudioContent, BlobResourceContents, CallToolResult, EmbeddedResource, ImageContent
+    from mcp_types import CallToolResult
     from mcp_types import Tool as McpTool
 
 
@@ -39,45 +39,26 @@ def value_of(result: CallToolResult) -> Any:
     return {"content": [block_of(block) for block in result.content], "isError": True}
 
 
-def described(result: CallToolResult) -> CallToolResult:
-    """
-    *result* with images and other bytes as the number and the hash of them: no model reads base64 as text, and it is not cut.
-    """
-    return result.model_copy(update={"content": [_described(block) for block in result.content]})
-
-
-def wrapped_value(structured: Any) -> Any:
-    """
-    What is no object stands in *structured* content as the SDKs wrap it; the schema that says so is the server's.
-    """
-    return structured["result"] if isinstance(structured, dict) and structured.keys() == {"result"} else structured
-
-
 def hints_of(one: McpTool) -> dict[str, Any]:
     """
     What a server's annotations declare of a tool, as fields of `Tool`.
     """
-    hints: Mapping[str, Any] = {} if one.annotations is None else one.annotations.model_dump(by_alias=True)
-    declared: dict[str, Any] = dict(from_annotations(hints))
-    if hints.get("destructiveHint") is True:
-        # What may destroy is neither read-only nor safe to repeat, whatever else is claimed.
-        declared["read_only"] = False
-    return declared
+    return outcomes.hints_of(None if one.annotations is None else one.annotations.model_dump(by_alias=True))
 
 
-def _described(block: Any) -> Any:
-    if isinstance(block, ImageContent | AudioContent):
-        return block.model_copy(update={"data": _told(block.data)})
-    if isinstance(block, EmbeddedResource) and isinstance(block.resource, BlobResourceContents):
-        return block.model_copy(
-            update={"resource": block.resource.model_copy(update={"blob": _told(block.resource.blob)})}
-        )
-    return block
+def on_wire(result: CallToolResult) -> dict[str, Any]:
+    """
+    *result* as a server sends it.
+    """
+    return result.model_dump(by_alias=True, mode="json", exclude_none=True)
 
 
-def _told(data: str) -> str:
-    size = len(data.rstrip("=")) * 3 // 4
-    return f"{size:,} bytes, xxh3 {xxhash.xxh3_64_hexdigest(data.encode())}"
+def from_wire(result: Mapping[str, Any]) -> CallToolResult:
+    """
+    The SDK's form of a *result* on the wire.
+    """
+    # Made by the wire's names: `_meta` is an alias.
+    return CallToolResult.model_validate(result, by_name=False)
 
 
 def tools_of(server: str, offered: Iterable[McpTool], timeout: float) -> dict[str, tuple[str, Tool]]:

@@ -7,7 +7,7 @@ import time
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 from uuid import uuid4
 
 from guardrails.core.values.errors import needs
@@ -18,8 +18,8 @@ from guardrails.session.session import Session
 from .answers import RUN
 
 
-with needs("mcp", "`guardrails.mcp`"):
-    from mcp.server.auth.provider import AccessToken, principal_components
+if TYPE_CHECKING:
+    from mcp.server.auth.provider import AccessToken
 
 
 PROCESS: Final = "process"
@@ -88,7 +88,7 @@ def _is_stuck(session: Session) -> bool:
         return False
 
 
-def run_of(meta: Mapping[str, Any] | None, token: AccessToken | None, *, request: Any = None) -> Run:
+def run_of(meta: Mapping[str, Any] | None, token: "AccessToken | None", *, request: Any = None) -> Run:
     """
     The run that a call belongs to: the one that its client names in *meta*, apart for each who is authenticated by a *token*;
     else all of theirs are one; else those of the transport's session, or of the process if the client has it for itself.
@@ -97,6 +97,8 @@ def run_of(meta: Mapping[str, Any] | None, token: AccessToken | None, *, request
     """
     named = (meta or {}).get(RUN)
     if token is not None:
+        with needs("mcp", "`guardrails.mcp`"):
+            from mcp.server.auth.provider import principal_components
         return Run(json.dumps([*principal_components(token), named]), named=named is not None)
     if named is not None:
         return Run(str(named), named=True)

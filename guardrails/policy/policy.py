@@ -90,22 +90,9 @@ class Policy:
         kinds: Iterable[type[Guard]] = (),
         name: str = "policy",
     ) -> None:
-        from .check import (
-            checked_guards,
-            checked_prices,
-            checked_rules,
-            checked_tools,
-            unprepared,
-            wrong_together,
-            wrong_words,
-        )
+        from . import check
         from .scopes import scope_chains, split_messages
 
-        self.name = name
-        self.results = Results()
-        self.wholes = Results(MAX_WHOLES)
-        self._store = MemoryStore()
-        self._sinks: dict[str, Sink] = {}
         kept = None if fields is None else list(fields)
         mistakes = [f"unknown envelope field `{field}`" for field in kept or () if field not in OPTIONAL]
         for what, said, known in (
@@ -117,18 +104,17 @@ class Policy:
                 mistakes.append(f"unknown {what} `{said}`: use {', '.join(known[:-1])} or {known[-1]}")
         guards, shared = list(guards), {scope: list(own) for scope, own in (scopes or {}).items()}
         messages, shared_messages = split_messages(messages or {}, shared)
-        mistakes += wrong_words(messages, [guard for guard in guards if isinstance(guard, Guard)])
+        mistakes += check.wrong_words(messages, [guard for guard in guards if isinstance(guard, Guard)])
         for scope, words in shared_messages.items():
-            mistakes += wrong_words(words, [guard for guard in shared[scope] if isinstance(guard, Guard)], scope)
-        self.prices = checked_prices(prices or {}, mistakes)
-        given, known_tools = checked_guards(guards, mistakes), checked_tools(tools, mistakes)
+            mistakes += check.wrong_words(words, [guard for guard in shared[scope] if isinstance(guard, Guard)], scope)
+        known_prices = check.checked_prices(prices or {}, mistakes)
+        given, known_tools = check.checked_guards(guards, mistakes), check.checked_tools(tools, mistakes)
         known_kinds = kinds_of((*kinds, *map(type, given)))
-        known_rules = checked_rules(rules, mistakes, known_kinds)
-        self.scopes = scope_chains(
+        known_rules = check.checked_rules(rules, mistakes, known_kinds)
+        scoped = scope_chains(
             shared, mistakes, rules=known_rules, messages=shared_messages, mode=mode, on_error=on_error
         )
-        """The guards of each scope, by its name."""
-        self.chain = Chain(
+        chain = Chain(
             sorted(given, key=_place),
             tools=known_tools,
             rules=known_rules,
@@ -139,14 +125,42 @@ class Policy:
             messages=messages,
             kinds=known_kinds,
         )
-        ruled = self.chain.ruled()
-        mistakes += [mistake for mistake in wrong_together(ruled) if mistake not in mistakes]
-        mistakes += unprepared([*given, *ruled, *(guard for chain in self.scopes.values() for guard in chain)])
+        ruled = chain.ruled()
+        mistakes += [mistake for mistake in check.wrong_together(ruled) if mistake not in mistakes]
+        mistakes += check.unprepared([*given, *ruled, *(guard for each in scoped.values() for guard in each)])
         if mistakes:
             raise PolicyError(mistakes)
-        self.model_files = _model_files([*given, *ruled])
+        self._begin(name, chain, scoped, known_prices)
+
+    def _begin(self, name: str, chain: Chain, scopes: dict[str, Chain], prices: dict[str, Price]) -> None:
+        self.name = name
+        self.chain = chain
+        self.scopes = scopes
+        """The guards of each scope, by its name."""
+        self.prices = prices
+        self.results = Results()
+        self.wholes = Results(MAX_WHOLES)
+        self._store = MemoryStore()
+        self._sinks: dict[str, Sink] = {}
+        self.model_files = _model_files([*chain.guards, *chain.ruled()])
         if self.model_files is not None:
-            self.chain.models = self.model_files.models
+            chain.models = self.model_files.models
+
+    @classmethod
+    def of_checked(cls, name: str, guards: list[Guard], **settings: Any) -> Self:
+        """
+        The policy of settings of a file that were checked before, in order, without scopes; what guards read is read again.
+
+        Raises GuardrailsError.
+        """
+        prices, envelope = settings.pop("prices"), settings.pop("envelope", "nested")
+        kept = optional_fields(settings.pop("fields", None))
+        chain = Chain(guards, merged=envelope == "merged", left_out=kept, **settings)
+        for guard in (*guards, *chain.ruled()):
+            guard.prepare()
+        made = cls.__new__(cls)
+        made._begin(name, chain, {}, prices)  # noqa: SLF001
+        return made
 
     @classmethod
     def load(

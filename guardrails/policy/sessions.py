@@ -111,6 +111,19 @@ class Sessions:
             _tried(session, session.close)
             _tried(session, session.forget)
 
+    def close(self) -> None:
+        """
+        Flush the records, and forget what nobody can name again.
+        """
+        with self._lock:
+            kept = list(self._kept.values())
+            runs = {session.id for session in kept if session.id in self._runs}
+        for session in kept:
+            if session.id in runs:
+                self.end(session)
+            else:
+                session.close()
+
     def _let_go(self) -> list[str]:
         """
         Keep the session no more that was not asked for longest; the names of runs that are over.

@@ -194,7 +194,7 @@ class Session(Functions):
 
     # Children
 
-    def child(self, name: str, *, share: float = 1, **amounts: Unpack[Amounts]) -> "Session":
+    def child(self, name: str, *, share: float = 1, again: bool = False, **amounts: Unpack[Amounts]) -> "Session":
         """
         A session that reserves from this one: *amounts* of its limits, and a *share* of what is left of those not named: all,
         or a part above 0, and again when that is used up. Time is for all of them at once.
@@ -203,7 +203,8 @@ class Session(Functions):
         are each session's own.
 
         What it does not use comes back when it is closed (use `with`); its name is then used up. Raises SessionError
-        where more is asked for than is left.
+        where more is asked for than is left. With *again* one that runs already, of another process maybe, is taken up without
+        an event.
         """
         wanted = units.internal(amounts)
         if not 0 < share <= 1:
@@ -231,6 +232,10 @@ class Session(Functions):
         child._wrapped.update(self._wrapped)
         child._passes = self._passes
         child._share = share if share < 1 else None
+        running = self._read(lambda state, _: state.reserved.get(child.id)) if again else None
+        if running is not None and child._read(lambda state, _: state.n > 0):
+            child._chain = child._chain.with_budget(**units.settings_of(running))
+            return child
         event = Reserve(self._time(), child.id, wanted, share=share)
         values = {"child": child.id, "amounts": wanted, **({} if share == 1 else {"share": share})}
         made = self._event("reserve", event, values, needed=True)

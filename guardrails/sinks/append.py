@@ -3,7 +3,6 @@ Append lines to a file that others append to as well: opened, locked, a torn end
 """
 
 import errno
-import fcntl
 import os
 import select
 import stat
@@ -12,6 +11,15 @@ import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
+
+
+try:
+    import fcntl
+except ImportError:  # Windows has none
+    fcntl = None  # type: ignore[assignment]
+
+_FLAGS: Final = ("O_CLOEXEC", "O_NONBLOCK", "O_NOCTTY", "O_BINARY")
+"""Those that a platform has: none blocks, a child inherits none, and no line end is rewritten."""
 
 
 WAIT_S: Final = 1.0
@@ -32,7 +40,7 @@ def open_to_append(path: Path) -> int:
 
     # Reading is for the last byte; a pipe opened for both would seem to have a reader.
     mode = os.O_RDWR if regular else os.O_WRONLY
-    return os.open(path, mode | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY, 0o600)
+    return os.open(path, mode | os.O_APPEND | os.O_CREAT | sum({getattr(os, name, 0) for name in _FLAGS}), 0o600)
 
 
 def append(fd: int, lines: bytes) -> tuple[int, OSError | None]:
@@ -48,7 +56,7 @@ def append(fd: int, lines: bytes) -> tuple[int, OSError | None]:
         if not before.st_nlink:
             raise FileNotFoundError(errno.ENOENT, "deleted while it was open")
 
-        torn = before.st_size > 0 and os.pread(fd, 1, before.st_size - 1) != b"\n"
+        torn = before.st_size > 0 and _last_byte(fd) != b"\n"
         done, error = _write(fd, b"\n" + lines if torn else lines)
         if error is None:
             return len(lines), None
@@ -62,8 +70,15 @@ def append(fd: int, lines: bytes) -> tuple[int, OSError | None]:
         return whole, error
     finally:
         # Explicitly, since a child forked meanwhile holds a copy of the descriptor.
-        with suppress(OSError):
-            fcntl.flock(fd, fcntl.LOCK_UN)
+        if fcntl is not None:
+            with suppress(OSError):
+                fcntl.flock(fd, fcntl.LOCK_UN)
+
+
+def _last_byte(fd: int) -> bytes:
+    # Where it reads does not matter to what appends.
+    os.lseek(fd, -1, os.SEEK_END)
+    return os.read(fd, 1)
 
 
 def _write(fd: int, data: bytes) -> tuple[int, OSError | None]:
@@ -83,6 +98,8 @@ def _write(fd: int, data: bytes) -> tuple[int, OSError | None]:
 
 
 def _lock(fd: int) -> None:
+    if fcntl is None:
+        return  # O_APPEND alone has to do.
     until = time.monotonic() + WAIT_S
     while True:
         try:

@@ -56,5 +56,6 @@ def _close_all() -> None:
         sink.close()
 
 
-os.register_at_fork(after_in_child=_begin_in_child)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_in_child)
 atexit.register(_close_all)

@@ -4,6 +4,7 @@ The one shape of what clients of guarded servers read, and that it stays valid f
 
 import json
 
+from collections.abc import Mapping
 from typing import Any
 
 import jsonschema_rs
@@ -11,11 +12,6 @@ import pytest
 
 from hypothesis import given
 from hypothesis import strategies as st
-
-
-pytest.importorskip("mcp")
-
-from mcp_types import CallToolResult, ImageContent, TextContent
 
 from guardrails import Envelope, Policy, Truncate
 from guardrails.core.outcome.mcp_results import read_mcp
@@ -32,22 +28,22 @@ ROWS = {
     "required": ["rows", "count"],
     "additionalProperties": False,
 }
-IMAGE = ImageContent(type="image", data="AA==", mime_type="image/png")
+IMAGE = {"type": "image", "data": "AA==", "mimeType": "image/png"}
 
 
-def result(structured: Any = None, text: str = "some text", *more: Any, **fields: Any) -> CallToolResult:
-    blocks = [TextContent(type="text", text=text), *more]
-    return CallToolResult(content=blocks, structured_content=structured, **fields)
+def result(structured: Any = None, text: str = "some text", *more: Any, **fields: Any) -> dict[str, Any]:
+    content = [{"type": "text", "text": text}, *more]
+    return {"content": content, "structuredContent": structured, **fields}
 
 
-def guarded(one: CallToolResult, schema: dict[str, Any] | None = None, limit: int = 1_000) -> CallToolResult:
+def guarded(one: dict[str, Any], schema: dict[str, Any] | None = None, limit: int = 1_000) -> Mapping[str, Any]:
     value = read_mcp(one)
     envelope = Policy([Truncate(max_bytes=limit)]).session("s").call("t", {}, lambda *_: value)
     return answered(envelope, one, value, schema)
 
 
-def texts(one: CallToolResult) -> list[str]:
-    return [block.text for block in one.content if isinstance(block, TextContent)]
+def texts(one: Mapping[str, Any]) -> list[str]:
+    return [block["text"] for block in one["content"] if block["type"] == "text"]
 
 
 def test_a_success_of_which_there_is_nothing_to_say_is_the_very_same() -> None:
@@ -58,25 +54,22 @@ def test_a_success_of_which_there_is_nothing_to_say_is_the_very_same() -> None:
 def test_a_result_that_is_too_long_keeps_the_form_that_its_schema_promises() -> None:
     one = result({"rows": ["x" * 50] * 500, "count": 500}, "x" * 30_000, IMAGE)
     made = guarded(one, ROWS)
-    assert jsonschema_rs.is_valid(ROWS, made.structured_content)
-    assert made.structured_content is not None
-    assert 10 < len(made.structured_content["rows"]) < 20
-    assert made.structured_content["count"] == 500
+    assert jsonschema_rs.is_valid(ROWS, made["structuredContent"])
+    assert 10 < len(made["structuredContent"]["rows"]) < 20
+    assert made["structuredContent"]["count"] == 500
     [text] = texts(made)
     assert json.loads(text)["is_complete"] is False
     assert len(text) < 2_000
-    assert IMAGE in made.content
-    assert made.meta is not None
-    assert made.meta[ENVELOPE]["truncated"] is True
-    assert not made.is_error
+    assert IMAGE in made["content"]
+    assert made["_meta"][ENVELOPE]["truncated"] is True
+    assert not made.get("isError")
 
 
 def test_a_result_that_no_cut_keeps_valid_stays_whole() -> None:
     schema = {"type": "object", "properties": {"rows": {"minItems": 500}}}
     one = result({"rows": ["x" * 50] * 500})
     made = guarded(one, schema)
-    assert made.structured_content is not None
-    assert made.structured_content["rows"] == ["x" * 50] * 500
+    assert made["structuredContent"]["rows"] == ["x" * 50] * 500
 
 
 @pytest.mark.parametrize(("schema", "there"), [(None, True), (ROWS, False), (UNKNOWN, False)])
@@ -87,9 +80,8 @@ def test_what_is_to_be_said_stands_in_the_structured_content_where_the_schema_ha
     envelope = Envelope.success({"rows": [], "count": 0})
     envelope.limit("that was the last one", "write your answer", "budget.max_calls")
     made = answered(envelope, one, envelope.value, schema)
-    assert made.structured_content is not None
-    assert (BESIDE in made.structured_content) is there
-    assert made.meta == {ENVELOPE: {"limit_reached": True, "limit_message": "that was the last one"}}
+    assert (BESIDE in made["structuredContent"]) is there
+    assert made["_meta"] == {ENVELOPE: {"limit_reached": True, "limit_message": "that was the last one"}}
     assert texts(made)[0] == "some text"
     assert texts(made)[1].startswith("[guardrails:budget.max_calls] that was the last one\n{")
 
@@ -100,18 +92,16 @@ def test_a_failure_that_the_server_calls_none_keeps_its_form() -> None:
     envelope = Policy([]).session("s").call("t", {}, lambda *_: value)
     made = answered(envelope, one, value)
     assert not envelope.ok
-    assert not made.is_error
-    assert made.structured_content is not None
-    assert made.structured_content["result"] == "Error: no such city"
-    assert made.meta is not None
-    assert made.meta[ENVELOPE]["status"] == "error"
+    assert not made.get("isError")
+    assert made["structuredContent"]["result"] == "Error: no such city"
+    assert made["_meta"][ENVELOPE]["status"] == "error"
 
 
 def test_what_a_guard_puts_in_place_of_a_value_is_shown_in_its_place() -> None:
     one = result({"result": "my secret"}, "my secret")
     made = answered(Envelope.success("hidden"), one, "my secret", {"type": "object"})
-    assert "secret" not in made.model_dump_json()
-    assert made.structured_content == {"result": "hidden"}
+    assert "secret" not in json.dumps(made)
+    assert made["structuredContent"] == {"result": "hidden"}
 
 
 def test_what_a_guard_puts_in_place_of_a_value_and_does_not_fit_is_never_shown_as_if_it_did() -> None:
@@ -127,14 +117,14 @@ def test_an_envelope_of_the_tools_own_is_not_what_a_guard_made() -> None:
 
 def test_a_refusal_is_one_line_and_the_envelope_flagged_and_without_structured_content() -> None:
     envelope = Envelope.error("timeout", "the supplier\ndid not answer")
-    made = refused(envelope, result({"a": 1}, "boom", IMAGE, is_error=True))
+    made = refused(envelope, result({"a": 1}, "boom", IMAGE, isError=True))
     line, _, below = texts(made)[0].partition("\n")
     assert line == "[guardrails:timeout] the supplier did not answer"
     assert json.loads(below)["error_type"] == "timeout"
-    assert made.is_error
-    assert made.structured_content is None
-    assert made.meta == {ENVELOPE: json.loads(below)}
-    assert made.content[1:] == [IMAGE]
+    assert made["isError"]
+    assert "structuredContent" not in made
+    assert made["_meta"] == {ENVELOPE: json.loads(below)}
+    assert made["content"][1:] == [IMAGE]
 
 
 VALUES = st.recursive(

@@ -68,7 +68,7 @@ class SchemaArguments:
         try:
             validator = jsonschema_rs.validator_for(
                 dict(definition),
-                retriever=_refuse,
+                retriever=refuse,
                 validate_formats=True,
                 formats={"regex": _any_text},
             )
@@ -128,9 +128,9 @@ class SchemaArguments:
             yield from (unknown((*path, each), names_at(self._definition, path)) for each in kind.unexpected)
         elif name == "FalseSchema" and error.schema_path[-1:] == ["additionalProperties"]:
             # `additionalProperties: false` without `properties` is reported once and without names.
-            yield from (unknown((*path, each), ()) for each in _at(arguments, path))
+            yield from (unknown((*path, each), ()) for each in at(arguments, path))
         elif name == "Type":
-            yield Problem(field, f"must be {_or(kind.types)}, not {type_name(_at(arguments, path))}", "type")
+            yield Problem(field, f"must be {_or(kind.types)}, not {type_name(at(arguments, path))}", "type")
         elif name in {"Enum", "Constant"}:
             options = kind.options if name == "Enum" else [kind.expected_value]
             yield Problem(field, f"must be {'one of ' * (len(options) > 1)}{quoted(map(json.dumps, options))}", "type")
@@ -142,7 +142,10 @@ class SchemaArguments:
             yield Problem(field, wording.format(**{"name": kind.name, **kind.as_dict()}), of_kind)
 
 
-def _refuse(uri: str) -> Any:
+def refuse(uri: str) -> Any:
+    """
+    Raise ValueError: what a schema refers to elsewhere is not read.
+    """
     raise ValueError(f"`{uri}` is another document, which is never fetched")
 
 
@@ -167,7 +170,10 @@ def _reason(error: Exception) -> str:
     return text[:1].lower() + text[1:] if type(error) is ValueError else f"`{type(error).__name__}`"
 
 
-def _at(value: Any, path: Iterable[str | int]) -> Any:
+def at(value: Any, path: Iterable[str | int]) -> Any:
+    """
+    What stands at *path* in *value*.
+    """
     for part in path:
         value = value[part]
 

@@ -130,6 +130,12 @@ class Chain:
         made.rules, made.plans = (*self.rules, rule), {}
         return made
 
+    def with_guards(self, guards: Iterable[Guard], rules: Iterable[Rule]) -> "Chain":
+        """
+        The same chain with other settings of its guards and rules.
+        """
+        return self._again(guards, self.tools.values(), rules=tuple(rules)).knowing(self.known)
+
     def with_least(self, least: int | None) -> "Chain":
         """
         The same chain where *least* is what the cheapest tool costs; see `exhaustion.least`.
@@ -138,9 +144,9 @@ class Chain:
         made.least = least
         return made
 
-    def _again(self, guards: Iterable[Guard], tools: Iterable[Tool]) -> "Chain":
+    def _again(self, guards: Iterable[Guard], tools: Iterable[Tool], **other: Any) -> "Chain":
         same = ("rules", "mode", "on_error", "merged", "left_out", "messages", "models", "kinds")
-        return Chain(guards, tools=tools, **{name: getattr(self, name) for name in same})
+        return Chain(guards, tools=tools, **{name: getattr(self, name) for name in same} | other)
 
     def plan(self, name: str) -> Plan:
         """

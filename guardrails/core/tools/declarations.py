@@ -29,3 +29,4 @@ class Declarations(TypedDict, total=False):
     ask_user: tuple[str, ...]
     paths: tuple[str, ...]
     commands: tuple[str, ...]
+    labels: tuple[str, ...]

@@ -67,6 +67,8 @@ class Tool:
     Arguments that are shell commands, text or lists of words; for the guard `shell`. `command+args`: the words of one
     command, from several arguments.
     """
+    labels: tuple[str, ...] = ()
+    """Arguments that only tell a person what the call is for, in other words each time: no part of what makes calls the same."""
 
     @classmethod
     def of(

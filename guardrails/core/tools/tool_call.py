@@ -18,11 +18,13 @@ SMALL: Final = 200
 """Bytes of canonical arguments whose echo is safe from the tool down to the last element."""
 
 
-def tool_call(tool: str, arguments: Any, call_id: str, spec: Arguments | None) -> ToolCall:
+def tool_call(
+    tool: str, arguments: Any, call_id: str, spec: Arguments | None, labels: tuple[str, ...] = ()
+) -> ToolCall:
     """
     The call of *tool* with *arguments*, a mapping or the JSON text of a model, checked against *spec*.
 
-    A call whose arguments do not fit is signed as it came; what is wrong is in its `problems`.
+    A call whose arguments do not fit is signed as it came; what is wrong is in its `problems`. Its *labels* are not signed.
     """
     problems: tuple[Problem, ...] = ()
     if type(arguments) is str:
@@ -31,7 +33,7 @@ def tool_call(tool: str, arguments: Any, call_id: str, spec: Arguments | None) -
         arguments = {}
     if spec is not None and not problems:
         arguments, problems = spec.check(arguments)
-    signature, canonical = sign(tool, arguments)
+    signature, canonical = sign(tool, unlabelled(arguments, labels) if labels else arguments)
     asked = {**arguments} if type(arguments) is dict else None
     if signature is None or canonical is None:
         return ToolCall.signed(tool, arguments, call_id, (None, None, None), problems, asked)
@@ -41,6 +43,15 @@ def tool_call(tool: str, arguments: Any, call_id: str, spec: Arguments | None) -
     # A record or a cached result may hold the canonical form for long.
     signed = signature, low64(signature), exact(canonical)
     return ToolCall.signed(tool, arguments, call_id, signed, problems, asked)
+
+
+def unlabelled(arguments: Any, labels: tuple[str, ...]) -> Any:
+    """
+    *arguments* without those that are *labels*.
+    """
+    if not isinstance(arguments, dict) or arguments.keys().isdisjoint(labels):
+        return arguments
+    return {name: value for name, value in arguments.items() if name not in labels}
 
 
 def asked(tool: str, arguments: Any) -> NoReturn:

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.logs import log
-from guardrails.hooks.events import EVENTS, Answer, answer, session_of
+from guardrails.hooks.events import EVENTS, answer
+from guardrails.hooks.shares import session_of
+from guardrails.hooks.told import Answer
 from guardrails.policy.sessions import Sessions
 
 

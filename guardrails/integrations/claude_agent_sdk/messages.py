@@ -12,7 +12,7 @@ from typing import Any, Final
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.logs import log
 from guardrails.core.values.usage import own_price
-from guardrails.hooks.events import digest_of
+from guardrails.hooks.shares import digest_of
 from guardrails.session.session import Session
 
 

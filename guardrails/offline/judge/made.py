@@ -6,7 +6,7 @@ from typing import Final
 
 from guardrails.core.engine.plan import Plan
 from guardrails.core.text.signature import low64, sign
-from guardrails.core.tools.tool_call import tool_call
+from guardrails.core.tools.tool_call import tool_call, unlabelled
 from guardrails.core.values.types import ToolCall
 from guardrails.offline.readers.base import RecordedCall
 
@@ -24,7 +24,9 @@ def made_of(call: RecordedCall, call_id: str, plan: Plan) -> ToolCall:
         if sig is not None:
             return ToolCall(tool, arguments, call_id, None, (sig + SIGN & SIG_BITS) - SIGN)
         if type(arguments) is dict:
-            signature, canonical = call.signed or sign(tool, arguments)
+            labels = (*plan.tool.labels, *call.labels)
+            bare = unlabelled(arguments, labels) if labels else arguments
+            signature, canonical = (bare is arguments and call.signed) or sign(tool, bare)
             signed = signature, None if signature is None else low64(signature), canonical
             return ToolCall.signed(tool, arguments, call_id, signed, (), None)
-    return tool_call(tool, arguments, call_id, plan.arguments)
+    return tool_call(tool, arguments, call_id, plan.arguments, (*plan.tool.labels, *call.labels))

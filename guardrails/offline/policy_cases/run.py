@@ -161,7 +161,7 @@ class _Run:
     def _call(self, step: Call) -> None:
         plan = self.chain.plan(step.tool)
         call_id = f"call {self.result.steps}" if step.id is None else str(self._fill(step.id))
-        call = tool_call(step.tool, self._fill(step.arguments), call_id, plan.arguments)
+        call = tool_call(step.tool, self._fill(step.arguments), call_id, plan.arguments, plan.tool.labels)
         # What stays open is asked for as a host does that runs it itself, or has it approved first.
         claim = step.ran is not None
         if step.at_ms is None:

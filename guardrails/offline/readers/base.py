@@ -4,8 +4,10 @@ What every reader of transcripts gives: calls that somebody's agent made, in one
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, Self
 
+from guardrails.core.text.signature import masked_result_hash, result_hash
+from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import ErrorType
 
 
@@ -54,6 +56,8 @@ class RecordedCall:
     """Of the model response, on its first call only."""
     read_only: bool | None = None
     polling: bool = False
+    labels: tuple[str, ...] = ()
+    """Names of arguments that its host's tool has for a person to read: see `Tool.labels`."""
     sig: int | None = None
     """The call's signature, where the arguments were not kept; None: to be taken from *tool* and *arguments*."""
     decision: str | None = None
@@ -72,6 +76,21 @@ class RecordedCall:
     """Of its event, in records of this library, which count the events of a life."""
     signed: tuple[bytes | None, bytes | None] | None = None
     """What `sign` says of *tool* and *arguments*, where it was asked already."""
+
+    def declared(self, tool: Tool | None) -> Self:
+        """
+        The same call, of which is known what its program declares of its own *tool*, as where it ran.
+        """
+        if tool is not None:
+            self.read_only, self.polling, self.labels = tool.read_only, tool.polling, tool.labels
+        return self
+
+    def shows(self, text: str) -> None:
+        """
+        Say that *text* is what its result brings: the rest of it is of that one run.
+        """
+        if text != self.result:
+            self.plain_hash, self.masked_hash = result_hash(text), masked_result_hash(text)
 
     def ended(self, at_ms: int | None) -> None:
         """

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from guardrails.core.values.errors import PolicyError
+from guardrails.policy.compiled.source import is_name
 
-from .folder import PATH_SHOWN, find, is_name
+from .folder import PATH_SHOWN, find
 from .schema import VERSION, OtherNames
 from .spelling import Respelling
 from .wording import got

@@ -11,7 +11,7 @@ from typing import Any, Final
 from guardrails.core.guards.base import Guard
 from guardrails.core.repetition.learned.model import DEFAULT
 from guardrails.core.values.errors import PolicyError
-from guardrails.core.values.late_pattern import pattern
+from guardrails.policy.compiled.source import is_name
 
 from .wording import suggestion
 from .yaml_position import Node, quoted
@@ -20,16 +20,8 @@ from .yaml_position import Node, quoted
 PATH_SHOWN: Final = 500
 """Characters of a path in a message: its end is what tells it apart."""
 
-_NAME = pattern(r"[A-Za-z0-9_-]+")
 _SUFFIX: Final = ".yaml"
 _PACKAGE: Final = Path(__file__).parents[2]
-
-
-def is_name(text: str) -> bool:
-    """
-    Whether *text* is the name of a policy, and not a path: letters, digits, `_` and `-` only.
-    """
-    return bool(_NAME.fullmatch(text))
 
 
 def names(folder: Path | None = None) -> list[str]:

@@ -3,10 +3,11 @@ Calls for who runs them elsewhere: an adapter of a host decides, runs its own wa
 """
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from guardrails.core.engine.decision import Decision
-from guardrails.core.engine.events.admissions import Withdraw
+from guardrails.core.engine.events.admissions import Lose, Withdraw
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.state.state import Pending, SessionState
 from guardrails.core.tools.tool_call import asked, tool_call
@@ -14,6 +15,7 @@ from guardrails.core.values.errors import SessionError
 from guardrails.core.values.types import ToolCall
 
 from .calls import Calls
+from .running import Limit, limit_of
 
 
 class Adapted(Calls):
@@ -47,6 +49,14 @@ class Adapted(Calls):
             return decision.envelope
         return self._settle(decision, self._chain.plan(decision.call.tool), outcome)
 
+    def limit(self, decision: Decision) -> Limit | None:
+        """
+        How long the admitted call of *decision* may take, for who runs it elsewhere: `limit.error()` is then its outcome.
+        Returns None if it may take any time.
+        """
+        plan = self._chain.plan(decision.call.tool)
+        return limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=False)
+
     def _release(self, which: Decision | str, arguments: Any) -> None:
         """
         Let a call that never ran and will not be none.
@@ -66,6 +76,29 @@ class Adapted(Calls):
         *which* and *arguments* are as for `complete`. Nothing happens to one that is over. Raises as `complete` does.
         """
         self._suspend(self._decided(which, arguments))
+
+    def opened(self, tool: str, arguments: Any) -> list[Pending]:
+        """
+        The calls of *tool* with *arguments* that are open, oldest first, but those that wait for a person.
+        """
+        plan = self._chain.plan(tool)
+        spec = plan.arguments or self._specs.get(tool)
+        sig = tool_call(tool, arguments, "-", spec, plan.tool.labels).sig
+
+        def look(state: SessionState, _: int) -> list[Pending]:
+            return [one for one in state.pending.values() if one.sig == sig and one.tool == tool and one.parked is None]
+
+        return self._read(look)
+
+    def lose(self, *which: Pending) -> None:
+        """
+        Say of open calls that nobody will ever tell how they ended: what they hold stays charged, and the same call may be made
+        again.
+        """
+        engine = self._engine.within(())
+        for one in which:
+            decision = Decision.again(_bare(one), one)
+            self._store.update(self._keys, partial(engine.apply, Lose(self._time(), decision)))
 
     @property
     def refused_turns(self) -> int:
@@ -107,8 +140,9 @@ class Adapted(Calls):
     def _with(self, arguments: Any) -> Any:
         def made(decision: Decision) -> Decision | None:
             own = decision.call
-            spec = self._chain.plan(own.tool).arguments or self._specs.get(own.tool)
-            call = tool_call(own.tool, arguments, own.id, spec)
+            plan = self._chain.plan(own.tool)
+            spec = plan.arguments or self._specs.get(own.tool)
+            call = tool_call(own.tool, arguments, own.id, spec, plan.tool.labels)
             return replace(decision, call=replace(call, sketch=own.sketch)) if call.sig == own.sig else None
 
         return made

@@ -137,7 +137,7 @@ class Calls(Passing):
         chain = self._engine.chain
         plan = chain.plans.get(tool) or chain.plan(tool)
         spec = plan.arguments or self._specs.get(tool)
-        call = tool_call(tool, arguments, new_id() if call_id is None else call_id, spec)
+        call = tool_call(tool, arguments, new_id() if call_id is None else call_id, spec, plan.tool.labels)
         if plan.locates:
             call.places = places_of(plan.locates, call, plan.tool)
         engine, now = self._engine, NO_TIME

@@ -5,7 +5,6 @@ The model's side of a session: its requests, its responses and what they cost.
 from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
-from hashlib import blake2b
 from types import TracebackType
 from typing import Any, Self
 
@@ -125,7 +124,7 @@ class Turns(Declaring):
 
         Raises SessionError where *calls* is no whole number of at least 0, or *key* is no text or empty.
         """
-        count, told = units.count_of(calls), _hash_of(key)
+        count, told = units.count_of(calls), key_hash(key)
         # Nobody will charge what came, so that what was guessed of it need not be held.
         guessed = self._reserves and self._read(lambda state, _: fitting(state, 0, 0, guesses=True) is not None)
         values: dict[str, Any] = {"calls": count, "uncharged": True} if guessed else {"calls": count}
@@ -160,7 +159,7 @@ class Turns(Declaring):
         within = _within.get()
         if request is None and within is not None and within.session.id == self.id:
             request = within
-        used, count, told = read_usage(usage), units.count_of(calls), _hash_of(key)
+        used, count, told = read_usage(usage), units.count_of(calls), key_hash(key)
         if cost_usd is not None:
             priced = Priced(units.money("cost_usd", cost_usd), "caller")
         else:
@@ -188,7 +187,7 @@ class Turns(Declaring):
         return priced
 
 
-def _hash_of(key: object) -> bytes | None:
+def key_hash(key: object) -> bytes | None:
     """
     What is kept of the *key* of a response; None if it has none. Raises SessionError for what is no text or empty.
     """
@@ -196,6 +195,8 @@ def _hash_of(key: object) -> bytes | None:
         return None
     if not isinstance(key, str) or not key:
         raise SessionError(f"`key` is the id of a response, text that is not empty, not `{key!r:.40}`")
+    from hashlib import blake2b  # and with it OpenSSL: 5 ms
+
     digest = blake2b(key.encode(errors="surrogatepass"), digest_size=KEY_BYTES).digest()
     # The lowest bit says whether it was charged.
     return digest[:-1] + bytes((digest[-1] & 0xFE,))

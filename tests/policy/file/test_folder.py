@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from guardrails.core.values.errors import PolicyError
-from guardrails.policy.file.folder import find, is_name, names, shipped
+from guardrails.policy.compiled.source import is_name
+from guardrails.policy.file.folder import find, names, shipped
 
 
 SHIPPED = Path(__file__).parent / "files" / "shipped"

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from guardrails.hooks.tools import CLAUDE
 from guardrails.offline.readers.base import RecordedCall, Report
 from guardrails.offline.readers.recent import Recent, Seen
 from guardrails.offline.readers.text.fields import (
@@ -143,6 +144,7 @@ def _begin(
             continue
 
         call = RecordedCall(source, session_id, 0, tool, arguments_of(block.get("input")), id=call_id)
+        call.declared(CLAUDE.get(tool))
         call.model = text(message.get("model"))
         call.ts_ms = time_ms(line.get("timestamp"))
         if turn is None:

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from guardrails.hooks.tools import CODEX
 from guardrails.offline.readers.base import RecordedCall, Report
 from guardrails.offline.readers.recent import Seen
 from guardrails.offline.readers.text.fields import arguments_of, count, is_one_of, mapping, text, time_ms
@@ -30,6 +31,11 @@ _HEADER: Final = re.compile(
     r"(?:Wall time: (?P<wall>\d{1,9}(?:\.\d{1,9})?) seconds?\n)?"
     r"(?:Process exited with (?:code|signal) (?P<code>-?\d{1,10})|Process running with (?P<runs>session)|(?P<output>Output:))?"
 )
+_ABOVE: Final = re.compile(
+    r"\A(?:Chunk ID: \S{1,64}\n)?(?:Exit code: -?\d{1,10}\n)?Wall time: [\d.]{1,20} seconds?\n(?:Process [^\n]{1,80}\n)?"
+    r"(?:(?:Original token count|Total output lines): \d{1,10}\n){0,2}Output:\n"
+)
+"""The header of a command's output, which is another for each run."""
 _ABORTED: Final = "aborted by user"
 _FAILED: Final = re.compile(
     r"\w{1,40}(?: \w{1,40})? failed\b|failed (?:in sandbox|to)\b|execution error|aborted by user|unsupported call|sandbox error"
@@ -133,6 +139,7 @@ class _Rollout:
             self._turn += 1
         self._answered = False
         call = RecordedCall(self._source, self._session_id, 0, tool, _arguments(item), turn=self._turn, id=call_id)
+        call.declared(CODEX.get(tool))
         call.model, call.ts_ms = self._model, at_ms
         if self._first is None:
             self._first = call
@@ -175,6 +182,7 @@ def _settle(call: RecordedCall, item: Mapping[str, Any], at_ms: int | None) -> N
             call.error_type = "cancelled"
         if header is not None and header["wall"]:
             call.duration_ms = _milliseconds(float(header["wall"]))
+        call.shows(_ABOVE.sub("", told))
     call.ended(at_ms)
 
 

@@ -8,6 +8,8 @@ made, once.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+from guardrails.hooks.clients.gemini import plain_text, shell_failed
+from guardrails.hooks.tools import of_gemini
 from guardrails.offline.readers.base import RecordedCall, Report
 from guardrails.offline.readers.recent import Seen
 from guardrails.offline.readers.text.fields import (
@@ -90,6 +92,7 @@ class _Session:
 
             self._turn += first
             call = RecordedCall(self._source, self._session_id, self._index, tool, arguments_of(wire.get("args")))
+            call.declared(of_gemini(tool))
             call.turn, call.id, call.model = self._turn, call_id, text(message.get("model"))
             call.ts_ms = time_ms(message.get("timestamp"))
             if first:
@@ -111,7 +114,10 @@ def _settle(call: RecordedCall, wire: Mapping[str, Any]) -> None:
         return
 
     content = [_content(response) for response in responses if response is not None]
-    settle(call, "\n".join(content) if content else wire.get("result"), failed=status != "success")
+    told = "\n".join(content) if content else wire.get("result")
+    settle(call, told, failed=status != "success" or any(shell_failed(call.tool, text) for text in content))
+    if content:
+        call.shows("\n".join(plain_text(call.tool, text) for text in content))
     if status == "cancelled":
         call.error_type = "cancelled"
     end_ms = time_ms(wire.get("timestamp"))

@@ -1,0 +1,199 @@
+"""
+The commands `guardrails hook install`, `uninstall` and `status`. Exit code 0: done; 1: something was found; 2: it cannot be done.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from guardrails.core.values.errors import PolicyError
+
+from ..options import Options
+from .command import ISOLATED, is_ours, quoted, shell_of, words
+from .entries import entries, folder_is_ours, installed, removed
+from .files import Unusable, read, remove, write
+from .places import CLIENTS, Client
+from .printing import say
+from .readable import unreadable
+from .scanner import NotJson, parse
+
+
+ABOUT: Final = """
+Guards for coding CLIs: a hook sees each tool call, and refuses what the policy refuses.
+
+    guardrails hook install claude     write it into the client's settings
+    guardrails hook status             is it there, and does it answer?
+    guardrails hook uninstall claude   take it out again
+
+Clients start `guardrails hook --client NAME ...` by themselves: one event as JSON in, one answer out.
+"""
+_TRUST: Final = "Codex skips hooks that nobody has trusted, and says nothing: start `codex`, type `/hooks`, look at ours and trust it."
+_FOLDERS: Final = "Gemini CLI runs hooks in folders that it trusts only: `/permissions` in it says whether this one is."
+
+
+def main(argv: Sequence[str], *, python: str | None = None) -> int:
+    """
+    Run the command *argv*; the exit code. *python* is the interpreter that the hook is started with, if not this one.
+    """
+    parser = _parser()
+    try:
+        said = parser.parse_args(argv)
+    except SystemExit as ended:
+        return int(ended.code or 0)
+    try:
+        if said.command == "install":
+            return _install(said, python or sys.executable)
+        if said.command == "uninstall":
+            return _uninstall(said)
+        from .status import status
+
+        return status(said.clients or list(CLIENTS), as_json=said.as_json, python=python or sys.executable)
+    except (OSError, ValueError, RuntimeError) as error:
+        say(f"guardrails hook {said.command}: {error}", error=True)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="guardrails hook",
+        description=ABOUT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(dest="command", required=True, metavar="install|uninstall|status")
+    install = commands.add_parser("install", help="write the hook into a client's settings", allow_abbrev=False)
+    uninstall = commands.add_parser("uninstall", help="take it out again", allow_abbrev=False)
+    for command in (install, uninstall):
+        command.add_argument("clients", nargs="+", choices=tuple(CLIENTS), metavar="claude|codex|gemini")
+        place = command.add_mutually_exclusive_group()
+        place.add_argument(
+            "--project", dest="place", action="store_const", const="project", help="this folder's settings, not yours"
+        )
+        place.add_argument(
+            "--local",
+            dest="place",
+            action="store_const",
+            const="local",
+            help="this folder's, kept out of git (claude only)",
+        )
+        command.set_defaults(place="user")
+    install.add_argument("--policy", metavar="NAME|PATH", default="default", help="default: `default`")
+    install.add_argument("--observe", action="store_true", help="decide and record, and say nothing")
+    install.add_argument("--store", metavar="PATH", help="the file of the sessions' states")
+    install.add_argument("--records", metavar="PATH", help="write a line of each decision there")
+    install.add_argument("--user", metavar="U", help="whose sessions these are")
+    install.add_argument("--tenant", metavar="T", help="and of whose organisation")
+    shown = commands.add_parser("status", help="is it there, and does it answer?", allow_abbrev=False)
+    shown.add_argument("clients", nargs="*", choices=[*CLIENTS, []], metavar="claude|codex|gemini")
+    shown.add_argument("--json", dest="as_json", action="store_true", help="print JSON")
+    return parser
+
+
+def _install(said: argparse.Namespace, python: str) -> int:
+    _checked_policy(said.policy)
+    _checked_start(python)
+    for client, path in _paths(said):
+        options = Options(
+            client=client.name,
+            policy=said.policy,
+            store=said.store,
+            records=said.records,
+            observe=said.observe,
+            user=said.user,
+            tenant=said.tenant,
+        )
+        command = quoted(words(python, options), shell_of(client.name))
+        handler = client.handler(command, windows=os.name == "nt")
+        was = read(path)
+        new_folder = not path.parent.exists()
+        try:
+            text = installed(was, dict.fromkeys(client.events, handler), is_ours, new_folder=new_folder)
+        except NotJson as error:
+            raise Unusable(f"{path}: {error}; the file was left alone") from None
+        why = unreadable(client, text)
+        if why is not None:
+            say(f"{path}: {why}", error=True)
+        if text == was:
+            say(f"{client.title}: installed already, {path}")
+            continue
+        write(path, text, was=was)
+        say(f"{client.title}: installed, {path}\n  {command}")
+        if said.place == "project":
+            say("  The command has a path of this machine in it: not for a repository that others use.")
+        if client.name != "claude":
+            say(f"  {_TRUST if client.name == 'codex' else _FOLDERS}")
+    return 0
+
+
+def _uninstall(said: argparse.Namespace) -> int:
+    for client, path in _paths(said):
+        was = read(path)
+        try:
+            text = was and removed(was, is_ours)
+        except NotJson as error:
+            raise Unusable(f"{path}: {error}; the file was left alone") from None
+        if was is None or text == was:
+            say(f"{client.title}: not installed, {path}{_elsewhere(client, path)}")
+        elif text is None:
+            remove(path, was=was, folder=folder_is_ours(was))
+            say(f"{client.title}: taken out, {path} is gone")
+        else:
+            write(path, text, was=was)
+            say(f"{client.title}: taken out, {path}")
+    return 0
+
+
+def _paths(said: argparse.Namespace) -> list[tuple[Client, Path]]:
+    found = []
+    for name in dict.fromkeys(said.clients):
+        client = CLIENTS[name]
+        if said.place not in client.places():
+            raise ValueError(f"{client.title} has no settings that are kept out of git: use --project, or neither")
+        found.append((client, client.path(said.place, Path.cwd())))
+    return found
+
+
+def _elsewhere(client: Client, path: Path) -> str:
+    for place in client.places():
+        other = client.path(place, Path.cwd())
+        try:
+            text = read(other) if other != path else None
+            if text is not None and any(entries(parse(text), is_ours)):
+                return f"; it is in {other}: use {'neither option' if place == 'user' else f'--{place}'}"
+        except (OSError, NotJson):
+            continue
+    return ""
+
+
+def _checked_policy(policy: str) -> None:
+    from guardrails.policy.file import find
+    from guardrails.policy.policy import Policy
+
+    try:
+        find(policy)
+        Policy.load(policy)
+    except PolicyError as error:
+        raise ValueError(str(error)) from None
+
+
+def _checked_start(python: str) -> None:
+    """
+    Raises ValueError if *python* does not find this library as a hook starts it.
+    """
+    found = subprocess.run(  # noqa: S603  the interpreter that runs this
+        [python, ISOLATED, "-c", "import guardrails.hooks.door"],
+        capture_output=True,
+        check=False,
+        cwd=Path(python).anchor or None,
+        timeout=60,
+    )
+    if found.returncode:
+        raise ValueError(
+            f"`{python} {ISOLATED}` does not find guardrails: install it into that environment. "
+            "A hook reads neither PYTHONPATH nor the folder it is started in, where anybody's guardrails.py may be"
+        )

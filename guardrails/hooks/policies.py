@@ -1,0 +1,96 @@
+"""
+The policy of a hook: as it is named, for the workspace that the event is of.
+"""
+
+import os
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from copy import copy
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+from guardrails.core.engine.chain import Chain
+from guardrails.core.engine.plan import Rule
+from guardrails.core.guards.access.workspace import Workspace
+from guardrails.policy.compiled.loading import load_compiled
+from guardrails.policy.policy import Policy
+
+from .options import Options
+from .told import Client, Told
+from .transcripts import head
+
+
+MAX_KEPT: Final = 64
+_kept: OrderedDict[tuple[str, bool, tuple[str, str] | None], Policy] = OrderedDict()
+
+
+def policy_of(options: Options, told: Told, client: Client) -> Policy:
+    """
+    The policy that *options* name. Relative folders of a workspace are below that of the project of *told*. Raises PolicyError.
+    """
+    policy = _known((options.policy, options.observe, None), partial(_loaded, options))
+    if not _is_placed(policy.chain):
+        return policy
+    places = _places(told, client)
+    return _known((options.policy, options.observe, places), partial(_placed, policy, *places))
+
+
+def _known(key: tuple[str, bool, tuple[str, str] | None], make: Callable[[], Policy]) -> Policy:
+    policy = _kept.get(key)
+    if policy is None:
+        policy = _kept[key] = make()
+        if len(_kept) > MAX_KEPT:
+            _kept.popitem(last=False)
+    return policy
+
+
+def _loaded(options: Options) -> Policy:
+    return load_compiled(options.policy, mode="observe" if options.observe else None)
+
+
+def _is_placed(chain: Chain) -> bool:
+    return any(isinstance(guard, Workspace) for guard in chain.guards) or any(
+        Workspace.name in rule.guards for rule in chain.rules
+    )
+
+
+def _places(told: Told, client: Client) -> tuple[str, str]:
+    """
+    The project's folder, and the one in it where the agent is. An agent that has gone out of it has not taken it along.
+    """
+    now = told.cwd if os.path.isabs(told.cwd) else os.getcwd()  # noqa: PTH109, PTH117
+    root = client.project(head(told.transcript)) or now
+    inside = os.path.commonpath([os.path.realpath(root), os.path.realpath(now)]) == os.path.realpath(root)
+    return (root, now) if inside else (root, root)
+
+
+def _placed(policy: Policy, root: str, now: str) -> Policy:
+    chain = policy.chain
+    guards = [
+        replace(guard, **_settings({"root": guard.root, "also": guard.also}, root, now))
+        if isinstance(guard, Workspace)
+        else guard
+        for guard in chain.guards
+    ]
+    rules: list[Rule] = []
+    for rule in chain.rules:
+        own = rule.guards.get(Workspace.name) or {}
+        placed = {**rule.guards, Workspace.name: _settings(own, root, now)} if "root" in own else None
+        rules.append(rule if placed is None else replace(rule, guards=placed))
+    made = copy(policy)
+    made.chain = chain.with_guards(guards, rules)
+    return made
+
+
+def _settings(own: Mapping[str, Any], root: str, now: str) -> dict[str, Any]:
+    """
+    Those of a workspace. Relative paths of a call are taken from where the agent is, and all of the project is open to it.
+    """
+    if os.path.isabs(own["root"]):  # noqa: PTH117
+        return dict(own)
+    also = tuple(own.get("also") or ())
+    here = os.path.normpath(os.path.join(now, own["root"]))  # noqa: PTH118
+    whole = os.path.normpath(os.path.join(root, own["root"]))  # noqa: PTH118
+    return {**own, "root": here, "also": also if here == whole else (*also, whole)}

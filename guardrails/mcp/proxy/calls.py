@@ -1,0 +1,194 @@
+"""
+The calls that pass through a proxy, behind sessions: decided when they are asked for, settled when they are answered.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, Final
+
+from guardrails.core.engine.decision import Decision
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.outcome.error_names import error_type_of_json_rpc
+from guardrails.core.values.errors import GuardrailsError
+from guardrails.core.values.logs import log
+from guardrails.core.values.types import Failed
+from guardrails.mcp.answers import RUN, answered, refused, says_nothing
+from guardrails.mcp.outcomes import explained, is_question, outcome_of
+from guardrails.mcp.runs import PROCESS, Run, Runs
+from guardrails.policy.policy import Policy
+from guardrails.session.calls.running import Limit
+from guardrails.session.session import Session
+
+from .listed import Tools, with_room
+
+
+VERSION: Final = "io.modelcontextprotocol/protocolVersion"
+"""Key of a request's `_meta` by which a client of a stateless revision says which that is."""
+
+
+class OpenCall:
+    """
+    A call that its server was asked for.
+    """
+
+    __slots__ = ("arguments", "decision", "id", "limit", "name", "session", "stateless")
+
+    def __init__(self, id_: Any, name: str, arguments: Any, session: Session, decision: Decision, limit: Limit | None):
+        self.id = id_
+        self.name = name
+        self.arguments = arguments
+        self.session = session
+        self.decision = decision
+        self.limit = limit
+        """How long it may take."""
+        self.stateless = False
+
+
+class Calls:
+    """
+    The calls of one server's tools behind sessions of *policy*; *options* are those of `Policy.session`.
+
+    All calls are of the session *named*; without one they are of the run that their client names, else of the process.
+    """
+
+    def __init__(self, policy: Policy, *, named: str | None = None, drop: bool = False, **options: Any) -> None:
+        self._runs = Runs(policy, **options)
+        self._named = named
+        self._drop = drop
+        self._tools = Tools()
+        chain = policy.chain
+        self._watches = chain.mode != "enforce" and not any(rule.mode == "enforce" for rule in chain.rules)
+        """The policy decides and records, and changes nothing."""
+
+    @property
+    def denies_on_error(self) -> bool:
+        """
+        Whether a guard that fails refuses its call.
+        """
+        return self._runs.sessions.denies_on_error
+
+    def listed(self, result: Any) -> dict[str, Any] | None:
+        """
+        Know the tools of a *result* of `tools/list`. Returns what the client is told in its place, None if that is the same.
+        """
+        offered = result.get("tools") if isinstance(result, dict) else None
+        if not isinstance(offered, list):
+            return None
+        made = None
+        if not self._watches:
+            made = _without_promises(offered) if self._drop else with_room(offered)
+        self._tools.hear(offered if made is None else made)
+        return None if made is None else {**result, "tools": made}
+
+    def ask(self, id_: Any, params: Any, run: Run | None = None) -> OpenCall | dict[str, Any] | None:
+        """
+        Decide over the call that a client asks for by *params*, of the *run* that is known otherwise: the open call, or
+        the result that refuses it. None: it is no call, as its server will say.
+        """
+        name = params.get("name") if isinstance(params, dict) else None
+        if type(name) is not str:
+            return None
+        arguments, meta = params.get("arguments"), params.get("_meta")
+        meta = meta if isinstance(meta, dict) else {}
+        session = self._session(meta, run)
+        tool = self._tools.declared(name)
+        if "inputResponses" in params or "requestState" in params:
+            # It carries what its client was asked for, and is the same call again, as often as the tool asks.
+            session.declare(tool)
+            session = session.scoped({}, [replace(tool, polling=True)])
+        else:
+            session.declare(tool)
+        decision = session.decide(name, {} if arguments is None else arguments, claim=True)
+        if decision.envelope is not None:
+            return _modern(refused(decision.envelope), stateless=VERSION in meta)
+        made = OpenCall(id_, name, arguments, session, decision, session.limit(decision))
+        made.stateless = VERSION in meta
+        return made
+
+    def answer(self, call: OpenCall, result: Any) -> Mapping[str, Any] | None:
+        """
+        Settle *call* by the *result* that its server gave. Returns what the client is told in its place, None if that is the same.
+        """
+        if is_question(result):
+            call.session.suspend(call.decision)
+            return None
+        if not isinstance(result, dict) or "content" not in result:
+            # A handle of a task, which is another each time, or what is no result of a tool.
+            self._complete(call, result)
+            return None
+        listed = self._tools.of(call.name)
+        schema = None if listed is None else listed.input_schema
+        value = outcome_of(call.name, call.arguments, result, schema=schema, listed=self._tools)
+        envelope = self._complete(call, value)
+        if envelope is None or self._watches:
+            return None
+        if result.get("isError") is True:
+            return refused(envelope, result)
+        if says_nothing(envelope, value):
+            return None
+        with suppress(ValueError):
+            made = dict(answered(envelope, result, value, self._tools.output_schema(call.name)))
+            if self._drop and envelope.cut is not None:
+                made.pop("structuredContent", None)
+            return made
+        return refused(envelope, result)
+
+    def fail(self, call: OpenCall, error: Any) -> None:
+        """
+        Settle *call* by the JSON-RPC *error* that its server answered, which the client is told as it is.
+        """
+        said = error if isinstance(error, dict) else {}
+        code, message = said.get("code"), str(said.get("message") or "the server failed")
+        kind = error_type_of_json_rpc(code) if type(code) is int else None
+        listed = self._tools.of(call.name)
+        schema = None if listed is None else listed.input_schema
+        failed = Failed(message, error_type=kind)
+        self._complete(call, explained(call.name, call.arguments, failed, kind, schema=schema, listed=self._tools))
+
+    def end(self, call: OpenCall, outcome: object) -> dict[str, Any] | None:
+        """
+        Settle *call*, which its server did not answer, by *outcome*. Returns the result that its client is told.
+        """
+        envelope = self._complete(call, outcome)
+        return None if envelope is None else _modern(refused(envelope), stateless=call.stateless)
+
+    def drop(self, call: OpenCall) -> None:
+        """
+        Settle *call*, for whose answer nobody waits any more: it stays counted.
+        """
+        self._complete(call, Failed("cancelled by the client", error_type="cancelled"))
+
+    def close(self) -> None:
+        """
+        Flush the records, and forget the calls that named no run.
+        """
+        self._runs.sessions.close()
+
+    def _session(self, meta: Mapping[str, Any], run: Run | None) -> Session:
+        if self._named is not None:
+            return self._runs.session(Run(self._named, named=True))
+        said = meta.get(RUN)
+        if run is None:
+            run = Run(PROCESS, named=False) if said is None else Run(str(said), named=True)
+        return self._runs.session(run)
+
+    def _complete(self, call: OpenCall, outcome: object) -> Envelope | None:
+        try:
+            return call.session.complete(call.decision, outcome)
+        except GuardrailsError as error:
+            # The tool has run: its result is never lost.
+            log.error("a call could not be settled: %s", error, extra={"session": call.session.id})
+            return None
+
+
+def _modern(result: dict[str, Any], *, stateless: bool) -> dict[str, Any]:
+    return {"resultType": "complete", **result} if stateless else result
+
+
+def _without_promises(offered: list[Any]) -> list[Any] | None:
+    made = [
+        {key: said for key, said in one.items() if key != "outputSchema"} if isinstance(one, dict) else one
+        for one in offered
+    ]
+    return made if made != offered else None

@@ -1,0 +1,127 @@
+"""
+Connections to a server over HTTP, by the library of the language: importing another one takes longer than a server takes to
+answer.
+"""
+
+import http.client
+import select
+import ssl
+import threading
+import time
+
+from collections.abc import Iterator
+from typing import Final
+from urllib.parse import urlsplit
+
+from .lines import MAX_LINE
+
+
+CONNECT_S: Final = 30.0
+IDLE_S: Final = 20.0
+"""How long a connection that nobody uses may be used again."""
+
+Response = http.client.HTTPResponse
+Connection = http.client.HTTPConnection
+FAILURES: Final = (OSError, http.client.HTTPException)
+"""What is raised where a server cannot be reached, or speaks no HTTP."""
+
+
+class LostError(Exception):
+    """
+    A message of the client is not answered; the text says why.
+    """
+
+
+class Connections:
+    """
+    Connections that are used again while they are idle. Safe in any number of threads.
+    """
+
+    def __init__(self) -> None:
+        self._idle: list[tuple[tuple[str, str], Connection, float]] = []
+        self._lock = threading.Lock()
+
+    def request(
+        self, method: str, url: str, body: bytes | None, headers: dict[str, str], seconds: float | None
+    ) -> tuple[Response, Connection]:
+        """
+        The beginning of what the server at *url* answers, and the connection it comes on; each part may take *seconds*.
+
+        Raises what `FAILURES` names.
+        """
+        parts = urlsplit(url)
+        connection = self._connection((parts.scheme, parts.netloc))
+        connection.sock.settimeout(seconds)
+        try:
+            connection.request(method, (parts.path or "/") + (f"?{parts.query}" if parts.query else ""), body, headers)
+            return connection.getresponse(), connection
+        except BaseException:
+            connection.close()
+            raise
+
+    def give_back(self, url: str, response: Response, connection: Connection) -> None:
+        """
+        Keep *connection* for another request to *url*, since *response* was read.
+        """
+        if response.will_close or not response.isclosed():
+            connection.close()
+            return
+        parts = urlsplit(url)
+        with self._lock:
+            self._idle.append(((parts.scheme, parts.netloc), connection, time.monotonic()))
+
+    def _connection(self, place: tuple[str, str]) -> Connection:
+        with self._lock:
+            kept, self._idle = self._idle, []
+            found = None
+            for each in reversed(kept):
+                where, connection, since = each
+                if time.monotonic() - since >= IDLE_S or _is_over(connection):
+                    connection.close()
+                elif found is None and where == place:
+                    found = connection
+                else:
+                    self._idle.insert(0, each)
+        if found is not None:
+            return found
+        scheme, netloc = place
+        made = (
+            http.client.HTTPSConnection(netloc, timeout=CONNECT_S, context=ssl.create_default_context())
+            if scheme == "https"
+            else http.client.HTTPConnection(netloc, timeout=CONNECT_S)
+        )
+        made.connect()
+        return made
+
+
+def events(response: http.client.HTTPResponse) -> Iterator[tuple[bytes, str, float | None]]:
+    """
+    (data, id, seconds to wait before the stream is taken up again) of each event of a stream.
+    """
+    data: list[bytes] = []
+    size = 0
+    event, wait = "", None
+    while line := response.readline(MAX_LINE + 1):
+        size += len(line)
+        if size > MAX_LINE:
+            raise LostError("the server sent a message that is too long to be passed on")
+        line = line.rstrip(b"\r\n")
+        if not line:
+            yield b"\n".join(data), event, wait
+            data, event, wait, size = [], "", None, 0
+            continue
+        name, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if name == b"data":
+            data.append(value)
+        elif name == b"id" and value.isascii():
+            event = value.decode()
+        elif name == b"retry" and value.isdigit():
+            wait = min(int(value[:9]) / 1000, 30.0)
+
+
+def _is_over(connection: http.client.HTTPConnection) -> bool:
+    """
+    Whether the other end has closed an idle *connection*, or says what nobody has asked for.
+    """
+    return connection.sock is None or bool(select.select([connection.sock], [], [], 0)[0])

@@ -1,0 +1,158 @@
+"""
+What a server lists of its tools: their declarations, the check of their arguments, and room for a note in what they answer.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from guardrails.core.arguments.json_schema import SchemaArguments, at
+from guardrails.core.arguments.problems import capped
+from guardrails.core.tools.tool import Tool
+from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.logs import log
+from guardrails.core.values.types import Problem
+from guardrails.mcp.answers import BESIDE, UNKNOWN
+from guardrails.mcp.outcomes import hints_of
+
+
+if TYPE_CHECKING:
+    from jsonschema_rs import ValidationError
+
+
+MAX_TOOLS: Final = 10_000
+_NOTE: Final[dict[str, Any]] = {"type": "object", "description": "What is to be known of this result beside it."}
+
+
+class Listed(NamedTuple):
+    """
+    One tool as its server lists it.
+    """
+
+    tool: Tool
+    input_schema: Mapping[str, Any] | None
+    output_schema: Mapping[str, Any] | None
+    """As the client was told it, with room for a note; None: the tool promises nothing of what it answers."""
+
+
+class ServerArguments(SchemaArguments):
+    """
+    Arguments by the schema of a server, as far as the schema alone is enough to know that they are wrong.
+
+    Text in the place of a number, a list or a date is left to the server: many read such text.
+    """
+
+    __slots__ = ()
+
+    def _problems(self, arguments: object) -> tuple[Problem, ...]:
+        return capped(problem for error in self._iter_errors(arguments) for problem in self._told(error, arguments))
+
+    def _told(self, error: "ValidationError", arguments: object) -> Iterator[Problem]:
+        kind: Any = error.kind
+        name = type(kind).__name__
+        if name == "Format" or (name == "Type" and isinstance(at(arguments, error.instance_path), str)):
+            return
+        if name in ("AnyOf", "OneOfNotValid") and any(
+            not any(True for each in branch for _ in self._told(each, arguments)) for branch in kind.context
+        ):
+            return
+        yield from super()._told(error, arguments)
+
+
+class Tools:
+    """
+    The tools of one server, as far as they were listed.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, Listed] = {}
+        self._checked: dict[str, Tool] = {}
+        """With the check of their arguments, once they are called."""
+
+    def hear(self, offered: Iterable[Any]) -> None:
+        """
+        Know the tools that are *offered*.
+        """
+        for one in offered:
+            name = one.get("name") if isinstance(one, dict) else None
+            if type(name) is not str:
+                continue
+            annotations, given = one.get("annotations"), one.get("outputSchema")
+            hints = hints_of(annotations if isinstance(annotations, dict) else None)
+            schema = one.get("inputSchema")
+            made = Listed(
+                Tool(name=name, **hints),
+                schema if isinstance(schema, dict) and schema else None,
+                roomy(given) if isinstance(given, dict) else None,
+            )
+            if self._known.get(name) != made:
+                self._known[name] = made
+                self._checked.pop(name, None)
+        while len(self._known) > MAX_TOOLS:
+            del self._known[next(iter(self._known))]
+
+    def of(self, name: str) -> Listed | None:
+        """
+        The tool *name*. Returns None if it was not listed.
+        """
+        return self._known.get(name)
+
+    def __iter__(self) -> Iterator[str]:
+        """
+        The names of all of them.
+        """
+        return iter(self._known)
+
+    def declared(self, name: str) -> Tool:
+        """
+        What is known of the tool *name*, with the check of its arguments.
+        """
+        made = self._checked.get(name)
+        if made is None:
+            listed = self._known.get(name)
+            if listed is None:
+                return Tool(name=name)
+            made = self._checked[name] = _checked(listed)
+        return made
+
+    def output_schema(self, name: str) -> Mapping[str, Any] | None:
+        """
+        What the client was told of the structured content of the tool *name*; one that nothing fits if it was told nothing.
+        """
+        listed = self._known.get(name)
+        return UNKNOWN if listed is None else listed.output_schema
+
+
+def roomy(schema: dict[str, Any]) -> dict[str, Any]:
+    """
+    The `outputSchema` of a tool with room for a note; *schema* itself if it is not of an object, or has no room.
+    """
+    fields = schema.get("properties", {})
+    if schema.get("type") != "object" or not isinstance(fields, dict) or BESIDE in fields:
+        return schema
+    return {**schema, "properties": {**fields, BESIDE: _NOTE}}
+
+
+def with_room(offered: list[Any]) -> list[Any] | None:
+    """
+    The tools *offered* with room for notes in what they answer. Returns None if that changes nothing.
+    """
+    made = [
+        {**one, "outputSchema": roomy(schema)}
+        if isinstance(one, dict) and isinstance(schema := one.get("outputSchema"), dict)
+        else one
+        for one in offered
+    ]
+    return made if made != offered else None
+
+
+def _checked(listed: Listed) -> Tool:
+    if listed.input_schema is None:
+        return listed.tool
+    try:
+        spec = ServerArguments(listed.input_schema)
+    except PolicyError as error:
+        log.warning("the arguments of `%s` are not checked: %s", listed.tool.name, error)
+        return listed.tool
+    from dataclasses import replace
+
+    return replace(listed.tool, parameters=spec)

@@ -1,0 +1,124 @@
+"""
+JSON-RPC messages, read and written so that nothing in them is lost: whole numbers to the last digit, keys in their order.
+"""
+
+import json
+import re
+import sys
+
+from typing import Any, Final
+
+
+DEEP: Final = "(nested too deep)"
+_TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\Z)|[\[\]{}]', re.DOTALL)
+"""A string, with or without its end, or a bracket."""
+
+
+def read(data: bytes) -> Any:
+    """
+    What *data* says. Raises ValueError if it is no JSON.
+
+    Bytes that are no UTF-8 are read as the mark for such, and what is nested too deep to be read as `DEEP`: what is forwarded
+    are the original bytes, and a call is guarded however it is written.
+    """
+    text = data.decode("utf-8", "replace")
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        raise
+    except ValueError:
+        # A number of thousands of digits, which no call is judged by.
+        return json.loads(text, parse_int=_whole)
+    except RecursionError:
+        return json.loads(shallow(text), parse_int=_whole)
+
+
+def shallow(text: str, deepest: int = 64) -> str:
+    """
+    The JSON *text* with `DEEP` in the place of all that is nested deeper than *deepest*.
+    """
+    kept: list[str] = []
+    depth = start = 0
+    for token in _TOKEN.finditer(text):
+        if token[0] in "[{":
+            depth += 1
+            if depth == deepest + 1:
+                kept += (text[start : token.start()], f'"{DEEP}"')
+        elif token[0] in "]}":
+            if depth == deepest + 1:
+                start = token.end()
+            depth -= 1
+    return "".join((*kept, text[start:]))
+
+
+def written(message: Any) -> bytes:
+    """
+    The line that says *message*. Raises ValueError where JSON cannot.
+    """
+    try:
+        text = json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        return text.encode() + b"\n"
+    except UnicodeEncodeError:
+        # Halves of pairs, which are JSON as long as they are escaped.
+        return json.dumps(message, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+    except RecursionError:
+        raise ValueError("the message is too deep") from None
+
+
+def answer(id_: Any, result: Any) -> dict[str, Any]:
+    """
+    The response of the request *id_*.
+    """
+    return {"jsonrpc": "2.0", "id": id_, "result": result}
+
+
+def failure(id_: Any, code: int, message: str) -> dict[str, Any]:
+    """
+    The response of the request *id_* that failed.
+    """
+    return {"jsonrpc": "2.0", "id": id_, "error": {"code": code, "message": message}}
+
+
+def cancelled(id_: Any, reason: str) -> dict[str, Any]:
+    """
+    What tells a server that nobody waits for the request *id_* any more.
+    """
+    return {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id_, "reason": reason}}
+
+
+def unguarded(error: Exception) -> dict[str, Any]:
+    """
+    The result of a call that is not made since the guards themselves failed with *error*.
+    """
+    said = " ".join(str(error).split())[:500]
+    text = f"[guardrails:proxy] The call was not made, since the guards failed: {said}"
+    return {"content": [{"type": "text", "text": text}], "isError": True}
+
+
+def key_of(id_: Any) -> str | None:
+    """
+    What tells the request *id_* from others: 1 is not "1". Returns None if it is no id.
+    """
+    if type(id_) is int or type(id_) is str or type(id_) is float:
+        return f"{'s' if type(id_) is str else 'n'}{id_}"
+    return None
+
+
+def ids(ends: bytes) -> list[Any]:
+    """
+    What may be the id of a message of which only the *ends* are there: the first one that is said, and the last.
+    """
+    found = re.findall(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")', ends)
+    return [read(one) for one in (*found[:1], *found[-1:])]
+
+
+def tell_person(error: Exception) -> None:
+    """
+    Say on the error output that the proxy itself failed with *error*.
+    """
+    sys.stderr.write(f"guardrails mcp: {type(error).__name__}: {error}\n")
+    sys.stderr.flush()
+
+
+def _whole(digits: str) -> int | float:
+    return int(digits) if len(digits) < 4_000 else float(digits)

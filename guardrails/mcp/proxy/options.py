@@ -1,0 +1,136 @@
+"""
+What the command `guardrails mcp` is told, read without a library: it starts before anything is imported.
+"""
+
+import os
+
+from typing import Any, Final, NamedTuple
+
+
+USAGE: Final = """\
+Usage: guardrails mcp [OPTIONS] -- COMMAND [ARGUMENTS]...
+       guardrails mcp [OPTIONS] --url URL
+       guardrails mcp [OPTIONS] --config FILE [--server NAME]
+       guardrails mcp snippet CLIENT
+
+Stands in front of an MCP server and guards its tools. All else passes as it is.
+
+Options:
+  --policy NAME|PATH   the policy: default, strict, observe, or a file  [default: default]
+  --session NAME       the session of all calls; else each process is one, or a client names it
+  --user ID            whose calls these are, for a policy with a scope `user`
+  --tenant ID          the same for a scope `tenant`
+  --store PATH         a file of SQLite for the state, which processes share; else memory
+  --records PATH       a file of JSON lines for what was decided
+  --structured keep|drop
+                       whether tools promise a form of their structured content: without it any result can be cut
+                       [default: keep]
+  --url URL            a server over streamable HTTP
+  --header NAME:VALUE  a header for it, such as its key; ${NAME} stands for a variable of the environment
+  --config FILE        servers as clients keep them (`mcpServers`): start the one of --server, or print
+                       the file for a client that puts each of them behind one budget
+  --server NAME        which of them
+  --help               show this and exit
+"""
+
+
+class Options(NamedTuple):
+    """
+    What the command was told.
+    """
+
+    command: tuple[str, ...] = ()
+    policy: str = "default"
+    session: str | None = None
+    user: str | None = None
+    tenant: str | None = None
+    store: str | None = None
+    records: str | None = None
+    structured: str = "keep"
+    config: str | None = None
+    server: str | None = None
+    url: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    """Added for the server to that of this process."""
+    folder: str | None = None
+    """The working directory of the server."""
+
+
+class UsageError(Exception):
+    """
+    The command was told what it does not know.
+    """
+
+
+_NAMES: Final = tuple(name for name in Options._fields if name not in ("command", "environment", "folder", "headers"))
+
+
+def options_of(argv: list[str]) -> Options:
+    """
+    What *argv* says. Raises UsageError.
+    """
+    said: dict[str, Any] = {}
+    rest = list(argv)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            break
+        if not word.startswith("-"):
+            # The command itself, without `--`.
+            rest.insert(0, word)
+            break
+        flag, given, value = word.partition("=")
+        name = flag.removeprefix("--")
+        if not flag.startswith("--") or (name not in _NAMES and name != "header"):
+            raise UsageError(f"unknown option `{flag}`")
+        if not given:
+            if not rest or rest[0] == "--":
+                raise UsageError(f"`{flag}` needs a value")
+            value = rest.pop(0)
+        if not value:
+            raise UsageError(f"`{flag}` is empty")
+        if name == "header":
+            said["headers"] = (*said.get("headers", ()), header_of(value))
+        else:
+            said[name] = value
+    _check(said, rest)
+    return Options(command=tuple(rest), **said)
+
+
+def header_of(said: str) -> tuple[str, str]:
+    """
+    The name and the value of the header *said*. Raises UsageError.
+    """
+    name, given, value = said.partition(":")
+    for part in value.split("${")[1:]:
+        variable, closed, _ = part.partition("}")
+        if not closed or variable not in os.environ:
+            raise UsageError(f"`--header {name}` needs the variable `{variable}`, which is not set")
+        value = value.replace(f"${{{variable}}}", os.environ[variable])
+    name, value = name.strip(), value.strip()
+    if (
+        not given
+        or not name.isascii()
+        or not value.isprintable()
+        or not all(one.isalnum() or one in "-_." for one in name)
+    ):
+        raise UsageError(f"`--header {name}` is NAME:VALUE")
+    return name, value
+
+
+def _check(said: dict[str, Any], command: list[str]) -> None:
+    if said.get("structured", "keep") not in ("keep", "drop"):
+        raise UsageError("`--structured` is keep or drop")
+    config, url = said.get("config"), said.get("url")
+    if said.get("server") is not None and config is None:
+        raise UsageError("`--server` is the name of one in a `--config FILE`")
+    if said.get("headers") is not None and url is None:
+        raise UsageError("`--header` is for a server at a `--url URL`")
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise UsageError(f"`{url}` is no http or https URL")
+    given = [name for name, there in (("--config", config), ("--url", url), ("a command", command)) if there]
+    if len(given) > 1:
+        raise UsageError(f"there is {' and '.join(given)}: give one of them")
+    if not given:
+        raise UsageError("there is no command: say how to start the server after `--`")

@@ -1,0 +1,39 @@
+"""
+The CLIs that are installed, each test with each of them. `python3 dev.py clis` installs what this needs.
+"""
+
+import os
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from .clients.base import Client
+from .model import Model
+from .table import CLIENTS, versions
+
+
+PACKAGES: Final = os.environ.get("GUARDRAILS_CLIS", "")
+"""The folder of the packages of npm."""
+ASKED: Final = os.environ.get("GUARDRAILS_CLIS_ASKED", "codex gemini").split()
+
+
+@pytest.fixture(params=list(CLIENTS))
+def cli(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Client]:
+    name = request.param
+    if not PACKAGES:
+        pytest.skip("python3 dev.py clis installs what this needs")
+    if name not in ASKED:
+        pytest.skip(f"{versions()[name]['name']} was not asked for: python3 dev.py clis {name}")
+    kind = CLIENTS[name]
+    reason = kind.cannot.get(request.function.__name__)
+    if reason is not None:
+        request.applymarker(pytest.mark.xfail(reason=reason))
+    with Model() as model:
+        client = kind(tmp_path, Path(PACKAGES), model)
+        try:
+            yield client
+        finally:
+            client.close()

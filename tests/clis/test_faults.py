@@ -1,0 +1,67 @@
+"""
+Hooks that fail or hang, with the real CLIs: the work goes on, or nothing runs, as the policy says.
+"""
+
+import shlex
+import sqlite3
+import sys
+import threading
+
+from guardrails.testing.replies import Text
+
+from .clients.base import Client
+from .scripts import ANSWER, each
+
+
+def test_work_goes_on_where_the_store_cannot_be_used(cli: Client) -> None:
+    look = cli.program("look", "echo page $1")
+    cli.store.mkdir()
+    cli.guard("version: 1\non_error: allow\nbudget: {max_calls: 1}\n")
+    cli.model.says(each(*(cli.shell(f"{look} {n}") for n in range(3))))
+    assert cli.run().answer == ANSWER
+    assert cli.runs("look") == 3
+
+
+def test_nothing_runs_where_the_store_cannot_be_used_and_the_policy_is_closed(cli: Client) -> None:
+    look = cli.program("look", "echo page $1")
+    cli.store.mkdir()
+    cli.guard("version: 1\non_error: deny\nbudget: {max_calls: 9}\n")
+    cli.model.says(each(*(cli.shell(f"{look} {n}") for n in range(3))))
+    cli.run()
+    assert cli.runs("look") == 0
+
+
+def test_a_hook_that_hangs_is_given_up_by_the_cli(cli: Client) -> None:
+    look = cli.program("look", "echo page $1")
+    hung = cli.place / "hung"
+    hung.write_text("#!/bin/sh\ncat > /dev/null\nexec sleep 60\n")
+    hung.chmod(0o755)
+    cli.install(str(hung), {cli.before: {"timeout": cli.second}})
+    cli.model.says(each(cli.shell(look)))
+    assert cli.run().answer == ANSWER
+    assert cli.runs("look") == 1
+
+
+def test_a_store_that_another_process_holds_is_waited_for(cli: Client) -> None:
+    look = cli.program("look", "echo page $1")
+    cli.guard("version: 1\non_error: deny\nbudget: {max_calls: 2}\n")
+    cli.model.says(each(cli.shell(f"{look} 0")))
+    session = cli.run().session
+    held = sqlite3.connect(cli.store, check_same_thread=False, isolation_level=None)
+    held.execute("BEGIN IMMEDIATE")
+    released = threading.Timer(2.0, held.rollback)
+    released.start()
+    cli.model.says(each(*(cli.shell(f"{look} {n}") for n in range(3))))
+    cli.run("go on", resume=session)
+    released.join()
+    held.close()
+    assert cli.runs("look") == 2
+
+
+def test_a_wrong_option_stops_nothing(cli: Client) -> None:
+    look = cli.program("look", "echo page $1")
+    wrong = [sys.executable, "-I", "-m", "guardrails", "hook", "--no-such-option"]
+    cli.install(shlex.join(wrong), {cli.before: {}})
+    cli.model.says([*each(cli.shell(look))[:1], Text(ANSWER)])
+    assert cli.run().answer == ANSWER
+    assert cli.runs("look") == 1

@@ -1,0 +1,107 @@
+"""
+Repeats, looks after work and loops, with the real CLIs and the shipped policy.
+"""
+
+from guardrails.testing.replies import Calls, Text
+
+from .clients.base import Client
+from .scripts import ANSWER, each, refused
+
+
+def test_a_stuck_model_repeats_itself_without_the_hook(cli: Client) -> None:
+    tests = cli.program("tests", "echo 1 failed")
+    cli.model.says(each(*[cli.shell(tests)] * 4))
+    ran = cli.run()
+    assert (ran.code, cli.runs("tests")) == (0, 4)
+
+
+def test_a_repeat_that_brings_nothing_is_refused(cli: Client) -> None:
+    tests = cli.program("tests", "echo 1 failed")
+    cli.guard()
+    cli.model.says(each(*[cli.shell(tests)] * 4))
+    ran = cli.run()
+    assert (ran.code, ran.answer, cli.runs("tests")) == (0, ANSWER, 2)
+    read = cli.model.asked[-1].results
+    assert "1 failed" in read[1]
+    assert [refused(text) for text in read] == [False, False, True, True]
+
+
+def test_a_label_that_differs_each_time_makes_no_other_call(cli: Client) -> None:
+    tests = cli.program("tests", "echo 1 failed")
+    cli.guard()
+    cli.model.says(each(*[cli.shell(tests, f"try number {n}") for n in range(4)]))
+    cli.run()
+    assert cli.runs("tests") == 2
+
+
+def test_tests_run_again_after_an_edit(cli: Client) -> None:
+    tests = cli.program("tests", "cat code.txt")
+    code = cli.file("code.txt", "one\n")
+    edits = [cli.edit(code, old, new) for old, new in (("one", "two"), ("two", "three"), ("three", "four"))]
+    run = cli.shell(tests)
+    cli.guard()
+    cli.model.says(each(cli.look(code), run, edits[0], run, edits[1], run, edits[2], run))
+    ran = cli.run()
+    assert (ran.answer, cli.runs("tests"), code.read_text()) == (ANSWER, 4, "four\n")
+    read = cli.model.asked[-1].results
+    assert "four" in read[-1]
+    assert not any(refused(text) for text in read)
+
+
+def test_a_look_after_work_is_let_through(cli: Client) -> None:
+    code = cli.file("code.txt", "one\n")
+    look = cli.look(code)
+    cli.guard()
+    cli.model.says(each(look, cli.edit(code, "one", "two"), look, cli.edit(code, "two", "three"), look))
+    ran = cli.run()
+    read = cli.model.asked[-1].results
+    assert ran.answer == ANSWER
+    assert [word in text for word, text in zip(("one", "two", "three"), read[::2], strict=True)] == [True] * 3
+    assert not any(refused(text) for text in read)
+
+
+def test_a_circle_of_looks_is_broken(cli: Client) -> None:
+    looks = [cli.look(cli.file(f"{name}.txt", f"nothing in {name}\n")) for name in ("first", "second")]
+    cli.guard()
+    cli.model.says(each(*looks * 4))
+    assert cli.run().answer == ANSWER
+    read = cli.model.asked[-1].results
+    assert [refused(text) for text in read][-2:] == [True, True]
+    assert sum(refused(text) for text in read) >= 2
+
+
+def test_a_circle_of_commands_that_may_be_work_is_told(cli: Client) -> None:
+    runs = [cli.shell(cli.program(name, f"echo nothing in {name}")) for name in ("first", "second")]
+    cli.guard()
+    cli.model.says(each(*runs * 4))
+    assert cli.run().answer == ANSWER
+    last = cli.model.asked[-1]
+    assert any("times over" in text for text in (*last.results, *last.notes))
+    assert cli.runs("second") == 4
+
+
+def test_other_calls_run_beside_a_refused_one(cli: Client) -> None:
+    tests = cli.program("tests", "echo 1 failed")
+    cli.serve()
+    cli.guard('version: 1\nextends: default\ntools: [{match: "*books*", read_only: true}]\n')
+    turns = [(cli.shell(tests), cli.count(f"book {n}")) for n in range(4)]
+    cli.model.says([*(Calls(run, *look.calls, items=look.items) for run, look in turns), Text(ANSWER)])
+    assert cli.run().answer == ANSWER
+    assert (cli.runs("tests"), cli.runs("books")) == (2, 4)
+
+
+def test_refusals_of_one_turn_do_not_end_the_session(cli: Client) -> None:
+    cli.serve()
+    cli.guard('version: 1\nextends: default\ntools: [{match: "*books*", read_only: true}]\n')
+
+    def turn(*books: str) -> Calls:
+        made = [cli.count(book) for book in books]
+        return Calls(
+            *(call for one in made for call in one.calls), items=tuple(item for one in made for item in one.items)
+        )
+
+    same = [turn(*(f"book {n}" for n in range(5))) for _ in range(3)]
+    cli.model.says([*same, turn("a new book"), Text(ANSWER)])
+    assert cli.run().answer == ANSWER
+    read = cli.model.asked[-1].results
+    assert [refused(text) for text in read] == [False] * 10 + [True] * 5 + [False]

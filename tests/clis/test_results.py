@@ -1,0 +1,39 @@
+"""
+What the model reads of results, with the real CLIs.
+"""
+
+from .clients.base import Client
+from .scripts import ANSWER, each
+
+
+def test_a_result_that_is_too_long_is_cut(cli: Client) -> None:
+    flood = cli.program("flood", "i=0; while [ $i -lt 200 ]; do echo row $i of the long list; i=$((i+1)); done")
+    cli.guard("version: 1\ntruncate: {max_bytes: 1KiB}\n")
+    cli.model.says(each(cli.shell(flood)))
+    assert cli.run().answer == ANSWER
+    (read,) = cli.model.asked[-1].results
+    assert "row 0 of the long list" in read
+    assert "row 100 of the long list" not in read
+    assert len(read) < 2500
+
+
+def test_a_result_that_fits_is_read_as_it_is(cli: Client) -> None:
+    look = cli.program("look", "echo page one")
+    cli.model.says(each(cli.shell(look)))
+    cli.run()
+    bare = cli.model.asked[-1]
+    cli.guard()
+    cli.run()
+    guarded = cli.model.asked[-1]
+    assert [cli.plain(text) for text in guarded.results] == [cli.plain(text) for text in bare.results]
+    assert guarded.notes == bare.notes
+
+
+def test_a_call_that_failed_may_be_tried_again(cli: Client) -> None:
+    first = f"[ $(wc -l < {cli.place}/runs-flaky) -lt 2 ]"
+    flaky = cli.program("flaky", f"if {first}; then echo timed out; exit 7; fi; echo fine")
+    cli.guard()
+    cli.model.says(each(*[cli.shell(flaky)] * 2))
+    assert cli.run().answer == ANSWER
+    assert cli.runs("flaky") == 2
+    assert "fine" in cli.model.asked[-1].results[-1]

@@ -1,0 +1,168 @@
+"""
+A client that tells its events to `respond`, and keeps a transcript as it does.
+"""
+
+import json
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from guardrails.hooks.options import Options
+from guardrails.hooks.respond import respond
+
+
+POLICY = """
+version: 1
+extends: default
+"""
+
+
+class Driven:
+    """
+    Sessions in *folder*, behind the policy that *text* says.
+    """
+
+    def __init__(self, folder: Path, text: str = POLICY, **options: Any) -> None:
+        self.folder = folder
+        self.transcript = folder / "transcript.jsonl"
+        policy = folder / "policy.yaml"
+        policy.write_text(text)
+        store, records = str(folder / "hooks.db"), str(folder / "records.jsonl")
+        self.options = Options(policy=str(policy), store=store, records=records, **options)
+        self.calls = 0
+
+    def before(self, tool: str = "", arguments: Any = None) -> Any:
+        """
+        The answer before a call.
+        """
+        raise NotImplementedError
+
+    def after(self, response: Any = None, **said: Any) -> Any:
+        """
+        The answer after it.
+        """
+        raise NotImplementedError
+
+    def tell(self, name: str, **said: Any) -> Any:
+        """
+        The answer to the event *name*.
+        """
+        event = {"hook_event_name": name, "session_id": "s", "cwd": str(self.folder), **said}
+        event.setdefault("transcript_path", str(self.transcript) if self.transcript.exists() else "")
+        answer = respond(json.dumps(event).encode(), self.options)
+        made = json.loads(answer)
+        assert isinstance(made, dict)
+        return made
+
+    def write(self, line: Any) -> None:
+        """
+        Add a *line* to the transcript.
+        """
+        with self.transcript.open("a") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def records(self) -> list[dict[str, Any]]:
+        """
+        What was recorded.
+        """
+        path = Path(self.options.records or "")
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+class Claude(Driven):
+    """
+    As Claude Code tells it.
+    """
+
+    def before(self, tool: str = "Bash", arguments: Any = None, **said: Any) -> Any:
+        self.calls += 1
+        given = {"command": "make"} if arguments is None else arguments
+        self.last = {"tool_name": tool, "tool_input": given, "tool_use_id": f"toolu_{self.calls}", **said}
+        return self.tell("PreToolUse", **self.last)
+
+    def after(self, response: Any = None, **said: Any) -> Any:
+        shown = {"stdout": "done", "stderr": "", "interrupted": False} if response is None else response
+        return self.tell("PostToolUse", **{**self.last, **said, "tool_response": shown})
+
+    def ran(self, tool: str = "Bash", arguments: Any = None, response: Any = None, **said: Any) -> bool:
+        """
+        Whether a call is let through; then it runs.
+        """
+        if refused(self.before(tool, arguments, **said)):
+            return False
+        self.after(response)
+        return True
+
+    def said(self, key: str, usage: Any, *calls: str, model: str = "m", at: str | None = None) -> None:
+        """
+        Write a response of the model.
+        """
+        blocks = [{"type": "tool_use", "id": call, "name": "Bash", "input": {}} for call in calls]
+        message = {"id": key, "role": "assistant", "model": model, "usage": usage, "content": blocks}
+        self.write({"type": "assistant", "sessionId": "s", "timestamp": at or now(), "message": message})
+
+    def result(self, call: str, text: str = "x") -> None:
+        block = {"type": "tool_result", "tool_use_id": call, "content": text, "is_error": True}
+        self.write({"type": "user", "sessionId": "s", "timestamp": now(), "message": {"content": [block]}})
+
+
+class Codex(Claude):
+    """
+    As Codex CLI does.
+    """
+
+    def tell(self, name: str, **said: Any) -> Any:
+        return super().tell(name, turn_id="t", model="gpt-5", permission_mode="default", **said)
+
+    def after(self, response: Any = "done\n", **said: Any) -> Any:
+        return super().after("done\n" if response is None else response, **said)
+
+
+class Gemini(Driven):
+    """
+    As Gemini CLI does.
+    """
+
+    def tell(self, name: str, **said: Any) -> Any:
+        return super().tell(name, timestamp=now(), **said)
+
+    def before(self, tool: str = "run_shell_command", arguments: Any = None) -> Any:
+        self.calls += 1
+        given = {"command": "make", "description": f"try {self.calls}"} if arguments is None else arguments
+        self.last = {"tool_name": tool, "tool_input": given}
+        return self.tell("BeforeTool", **self.last)
+
+    def after(self, response: Any = None, **said: Any) -> Any:
+        text = f"<untrusted_context>\nOutput: done\nProcess Group PGID: {4000 + self.calls}\n</untrusted_context>"
+        shown = text if response is None else response
+        given = {"llmContent": shown, "returnDisplay": "done"}
+        return self.tell("AfterTool", **{**self.last, **said, "tool_response": given})
+
+    def ran(self, tool: str = "run_shell_command", arguments: Any = None, response: Any = None) -> bool:
+        if refused(self.before(tool, arguments)):
+            return False
+        self.after(response)
+        return True
+
+
+def now() -> str:
+    return datetime.now(UTC).isoformat()
+
+
+def refused(answer: Any) -> bool:
+    """
+    Whether *answer* refuses a call, in the form of any client.
+    """
+    specific = answer.get("hookSpecificOutput", {})
+    return bool(specific.get("permissionDecision") == "deny" or answer.get("decision") == "deny")
+
+
+def reason(answer: Any) -> dict[str, Any]:
+    """
+    What is said about a refusal.
+    """
+    specific = answer.get("hookSpecificOutput", {})
+    found = json.loads(specific.get("permissionDecisionReason") or answer.get("reason"))
+    assert isinstance(found, dict)
+    return found

@@ -1,0 +1,148 @@
+"""
+A settings file is replaced in one step, or not at all.
+"""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from guardrails.hooks.install.files import Unusable, read, remove, write
+
+
+ROOT: Final = Path(__file__).parents[3]
+posix = pytest.mark.skipif(os.name == "nt", reason="of POSIX")
+
+
+@posix
+def test_mode_and_links_are_kept(tmp_path: Path) -> None:
+    target = tmp_path / "dotfiles" / "claude.json"
+    target.parent.mkdir()
+    target.write_text("{}")
+    target.chmod(0o640)
+    link = tmp_path / "settings.json"
+    link.symlink_to(target)
+    write(link, "{ }", was="{}")
+    assert link.is_symlink()
+    assert target.read_text() == "{ }"
+    assert stat.S_IMODE(target.stat().st_mode) == 0o640
+    remove(link, was="{ }", folder=False)
+    assert link.is_symlink()
+    assert not target.exists()
+
+
+@posix
+def test_a_link_that_leads_to_nothing_gets_its_target(tmp_path: Path) -> None:
+    link = tmp_path / "settings.json"
+    link.symlink_to(tmp_path / "later.json")
+    assert read(link) is None
+    write(link, "{}", was=None)
+    assert (tmp_path / "later.json").read_text() == "{}"
+
+
+@posix
+def test_links_in_a_circle_are_refused(tmp_path: Path) -> None:
+    link = tmp_path / "settings.json"
+    link.symlink_to(link)
+    with pytest.raises(OSError, match=r"settings\.json"):
+        write(link, "{}", was=None)
+
+
+@posix
+def test_what_is_no_regular_file_is_refused(tmp_path: Path) -> None:
+    pipe = tmp_path / "settings.json"
+    os.mkfifo(pipe)
+    with pytest.raises(Unusable, match="not a regular file"):
+        read(pipe)
+    (tmp_path / "hooks.json").mkdir()
+    with pytest.raises(Unusable, match="not a regular file"):
+        read(tmp_path / "hooks.json")
+
+
+def test_another_encoding_is_refused_and_bytes_that_are_no_text_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_bytes("{}".encode("utf-16"))
+    with pytest.raises(Unusable, match="UTF-16"):
+        read(path)
+    path.write_bytes(b'{"a": "\xff\xfe"}\r\n')
+    text = read(path)
+    write(path, f"{text} ", was=text)
+    assert path.read_bytes() == b'{"a": "\xff\xfe"}\r\n '
+
+
+def test_a_file_that_another_program_has_changed_meanwhile_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text("theirs")
+    for was in (None, "ours"):
+        with pytest.raises(Unusable, match="just changed"):
+            write(path, "{}", was=was)
+        with pytest.raises(Unusable, match="just changed"):
+            remove(path, was=was or "", folder=True)
+    assert [one.name for one in tmp_path.iterdir()] == ["settings.json"]
+    assert path.read_text() == "theirs"
+
+
+@posix
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text("{}")
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
+        "from pathlib import Path; from guardrails.hooks.install.files import write\n"
+        f"write(Path({str(path)!r}), 'x' * 100_000, was='{{}}')"
+    )
+    ran = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT
+    )
+    assert "OSError" in ran.stderr
+    assert path.read_text() == "{}"
+    assert [one.name for one in tmp_path.iterdir()] == ["settings.json"]
+
+
+@posix
+def test_a_process_that_is_killed_leaves_the_old_or_the_new_file(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    old, new = "a" * 200_000, "b" * 200_000
+    path.write_text(old)
+    code = (
+        "from pathlib import Path; from guardrails.hooks.install.files import write\n"
+        f"path, old, new = Path({str(path)!r}), 'a' * 200_000, 'b' * 200_000\n"
+        "print(flush=True)\n"
+        "while True:\n write(path, new, was=old); write(path, old, was=new)"
+    )
+    for n in range(5):
+        with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, cwd=ROOT) as process:  # noqa: S603
+            assert process.stdout is not None
+            process.stdout.readline()
+            for _ in range(n * 50):
+                os.sched_yield()
+            process.send_signal(signal.SIGKILL)
+        assert read(path) in (old, new)
+        write(path, old, was=read(path))
+
+
+@posix
+def test_what_a_killed_process_has_left_is_cleared_away(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    left, young = tmp_path / ".settings.json.guardrails-00", tmp_path / ".settings.json.guardrails-11"
+    for one in (left, young):
+        one.write_text("half")
+    os.utime(left, (0, 0))
+    write(path, "{}", was=None)
+    assert not left.exists()
+    assert young.exists()
+
+
+@posix
+def test_private_settings_stay_private(tmp_path: Path) -> None:
+    path = tmp_path / "settings.json"
+    path.write_text("{}")
+    path.chmod(0o600)
+    write(path, "{ }", was="{}")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600

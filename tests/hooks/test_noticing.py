@@ -1,0 +1,244 @@
+"""
+What a client does not say in so many words: calls that are over, and what responses used.
+"""
+
+import os
+import time
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from guardrails import Policy, SqliteStore
+from guardrails.hooks.noticing import TOGETHER_MS
+from tests.hooks.driven import Claude, Codex, Gemini, now, reason, refused
+
+
+USAGE = {"input_tokens": 100, "output_tokens": 10, "cache_read_input_tokens": 5}
+
+
+def state(driven: Any) -> Any:
+    """
+    The session, as the store has it.
+    """
+    return Policy.load(driven.options.policy).session("s", store=SqliteStore(driven.options.store))
+
+
+def tokens(driven: Any) -> int:
+    found: int = state(driven)._read(lambda state, _: state.tokens)
+    return found
+
+
+# Calls whose end nobody tells
+
+
+@pytest.mark.parametrize("client", [Claude, Codex, Gemini])
+def test_the_same_call_made_at_the_same_time_waits_for_the_first(client: Any, tmp_path: Path) -> None:
+    driven = client(tmp_path)
+    assert driven.before() == {}
+    assert reason(driven.before())["code"] == "duplicates.in_flight"
+
+
+@pytest.mark.parametrize(
+    ("client", "event"),
+    [
+        (Claude, "UserPromptSubmit"),
+        (Claude, "Stop"),
+        (Claude, "SessionStart"),
+        (Claude, "PostToolBatch"),
+        (Codex, "UserPromptSubmit"),
+        (Codex, "Stop"),
+        (Gemini, "BeforeAgent"),
+        (Gemini, "AfterAgent"),
+        (Gemini, "AfterModel"),
+    ],
+)
+def test_a_call_that_was_interrupted_is_over_once_something_comes_that_follows_it(
+    client: Any, event: str, tmp_path: Path
+) -> None:
+    driven = client(tmp_path)
+    assert driven.before() == {}
+    driven.tell(event)
+    assert driven.before() == {}, "it may be made again"
+
+
+def test_a_call_whose_result_stands_in_the_transcript_is_over(tmp_path: Path) -> None:
+    driven = Claude(tmp_path)
+    driven.said("msg_1", USAGE, "toolu_1")
+    assert driven.before() == {}
+    driven.result("toolu_1", "The user doesn't want to proceed")
+    assert driven.before() == {}
+    driven.result("somebody else's")
+    assert refused(driven.before()), "that of another call says nothing"
+
+
+def test_a_failure_that_codex_does_not_tell_stands_in_its_rollout(tmp_path: Path) -> None:
+    driven = Codex(tmp_path)
+    driven.write({"type": "session_meta", "payload": {"id": "s"}})
+    for n in range(1, 4):
+        assert driven.before("mcp__a__b", {"q": 1}) == {}, "a failed call is tried again"
+        payload = {"type": "function_call_output", "call_id": f"toolu_{n}", "output": "failed"}
+        driven.write({"type": "response_item", "payload": payload})
+
+
+def test_a_call_that_is_made_again_after_a_while_is_not_refused_for_running(tmp_path: Path) -> None:
+    driven = Codex(tmp_path)
+    assert driven.before() == {}
+    time.sleep(TOGETHER_MS / 1000 + 0.05)
+    assert driven.before() == {}, "its model has read an answer meanwhile"
+
+
+def test_what_was_given_up_still_counts(tmp_path: Path) -> None:
+    driven = Claude(tmp_path, "version: 1\nbudget: {max_calls: 2}\n")
+    assert driven.before() == {}
+    driven.tell("UserPromptSubmit", prompt="go on")
+    assert driven.before() == {}
+    assert refused(driven.before(arguments={"command": "ls"}))
+
+
+def test_a_call_that_the_client_refused_never_ran(tmp_path: Path) -> None:
+    driven = Claude(tmp_path, "version: 1\nbudget: {max_calls: 1}\n")
+    assert driven.before() == {}
+    driven.tell("PermissionDenied", **driven.last, reason="no")
+    assert driven.before() == {}
+
+
+# What responses used
+
+
+def test_a_response_of_claude_is_charged_once_whatever_is_told(tmp_path: Path) -> None:
+    driven = Claude(tmp_path)
+    driven.tell("SessionStart", source="startup")
+    driven.said("msg_1", {**USAGE, "output_tokens": 1})
+    driven.said("msg_1", USAGE, "toolu_1")
+    driven.before()
+    assert tokens(driven) == 0, "it may not be whole"
+    driven.result("toolu_1")
+    for _ in range(3):
+        driven.before(arguments={"command": "ls"})
+        assert tokens(driven) == 115
+    driven.said("msg_2", USAGE)
+    driven.tell("Stop", last_assistant_message="done")
+    driven.tell("Stop", last_assistant_message="done")
+    assert tokens(driven) == 230
+
+
+def test_a_limit_of_tokens_holds_though_only_the_transcript_tells_them(tmp_path: Path) -> None:
+    driven = Claude(tmp_path, "version: 1\nbudget: {max_tokens: 200}\n")
+    assert driven.before() == {}
+    for n in (1, 2):
+        driven.said(f"msg_{n}", USAGE, f"toolu_{n}")
+    driven.result("toolu_2")
+    answer = driven.before(arguments={"command": "ls"})
+    assert reason(answer)["code"] == "budget.max_tokens"
+
+
+def test_what_a_copied_file_has_of_another_session_is_not_charged(tmp_path: Path) -> None:
+    driven = Claude(tmp_path)
+    driven.said("msg_1", USAGE, "toolu_9", at="2020-01-01T00:00:00Z")
+    driven.result("toolu_9")
+    driven.before()
+    assert tokens(driven) == 0
+
+
+def test_a_sub_agent_of_claude_has_a_file_of_its_own(tmp_path: Path) -> None:
+    driven = Claude(tmp_path)
+    driven.write({"type": "user"})
+    folder = tmp_path / "transcript" / "subagents"
+    folder.mkdir(parents=True)
+    driven.tell("SubagentStart", agent_id="a1", agent_type="x")
+    whole, driven.transcript = driven.transcript, folder / "agent-a1.jsonl"
+    driven.said("msg_a", USAGE)
+    driven.transcript = whole
+    driven.tell("SubagentStop", agent_id="a1", agent_type="x", last_assistant_message="done")
+    assert tokens(driven) == 115, "what it used is its parent's too"
+
+
+def count(total: int) -> dict[str, Any]:
+    last = {"input_tokens": 90, "cached_input_tokens": 4, "output_tokens": 10, "reasoning_output_tokens": 2}
+    info = {"total_token_usage": {"total_tokens": total}, "last_token_usage": last}
+    return {"timestamp": now(), "type": "event_msg", "payload": {"type": "token_count", "info": info}}
+
+
+def test_a_count_of_codex_is_charged_once_however_often_it_is_written(tmp_path: Path) -> None:
+    driven = Codex(tmp_path)
+    for total in (100, 100, 200, 200):
+        driven.write(count(total))
+        driven.before(arguments={"command": f"ls {total}"})
+        driven.after()
+    assert tokens(driven) == 200
+    charged = [record for record in driven.records() if record["event"] == "charge"]
+    assert [(record["model"], record["cached_tokens"]) for record in charged] == [("gpt-5", 4), ("gpt-5", 4)]
+
+
+def chunk(total: int, *, over: bool) -> dict[str, Any]:
+    usage = {"promptTokenCount": total - 10, "candidatesTokenCount": 10, "totalTokenCount": total}
+    candidate = {"content": {"role": "model", "parts": []}, **({"finishReason": "STOP"} if over else {})}
+    return {
+        "llm_request": {"model": "gemini-2.5-flash"},
+        "llm_response": {"candidates": [candidate], "usageMetadata": usage},
+    }
+
+
+def test_a_response_of_gemini_is_charged_by_its_last_piece(tmp_path: Path) -> None:
+    driven = Gemini(tmp_path)
+    for over in (False, False, True):
+        driven.tell("AfterModel", **chunk(100, over=over))
+    assert tokens(driven) == 100
+
+
+def test_what_gemini_tells_and_writes_is_charged_once(tmp_path: Path) -> None:
+    driven = Gemini(tmp_path)
+    driven.write({"sessionId": "s", "projectHash": "h"})
+    driven.tell("AfterModel", **chunk(100, over=True))
+    used = {"input": 90, "output": 10, "cached": 0, "thoughts": 0, "tool": 0, "total": 100}
+    driven.write({"id": "m1", "type": "gemini", "timestamp": now(), "tokens": used, "model": "gemini-2.5-flash"})
+    driven.before()
+    driven.after()
+    assert tokens(driven) == 100
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"{" * 100_000,
+        b'{"type": "assistant", "message": {"id": "m", "model": "x", "usage": {"input_tokens": 1e300}}}',
+        b'{"type": "assistant", "message": {"id": "m", "model": "x", "usage": {"input_tokens": -5, "output_tokens": -7}}}',
+        b'{"type": "assistant", "message": {"id": "m", "model": "x", "usage": {"input_tokens": "many"}}}',
+        b'{"type": "assistant", "message": {"id": 7, "model": [], "usage": []}}',
+        b'{"type": "assistant", "message": "usage"}',
+        b'{"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": ["usage"]}, 1]}}',
+        b"\xff\xfe usage \x00",
+        b'{"type": "assistant", "message": {"id": "m", "usage": ',
+    ],
+)
+def test_what_anybody_has_written_into_a_transcript_harms_nothing(tmp_path: Path, line: bytes) -> None:
+    driven = Claude(tmp_path)
+    driven.transcript.write_bytes(line + b"\n")
+    assert [driven.ran() for _ in range(3)] == [True, True, False]
+    driven.tell("Stop", last_assistant_message="done")
+    assert tokens(driven) == 0
+
+
+def test_a_transcript_that_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    driven = Claude(tmp_path)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, tmp_path / "none", "/dev/zero", "\0"):
+        driven.before(arguments={"command": str(path)}, transcript_path=str(path))
+        assert driven.after() == {}
+
+
+def test_a_huge_transcript_costs_no_more_than_its_end(tmp_path: Path) -> None:
+    driven = Claude(tmp_path)
+    with driven.transcript.open("wb") as file:
+        file.truncate(3 << 30)
+        file.seek(3 << 30)
+        file.write(b"\n")
+    driven.said("msg_1", USAGE, "toolu_1")
+    driven.result("toolu_1")
+    started = time.process_time()
+    driven.before()
+    assert time.process_time() - started < 2
+    assert tokens(driven) == 115

@@ -1,0 +1,239 @@
+"""
+Any bytes in, exactly one JSON object out that the client accepts; failures of one's own as the policy says.
+"""
+
+import json
+
+from pathlib import Path
+from typing import Any, Final
+
+import jsonschema_rs
+import pytest
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from guardrails.hooks.clients import CLIENTS
+from guardrails.hooks.options import Options
+from guardrails.hooks.respond import respond
+from tests.hooks.driven import Claude, Codex, Gemini, now, refused
+
+
+def _object(**fields: Any) -> dict[str, Any]:
+    return {"type": "object", "additionalProperties": False, "properties": fields}
+
+
+TEXT: Final = {"type": "string"}
+FILLED: Final = {"type": "string", "pattern": r"\S"}
+UNIVERSAL: Final = {"systemMessage": TEXT}
+CODEX: Final = {
+    "anyOf": [
+        {
+            **_object(
+                hookSpecificOutput={
+                    **_object(
+                        hookEventName={"const": "PreToolUse"},
+                        permissionDecision={"const": "deny"},
+                        permissionDecisionReason=FILLED,
+                    ),
+                    "required": ["hookEventName", "permissionDecision", "permissionDecisionReason"],
+                }
+            )
+        },
+        {**_object(decision={"const": "block"}, reason=FILLED), "required": ["decision", "reason"]},
+        _object(hookSpecificOutput=_object(hookEventName={"const": "PostToolUse"}, additionalContext=TEXT)),
+        _object(**UNIVERSAL),
+    ]
+}
+CLAUDE: Final = _object(
+    **UNIVERSAL,
+    hookSpecificOutput=_object(
+        hookEventName={"enum": ["PreToolUse", "PostToolUse", "PostToolUseFailure"]},
+        permissionDecision={"enum": ["deny", "ask"]},
+        permissionDecisionReason=TEXT,
+        additionalContext=TEXT,
+        updatedToolOutput={},
+    ),
+)
+GEMINI: Final = _object(
+    **UNIVERSAL,
+    decision={"enum": ["deny", "ask"]},
+    reason=TEXT,
+    hookSpecificOutput=_object(
+        hookEventName={"enum": ["AfterTool", "BeforeToolSelection"]},
+        additionalContext=TEXT,
+        toolConfig=_object(mode={"const": "NONE"}),
+    ),
+)
+SCHEMAS: Final = {
+    name: jsonschema_rs.validator_for(schema)
+    for name, schema in (("claude", CLAUDE), ("codex", CODEX), ("gemini", GEMINI))
+}
+"""What each client accepts of what is ever said to it: of Codex to the letter, for it lets a call run at one key too many."""
+VALUES: Final = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=8,
+)
+NAMES: Final = st.sampled_from(
+    sorted({name for client in CLIENTS.values() for name in client.EVENTS} | {"PostToolBatch", "Nope"})
+)
+FIELDS: Final = (
+    "session_id",
+    "transcript_path",
+    "cwd",
+    "tool_name",
+    "tool_input",
+    "tool_use_id",
+    "tool_response",
+    "error",
+    "is_interrupt",
+    "agent_id",
+    "agent_transcript_path",
+    "turn_id",
+    "model",
+    "timestamp",
+    "llm_request",
+    "llm_response",
+    "prompt",
+    "prompt_response",
+    "background_tasks",
+    "last_assistant_message",
+    "source",
+)
+EVENTS: Final = st.builds(
+    lambda name, said, plain: json.dumps({**said, **plain, "hook_event_name": name}).encode("utf-8", "surrogatepass"),
+    NAMES,
+    st.dictionaries(st.sampled_from(FIELDS), VALUES, max_size=12),
+    st.fixed_dictionaries(
+        {"session_id": st.sampled_from(["s", "t"])},
+        optional={
+            "tool_name": st.sampled_from(["Bash", "mcp__a__b", "run_shell_command", "invoke_agent"]),
+            "tool_input": st.sampled_from([{"command": "ls"}, {"q": 1}]),
+            "tool_use_id": st.sampled_from(["1", "2"]),
+            "timestamp": st.just(now()),
+            "turn_id": st.just("t"),
+            "transcript_path": st.sampled_from(["/dev/zero", "/", "/dev/stdin", "\0"]),
+        },
+    ),
+)
+POLICY: Final = """
+version: 1
+extends: default
+budget: {max_calls: 7, max_tokens: 1000}
+workspace: {root: .}
+approve: {tools: ["mcp_*"]}
+"""
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=EVENTS | st.binary(max_size=60), client=st.sampled_from([None, "claude", "codex", "gemini"]))
+def test_whatever_comes_is_answered_by_one_object_that_the_client_accepts(
+    tmp_path: Path, data: bytes, client: str | None
+) -> None:
+    policy = tmp_path / "policy.yaml"
+    if not policy.exists():
+        policy.write_text(POLICY)
+    options = Options(
+        client=client, policy=str(policy), store=str(tmp_path / "s.db"), records=str(tmp_path / "r.jsonl")
+    )
+    said = json.loads(respond(data, options))
+    assert isinstance(said, dict)
+    wanted = [SCHEMAS[client]] if client is not None else SCHEMAS.values()
+    assert any(schema.is_valid(said) for schema in wanted), said
+    watching = Options(client=client, policy=str(policy), store=str(tmp_path / "o.db"), observe=True)
+    assert respond(data, watching) == b"{}"
+
+
+# Failures of one's own
+
+
+BAD: Final = {
+    "empty": b"",
+    "half": b'{"hook_event_name": "PreToolUse", "session_id": "s", "turn_id": "t", "tool_na',
+    "no object": b"[]",
+    "not text": b"\xff\xfe\x00",
+    "deep": b"[" * 200_000,
+    "no tool": b'{"hook_event_name": "PreToolUse", "session_id": "s"}',
+    "no session": b'{"hook_event_name": "PreToolUse", "tool_name": "Bash", "tool_input": {}, "tool_use_id": "1"}',
+}
+
+
+@pytest.mark.parametrize("data", BAD.values(), ids=BAD)
+@pytest.mark.parametrize("client", sorted(CLIENTS))
+@pytest.mark.parametrize("on_error", ["deny", "allow"])
+def test_what_cannot_be_read_is_answered_as_the_policy_says(
+    tmp_path: Path, data: bytes, client: str, on_error: str
+) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(f"version: 1\non_error: {on_error}\n")
+    named = data.replace(b"PreToolUse", CLIENTS[client].BEFORE.encode())
+    said = json.loads(respond(named, Options(client=client, policy=str(policy), store=str(tmp_path / "s.db"))))
+    assert refused(said) is (on_error == "deny")
+    assert SCHEMAS[client].is_valid(said)
+
+
+@pytest.mark.parametrize("driven", [Claude, Codex, Gemini])
+@pytest.mark.parametrize("on_error", ["deny", "allow"])
+def test_a_store_that_is_gone_is_answered_as_the_policy_says(tmp_path: Path, driven: Any, on_error: str) -> None:
+    made = driven(tmp_path, f"version: 1\non_error: {on_error}\n")
+    (tmp_path / "hooks.db").mkdir()
+    assert refused(made.before()) is (on_error == "deny")
+    assert made.after() == {}
+    assert made.tell("SessionStart", source="startup") == {}
+
+
+@pytest.mark.parametrize("driven", [Claude, Codex, Gemini])
+def test_a_file_that_is_no_store_is_left_as_it_is(tmp_path: Path, driven: Any) -> None:
+    made = driven(tmp_path)
+    (tmp_path / "hooks.db").write_text("somebody's notes")
+    assert refused(made.before())
+    assert (tmp_path / "hooks.db").read_text() == "somebody's notes"
+
+
+@pytest.mark.parametrize("driven", [Claude, Codex, Gemini])
+def test_a_policy_that_cannot_be_used_is_told_to_a_person_and_stops_nothing(tmp_path: Path, driven: Any) -> None:
+    made = driven(tmp_path, "version: 1\nbudgt: {}\n")
+    said = made.before()
+    assert "budgt" in said["systemMessage"]
+    assert not refused(said)
+
+
+def test_records_that_cannot_be_written_stop_nothing(tmp_path: Path) -> None:
+    made = Claude(tmp_path)
+    (tmp_path / "records.jsonl").mkdir()
+    assert [made.ran() for _ in range(3)] == [True, True, False]
+
+
+def test_ten_megabytes_are_answered(tmp_path: Path) -> None:
+    made = Claude(tmp_path)
+    assert made.before("Write", {"file_path": str(tmp_path / "a"), "content": "x" * 10_000_000}) == {}
+    kept = made.after({"type": "create", "content": "y" * 10_000_000})["hookSpecificOutput"]["updatedToolOutput"]
+    assert len(json.dumps(kept)) < 100_000
+
+
+def test_an_event_that_is_asked_twice_is_one(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\nbudget: {max_calls: 1}\n")
+    options = Options(policy=str(policy), store=str(tmp_path / "s.db"))
+    event = {"hook_event_name": "BeforeTool", "session_id": "s", "timestamp": now(), "tool_name": "t", "tool_input": {}}
+    data = json.dumps(event).encode()
+    assert [respond(data, options, once="a") for _ in range(2)] == [b"{}", b"{}"]
+    assert refused(json.loads(respond(data, options, once="b")))
+
+
+def test_a_client_is_known_by_what_it_tells() -> None:
+    from guardrails.hooks.clients import client_of
+
+    recorded = Path(__file__).with_name("events")
+    for path in sorted(recorded.glob("*.jsonl")):
+        for line in path.read_bytes().splitlines():
+            assert client_of(json.loads(line)) is CLIENTS[path.name.partition("-")[0].removesuffix(".jsonl")]
+
+
+def test_the_store_is_in_the_users_own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    event = {"hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "t", "tool_input": {}, "tool_use_id": "1"}
+    assert respond(json.dumps(event).encode(), Options(observe=True)) == b"{}"
+    assert {"hooks.db", "hooks.jsonl"} <= {path.name for path in (tmp_path / "guardrails").iterdir()}
+    assert (tmp_path / "guardrails").stat().st_mode & 0o077 == 0
