@@ -36,6 +36,8 @@ NOTHING: Final = b"{}"
 _EVENT: Final = re.compile(rb'"hook_event_name"\s*:\s*"(\w{1,40})"')
 FLUSH_S: Final = 0.5
 """How long an answer waits for its records; a disk that is full, or gone, is no reason to wait."""
+KEPT: Final = "30d"
+"""How long the state of a session stays that nothing is told of."""
 _stores: dict[str, SqliteStore] = {}
 _sinks: dict[str, JsonLines] = {}
 
@@ -99,6 +101,8 @@ def _answered(client: Client, told: Told, options: Options) -> Answer:
         _declare(session, told, client)
         told.agent = told.agent or _quietly(session, partial(hidden_agent, session, told, client))
         _quietly(session, partial(_notice, session, told, client))
+        if told.kind == "started" and told.agent is None:
+            _quietly(session, partial(_store(options.store_path).prune, KEPT))
         said = answer(session, told, client=client, asks=True, stops=client.STOPS and bool(tail(told.transcript)))
         if told.kind == "after" and told.tool in client.HIDING:
             _quietly(session, partial(_end_hidden, session))
