@@ -103,7 +103,9 @@ def _answered(client: Client, told: Told, options: Options) -> Answer:
         _quietly(session, partial(_notice, session, told, client))
         if told.kind == "started" and told.agent is None:
             _quietly(session, partial(_store(options.store_path).prune, KEPT))
-        said = answer(session, told, client=client, asks=True, stops=client.STOPS and bool(tail(told.transcript)))
+        # Without a transcript nobody knows what the model has read.
+        stops = told.kind == "before" and client.STOPS and bool(tail(told.transcript))
+        said = answer(session, told, client=client, asks=True, stops=stops)
         if told.kind == "after" and told.tool in client.HIDING:
             _quietly(session, partial(_end_hidden, session))
         return said
