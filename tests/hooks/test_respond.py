@@ -237,3 +237,15 @@ def test_the_store_is_in_the_users_own_folder(tmp_path: Path, monkeypatch: pytes
     assert respond(json.dumps(event).encode(), Options(observe=True)) == b"{}"
     assert {"hooks.db", "hooks.jsonl"} <= {path.name for path in (tmp_path / "guardrails").iterdir()}
     assert (tmp_path / "guardrails").stat().st_mode & 0o077 == 0
+
+
+def test_a_policy_that_asks_whose_session_it_is_says_so(tmp_path: Path) -> None:
+    shared = "version: 1\nscopes: {user: {budget: {max_calls: 1}}, tenant: {budget: {max_calls: 9}}}\n"
+    said = Claude(tmp_path, shared).before()
+    assert "tenant" in said["hookSpecificOutput"]["permissionDecisionReason"]
+    named = Claude(tmp_path, shared, tenant="t")
+    assert [refused(named.before(arguments={"command": f"ls {n}"})) for n in range(2)] == [False, True], (
+        "of its own user"
+    )
+    other = Claude(tmp_path, shared, tenant="t", user="somebody")
+    assert not refused(other.before(arguments={"command": "pwd"}))
