@@ -24,6 +24,7 @@ class Claude(Client):
     """
 
     name = "claude"
+    transcripts = ".claude/projects/*/*.jsonl"
     shell_tool = "Bash"
     before = "PreToolUse"
     cannot: ClassVar = {

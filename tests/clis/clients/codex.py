@@ -27,6 +27,7 @@ class Codex(Client):
     """
 
     name = "codex"
+    transcripts = ".codex/sessions/**/rollout-*.jsonl"
     shell_tool = "Bash"
     before = "PreToolUse"
     cannot: ClassVar = {
