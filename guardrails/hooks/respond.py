@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.state.state import SessionState
-from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.errors import GuardrailsError, PolicyError
 from guardrails.core.values.logs import log
 from guardrails.core.values.session_id import session_name
 from guardrails.policy.policy import Policy
@@ -26,6 +26,7 @@ from .options import Options
 from .policies import policy_of
 from .shares import AGENT, share_of
 from .told import Answer, Client, Told
+from .transcripts import tail
 
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ NOTHING: Final = b"{}"
 _EVENT: Final = re.compile(rb'"hook_event_name"\s*:\s*"(\w{1,40})"')
 FLUSH_S: Final = 0.5
 """How long an answer waits for its records; a disk that is full, or gone, is no reason to wait."""
+REASON_CHARS: Final = 500
+KEPT: Final = "30d"
+"""How long the state of a session stays that nothing is told of."""
 _stores: dict[str, SqliteStore] = {}
 _sinks: dict[str, JsonLines] = {}
 
@@ -68,7 +72,8 @@ def _respond(data: bytes, options: Options, once: str) -> Answer:
         log.error("an event cannot be read: %r", error)
         client = client or guessed(data)
         name = _EVENT.search(data)
-        return _failed(client, options, before=name is None or name[1].decode() == client.BEFORE)
+        before = name is None or name[1].decode() == client.BEFORE
+        return _failed(client, options, "its event cannot be read", before=before)
     if told is None:
         return {}
     if told.kind == "before" and told.call_id is None:
@@ -80,7 +85,8 @@ def _respond(data: bytes, options: Options, once: str) -> Answer:
         return {"systemMessage": f"guardrails: the policy cannot be used, so nothing is guarded: {error}"[:2_000]}
     except Exception as error:  # noqa: BLE001  whatever a store raises
         log.error("a hook failed: %r", error)
-        return _failed(client, options, before=told.kind == "before")
+        why = str(error)[:REASON_CHARS] if isinstance(error, GuardrailsError) else type(error).__name__
+        return _failed(client, options, why, before=told.kind == "before")
 
 
 def _answered(client: Client, told: Told, options: Options) -> Answer:
@@ -98,7 +104,11 @@ def _answered(client: Client, told: Told, options: Options) -> Answer:
         _declare(session, told, client)
         told.agent = told.agent or _quietly(session, partial(hidden_agent, session, told, client))
         _quietly(session, partial(_notice, session, told, client))
-        said = answer(session, told, client=client, asks=True, stops=False)
+        if told.kind == "started" and told.agent is None:
+            _quietly(session, partial(_store(options.store_path).prune, KEPT))
+        # Without a transcript nobody knows what the model has read.
+        stops = told.kind == "before" and client.STOPS and bool(tail(told.transcript))
+        said = answer(session, told, client=client, asks=True, stops=stops)
         if told.kind == "after" and told.tool in client.HIDING:
             _quietly(session, partial(_end_hidden, session))
         return said
@@ -174,9 +184,9 @@ def _sink(path: str) -> JsonLines:
     return found
 
 
-def _failed(client: Client, options: Options, *, before: bool) -> Answer:
+def _failed(client: Client, options: Options, why: str, *, before: bool) -> Answer:
     """
-    The answer to an event that nobody could judge.
+    The answer to an event that nobody could judge, and *why*.
     """
     if not before:
         return {}
@@ -186,6 +196,4 @@ def _failed(client: Client, options: Options, *, before: bool) -> Answer:
         return {}
     if policy.chain.on_error != "deny":
         return {}
-    return client.deny(
-        "guardrails could not judge this call, so that it was not made. Tell the user; do not try again."
-    )
+    return client.deny(f"guardrails could not judge this call, so it was not made: {why}. Tell the user.")

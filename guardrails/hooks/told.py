@@ -108,6 +108,8 @@ class Client(Protocol):
     """Those that are answered."""
     BEFORE: str
     """The one before a call."""
+    STOPS: bool
+    """A run may be ended before a call, if the model was told that no more calls run and goes on; its person reads a digest."""
     HIDING: frozenset[str]
     """Tools that run a sub-agent whose events do not say that they are its."""
 

@@ -32,6 +32,18 @@ class Driven:
         self.options = Options(policy=str(policy), store=store, records=records, **options)
         self.calls = 0
 
+    def before(self, tool: str = "", arguments: Any = None) -> Any:
+        """
+        The answer before a call.
+        """
+        raise NotImplementedError
+
+    def after(self, response: Any = None, **said: Any) -> Any:
+        """
+        The answer after it.
+        """
+        raise NotImplementedError
+
     def tell(self, name: str, **said: Any) -> Any:
         """
         The answer to the event *name*.
@@ -143,7 +155,7 @@ def refused(answer: Any) -> bool:
     Whether *answer* refuses a call, in the form of any client.
     """
     specific = answer.get("hookSpecificOutput", {})
-    return specific.get("permissionDecision") == "deny" or answer.get("decision") == "deny"
+    return bool(specific.get("permissionDecision") == "deny" or answer.get("decision") == "deny")
 
 
 def reason(answer: Any) -> dict[str, Any]:

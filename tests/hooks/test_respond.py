@@ -3,7 +3,6 @@ Any bytes in, exactly one JSON object out that the client accepts; failures of o
 """
 
 import json
-import os
 
 from pathlib import Path
 from typing import Any, Final
@@ -80,10 +79,28 @@ NAMES: Final = st.sampled_from(
     sorted({name for client in CLIENTS.values() for name in client.EVENTS} | {"PostToolBatch", "Nope"})
 )
 FIELDS: Final = (
-    "session_id transcript_path cwd tool_name tool_input tool_use_id tool_response error is_interrupt agent_id "
-    "agent_transcript_path turn_id model timestamp llm_request llm_response prompt prompt_response background_tasks "
-    "last_assistant_message source"
-).split()
+    "session_id",
+    "transcript_path",
+    "cwd",
+    "tool_name",
+    "tool_input",
+    "tool_use_id",
+    "tool_response",
+    "error",
+    "is_interrupt",
+    "agent_id",
+    "agent_transcript_path",
+    "turn_id",
+    "model",
+    "timestamp",
+    "llm_request",
+    "llm_response",
+    "prompt",
+    "prompt_response",
+    "background_tasks",
+    "last_assistant_message",
+    "source",
+)
 EVENTS: Final = st.builds(
     lambda name, said, plain: json.dumps({**said, **plain, "hook_event_name": name}).encode("utf-8", "surrogatepass"),
     NAMES,
@@ -218,5 +235,17 @@ def test_the_store_is_in_the_users_own_folder(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     event = {"hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "t", "tool_input": {}, "tool_use_id": "1"}
     assert respond(json.dumps(event).encode(), Options(observe=True)) == b"{}"
-    assert {"hooks.db", "hooks.jsonl"} <= set(os.listdir(tmp_path / "guardrails"))
+    assert {"hooks.db", "hooks.jsonl"} <= {path.name for path in (tmp_path / "guardrails").iterdir()}
     assert (tmp_path / "guardrails").stat().st_mode & 0o077 == 0
+
+
+def test_a_policy_that_asks_whose_session_it_is_says_so(tmp_path: Path) -> None:
+    shared = "version: 1\nscopes: {user: {budget: {max_calls: 1}}, tenant: {budget: {max_calls: 9}}}\n"
+    said = Claude(tmp_path, shared).before()
+    assert "tenant" in said["hookSpecificOutput"]["permissionDecisionReason"]
+    named = Claude(tmp_path, shared, tenant="t")
+    assert [refused(named.before(arguments={"command": f"ls {n}"})) for n in range(2)] == [False, True], (
+        "of its own user"
+    )
+    other = Claude(tmp_path, shared, tenant="t", user="somebody")
+    assert not refused(other.before(arguments={"command": "pwd"}))

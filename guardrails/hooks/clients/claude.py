@@ -17,6 +17,7 @@ from .lines import at_ms, mapping, parsed
 
 NAME: Final = "claude"
 BEFORE: Final = "PreToolUse"
+STOPS: Final = True
 HIDING: Final[frozenset[str]] = frozenset()
 _KINDS: Final[Mapping[str, Kind]] = {
     "PreToolUse": "before",

@@ -16,6 +16,7 @@ from .lines import at_ms, mapping, parsed
 
 NAME: Final = "codex"
 BEFORE: Final = "PreToolUse"
+STOPS: Final = False
 HIDING: Final[frozenset[str]] = frozenset()
 EVENTS: Final = (
     "PreToolUse",

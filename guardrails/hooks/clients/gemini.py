@@ -18,6 +18,7 @@ from .lines import at_ms, mapping, parsed
 
 NAME: Final = "gemini"
 BEFORE: Final = "BeforeTool"
+STOPS: Final = False
 HIDING: Final = frozenset({"invoke_agent"})
 _KINDS: Final[Mapping[str, Kind]] = {
     "BeforeTool": "before",
@@ -135,8 +136,7 @@ def write(told: Told, said: Said) -> Answer:
     if told.kind == "before":
         if said.asks:
             return {"decision": "ask", "reason": envelope.to_json(), "systemMessage": envelope.to_json()}
-        output = deny(envelope.to_json())
-        return output if said.digest is None else output | {"continue": False, "stopReason": said.digest}
+        return deny(envelope.to_json())
     if told.kind != "after":
         return {}
     text = shortened(mapping(told.response).get("llmContent"), envelope)
