@@ -3,6 +3,7 @@ What a client does not say in so many words: that calls are over whose end was n
 and whose calls those of a hidden sub-agent are.
 """
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from guardrails.core.state.state import SessionState
@@ -55,16 +56,24 @@ def close_lost(own: "Session", told: Told, client: Client) -> None:
     if told.kind in ENDS or (told.kind == "model" and client.HIDING):
         own.lose(*own._read(look))  # noqa: SLF001
     elif told.kind == "before":
-        now = own._time()  # noqa: SLF001
-        running = [one for one in own.opened(told.tool, told.arguments) if one.id != told.call_id]
+        running = [one for one in own._read(look) if one.id != told.call_id]  # noqa: SLF001
         if running:
-            lines = tail(told.transcript)
-            own.lose(*(one for one in running if now - one.at_ms > TOGETHER_MS or _ended(lines, one.id, client)))
+            now, lines = own._time(), tail(told.transcript)  # noqa: SLF001
+            again = {one.id for one in own.opened(told.tool, told.arguments) if now - one.at_ms > TOGETHER_MS}
+            for one in running:
+                line = _ended(lines, one.id, client)
+                if line is not None:
+                    # Codex tells no end of a patch. Work that may go on would excuse each repeat behind it; what it gave is
+                    # not read here, and a line with its time is like no other.
+                    with suppress(SessionError):
+                        own.complete(one.id, line.decode(errors="replace"))
+                elif one.id in again:
+                    own.lose(one)
 
 
-def _ended(lines: list[bytes], call_id: str, client: Client) -> bool:
+def _ended(lines: list[bytes], call_id: str, client: Client) -> bytes | None:
     wanted = call_id.encode(errors="replace")
-    return any(wanted in line and client.ended(line, call_id) for line in lines)
+    return next((line for line in lines if wanted in line and client.ended(line, call_id)), None)
 
 
 def charge(own: "Session", told: Told, client: Client) -> None:

@@ -5,15 +5,11 @@ What scripted models do, whichever CLI they sit in.
 import re
 
 from collections.abc import Callable
-from typing import Final
 
 from guardrails.testing.replies import Calls, ScriptedCall, Text
 
-from .model import Script
+from .model import ANSWER, Script
 from .wires.asked import Asked
-
-
-ANSWER: Final = "That is all I have found."
 
 
 def each(*turns: ScriptedCall | Calls) -> list[Calls | Text]:

@@ -10,7 +10,8 @@ import threading
 from guardrails.testing.replies import Text
 
 from .clients.base import Client
-from .scripts import ANSWER, each
+from .model import ANSWER
+from .scripts import each
 
 
 def test_work_goes_on_where_the_store_cannot_be_used(cli: Client) -> None:

@@ -8,7 +8,8 @@ import sys
 from tests.docs.test_hooks import shown
 
 from .clients.base import Client
-from .scripts import ANSWER, each
+from .model import ANSWER
+from .scripts import each
 
 
 def test_the_three_commands_of_the_page_do_what_it_says(cli: Client) -> None:

@@ -3,7 +3,8 @@ What a person sees and decides, with the real CLIs: approval, and watching only.
 """
 
 from .clients.base import Client
-from .scripts import ANSWER, each
+from .model import ANSWER
+from .scripts import each
 
 
 def test_a_call_that_needs_a_person_does_not_run_where_nobody_is(cli: Client) -> None:

@@ -5,7 +5,8 @@ Repeats, looks after work and loops, with the real CLIs and the shipped policy.
 from guardrails.testing.replies import Calls, Text
 
 from .clients.base import Client
-from .scripts import ANSWER, each, refused
+from .model import ANSWER
+from .scripts import each, refused
 
 
 def test_a_stuck_model_repeats_itself_without_the_hook(cli: Client) -> None:

@@ -3,7 +3,8 @@ What the model reads of results, with the real CLIs.
 """
 
 from .clients.base import Client
-from .scripts import ANSWER, each
+from .model import ANSWER
+from .scripts import each
 
 
 def test_a_result_that_is_too_long_is_cut(cli: Client) -> None:

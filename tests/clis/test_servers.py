@@ -3,7 +3,8 @@ Tools of an MCP server that a CLI has, behind our hook.
 """
 
 from .clients.base import Client
-from .scripts import ANSWER, each, refused
+from .model import ANSWER
+from .scripts import each, refused
 
 
 def test_a_repeat_of_a_tool_of_an_mcp_server_is_refused(cli: Client) -> None:

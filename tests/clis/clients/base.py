@@ -50,6 +50,8 @@ class Client:
     name: ClassVar[str]
     before: ClassVar[str]
     """The event before a call."""
+    transcripts: ClassVar[str]
+    """The files of its sessions, below its home."""
     shell_tool: ClassVar[str]
     """The tool that runs commands, as its hooks call it."""
     second: ClassVar[float] = 1

@@ -24,10 +24,11 @@ class Claude(Client):
     """
 
     name = "claude"
+    transcripts = ".claude/projects/*/*.jsonl"
     shell_tool = "Bash"
     before = "PreToolUse"
     cannot: ClassVar = {
-        "test_the_answer_is_forced_of_a_model_that_goes_on": "Its hooks refuse calls, and cannot forbid the model to make "
+        "test_a_model_that_goes_on_is_made_to_answer": "Its hooks refuse calls, and cannot forbid the model to make "
         "them: each is refused, however often.",
     }
 

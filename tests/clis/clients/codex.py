@@ -27,10 +27,11 @@ class Codex(Client):
     """
 
     name = "codex"
+    transcripts = ".codex/sessions/**/rollout-*.jsonl"
     shell_tool = "Bash"
     before = "PreToolUse"
     cannot: ClassVar = {
-        "test_the_answer_is_forced_of_a_model_that_goes_on": "Its hooks refuse calls, and cannot forbid the model to make "
+        "test_a_model_that_goes_on_is_made_to_answer": "Its hooks refuse calls, and cannot forbid the model to make "
         "them: each is refused, however often.",
         "test_a_circle_of_looks_is_broken": "Codex has no tool that only looks: its commands may be work, so that a circle "
         "of them is told to the model and not refused.",

@@ -21,6 +21,7 @@ class Gemini(Client):
     """
 
     name = "gemini"
+    transcripts = ".gemini/tmp/*/chats/session-*.jsonl"
     shell_tool = "run_shell_command"
     before = "BeforeTool"
     second = 1000
