@@ -97,8 +97,10 @@ def unguarded(error: Exception) -> dict[str, Any]:
 
 def key_of(id_: Any) -> str | None:
     """
-    What tells the request *id_* from others: 1 is not "1". Returns None if it is no id.
+    What tells the request *id_* from others: 1 is not "1", and is 1.0. Returns None if it is no id.
     """
+    if type(id_) is float and id_.is_integer():
+        id_ = int(id_)
     if type(id_) is int or type(id_) is str or type(id_) is float:
         return f"{'s' if type(id_) is str else 'n'}{id_}"
     return None
