@@ -211,7 +211,7 @@ def test_a_server_that_dies_in_mid_call_without_open_calls_ends_the_proxy(policy
 def test_a_result_of_a_hundred_megabytes_is_cut_and_the_next_call_runs(policy: Path) -> None:
     with Lines(*tap(*ROUGH, policy="default", store=policy.with_name("big.db"))) as lines:
         lines.start()
-        found = lines.call("big", megabytes=100, seconds=60)
+        found = lines.call("big", megabytes=100, within=60)
         assert len(json.dumps(found)) < 200_000
         assert "echo" not in words(found)
         assert json.loads(words(lines.call("echo", a=1))) == {"a": 1}
