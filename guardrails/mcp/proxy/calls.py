@@ -86,6 +86,12 @@ class Calls:
         self._tools.hear(offered if made is None else made)
         return None if made is None else {**result, "tools": made}
 
+    def changed(self) -> None:
+        """
+        Know that the server's tools are not what they were.
+        """
+        self._tools.forget_arguments()
+
     def ask(self, id_: Any, params: Any, run: Run | None = None) -> OpenCall | dict[str, Any] | None:
         """
         Decide over the call that a client asks for by *params*, of the *run* that is known otherwise: the open call, or
