@@ -9,7 +9,7 @@ import ssl
 import threading
 import time
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
@@ -24,6 +24,16 @@ Response = http.client.HTTPResponse
 Connection = http.client.HTTPConnection
 FAILURES: Final = (OSError, http.client.HTTPException)
 """What is raised where a server cannot be reached, or speaks no HTTP."""
+
+HOPS: Final = frozenset({"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "host"}) | {
+    "proxy-authenticate",
+    "proxy-authorization",
+    "content-length",
+    "accept-encoding",
+    "date",
+    "server",
+}
+"""Headers that are of one connection and not of the message."""
 
 
 class LostError(Exception):
@@ -159,6 +169,13 @@ def event_of(line: bytes, id_: str) -> bytes:
     """
     head = f"id: {id_}\n".encode() if id_ else b""
     return head + b"event: message\ndata: " + line.strip() + b"\n\n"
+
+
+def kept_of(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """
+    Those of *headers* that are of a message, and not of one connection.
+    """
+    return [(name, value) for name, value in headers if name.lower() not in HOPS]
 
 
 def _is_over(connection: http.client.HTTPConnection) -> bool:

@@ -4,9 +4,10 @@ A proxy that listens, before a server over streamable HTTP. Each POST is a conve
 
 import json
 import socket
+import sys
 import threading
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Final
@@ -15,12 +16,13 @@ from uuid import uuid4
 
 from guardrails.mcp.proxy.deadlines import Deadlines
 from guardrails.mcp.proxy.loading import Guards
-from guardrails.mcp.proxy.messages import read
+from guardrails.mcp.proxy.messages import read, tell_person
 from guardrails.mcp.proxy.options import Options
 from guardrails.mcp.proxy.tap import Tap
 from guardrails.mcp.runs import Run
 
-from .connections import FAILURES, Connection, Connections, LostError, Response, event_of, events
+from .connections import FAILURES, Connection, Connections, LostError, Response, event_of, events, kept_of
+from .hangups import Hangups
 from .lines import MAX_LINE
 
 
@@ -30,15 +32,6 @@ if TYPE_CHECKING:
 
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-HOPS: Final = frozenset({"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "host"}) | {
-    "proxy-authenticate",
-    "proxy-authorization",
-    "content-length",
-    "accept-encoding",
-    "date",
-    "server",
-}
-"""Headers that are of one connection and not of the message."""
 CHUNK: Final = 65_536
 
 
@@ -58,9 +51,18 @@ class Gate(ThreadingHTTPServer):
         self.guards = Guards(options, policy)
         self.connections = Connections()
         self.deadlines = Deadlines()
+        self.hangups = Hangups()
         named = frozenset(one.strip().lower() for one in (options.allow_host or "").split(",") if one.strip())
         self.hosts = LOOPBACK | named | {host}
         super().__init__((host, int(port)), Handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """
+        Say what went wrong, but that a client has hung up.
+        """
+        error = sys.exception()
+        if isinstance(error, Exception) and not isinstance(error, OSError):
+            tell_person(error)
 
     def end(self) -> None:
         """
@@ -137,6 +139,7 @@ class Handler(BaseHTTPRequestHandler):
                 tap.lost(_id_of(body), f"the server cannot be reached: {error or type(error).__name__}")
             self._finish()
         finally:
+            self.server.hangups.drop(self.connection)
             if self._upstream is not None:
                 self._upstream.close()
                 self._upstream = None
@@ -145,6 +148,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _opened(self, upstream: Connection) -> None:
         self._upstream = upstream
+        self.server.hangups.add(self.connection, upstream)
         if self._late.is_set():
             raise LostError("its time was up")
 
@@ -261,7 +265,7 @@ class Handler(BaseHTTPRequestHandler):
         seconds: float | None,
         opened: Callable[[Connection], object] | None = None,
     ) -> tuple[Response, Connection]:
-        given = dict(_kept(self.headers.items()))
+        given = dict(kept_of(self.headers.items()))
         options = self.server.options
         return self.server.connections.request(
             method, options.url or "", body, {**given, **dict(options.headers)}, seconds, opened=opened
@@ -269,7 +273,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def _begin(self, response: Response) -> None:
         self.send_response_only(response.status)
-        for name, value in _kept(response.getheaders()):
+        for name, value in kept_of(response.getheaders()):
             self.send_header(name, value)
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
@@ -278,7 +282,7 @@ class Handler(BaseHTTPRequestHandler):
     def _plain(self, status: int, body: bytes, response: Response | None = None) -> None:
         self.send_response_only(status)
         given = [("Content-Type", "application/json")] if body else []
-        for name, value in given if response is None else _kept(response.getheaders()):
+        for name, value in given if response is None else kept_of(response.getheaders()):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -287,10 +291,6 @@ class Handler(BaseHTTPRequestHandler):
     def _chunk(self, data: bytes) -> None:
         self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
         self.wfile.flush()
-
-
-def _kept(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    return [(name, value) for name, value in headers if name.lower() not in HOPS]
 
 
 def _id_of(body: bytes) -> Any:
