@@ -46,6 +46,10 @@ def _run(options: Options) -> int:
             f"guardrails mcp: the policy `{options.policy}` is not valid, so nothing is started\n{error}\n"
         )
         return 2
+    if options.listen is not None:
+        from .ends.serve import run
+
+        return run(options, policy)
     if options.url is not None:
         from .ends.stdio import RemoteFront
 

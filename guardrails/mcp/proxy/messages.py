@@ -88,17 +88,19 @@ def cancelled(id_: Any, reason: str) -> dict[str, Any]:
 
 def unguarded(error: Exception) -> dict[str, Any]:
     """
-    The result of a call that is not made since the guards themselves failed with *error*.
+    The result of a call that is not made since the guards themselves failed with *error*; what it says may hold paths.
     """
-    said = " ".join(str(error).split())[:500]
-    text = f"[guardrails:proxy] The call was not made, since the guards failed: {said}"
+    why = f"the guards failed ({type(error).__name__}); the error output of the proxy says more"
+    text = f"[guardrails:proxy] The call was not made, since {why}."
     return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
 def key_of(id_: Any) -> str | None:
     """
-    What tells the request *id_* from others: 1 is not "1". Returns None if it is no id.
+    What tells the request *id_* from others: 1 is 1.0 and not "1". Returns None if it is no id.
     """
+    if type(id_) is float and id_.is_integer():
+        id_ = int(id_)
     if type(id_) is int or type(id_) is str or type(id_) is float:
         return f"{'s' if type(id_) is str else 'n'}{id_}"
     return None

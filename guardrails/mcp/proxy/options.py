@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 USAGE: Final = """\
 Usage: guardrails mcp [OPTIONS] -- COMMAND [ARGUMENTS]...
        guardrails mcp [OPTIONS] --url URL
+       guardrails mcp [OPTIONS] --url URL --listen [HOST:]PORT
        guardrails mcp [OPTIONS] --config FILE [--server NAME]
        guardrails mcp snippet CLIENT
 
@@ -27,6 +28,10 @@ Options:
                        [default: keep]
   --url URL            a server over streamable HTTP
   --header NAME:VALUE  a header for it, such as its key; ${NAME} stands for a variable of the environment
+  --listen [HOST:]PORT listen over streamable HTTP before the server at --url; this machine only unless HOST is said
+  --identity-header NAME, --tenant-header NAME
+                       headers that say whose a request is, set by what stands before us
+  --allow-host NAMES   names that clients may call us by beside localhost, with commas between them
   --config FILE        servers as clients keep them (`mcpServers`): start the one of --server, or print
                        the file for a client that puts each of them behind one budget
   --server NAME        which of them
@@ -50,6 +55,10 @@ class Options(NamedTuple):
     config: str | None = None
     server: str | None = None
     url: str | None = None
+    listen: str | None = None
+    identity_header: str | None = None
+    tenant_header: str | None = None
+    allow_host: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     """Added for the server to that of this process."""
@@ -81,7 +90,7 @@ def options_of(argv: list[str]) -> Options:
             rest.insert(0, word)
             break
         flag, given, value = word.partition("=")
-        name = flag.removeprefix("--")
+        name = flag.removeprefix("--").replace("-", "_")
         if not flag.startswith("--") or (name not in _NAMES and name != "header"):
             raise UsageError(f"unknown option `{flag}`")
         if not given:
@@ -129,6 +138,14 @@ def _check(said: dict[str, Any], command: list[str]) -> None:
         raise UsageError("`--header` is for a server at a `--url URL`")
     if url is not None and not url.startswith(("http://", "https://")):
         raise UsageError(f"`{url}` is no http or https URL")
+    listen = said.get("listen")
+    if listen is not None and url is None:
+        raise UsageError("`--listen` is before a server at a `--url URL`")
+    if listen is not None and not listen.rpartition(":")[2].isdecimal():
+        raise UsageError(f"`--listen {listen}` is no [HOST:]PORT")
+    for name in ("identity_header", "tenant_header", "allow_host"):
+        if name in said and listen is None:
+            raise UsageError(f"`--{name.replace('_', '-')}` is for `--listen`")
     given = [name for name, there in (("--config", config), ("--url", url), ("a command", command)) if there]
     if len(given) > 1:
         raise UsageError(f"there is {' and '.join(given)}: give one of them")

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 Send = Callable[[bytes], None]
 """Sends whole lines."""
 _NAMES: Final = (b"tools", b"\\", b'"initialize"')
-MAX_LATE: Final = 1_000
-"""Calls whose answers are late and may still come."""
+MAX_LATE: Final = 1_000  # calls whose answers may still come
 
 
 class Tap:
@@ -170,7 +169,7 @@ class Tap:
         """
         Pass on what the server said.
         """
-        if not (self._open or self._lists or self._late or self._greeting is not None):
+        if not (self._open or self._lists or self._late or self._greeting is not None or b"list_changed" in line):
             self._to_client(line)
             return
         try:
@@ -198,6 +197,8 @@ class Tap:
         is told nothing.
         """
         if not isinstance(said, dict) or "method" in said or not ("result" in said or "error" in said):
+            if self._calls and isinstance(said, dict) and said.get("method") == "notifications/tools/list_changed":
+                self._calls.changed()
             return said
         key = key_of(said.get("id"))
         if key is None:
@@ -296,5 +297,4 @@ class Tap:
         error = call.limit.error()
         self._tell(call, error)
         # A server that reads nothing any more would hold up what is due after this.
-        note = written(cancelled(call.id, str(error)))
-        threading.Thread(target=self._to_server, args=(note,), name="guardrails-cancel", daemon=True).start()
+        threading.Thread(target=self._to_server, args=(written(cancelled(call.id, str(error))),), daemon=True).start()

@@ -11,22 +11,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from guardrails.mcp.proxy.options import USAGE
 from tests.mcp.proxy.lines import ENVIRONMENT, tap
 
 
 SERVER = (sys.executable, "-m", "tests.mcp.proxy.conformance_server")
 STDIO = (*SERVER, "stdio")
-
-
-def needs(option: str) -> None:
-    """
-    Skip where the proxy does not know *option* yet.
-    """
-    if option not in USAGE:
-        pytest.skip(f"`guardrails mcp` knows no {option} yet")
 
 
 def free_port() -> int:
@@ -86,7 +75,6 @@ def http_tap(folder: Path, **options: object) -> Iterator[str]:
     Our proxy listening before an HTTP server.
     """
     port = free_port()
-    needs("--listen")
     with http_server(folder) as url:
         command = tap(listen=port, url=url, **options)[:-1]
         with listening(*command, port=port, log=folder / "tap.log") as front:

@@ -135,11 +135,11 @@ class Lines:
         found: dict[str, Any] = json.loads(self.reply(id, seconds))
         return found
 
-    def call(self, tool: str, /, *, id: Any = 1, seconds: float = 20, **arguments: Any) -> dict[str, Any]:
+    def call(self, tool: str, /, *, id: Any = 1, within: float = 20, **arguments: Any) -> dict[str, Any]:
         """
         The result of a tool's call, or the JSON-RPC error.
         """
-        found = self.ask("tools/call", {"name": tool, "arguments": arguments}, id=id, seconds=seconds)
+        found = self.ask("tools/call", {"name": tool, "arguments": arguments}, id=id, seconds=within)
         result: dict[str, Any] = found.get("result", found)
         return result
 

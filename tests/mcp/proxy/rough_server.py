@@ -72,9 +72,10 @@ JUNK = (
 )
 TOOLS = (
     *("odd", "junk", "hear", "count", "echo", "die", "hang", "slow", "flood", "endless", "big", "again"),
-    *("unknown_id", "ask", "stop_reading"),
+    *("unknown_id", "ask", "stop_reading", "change", "float_id"),
 )
 counted = 0
+changed = False
 
 
 def write(line: bytes, end: bytes = b"\n") -> None:
@@ -136,6 +137,13 @@ def call(name: Any, params: dict[str, Any], line: bytes) -> None:
     elif tool == "again":
         say(name, "first")
         say(name, "second")
+    elif tool == "change":
+        global changed  # noqa: PLW0603
+        changed = True
+        write(b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}')
+        say(name, "changed")
+    elif tool == "float_id":
+        answer(float(name), {"content": [{"type": "text", "text": "as Lua does"}]})
     elif tool == "unknown_id":
         say("never asked", "whose?")
         say(name, "mine")
@@ -156,7 +164,7 @@ def listing(params: dict[str, Any]) -> dict[str, Any]:
     """
     more, start = int(os.environ.get("ROUGH_TOOLS", "0")), int(params.get("cursor") or 0)
     tools = [{"name": name, "inputSchema": OBJECT} for name in TOOLS]
-    tools.append({"name": "search", "inputSchema": CITY, "annotations": {"readOnlyHint": True}})
+    tools.append({"name": "search", "inputSchema": OBJECT if changed else CITY, "annotations": {"readOnlyHint": True}})
     remote = {"type": "object", "properties": {"x": {"$ref": os.environ.get("ROUGH_REF", "#")}}}
     tools.append({"name": "remote", "inputSchema": remote})
     tools.append({"name": "schema_is_wrong", "inputSchema": {"type": "no such type", "required": 7}})

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mcp.proxy.chains import STDIO, bridged, http_server, http_tap, needs
+from tests.mcp.proxy.chains import STDIO, bridged, http_server, http_tap
 from tests.mcp.proxy.lines import tap
 from tests.mcp.proxy.published import script
 
@@ -33,7 +33,6 @@ def chain(name: str, folder: Path) -> Iterator[str]:
         elif name == "stdio":
             yield open_.enter_context(bridged(*tap(*STDIO, **given), folder=folder))
         elif name == "url":
-            needs("--url")
             front = tap(url=open_.enter_context(http_server(folder)), **given)[:-1]
             yield open_.enter_context(bridged(*front, folder=folder))
         else:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.mcp.proxy.chains import STDIO, http_server, http_tap, needs
+from tests.mcp.proxy.chains import STDIO, http_server, http_tap
 from tests.mcp.proxy.lines import ENVIRONMENT, ROOT, tap
 
 
@@ -45,7 +45,6 @@ def chain(name: str, folder: Path) -> Iterator[StdioServerParameters | str]:
         if name == "stdio":
             command = tap(*STDIO, **given)
         elif name == "url":
-            needs("--url")
             command = tap(url=open_.enter_context(http_server(folder)), **given)[:-1]
         environment = {**os.environ, **ENVIRONMENT}
         yield StdioServerParameters(command=command[0], args=list(command[1:]), env=environment, cwd=ROOT)

@@ -62,7 +62,7 @@ def test_a_caller_that_is_stuck_on_a_published_server_is_stopped(name: str, fold
     _, tool, arguments = SERVERS[name]
     with guarded(name, folder) as lines:
         lines.start()
-        found = [lines.call(tool, id=n, seconds=60, **arguments(folder)) for n in range(20)]
+        found = [lines.call(tool, id=n, within=60, **arguments(folder)) for n in range(20)]
     assert bool(found[0].get("isError")) is (name == "fetch")  # It refuses loopback by itself.
     denied = [one for one in found if words(one).startswith("[guardrails:") and '"status":"error"' not in words(one)]
     assert found[0] not in denied

@@ -43,6 +43,10 @@ class Handler(BaseHTTPRequestHandler):
             self.plain(401, b"")
             return
         said = json.loads(body)
+        if isinstance(said, list):
+            answers = [{"id": one["id"], "result": text("fine")} for one in said]
+            self.plain(200, json.dumps(answers).encode())
+            return
         method, id_ = said.get("method"), said.get("id")
         if method is None or id_ is None:
             self.plain(202, b"")
@@ -66,6 +70,8 @@ class Handler(BaseHTTPRequestHandler):
         elif params["name"] == "broken":
             self.server.later = f"id: 9\ndata: {json.dumps(answer)}\n\n".encode()
             self.stream(b"id: 8\nretry: 10\ndata:\n\n")
+        elif params["name"] == "hang":
+            self.server.over.wait(20)
         elif params["name"] == "gone":
             self.stream(b"")
         else:
@@ -122,6 +128,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.seen: queue.Queue[tuple[str, dict[str, str], bytes]] = queue.Queue()
         self.later = b""
+        self.over = threading.Event()
 
     @property
     def url(self) -> str:

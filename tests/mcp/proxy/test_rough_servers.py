@@ -132,6 +132,7 @@ def test_ten_thousand_notifications_pass_in_order(through: Lines) -> None:
     assert [json.loads(line)["params"]["data"] for line in found[:-1]] == list(range(10_000))
 
 
+@pytest.mark.slow
 def test_a_line_of_twenty_megabytes_that_is_no_result_passes(through: Lines) -> None:
     through.send(request("tools/call", {"name": "endless", "arguments": {"megabytes": 20}}, id="endless"))
     long, end = through.until(lambda line: b"after the line" in line)
@@ -206,18 +207,20 @@ def test_a_server_that_dies_in_mid_call_without_open_calls_ends_the_proxy(policy
         assert lines.close() == 0
 
 
+@pytest.mark.slow
 def test_a_result_of_a_hundred_megabytes_is_cut_and_the_next_call_runs(policy: Path) -> None:
     with Lines(*tap(*ROUGH, policy="default", store=policy.with_name("big.db"))) as lines:
         lines.start()
-        found = lines.call("big", megabytes=100, seconds=60)
+        found = lines.call("big", megabytes=100, within=60)
         assert len(json.dumps(found)) < 200_000
         assert "echo" not in words(found)
         assert json.loads(words(lines.call("echo", a=1))) == {"a": 1}
 
 
+@pytest.mark.slow
 def test_a_call_that_hangs_is_answered_at_its_deadline(tmp_path: Path) -> None:
     file = tmp_path / "p.yaml"
-    file.write_text(PLAIN + "tools:\n  - {match: [slow], timeout: 1s}\n")
+    file.write_text(PLAIN + "tools:\n  - {match: [slow], timeout: 200ms}\n")
     with Lines(*tap(*ROUGH, policy=file)) as lines:
         lines.start()
         began = time.monotonic()

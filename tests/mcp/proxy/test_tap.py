@@ -204,6 +204,17 @@ def test_a_cut_result_stays_valid_for_its_schema() -> None:
     assert len(json.dumps(made)) < 200_000
 
 
+def test_text_beside_structured_content_is_cut_too() -> None:
+    one = Connection()
+    image = {"type": "image", "data": "AA==", "mimeType": "image/png"}
+    big = text("x" * 200_000, structuredContent={"rows": 3})
+    big["content"] = [*big["content"], image]  # type: ignore[misc]
+    made = one.call("echo", {}, big)
+    assert len(made["content"][0]["text"]) < 70_000
+    assert made["content"][1] == image
+    assert made["structuredContent"] == {"rows": 3}
+
+
 def test_without_promised_forms_a_cut_result_is_text_alone() -> None:
     one = Connection(structured="drop")
     assert not any("outputSchema" in tool for tool in one.listed())
@@ -310,6 +321,13 @@ def test_a_rate_and_a_size_hold_for_one_tool(policy: Callable[[str], str]) -> No
     assert was_refused(one.call("few", {"n": 2}))
     assert not was_refused(one.call("many", {"n": 3}))
     assert len(json.dumps(one.call("small", {}, text("x" * 10_000)))) < 4_000
+
+
+def test_an_id_that_comes_back_as_a_fraction_is_the_same() -> None:
+    one = Connection()
+    one.ask("tools/call", {"name": "echo"})
+    one.tap.from_server(b'{"id":1.0,"result":{"content":[]}}\n')
+    assert not one.tap.waiting
 
 
 def test_an_id_of_text_is_another_than_its_number() -> None:

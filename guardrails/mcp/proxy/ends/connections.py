@@ -9,11 +9,11 @@ import ssl
 import threading
 import time
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from .lines import MAX_LINE
+from .lines import MAX_LINE, TOO_LONG
 
 
 CONNECT_S: Final = 30.0
@@ -24,6 +24,16 @@ Response = http.client.HTTPResponse
 Connection = http.client.HTTPConnection
 FAILURES: Final = (OSError, http.client.HTTPException)
 """What is raised where a server cannot be reached, or speaks no HTTP."""
+
+HOPS: Final = frozenset({"connection", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade", "host"}) | {
+    "proxy-authenticate",
+    "proxy-authorization",
+    "content-length",
+    "accept-encoding",
+    "date",
+    "server",
+}
+"""Headers that are of one connection and not of the message."""
 
 
 class LostError(Exception):
@@ -42,10 +52,18 @@ class Connections:
         self._lock = threading.Lock()
 
     def request(
-        self, method: str, url: str, body: bytes | None, headers: dict[str, str], seconds: float | None
+        self,
+        method: str,
+        url: str,
+        body: bytes | None,
+        headers: dict[str, str],
+        seconds: float | None,
+        *,
+        opened: Callable[[Connection], object] | None = None,
     ) -> tuple[Response, Connection]:
         """
-        The beginning of what the server at *url* answers, and the connection it comes on; each part may take *seconds*.
+        The beginning of what the server at *url* answers, and the connection it comes on, which *opened* is told before; each
+        part may take *seconds*.
 
         Raises what `FAILURES` names.
         """
@@ -53,6 +71,8 @@ class Connections:
         connection = self._connection((parts.scheme, parts.netloc))
         connection.sock.settimeout(seconds)
         try:
+            if opened is not None:
+                opened(connection)
             connection.request(method, (parts.path or "/") + (f"?{parts.query}" if parts.query else ""), body, headers)
             return connection.getresponse(), connection
         except BaseException:
@@ -69,6 +89,15 @@ class Connections:
         parts = urlsplit(url)
         with self._lock:
             self._idle.append(((parts.scheme, parts.netloc), connection, time.monotonic()))
+
+    def close(self) -> None:
+        """
+        Close all that are idle.
+        """
+        with self._lock:
+            for _, connection, _ in self._idle:
+                connection.close()
+            self._idle.clear()
 
     def _connection(self, place: tuple[str, str]) -> Connection:
         with self._lock:
@@ -94,21 +123,35 @@ class Connections:
         return made
 
 
-def events(response: http.client.HTTPResponse) -> Iterator[tuple[bytes, str, float | None]]:
+class Event(NamedTuple):
     """
-    (data, id, seconds to wait before the stream is taken up again) of each event of a stream.
+    One event of a stream.
     """
+
+    raw: bytes
+    data: bytes
+    id: str
+    wait: float | None
+    """Seconds before a stream that breaks off is taken up again; None: it does not say."""
+
+
+def events(response: Response) -> Iterator[Event]:
+    """
+    The events of a stream. Raises LostError for one that is too long to be passed on, and what `FAILURES` names.
+    """
+    raw: list[bytes] = []
     data: list[bytes] = []
     size = 0
     event, wait = "", None
     while line := response.readline(MAX_LINE + 1):
+        raw.append(line)
         size += len(line)
         if size > MAX_LINE:
-            raise LostError("the server sent a message that is too long to be passed on")
+            raise LostError(TOO_LONG)
         line = line.rstrip(b"\r\n")
         if not line:
-            yield b"\n".join(data), event, wait
-            data, event, wait, size = [], "", None, 0
+            yield Event(b"".join(raw), b"\n".join(data), event, wait)
+            raw, data, event, wait, size = [], [], "", None, 0
             continue
         name, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
@@ -118,6 +161,21 @@ def events(response: http.client.HTTPResponse) -> Iterator[tuple[bytes, str, flo
             event = value.decode()
         elif name == b"retry" and value.isdigit():
             wait = min(int(value[:9]) / 1000, 30.0)
+
+
+def event_of(line: bytes, id_: str) -> bytes:
+    """
+    The event that says the message *line*, with its *id_* if it has one.
+    """
+    head = f"id: {id_}\n".encode() if id_ else b""
+    return head + b"event: message\ndata: " + line.strip() + b"\n\n"
+
+
+def kept_of(headers: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """
+    Those of *headers* that are of a message, and not of one connection.
+    """
+    return [(name, value) for name, value in headers if name.lower() not in HOPS]
 
 
 def _is_over(connection: http.client.HTTPConnection) -> bool:

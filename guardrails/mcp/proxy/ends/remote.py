@@ -3,17 +3,19 @@ A server over streamable HTTP as the other end of a tap: each message of the cli
 """
 
 import json
+import socket
 import threading
 import time
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
 from guardrails.mcp.proxy.messages import key_of, read
 
 from .connections import CONNECT_S, FAILURES, Connection, Connections, LostError, Response, events
-from .lines import MAX_LINE
+from .lines import MAX_LINE, TOO_LONG
 
 
 REDIRECTS: Final = 3
@@ -43,6 +45,8 @@ class Remote:
         self._version: str | None = None
         self._connections = Connections()
         self._lock = threading.Lock()
+        self._streams: dict[str, Connection] = {}
+        """Those of requests of a stateless revision that wait for their answers."""
         self._busy = 0
         self._ended = False
 
@@ -65,6 +69,8 @@ class Remote:
             said = None
         known = said if isinstance(said, dict) else {}
         method = known.get("method")
+        if method == "notifications/cancelled" and self._dropped(known.get("params")):
+            return
         asks = method is not None and key_of(known.get("id")) is not None
         if asks and method != "initialize":
             with self._lock:
@@ -75,18 +81,31 @@ class Remote:
         if method == "notifications/initialized":
             threading.Thread(target=self._listen, name="guardrails-stream", daemon=True).start()
 
+    def _dropped(self, params: Any) -> bool:
+        """
+        Whether a request of a stateless revision was cancelled as that has it: its stream is closed.
+        """
+        key = key_of(params.get("requestId")) if isinstance(params, dict) else None
+        with self._lock:
+            connection = None if key is None else self._streams.pop(key, None)
+        if connection is None:
+            return False
+        if connection.sock is not None:
+            with suppress(OSError):
+                connection.sock.shutdown(socket.SHUT_RDWR)
+        return True
+
     def close(self) -> None:
         """
         End the session of the server.
         """
         self._ended = True
         if self._session is not None:
-            try:
+            with suppress(*FAILURES, LostError):
                 response, connection = self._request("DELETE", None, {})
                 response.read()
-                self._connections.give_back(self._url, response, connection)
-            except (*FAILURES, LostError):
-                return
+                connection.close()
+        self._connections.close()
 
     def _ask(self, line: bytes, said: dict[str, Any]) -> None:
         try:
@@ -97,17 +116,30 @@ class Remote:
 
     def _post(self, line: bytes, said: dict[str, Any]) -> None:
         id_ = said.get("id") if "method" in said else None
+        key: str | None = None
         try:
             # Only an answer may take any time: how long is for the policy to say.
             seconds = CONNECT_S if id_ is None else None
-            response, connection = self._request("POST", line.strip(), _named(said), seconds)
+            named = _named(said)
+            key = key_of(id_) if named else None
+
+            def opened(connection: Connection) -> None:
+                if key is not None:
+                    self._streams[key] = connection
+
+            response, connection = self._request("POST", line.strip(), named, seconds, opened)
             if said.get("method") == "initialize":
                 self._session = response.getheader("Mcp-Session-Id")
             self._answered(response, connection, id_, greets=said.get("method") == "initialize")
-        except LostError as error:
-            self._lost(id_, str(error))
-        except FAILURES as error:
-            self._lost(id_, f"the server cannot be reached: {error or type(error).__name__}")
+        except (*FAILURES, LostError) as error:
+            if key is not None and key not in self._streams:
+                # Its client has cancelled it.
+                return
+            why = "" if isinstance(error, LostError) else "the server cannot be reached: "
+            self._lost(id_, f"{why}{str(error) or type(error).__name__}")
+        finally:
+            with self._lock:
+                self._streams.pop(key or "", None)
 
     def _answered(self, response: Response, connection: Connection, id_: Any, *, greets: bool) -> None:
         kind = (response.getheader("Content-Type") or "").partition(";")[0].strip().lower()
@@ -117,7 +149,7 @@ class Remote:
         body = response.read(MAX_LINE + 1)
         if len(body) > MAX_LINE:
             connection.close()
-            raise LostError("the server sent a message that is too long to be passed on")
+            raise LostError(TOO_LONG)
         self._connections.give_back(self._url, response, connection)
         if kind == "application/json" and body.strip() and (response.status < 300 or _is_of(body, id_)):
             self._heard(body, greets=greets)
@@ -133,11 +165,11 @@ class Remote:
         last, pause = "", PAUSE_S
         for _ in range(RETRIES + 1):
             try:
-                for data, event, wait in events(response):
-                    last, pause = event or last, pause if wait is None else wait
-                    if data:
-                        self._heard(data, greets=greets)
-                        if id_ is not None and _is_of(data, id_):
+                for event in events(response):
+                    last, pause = event.id or last, pause if event.wait is None else event.wait
+                    if event.data:
+                        self._heard(event.data, greets=greets)
+                        if id_ is not None and _is_of(event.data, id_):
                             id_ = None
             except FAILURES:
                 # Taken up again, if it says where.
@@ -165,10 +197,10 @@ class Remote:
                 if response.status != 200 or "text/event-stream" not in (response.getheader("Content-Type") or ""):
                     connection.close()
                     return
-                for data, event, wait in events(response):
-                    last, pause = event or last, pause if wait is None else wait
-                    if data:
-                        self._heard(data, greets=False)
+                for event in events(response):
+                    last, pause = event.id or last, pause if event.wait is None else event.wait
+                    if event.data:
+                        self._heard(event.data, greets=False)
                 connection.close()
             except (*FAILURES, LostError):
                 pause = min(pause * 2, 30.0)
@@ -185,7 +217,12 @@ class Remote:
         self._say(data.replace(b"\r", b" ").replace(b"\n", b" ") + b"\n")
 
     def _request(
-        self, method: str, body: bytes | None, more: dict[str, str], seconds: float | None = CONNECT_S
+        self,
+        method: str,
+        body: bytes | None,
+        more: dict[str, str],
+        seconds: float | None = CONNECT_S,
+        opened: Callable[[Connection], object] | None = None,
     ) -> tuple[Response, Connection]:
         headers = {"Accept": "application/json, text/event-stream", "User-Agent": "guardrails-mcp"}
         if method == "GET":
@@ -199,7 +236,7 @@ class Remote:
         headers |= {**more, **self._headers}
         url = self._url
         for _ in range(REDIRECTS + 1):
-            response, connection = self._connections.request(method, url, body, headers, seconds)
+            response, connection = self._connections.request(method, url, body, headers, seconds, opened=opened)
             where = response.getheader("Location")
             if response.status not in (307, 308) or where is None:
                 return response, connection

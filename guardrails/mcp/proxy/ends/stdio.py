@@ -12,7 +12,7 @@ from guardrails.mcp.proxy.options import Options
 from guardrails.mcp.proxy.tap import Tap
 
 from .child import Child
-from .lines import TooLong, Writer, lines
+from .lines import TOO_LONG, TooLong, Writer, lines
 
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ LEFT_S: Final = 0.5
 PATIENCE_S: Final = 60.0
 """How long a client that has said all is kept answering its open calls."""
 SIGNALS: Final = ("SIGTERM", "SIGINT", "SIGHUP")
-DROPPED: Final = "the server sent a message that is too long to be passed on"
 
 
 class Front:
@@ -96,7 +95,7 @@ class Front:
     def _from_server(self) -> None:
         for line in lines(self._child.output):
             if isinstance(line, TooLong):
-                self._tap.dropped(line, DROPPED)
+                self._tap.dropped(line, TOO_LONG)
             else:
                 self._tap.from_server(line)
         self._woken.set()
