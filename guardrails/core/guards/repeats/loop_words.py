@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
+from guardrails.core.repetition.commands.waiting import runs_commands
 from guardrails.core.repetition.patterns import brought_news
 from guardrails.core.state import failing
 from guardrails.core.state.state import Pending, SessionState
-from guardrails.core.values.types import Denial, ErrorType, Nudge, Status
+from guardrails.core.values.types import Denial, ErrorType, Nudge, Status, ToolCall
 
 
 LOOPS: Final = "loops."
@@ -116,6 +117,13 @@ def hints_of(
         return []
     silent = pending is not None and brought_news(state, pending.entry)
     return [hint for code, hint in nudges if not (silent and code.startswith(repeating))]
+
+
+def tells(pattern: str, call: ToolCall) -> bool:
+    """
+    Whether *pattern* may tell how *call* will end. What other commands have found says nothing of it: they run other programs.
+    """
+    return pattern not in ("same_error", "reworded", "empty") or not runs_commands(call.tool, call.arguments)
 
 
 def softened(denial: Denial) -> Nudge:

@@ -24,7 +24,7 @@ from guardrails.core.values.units import Duration
 from .duplicates import still_failing
 from .loop_learned import by_model
 from .loop_settings import SPELLINGS, Count, FromCalls, Grades, Learned, Waits
-from .loop_words import ALIKE, WORDS, denial_of, nudge_of, softened
+from .loop_words import ALIKE, WORDS, denial_of, nudge_of, softened, tells
 
 
 RETRIES: Final = 2
@@ -282,7 +282,7 @@ class Loops(Guard):
         error: ErrorType | None = None,
     ) -> Verdict:
         grades: FromCalls = getattr(self, pattern)
-        nudge, deny = grades["nudge"], grades.get("deny") if refuse else None
+        nudge, deny = grades["nudge"], grades.get("deny") if refuse and tells(pattern, call) else None
         if deny is not None and count >= deny:
             denial = denial_of(pattern, call.tool, count, length, status, error)
             if self._final(call, state):

@@ -1,0 +1,38 @@
+"""
+Honest work that looks like a loop by its results alone runs.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hooks.driven import Claude, Codex, Gemini, refused
+
+
+COMMANDS = {
+    "searches that find nothing": ('bd search "topic {} of many" --json', "[]"),
+    "looks that find nothing": ("rg name{} src || true", ""),
+    "pages without content": ("curl -s http://localhost/{}", '{"items": []}'),
+}
+
+
+@pytest.mark.parametrize("driven", [Claude, Codex, Gemini])
+@pytest.mark.parametrize("command, shown", COMMANDS.values(), ids=COMMANDS)
+def test_other_commands_are_not_refused_for_what_those_before_them_found(
+    tmp_path: Path, driven: Any, command: str, shown: str
+) -> None:
+    made = driven(tmp_path)
+    response = {"stdout": shown, "stderr": "", "interrupted": False} if driven is Claude else shown
+    assert [made.ran(arguments={"command": command.format(n)}, response=response) for n in range(12)] == [True] * 12
+
+
+@pytest.mark.parametrize("driven", [Claude, Gemini])
+def test_other_commands_are_not_refused_for_failures_of_those_before_them(tmp_path: Path, driven: Any) -> None:
+    made = driven(tmp_path)
+    for number in range(10):
+        assert not refused(made.before(arguments={"command": f"which tool{number}"}))
+        if driven is Claude:
+            made.tell("PostToolUseFailure", **made.last, error="Exit code 1")
+        else:
+            made.after("<untrusted_context>\nOutput: (empty)\nExit Code: 1\n</untrusted_context>")
