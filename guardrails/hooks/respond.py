@@ -85,7 +85,7 @@ def _respond(data: bytes, options: Options, once: str) -> Answer:
         return {"systemMessage": f"guardrails: the policy cannot be used, so nothing is guarded: {error}"[:2_000]}
     except Exception as error:  # noqa: BLE001  whatever a store raises
         log.error("a hook failed: %r", error)
-        why = str(error)[:REASON_CHARS] if isinstance(error, GuardrailsError) else type(error).__name__
+        why = str(error)[:REASON_CHARS] if isinstance(error, (GuardrailsError, OSError)) else type(error).__name__
         return _failed(client, options, why, before=told.kind == "before")
 
 

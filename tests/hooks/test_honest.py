@@ -18,7 +18,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("driven", [Claude, Codex, Gemini])
-@pytest.mark.parametrize("command, shown", COMMANDS.values(), ids=COMMANDS)
+@pytest.mark.parametrize(("command", "shown"), COMMANDS.values(), ids=COMMANDS)
 def test_other_commands_are_not_refused_for_what_those_before_them_found(
     tmp_path: Path, driven: Any, command: str, shown: str
 ) -> None:

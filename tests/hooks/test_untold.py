@@ -7,8 +7,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from guardrails.hooks.options import Options
 from guardrails.hooks.respond import respond
+from tests.hooks.driven import Claude, refused
 
 
 def told(options: Options, event: dict[str, Any], name: str, **more: Any) -> dict[str, Any]:
@@ -37,3 +40,13 @@ def test_a_patch_whose_end_codex_does_not_tell_excuses_no_repeats(tmp_path: Path
             output = {"type": "function_call_output", "call_id": f"call_{n}", "output": "done"}
             file.write(json.dumps({"type": "response_item", "payload": output}) + "\n")
     assert [bool(one) for one in said] == [False, False, False, True]
+
+
+@pytest.mark.parametrize("odd", [7, 1.5, True, {}, ["x"], "", None])
+def test_an_id_that_is_no_text_is_as_good_as_none(tmp_path: Path, odd: Any) -> None:
+    driven = Claude(tmp_path, "version: 1\nbudget: {max_calls: 3}\n")
+    said = []
+    for number in range(5):
+        said.append(driven.before(arguments={"command": f"make {number}"}, tool_use_id=odd))
+        driven.after()
+    assert [refused(one) for one in said] == [False] * 3 + [True] * 2

@@ -47,7 +47,7 @@ def read(event: Event) -> Told | None:
         return None
     told = common(event, kind, name)
     if kind in _CALLS:
-        told.call_id = event.get("tool_use_id") or None
+        told.call_id = optional(event, "tool_use_id") or None
         if kind in ("before", "after"):
             told.tool = text_of(event, "tool_name")
         told.arguments = event.get("tool_input")
