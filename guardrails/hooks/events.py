@@ -30,6 +30,14 @@ MOST_UNKNOWN: Final = 5
 """Refusals in a row because the state cannot be read, after which the run is stopped."""
 MAX_OPEN: Final = 1_000
 """Calls of a session that run at once, or whose end nobody told."""
+_RAISED: Final = {
+    "budget.max_calls": "max_calls",
+    "budget.max_turns": "max_turns",
+    "budget.max_tokens": "max_tokens",
+    "budget.max_cost_usd": "max_cost",
+    "budget.max_elapsed": "max_elapsed",
+}
+"""Limits of a session by the codes of what has ended it."""
 
 
 def answer(
@@ -218,8 +226,19 @@ def _nothing(session: "Session", told: Told) -> None:
 
 
 def _prompted(session: "Session", told: Told) -> None:
-    if told.agent is None:
-        session.go_on()
+    if told.agent is None and not session.go_on() and _is_raised(session):
+        session.extend()
+
+
+def _is_raised(session: "Session") -> bool:
+    """
+    Whether a limit has ended *session* that its policy has raised since, so that something is left of it.
+    """
+    name = _RAISED.get(session.exhausted_by or "")
+    if name is None:
+        return False
+    left = session._read(lambda state, now: session._limits.left(state, name, now))  # noqa: SLF001
+    return left is None or left > 0
 
 
 def _started(session: "Session", told: Told) -> None:

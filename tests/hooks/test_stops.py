@@ -7,8 +7,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from guardrails import Budget, Policy
 from guardrails.hooks.events import answer
+from guardrails.hooks.options import Options
+from tests.hooks.driven import Claude, Codex, Gemini
 
 
 def told(n: int, transcript: Path, **said: Any) -> dict[str, Any]:
@@ -65,3 +69,20 @@ def test_a_model_that_goes_on_after_it_has_read_why_is_stopped(tmp_path: Path, c
         clock.advance(5)
     # The second call reads the reason, the third is made nevertheless, and that response is over with the fourth.
     assert stopped == [False, False, False, True, True]
+
+
+@pytest.mark.parametrize("driven", [Claude, Codex, Gemini])
+@pytest.mark.parametrize("more", ["budget: {max_calls: 4}", "budget: {}", ""])
+def test_a_limit_that_the_policy_raises_lets_the_session_go_on_with_the_next_message(
+    tmp_path: Path, driven: Any, more: str
+) -> None:
+    prompt = "BeforeAgent" if driven is Gemini else "UserPromptSubmit"
+    made = driven(tmp_path, "version: 1\nbudget: {max_calls: 2}\n")
+    assert [made.ran(arguments={"command": f"make {n}"}) for n in range(3)] == [True, True, False]
+    made.tell(prompt)
+    assert not made.ran(arguments={"command": "make 3"})
+    raised = tmp_path / "raised.yaml"
+    raised.write_text(f"version: 1\n{more}\n")
+    made.options = Options(policy=str(raised), store=made.options.store)
+    made.tell(prompt)
+    assert [made.ran(arguments={"command": f"make {n}"}) for n in range(4, 7)] == [True, True, "4" not in more]
