@@ -18,6 +18,8 @@ NAME: Final = "codex"
 BEFORE: Final = "PreToolUse"
 STOPS: Final = False
 HIDING: Final[frozenset[str]] = frozenset()
+_SHELL: Final = "Bash"
+_PLACE: Final = "workdir"
 EVENTS: Final = (
     "PreToolUse",
     "PostToolUse",
@@ -39,8 +41,12 @@ def read(event: Event) -> Told | None:
     if told is not None and told.agent is not None:
         # A sub-agent's events name its own file.
         told.transcript = optional(event, "agent_transcript_path") or optional(event, "transcript_path")
-    if told is not None:
-        told.model = optional(event, "model")
+    if told is None:
+        return None
+    told.model = optional(event, "model")
+    if told.tool == _SHELL and isinstance(told.arguments, dict) and told.cwd:
+        # Where a command runs is said by the event alone; elsewhere it is another call.
+        told.arguments = {_PLACE: told.cwd, **told.arguments}
     return told
 
 
