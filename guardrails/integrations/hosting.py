@@ -175,6 +175,20 @@ def share_of(session: "Session", name: str | None = None, **amounts: Any) -> "Se
     return None
 
 
+async def ashare_of(session: "Session", **amounts: Any) -> "Session | None":
+    """
+    The same without a name, awaited: nothing of it stays held if this task is cancelled.
+    """
+    made: list[Session | None] = []
+    try:
+        await session.off_loop(lambda: made.append(share_of(session, **amounts)))
+    except BaseException:
+        for child in filter(None, made):
+            await child.off_loop(child.close)
+        raise
+    return made[0]
+
+
 def remark(envelope: Envelope) -> str | None:
     """
     What *envelope* says beside its value, as JSON: a limit that is used up, a nudge, a cut. None: nothing but success.

@@ -103,7 +103,7 @@ class Guarded:
         finally:
             CHILDREN.reset(before)
             for child in children:
-                child.close()
+                await child.off_loop(child.close)
         if raised is not None and not envelope.ok:
             run.raised[key] = envelope
             raise raised

@@ -4,13 +4,13 @@ The middleware: each tool call and each model request of an agent passes it.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Unpack
 from uuid import uuid4
 
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.integrations.hosting import BROKEN_OFF, share_of
-from guardrails.policy.sessions import Sessions
+from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.calls.current import current_session
 
 from .model_step import ModelStep
@@ -53,7 +53,9 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
 
     state_schema = RunState
 
-    def __init__(self, guarded: "Policy | Session", *, share: Mapping[str, Any] | None = None, **options: Any) -> None:
+    def __init__(
+        self, guarded: "Policy | Session", *, share: Mapping[str, Any] | None = None, **options: Unpack[SessionOptions]
+    ) -> None:
         super().__init__()
         self._share = dict(share or {})
         self._children: dict[str, Session] = {}
@@ -135,9 +137,9 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
             try:
                 response = await handler(step.sent)
             except BaseException as error:
-                step.failed(error)
+                await step.session.off_loop(step.failed, error)
                 if not isinstance(error, GraphBubbleUp):
-                    self._end_share(request.state)
+                    await step.session.off_loop(self._end_share, request.state)
                 raise
             await step.session.off_loop(step.take, response)
         return step.response
@@ -180,7 +182,10 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
         """
         The same.
         """
-        return self.before_agent(state, runtime)
+        running = current_session()
+        if running is None or not self._share:
+            return self.before_agent(state, runtime)
+        return await running.off_loop(self.before_agent, state, runtime)
 
     def after_agent(self, state: Any, runtime: Any) -> None:
         """
@@ -193,7 +198,7 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
         """
         The same.
         """
-        self.after_agent(state, runtime)
+        await self._own(state).off_loop(self.after_agent, state, runtime)
 
     def _named(self, running: "Session | None") -> dict[str, Any]:
         if running is not None and self._share:

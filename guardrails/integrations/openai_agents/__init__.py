@@ -12,14 +12,14 @@ import json
 from collections.abc import Mapping, Sequence
 from contextvars import Token
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import log
-from guardrails.integrations.hosting import share_of, user_asks
-from guardrails.policy.sessions import Sessions
+from guardrails.integrations.hosting import share_of
+from guardrails.policy.sessions import SessionOptions, Sessions
 
 from .fitting import fit
 from .model import GuardedProvider, guarded_model
@@ -55,7 +55,7 @@ class GuardedRunner:
     The agents that a run reaches are fitted with the guard where they stand; a plain `Runner.run` runs them as before.
     """
 
-    def __init__(self, guarded: "Policy | Session", **options: Any) -> None:
+    def __init__(self, guarded: "Policy | Session", **options: Unpack[SessionOptions]) -> None:
         self._sessions = Sessions(guarded, **options)
         self._parked: dict[tuple[str, str], Running] = {}
 
@@ -121,10 +121,9 @@ class GuardedRunner:
             session, shared = child or outer.session, child is not None
         else:
             session = self._sessions.of(name)
-        if not isinstance(input, RunState):
-            user_asks(session)
         fit(agent)
-        run = Running(session, named=bool(name), shared=shared, owner=self)
+        user = not isinstance(input, RunState)
+        run = Running(session, named=bool(name), shared=shared, owner=self, user=user)
         config = _configured(run, config)
         handlers = {"max_turns": _last_word(run, config), **(options.get("error_handlers") or {})}
         return run, {**options, "run_config": config, "error_handlers": handlers}, running.set(run)

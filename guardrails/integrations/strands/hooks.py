@@ -5,14 +5,14 @@ The hooks: each invocation of an agent has its session, and each tool call and m
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 from uuid import uuid4
 from weakref import WeakKeyDictionary, WeakSet
 
 from guardrails.core.values.errors import StoreError, needs
 from guardrails.core.values.logs import log
 from guardrails.integrations.hosting import share_of
-from guardrails.policy.sessions import Sessions
+from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.calls.current import current_session
 
 from .model_step import End, ModelStep
@@ -54,7 +54,7 @@ class GuardrailsHooks(HookProvider):
     graph with these hooks, has a share of the session around it. *options* are those of `Policy.session`.
     """
 
-    def __init__(self, guarded: "Policy | Session", **options: Any) -> None:
+    def __init__(self, guarded: "Policy | Session", **options: Unpack[SessionOptions]) -> None:
         self._sessions = Sessions(guarded, **options)
         self._guarded: WeakSet[Any] = WeakSet()
         """Agents that have the middleware."""

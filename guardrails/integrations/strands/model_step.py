@@ -78,7 +78,7 @@ class ModelStep:
                         yield event
             finally:
                 if stop is None:
-                    self._asking.failed()
+                    await self.session.off_loop(self._asking.failed)
             if stop is None:
                 return
             spent.append(stop.usage)

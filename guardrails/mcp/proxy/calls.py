@@ -2,6 +2,8 @@
 The calls that pass through a proxy, behind sessions: decided when they are asked for, settled when they are answered.
 """
 
+import json
+
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -9,11 +11,13 @@ from typing import Any, Final
 
 from guardrails.core.engine.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.guards.results.truncate import Truncate
 from guardrails.core.outcome.error_names import error_type_of_json_rpc
+from guardrails.core.text.truncation import render
 from guardrails.core.values.errors import GuardrailsError
 from guardrails.core.values.logs import log
 from guardrails.core.values.types import Failed
-from guardrails.mcp.answers import RUN, answered, refused, says_nothing
+from guardrails.mcp.answers import RUN, answered, is_text, refused, says_nothing
 from guardrails.mcp.outcomes import explained, is_question, outcome_of
 from guardrails.mcp.runs import PROCESS, Run, Runs
 from guardrails.policy.policy import Policy
@@ -53,6 +57,7 @@ class Calls:
     """
 
     def __init__(self, policy: Policy, *, named: str | None = None, drop: bool = False, **options: Any) -> None:
+        self._policy = policy
         self._runs = Runs(policy, **options)
         self._named = named
         self._drop = drop
@@ -81,6 +86,12 @@ class Calls:
         self._tools.hear(offered if made is None else made)
         return None if made is None else {**result, "tools": made}
 
+    def changed(self) -> None:
+        """
+        Know that the server's tools are not what they were.
+        """
+        self._tools.forget_arguments()
+
     def ask(self, id_: Any, params: Any, run: Run | None = None) -> OpenCall | dict[str, Any] | None:
         """
         Decide over the call that a client asks for by *params*, of the *run* that is known otherwise: the open call, or
@@ -106,10 +117,11 @@ class Calls:
         made.stateless = VERSION in meta
         return made
 
-    def answer(self, call: OpenCall, result: Any) -> Mapping[str, Any] | None:
+    def answer(self, call: OpenCall, given: Any) -> Mapping[str, Any] | None:
         """
-        Settle *call* by the *result* that its server gave. Returns what the client is told in its place, None if that is the same.
+        Settle *call* by the result *given* by its server. Returns what the client is told in its place, None if that is the same.
         """
+        result = given
         if is_question(result):
             call.session.suspend(call.decision)
             return None
@@ -125,8 +137,9 @@ class Calls:
             return None
         if result.get("isError") is True:
             return refused(envelope, result)
+        result = self._shortened(call.name, result) if envelope.cut is None else result
         if says_nothing(envelope, value):
-            return None
+            return result if result is not given else None
         with suppress(ValueError):
             made = dict(answered(envelope, result, value, self._tools.output_schema(call.name)))
             if self._drop and envelope.cut is not None:
@@ -159,6 +172,13 @@ class Calls:
         """
         self._complete(call, Failed("cancelled by the client", error_type="cancelled"))
 
+    def forget(self, run: Run) -> None:
+        """
+        Forget *run*, which nobody can name again.
+        """
+        sessions = self._runs.sessions
+        sessions.end(sessions.of(run.name))
+
     def close(self) -> None:
         """
         Flush the records, and forget the calls that named no run.
@@ -169,9 +189,26 @@ class Calls:
         if self._named is not None:
             return self._runs.session(Run(self._named, named=True))
         said = meta.get(RUN)
-        if run is None:
-            run = Run(PROCESS, named=False) if said is None else Run(str(said), named=True)
-        return self._runs.session(run)
+        if said is not None:
+            # A name is one of whoever says it, if that is known.
+            run = Run(str(said) if run is None or run.named else json.dumps([run.name, said]), named=True)
+        return self._runs.session(Run(PROCESS, named=False) if run is None else run)
+
+    def _shortened(self, name: str, result: dict[str, Any]) -> dict[str, Any]:
+        """
+        *result* with texts beside its structured content that take no more room than the policy gives to one result: some
+        clients show them in its place.
+        """
+        content = result.get("content")
+        texts = [block for block in content if is_text(block)] if isinstance(content, list) else []
+        guards = self._policy.chain.plan(name).guards
+        room = next((one.max_bytes for one in guards if isinstance(one, Truncate) and one.mode == "enforce"), None)
+        if room is None or result.get("structuredContent") is None or sum(map(_length, texts)) <= room:
+            return result
+        joined = "\n".join(block["text"] for block in texts if isinstance(block.get("text"), str))
+        text = render(joined, room).text
+        kept = [block for block in content or () if not is_text(block)]
+        return {**result, "content": [{"type": "text", "text": text}, *kept]}
 
     def _complete(self, call: OpenCall, outcome: object) -> Envelope | None:
         try:
@@ -192,3 +229,8 @@ def _without_promises(offered: list[Any]) -> list[Any] | None:
         for one in offered
     ]
     return made if made != offered else None
+
+
+def _length(block: Mapping[str, Any]) -> int:
+    said = block.get("text")
+    return len(said) if isinstance(said, str) else 0

@@ -21,11 +21,22 @@ def main(argv: list[str]) -> int:
     except UsageError as error:
         sys.stderr.write(f"guardrails mcp: {error}\nTry `guardrails mcp --help`.\n")
         return 2
+    if options.config is not None:
+        from .servers import chosen, printed
+
+        try:
+            if options.server is None:
+                sys.stdout.write(printed(options))
+                return 0
+            options = chosen(options)
+        except Exception as error:  # noqa: BLE001  of a file that is wrong nothing is started
+            sys.stderr.write(f"guardrails mcp: {error}\n")
+            return 2
     return _run(options)
 
 
 def _run(options: Options) -> int:
-    from .child import start
+    from .ends.child import start
     from .loading import checked
 
     try:
@@ -35,11 +46,19 @@ def _run(options: Options) -> int:
             f"guardrails mcp: the policy `{options.policy}` is not valid, so nothing is started\n{error}\n"
         )
         return 2
-    child = start(options.command)
+    if options.listen is not None:
+        from .ends.serve import run
+
+        return run(options, policy)
+    if options.url is not None:
+        from .ends.stdio import RemoteFront
+
+        return RemoteFront(options, policy).run()
+    child = start(options)
     if isinstance(child, int):
         return child
     # The server starts meanwhile.
-    from .stdio import Front
+    from .ends.stdio import Front
 
     return Front(child, options, policy).run()
 

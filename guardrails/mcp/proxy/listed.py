@@ -90,6 +90,13 @@ class Tools:
         while len(self._known) > MAX_TOOLS:
             del self._known[next(iter(self._known))]
 
+    def forget_arguments(self) -> None:
+        """
+        Check no arguments until the tools are listed again: the server says that they have changed.
+        """
+        self._known = {name: one._replace(input_schema=None) for name, one in self._known.items()}
+        self._checked = {}
+
     def of(self, name: str) -> Listed | None:
         """
         The tool *name*. Returns None if it was not listed.

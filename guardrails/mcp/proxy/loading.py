@@ -2,7 +2,10 @@
 The guards as the options of the command say, and what is wrong with them before a server is started.
 """
 
-from typing import TYPE_CHECKING
+import threading
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final
 
 from .options import Options
 
@@ -13,7 +16,9 @@ if TYPE_CHECKING:
     from .calls import Calls
 
 
-SHIPPED = frozenset({"default", "strict", "observe"})
+MAX_WHO: Final = 1_000
+"""Users whose guards are kept made."""
+SHIPPED: Final = frozenset({"default", "strict", "observe"})
 """Policies that are known to be right."""
 
 
@@ -32,25 +37,59 @@ def calls_of(options: Options, policy: "Policy | None" = None) -> "Calls":
 
     Raises PolicyError and OSError as `checked` does, StoreError where the store cannot be opened.
     """
-    from guardrails.stores.memory import MemoryStore
+    return Guards(options, policy).calls(options.user, options.tenant)
 
-    from .calls import Calls
 
-    policy = policy or _policy(options)
-    if options.store is None:
-        store: object = MemoryStore()
-    else:
+class Guards:
+    """
+    The guards of several users, by one policy and with one store. Raises as `calls_of` does.
+    """
+
+    def __init__(self, options: Options, policy: "Policy | None" = None) -> None:
+        from guardrails.stores.memory import MemoryStore
         from guardrails.stores.sqlite import SqliteStore
 
-        store = SqliteStore(options.store)
-    return Calls(
-        policy,
-        named=options.session,
-        drop=options.structured == "drop",
-        store=store,
-        records=options.records,
-        scopes=scopes_of(options, policy),
-    )
+        self._options = options
+        self._policy = policy or _policy(options)
+        self._store = MemoryStore() if options.store is None else SqliteStore(options.store)
+        self._made: OrderedDict[tuple[str | None, str | None], Calls] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, user: str | None, tenant: str | None) -> "Calls":
+        """
+        The guards of *user* and *tenant*, the same each time; those of `MAX_WHO` are kept.
+        """
+        with self._lock:
+            made = self._made.pop((user, tenant), None)
+            if made is None:
+                made = self.calls(user, tenant)
+            self._made[user, tenant] = made
+            if len(self._made) > MAX_WHO:
+                self._made.popitem(last=False)
+        return made
+
+    def close(self) -> None:
+        """
+        Flush the records.
+        """
+        for made in self._made.values():
+            made.close()
+
+    def calls(self, user: str | None, tenant: str | None) -> "Calls":
+        """
+        The guards of *user* and *tenant*.
+        """
+        from .calls import Calls
+
+        options = self._options
+        return Calls(
+            self._policy,
+            named=options.session,
+            drop=options.structured == "drop",
+            store=self._store,
+            records=options.records,
+            scopes=scopes_of(options._replace(user=user, tenant=tenant), self._policy),
+        )
 
 
 def scopes_of(options: Options, policy: "Policy") -> dict[str, str]:
@@ -63,12 +102,13 @@ def scopes_of(options: Options, policy: "Policy") -> dict[str, str]:
     from guardrails.core.values.errors import PolicyError
 
     said = {"user": options.user, "tenant": options.tenant}
+    told = {"user": options.identity_header, "tenant": options.tenant_header}
     mistakes = [
         f"the policy limits the scope `{name}`: say whose these calls are by `--{name} ID`"
         if name in said
         else f"the policy limits the scope `{name}`, which the proxy does not know"
         for name in policy.scopes
-        if name != GLOBAL and said.get(name) is None
+        if name != GLOBAL and said.get(name) is None and told.get(name) is None
     ]
     if mistakes:
         raise PolicyError(mistakes)
@@ -76,8 +116,8 @@ def scopes_of(options: Options, policy: "Policy") -> dict[str, str]:
 
 
 def _policy(options: Options) -> "Policy":
-    from guardrails.policy.policy import Policy
+    from guardrails.policy.compiled.loading import load_compiled
 
-    policy = Policy.load(options.policy)
+    policy = load_compiled(options.policy)
     scopes_of(options, policy)
     return policy

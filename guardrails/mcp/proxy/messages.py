@@ -3,15 +3,23 @@ JSON-RPC messages, read and written so that nothing in them is lost: whole numbe
 """
 
 import json
+import re
+import sys
 
-from typing import Any
+from typing import Any, Final
+
+
+DEEP: Final = "(nested too deep)"
+_TOKEN: Final = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\Z)|[\[\]{}]', re.DOTALL)
+"""A string, with or without its end, or a bracket."""
 
 
 def read(data: bytes) -> Any:
     """
-    What *data* says. Raises ValueError if it is no JSON, or too deep.
+    What *data* says. Raises ValueError if it is no JSON.
 
-    Bytes that are no UTF-8 are read as the mark for such: what is forwarded are the original ones.
+    Bytes that are no UTF-8 are read as the mark for such, and what is nested too deep to be read as `DEEP`: what is forwarded
+    are the original bytes, and a call is guarded however it is written.
     """
     text = data.decode("utf-8", "replace")
     try:
@@ -22,7 +30,25 @@ def read(data: bytes) -> Any:
         # A number of thousands of digits, which no call is judged by.
         return json.loads(text, parse_int=_whole)
     except RecursionError:
-        raise ValueError("the message is too deep") from None
+        return json.loads(shallow(text), parse_int=_whole)
+
+
+def shallow(text: str, deepest: int = 64) -> str:
+    """
+    The JSON *text* with `DEEP` in the place of all that is nested deeper than *deepest*.
+    """
+    kept: list[str] = []
+    depth = start = 0
+    for token in _TOKEN.finditer(text):
+        if token[0] in "[{":
+            depth += 1
+            if depth == deepest + 1:
+                kept += (text[start : token.start()], f'"{DEEP}"')
+        elif token[0] in "]}":
+            if depth == deepest + 1:
+                start = token.end()
+            depth -= 1
+    return "".join((*kept, text[start:]))
 
 
 def written(message: Any) -> bytes:
@@ -62,20 +88,38 @@ def cancelled(id_: Any, reason: str) -> dict[str, Any]:
 
 def unguarded(error: Exception) -> dict[str, Any]:
     """
-    The result of a call that is not made since the guards themselves failed with *error*.
+    The result of a call that is not made since the guards themselves failed with *error*; what it says may hold paths.
     """
-    said = " ".join(str(error).split())[:500]
-    text = f"[guardrails:proxy] The call was not made, since the guards failed: {said}"
+    why = f"the guards failed ({type(error).__name__}); the error output of the proxy says more"
+    text = f"[guardrails:proxy] The call was not made, since {why}."
     return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
 def key_of(id_: Any) -> str | None:
     """
-    What tells the request *id_* from others: 1 is not "1". Returns None if it is no id.
+    What tells the request *id_* from others: 1 is 1.0 and not "1". Returns None if it is no id.
     """
+    if type(id_) is float and id_.is_integer():
+        id_ = int(id_)
     if type(id_) is int or type(id_) is str or type(id_) is float:
         return f"{'s' if type(id_) is str else 'n'}{id_}"
     return None
+
+
+def ids(ends: bytes) -> list[Any]:
+    """
+    What may be the id of a message of which only the *ends* are there: the first one that is said, and the last.
+    """
+    found = re.findall(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")', ends)
+    return [read(one) for one in (*found[:1], *found[-1:])]
+
+
+def tell_person(error: Exception) -> None:
+    """
+    Say on the error output that the proxy itself failed with *error*.
+    """
+    sys.stderr.write(f"guardrails mcp: {type(error).__name__}: {error}\n")
+    sys.stderr.flush()
 
 
 def _whole(digits: str) -> int | float:

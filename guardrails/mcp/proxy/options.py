@@ -2,11 +2,16 @@
 What the command `guardrails mcp` is told, read without a library: it starts before anything is imported.
 """
 
+import os
+
 from typing import Any, Final, NamedTuple
 
 
 USAGE: Final = """\
 Usage: guardrails mcp [OPTIONS] -- COMMAND [ARGUMENTS]...
+       guardrails mcp [OPTIONS] --url URL
+       guardrails mcp [OPTIONS] --url URL --listen [HOST:]PORT
+       guardrails mcp [OPTIONS] --config FILE [--server NAME]
        guardrails mcp snippet CLIENT
 
 Stands in front of an MCP server and guards its tools. All else passes as it is.
@@ -21,6 +26,15 @@ Options:
   --structured keep|drop
                        whether tools promise a form of their structured content: without it any result can be cut
                        [default: keep]
+  --url URL            a server over streamable HTTP
+  --header NAME:VALUE  a header for it, such as its key; ${NAME} stands for a variable of the environment
+  --listen [HOST:]PORT listen over streamable HTTP before the server at --url; this machine only unless HOST is said
+  --identity-header NAME, --tenant-header NAME
+                       headers that say whose a request is, set by what stands before us
+  --allow-host NAMES   names that clients may call us by beside localhost, with commas between them
+  --config FILE        servers as clients keep them (`mcpServers`): start the one of --server, or print
+                       the file for a client that puts each of them behind one budget
+  --server NAME        which of them
   --help               show this and exit
 """
 
@@ -38,6 +52,18 @@ class Options(NamedTuple):
     store: str | None = None
     records: str | None = None
     structured: str = "keep"
+    config: str | None = None
+    server: str | None = None
+    url: str | None = None
+    listen: str | None = None
+    identity_header: str | None = None
+    tenant_header: str | None = None
+    allow_host: str | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    environment: tuple[tuple[str, str], ...] = ()
+    """Added for the server to that of this process."""
+    folder: str | None = None
+    """The working directory of the server."""
 
 
 class UsageError(Exception):
@@ -46,7 +72,7 @@ class UsageError(Exception):
     """
 
 
-_NAMES: Final = tuple(name for name in Options._fields if name != "command")
+_NAMES: Final = tuple(name for name in Options._fields if name not in ("command", "environment", "folder", "headers"))
 
 
 def options_of(argv: list[str]) -> Options:
@@ -64,8 +90,8 @@ def options_of(argv: list[str]) -> Options:
             rest.insert(0, word)
             break
         flag, given, value = word.partition("=")
-        name = flag.removeprefix("--")
-        if not flag.startswith("--") or name not in _NAMES:
+        name = flag.removeprefix("--").replace("-", "_")
+        if not flag.startswith("--") or (name not in _NAMES and name != "header"):
             raise UsageError(f"unknown option `{flag}`")
         if not given:
             if not rest or rest[0] == "--":
@@ -73,9 +99,55 @@ def options_of(argv: list[str]) -> Options:
             value = rest.pop(0)
         if not value:
             raise UsageError(f"`{flag}` is empty")
-        said[name] = value
+        if name == "header":
+            said["headers"] = (*said.get("headers", ()), header_of(value))
+        else:
+            said[name] = value
+    _check(said, rest)
+    return Options(command=tuple(rest), **said)
+
+
+def header_of(said: str) -> tuple[str, str]:
+    """
+    The name and the value of the header *said*. Raises UsageError.
+    """
+    name, given, value = said.partition(":")
+    for part in value.split("${")[1:]:
+        variable, closed, _ = part.partition("}")
+        if not closed or variable not in os.environ:
+            raise UsageError(f"`--header {name}` needs the variable `{variable}`, which is not set")
+        value = value.replace(f"${{{variable}}}", os.environ[variable])
+    name, value = name.strip(), value.strip()
+    if (
+        not given
+        or not name.isascii()
+        or not value.isprintable()
+        or not all(one.isalnum() or one in "-_." for one in name)
+    ):
+        raise UsageError(f"`--header {name}` is NAME:VALUE")
+    return name, value
+
+
+def _check(said: dict[str, Any], command: list[str]) -> None:
     if said.get("structured", "keep") not in ("keep", "drop"):
         raise UsageError("`--structured` is keep or drop")
-    if not rest:
+    config, url = said.get("config"), said.get("url")
+    if said.get("server") is not None and config is None:
+        raise UsageError("`--server` is the name of one in a `--config FILE`")
+    if said.get("headers") is not None and url is None:
+        raise UsageError("`--header` is for a server at a `--url URL`")
+    if url is not None and not url.startswith(("http://", "https://")):
+        raise UsageError(f"`{url}` is no http or https URL")
+    listen = said.get("listen")
+    if listen is not None and url is None:
+        raise UsageError("`--listen` is before a server at a `--url URL`")
+    if listen is not None and not listen.rpartition(":")[2].isdecimal():
+        raise UsageError(f"`--listen {listen}` is no [HOST:]PORT")
+    for name in ("identity_header", "tenant_header", "allow_host"):
+        if name in said and listen is None:
+            raise UsageError(f"`--{name.replace('_', '-')}` is for `--listen`")
+    given = [name for name, there in (("--config", config), ("--url", url), ("a command", command)) if there]
+    if len(given) > 1:
+        raise UsageError(f"there is {' and '.join(given)}: give one of them")
+    if not given:
         raise UsageError("there is no command: say how to start the server after `--`")
-    return Options(command=tuple(rest), **said)

@@ -5,38 +5,47 @@ What it needs of the library is imported when the server has answered `initializ
 before.
 """
 
-import heapq
-import re
 import sys
 import threading
-import time
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from .messages import answer, cancelled, failure, key_of, read, unguarded, written
+from .deadlines import Deadlines
+from .messages import answer, cancelled, failure, ids, key_of, read, tell_person, unguarded, written
 
 
 if TYPE_CHECKING:
+    from guardrails.mcp.runs import Run
+
     from .calls import Calls, OpenCall
 
 
 Send = Callable[[bytes], None]
 """Sends whole lines."""
-_NAMED: Final = b"tools"
-MAX_LATE: Final = 1_000
-"""Calls whose answers are late and may still come."""
+_NAMES: Final = (b"tools", b"\\", b'"initialize"')
+MAX_LATE: Final = 1_000  # calls whose answers may still come
 
 
 class Tap:
     """
-    What stands between *to_client* and *to_server*; *made* gives the guards when they are first needed.
+    What stands between *to_client* and *to_server*; *made* gives the guards when they are first needed. The calls are of *run*,
+    if that is known otherwise; *deadlines* may be those of several.
 
     Safe in any number of threads: the lines of each side come from one of its own.
     """
 
-    def __init__(self, to_client: Send, to_server: Send, made: "Callable[[], Calls]") -> None:
+    def __init__(
+        self,
+        to_client: Send,
+        to_server: Send,
+        made: "Callable[[], Calls]",
+        *,
+        run: "Run | None" = None,
+        deadlines: Deadlines | None = None,
+    ) -> None:
         self._to_client = to_client
         self._to_server = to_server
         self._made = made
@@ -51,10 +60,8 @@ class Tap:
         self._greeting: str | None = None
         """The request `initialize`, until it is answered."""
         self._lock = threading.Lock()
-        self._changed = threading.Condition(self._lock)
-        self._due: list[tuple[float, int, str, OpenCall]] = []
-        self._watching = False
-        self._n = 0
+        self._run = run
+        self._deadlines = Deadlines() if deadlines is None else deadlines
 
     def calls(self) -> "Calls":
         """
@@ -68,7 +75,7 @@ class Tap:
                     try:
                         self._calls = self._made()
                     except Exception as error:
-                        _tell_person(error)
+                        tell_person(error)
                         self._failed = error
                         raise
         return self._calls
@@ -88,10 +95,8 @@ class Tap:
         """
         try:
             # An escape may hide a name; anything else that names none is no call.
-            if self._calls is None and _NAMED not in line and b"\\" not in line and b'"initialize"' not in line:
-                said: Any = None
-            else:
-                said = read(line)
+            blank = self._calls is None and not any(one in line for one in _NAMES)
+            said: Any = None if blank else read(line)
         except ValueError:
             said = None
         if isinstance(said, list):
@@ -113,8 +118,9 @@ class Tap:
         method = said.get("method") if isinstance(said, dict) else None
         if method == "tools/call":
             return self._call(said)
-        if method == "tools/list":
-            self._note(said.get("id"), self._lists)
+        if method == "tools/list" and (key := key_of(said.get("id"))) is not None:
+            with self._lock:
+                self._lists.add(key)
         elif method == "notifications/cancelled":
             self._cancel(said.get("params"))
         elif method == "initialize":
@@ -126,10 +132,10 @@ class Tap:
         key = key_of(id_)
         asked: Any
         try:
-            asked = self.calls().ask(id_, said.get("params"))
+            asked = self.calls().ask(id_, said.get("params"), self._run)
         except Exception as error:  # noqa: BLE001  own failures go by the policy, if there is one
             if error is not self._failed:
-                _tell_person(error)
+                tell_person(error)
             asked = unguarded(error) if self._calls is None or self._calls.denies_on_error else None
         if isinstance(asked, dict):
             if key is not None:
@@ -144,24 +150,16 @@ class Tap:
                 before = self._open.pop(key, None)
                 self._open[key] = asked
                 self._late.pop(key, None)
-                if asked.limit is not None:
-                    self._watch(key, asked, asked.limit.seconds)
+            if asked.limit is not None:
+                self._deadlines.add(asked.limit.seconds, partial(self._overdue, key, asked))
             if before is not None:
                 self.calls().drop(before)
         return True
 
-    def _note(self, id_: Any, kept: set[str]) -> None:
-        key = key_of(id_)
-        if key is not None:
-            with self._lock:
-                kept.add(key)
-
     def _cancel(self, params: Any) -> None:
         key = key_of(params.get("requestId")) if isinstance(params, dict) else None
-        if key is None:
-            return
         with self._lock:
-            call = self._open.pop(key, None)
+            call = None if key is None else self._open.pop(key, None)
         if call is not None:
             self.calls().drop(call)
 
@@ -171,7 +169,7 @@ class Tap:
         """
         Pass on what the server said.
         """
-        if not (self._open or self._lists or self._late or self._greeting is not None):
+        if not (self._open or self._lists or self._late or self._greeting is not None or b"list_changed" in line):
             self._to_client(line)
             return
         try:
@@ -199,6 +197,8 @@ class Tap:
         is told nothing.
         """
         if not isinstance(said, dict) or "method" in said or not ("result" in said or "error" in said):
+            if self._calls and isinstance(said, dict) and said.get("method") == "notifications/tools/list_changed":
+                self._calls.changed()
             return said
         key = key_of(said.get("id"))
         if key is None:
@@ -221,7 +221,7 @@ class Tap:
             made = self.calls().listed(said.get("result")) if call is None else self._settled(call, said)
         except Exception as error:  # noqa: BLE001  the tool has run: its result is never lost
             if error is not self._failed:
-                _tell_person(error)
+                tell_person(error)
         return said if made is None else {**said, "result": made}
 
     def _settled(self, call: "OpenCall", said: dict[str, Any]) -> Any:
@@ -250,17 +250,22 @@ class Tap:
         """
         Tell the client *why* the message with these *ends* does not come, if one of them says whose answer it is.
         """
-        for id_ in _ids(ends):
-            with self._lock:
-                call = self._open.pop(key_of(id_) or "", None)
-            if call is not None:
-                self._tell(call, ConnectionError(why))
-                return
-        sys.stderr.write(f"guardrails mcp: {why}\n")
-        for id_ in _ids(ends):
-            # Another request than a call, if any.
-            self._to_client(written(failure(id_, -32603, why)))
+        found = ids(ends)
+        self.lost(next((id_ for id_ in found if key_of(id_) in self._open), found[0] if found else None), why)
+
+    def lost(self, id_: Any, why: str) -> None:
+        """
+        Tell the client that the request *id_* is not answered, and *why*.
+        """
+        key = key_of(id_)
+        with self._lock:
+            call = self._open.pop(key, None) if key is not None else None
+        if call is not None:
+            self._tell(call, ConnectionError(why))
             return
+        sys.stderr.write(f"guardrails mcp: {why}\n")
+        if key is not None:
+            self._to_client(written(failure(id_, -32603, why)))
 
     def close(self) -> None:
         """
@@ -270,55 +275,26 @@ class Tap:
             self._calls.close()
 
     def _tell(self, call: "OpenCall", outcome: object) -> None:
-        result = self.calls().end(call, outcome)
-        if result is not None:
-            self._to_client(written(answer(call.id, result)))
+        try:
+            result = self.calls().end(call, outcome)
+        except Exception as error:  # noqa: BLE001  whoever waits is told all the same
+            tell_person(error)
+            result = None
+        told = failure(call.id, -32603, str(outcome)) if result is None else answer(call.id, result)
+        self._to_client(written(told))
 
-    def _watch(self, key: str, call: "OpenCall", seconds: float) -> None:
+    def _overdue(self, key: str, call: "OpenCall") -> None:
         """
-        Answer *call* when its time is up; the lock is held.
+        Answer a call whose time is up, unless it was answered.
         """
-        self._n += 1
-        heapq.heappush(self._due, (time.monotonic() + seconds, self._n, key, call))
-        if not self._watching:
-            self._watching = True
-            threading.Thread(target=self._keep_time, name="guardrails-time", daemon=True).start()
-        self._changed.notify()
-
-    def _keep_time(self) -> None:
-        while True:
-            with self._changed:
-                while not self._due or self._due[0][0] > time.monotonic():
-                    self._changed.wait(min(self._due[0][0] - time.monotonic(), 3600) if self._due else None)
-                _, _, key, call = heapq.heappop(self._due)
-                if self._open.get(key) is not call:
-                    continue
-                del self._open[key]
-                self._late[key] = call
-                while len(self._late) > MAX_LATE:
-                    del self._late[next(iter(self._late))]
-            self._overdue(call)
-
-    def _overdue(self, call: "OpenCall") -> None:
-        if call.limit is None:
-            return
+        with self._lock:
+            if self._open.get(key) is not call or call.limit is None:
+                return
+            del self._open[key]
+            self._late[key] = call
+            while len(self._late) > MAX_LATE:
+                del self._late[next(iter(self._late))]
         error = call.limit.error()
         self._tell(call, error)
-        try:
-            self._to_server(written(cancelled(call.id, str(error))))
-        except OSError:
-            # It is gone, which whoever reads from it finds out.
-            return
-
-
-def _ids(ends: bytes) -> list[Any]:
-    """
-    What may be the id of a message, of which only the *ends* are there: the first one is.
-    """
-    found = re.findall(rb'"id"\s*:\s*(-?\d{1,18}|"[^"\\]{0,200}")', ends)
-    return [read(one) for one in (*found[:1], *found[-1:])]
-
-
-def _tell_person(error: Exception) -> None:
-    sys.stderr.write(f"guardrails mcp: {type(error).__name__}: {error}\n")
-    sys.stderr.flush()
+        # A server that reads nothing any more would hold up what is due after this.
+        threading.Thread(target=self._to_server, args=(written(cancelled(call.id, str(error))),), daemon=True).start()

@@ -129,13 +129,15 @@ def main() -> None:
                 info = {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}}}
                 say({"jsonrpc": "2.0", "id": id_, "result": {**info, "serverInfo": {"name": "s", "version": "1"}}})
             elif method == "tools/list":
-                say({"jsonrpc": "2.0", "id": id_, "result": {"tools": TOOLS}})
+                say({"jsonrpc": "2.0", "id": id_, "result": {"tools": TOOLS[:1] if "plain" in sys.argv else TOOLS}})
             elif method == "tools/call":
                 call(id_, one["params"])
             elif method == "say":
                 out(one["params"]["line"].encode("utf-8", "surrogateescape"))
-            elif id_ is not None and method is not None:
+            elif method == "ping":
                 say({"jsonrpc": "2.0", "id": id_, "result": {}})
+            elif id_ is not None and method is not None:
+                say({"jsonrpc": "2.0", "id": id_, "error": {"code": -32601, "message": "no such method"}})
     if "stubborn" in sys.argv:
         time.sleep(60)
     sys.exit(int(os.environ.get("SERVER_CODE", "0")))

@@ -12,6 +12,7 @@ from typing import Final
 
 MAX_LINE: Final = 256 * 1024 * 1024
 """Bytes of one message. A longer one is dropped: of a flood that never ends nothing else could be told."""
+TOO_LONG: Final = "the server sent a message that is too long to be passed on"
 ENDS: Final = 8_192
 """Bytes that are kept of each end of a line that is dropped: its id stands in one of them."""
 _CHUNK: Final = 256 * 1024

@@ -8,10 +8,11 @@ import threading
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
+from guardrails.mcp.proxy.options import Options
+from guardrails.mcp.proxy.tap import Tap
+
 from .child import Child
-from .lines import TooLong, Writer, lines
-from .options import Options
-from .tap import Tap
+from .lines import TOO_LONG, TooLong, Writer, lines
 
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ LEFT_S: Final = 0.5
 PATIENCE_S: Final = 60.0
 """How long a client that has said all is kept answering its open calls."""
 SIGNALS: Final = ("SIGTERM", "SIGINT", "SIGHUP")
-DROPPED: Final = "the server sent a message that is too long to be passed on"
 
 
 class Front:
@@ -32,7 +32,7 @@ class Front:
     """
 
     def __init__(self, child: Child, options: Options, policy: "Policy | None") -> None:
-        from .loading import calls_of
+        from guardrails.mcp.proxy.loading import calls_of
 
         self._child = child
         self._client = Writer(1)
@@ -95,7 +95,59 @@ class Front:
     def _from_server(self) -> None:
         for line in lines(self._child.output):
             if isinstance(line, TooLong):
-                self._tap.dropped(line, DROPPED)
+                self._tap.dropped(line, TOO_LONG)
             else:
                 self._tap.from_server(line)
+        self._woken.set()
+
+
+class RemoteFront:
+    """
+    The standard input and output of this process, before the server at the URL of *options*.
+    """
+
+    def __init__(self, options: Options, policy: "Policy | None") -> None:
+        from guardrails.mcp.proxy.loading import calls_of
+
+        from .remote import Remote
+
+        self._client = Writer(1)
+        self._remote = Remote(options.url or "", options.headers, self._heard, self._lost)
+        self._tap = Tap(self._client.write, self._remote.send, lambda: calls_of(options, policy))
+        self._woken, self._pause = threading.Event(), threading.Event()
+        self._signal: int | None = None
+
+    def run(self) -> int:
+        """
+        0 once the client has ended, or 128 and the number of the signal that ended it.
+        """
+        for name in SIGNALS:
+            number = getattr(signal, name, None)
+            if number is not None:
+                signal.signal(number, self._asked)
+        threading.Thread(target=self._from_client, name="guardrails-client", daemon=True).start()
+        self._woken.wait()
+        for _ in range(round(PATIENCE_S / 0.05)):
+            if self._signal is not None or self._client.gone or not (self._tap.waiting or self._remote.busy):
+                break
+            self._pause.wait(0.05)
+        self._remote.close()
+        self._tap.unanswered("the client ended")
+        self._tap.close()
+        return 0 if self._signal is None else 128 + self._signal
+
+    def _asked(self, number: int, frame: FrameType | None) -> None:
+        self._signal = number
+        self._woken.set()
+
+    def _heard(self, line: bytes) -> None:
+        self._tap.from_server(line)
+
+    def _lost(self, id_: object, why: str) -> None:
+        self._tap.lost(id_, why)
+
+    def _from_client(self) -> None:
+        for line in lines(0):
+            if not isinstance(line, TooLong):
+                self._tap.from_client(line)
         self._woken.set()

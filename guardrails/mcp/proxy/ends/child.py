@@ -9,6 +9,8 @@ import sys
 
 from typing import Final
 
+from guardrails.mcp.proxy.options import Options
+
 
 GRACE_S: Final = 2.0
 """How long a server may take to end once its input is closed."""
@@ -19,15 +21,23 @@ _GROUPS: Final = hasattr(os, "killpg")
 
 class Child:
     """
-    The server that *command* starts; its error output is ours.
+    The server that *command* starts in *folder*, with what is *added* to our environment; its error output is ours.
 
     Raises OSError where it cannot be started.
     """
 
-    def __init__(self, command: tuple[str, ...]) -> None:
+    def __init__(
+        self, command: tuple[str, ...], added: tuple[tuple[str, str], ...] = (), folder: str | None = None
+    ) -> None:
         # Its own session: what a terminal sends to all of a group reaches it by us, once.
         self._process = subprocess.Popen(  # noqa: S603  the user's own command
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, start_new_session=_GROUPS
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=_GROUPS,
+            env={**os.environ, **dict(added)} if added else None,
+            cwd=folder,
         )
         if self._process.stdin is None or self._process.stdout is None:
             raise OSError("the server has no input or no output")
@@ -79,12 +89,13 @@ class Child:
         return 1 if code is None else code
 
 
-def start(command: tuple[str, ...]) -> "Child | int":
+def start(options: Options) -> "Child | int":
     """
-    The server that *command* starts, or the exit code of a command that cannot be.
+    The server that *options* name, or the exit code of a command that cannot be started.
     """
+    command = options.command
     try:
-        return Child(command)
+        return Child(command, options.environment, options.folder)
     except FileNotFoundError:
         sys.stderr.write(f"guardrails mcp: there is no command `{command[0]}`\n")
         return 127

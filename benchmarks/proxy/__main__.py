@@ -1,0 +1,203 @@
+"""
+What a proxy in front of an MCP server costs a call and a start: none, `guardrails mcp`, and FastMCP's own.
+
+    python -m benchmarks.proxy [--calls N] [--fastmcp PYTHON] [--json]
+
+Calls alternate between the three, at the pace that the policy `default` allows; the tap has SQLite and records. CPU is that of
+the proxy's own process and none of its server's, and is read on Linux only.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+
+ROOT = Path(__file__).parents[2]
+SERVER = (sys.executable, str(ROOT / "tests/mcp/proxy/server.py"), "plain")
+PACE_S = 0.022
+"""The policy `default` lets 50 calls a second run."""
+CALLS, MOST = 300, 900
+STARTS = 7
+
+
+class Peer:
+    """
+    A server, or a proxy before it, as *command* starts it.
+    """
+
+    def __init__(self, command: tuple[str, ...]) -> None:
+        began = time.perf_counter()
+        self.popen = subprocess.Popen(  # noqa: S603  our own
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+        )
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "b", "version": "1"}}
+        self.ask("initialize", hello)
+        self.boot_ms = (time.perf_counter() - began) * 1000
+        self.cpu_ms = cpu_ms(self.popen.pid)
+        self.send({"method": "notifications/initialized"})
+        self.ask("tools/list", {})
+        self.ready_cpu_ms = cpu_ms(self.popen.pid)
+
+    def send(self, message: dict[str, Any]) -> None:
+        """
+        Send *message*.
+        """
+        assert self.popen.stdin is not None
+        self.popen.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        self.popen.stdin.flush()
+
+    def ask(self, method: str, params: Any, id_: int = 0) -> Any:
+        """
+        The result of a request.
+        """
+        assert self.popen.stdout is not None
+        self.send({"id": id_, "method": method, "params": params})
+        while line := self.popen.stdout.readline():
+            said = json.loads(line)
+            if said.get("id") == id_ and "method" not in said:
+                return said["result"]
+        raise RuntimeError("the server ended")
+
+    def call(self, n: int) -> float:
+        """
+        Milliseconds of the call number *n*.
+        """
+        began = time.perf_counter()
+        result = self.ask("tools/call", {"name": "add", "arguments": {"a": n, "b": n}}, n)
+        took = (time.perf_counter() - began) * 1000
+        if result.get("isError"):
+            raise RuntimeError(str(result))
+        return took
+
+    def end(self) -> None:
+        """
+        End it.
+        """
+        assert self.popen.stdin is not None
+        with suppress(OSError):
+            self.popen.stdin.close()
+        try:
+            self.popen.wait(10)
+        except subprocess.TimeoutExpired:
+            self.popen.kill()
+            self.popen.wait()
+
+
+def cpu_ms(process: int) -> float | None:
+    """
+    CPU time of all threads of *process*, in milliseconds. Returns None where nobody says.
+    """
+    try:
+        # As `clock_getcpuclockid` makes it; threads that have ended count too.
+        return time.clock_gettime((~process << 3) | 2) * 1000
+    except (OSError, AttributeError, OverflowError):
+        return None
+
+
+def commands(folder: str, fastmcp: str) -> dict[str, tuple[str, ...]]:
+    """
+    How to start each of those that are compared.
+    """
+    kept = ("--store", f"{folder}/state.db", "--records", f"{folder}/records.jsonl")
+    made = {"direct": SERVER, "tap": (sys.executable, "-m", "guardrails", "mcp", *kept, "--", *SERVER)}
+    script = str(Path(__file__).with_name("fastmcp_front.py"))
+    probe = (fastmcp, "-c", "import fastmcp.server")
+    with suppress(OSError):
+        if subprocess.run(probe, capture_output=True, check=False).returncode == 0:  # noqa: S603
+            made["fastmcp"] = (fastmcp, script, *SERVER)
+    return made
+
+
+def latencies(peers: dict[str, Peer], calls: int) -> dict[str, list[float]]:
+    """
+    Milliseconds of each of *calls* calls, which alternate between *peers*.
+    """
+    took: dict[str, list[float]] = {name: [] for name in peers}
+    for n in range(1, calls + 1):
+        for name, peer in peers.items():
+            took[name].append(peer.call(n))
+        time.sleep(PACE_S)
+    return took
+
+
+def starts(made: dict[str, tuple[str, ...]], count: int) -> dict[str, dict[str, float | None]]:
+    """
+    The least of *count* starts of each: CPU and wall until `initialize` is answered, CPU until `tools/list` is.
+    """
+    found: dict[str, list[Peer]] = {name: [] for name in made}
+    for _ in range(count):
+        for name, command in made.items():
+            peer = Peer(command)
+            found[name].append(peer)
+            peer.end()
+
+    def least(values: list[float | None]) -> float | None:
+        known = [value for value in values if value is not None]
+        return round(min(known), 1) if known else None
+
+    return {
+        name: {
+            "cpu_ms": least([peer.cpu_ms for peer in peers]),
+            "ready_cpu_ms": least([peer.ready_cpu_ms for peer in peers]),
+            "boot_ms": least([peer.boot_ms for peer in peers]),
+        }
+        for name, peers in found.items()
+    }
+
+
+def main() -> None:
+    """
+    Measure, and print a table or JSON.
+    """
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--calls", type=int, default=CALLS, help=f"at most {MOST}")
+    parser.add_argument("--starts", type=int, default=STARTS)
+    parser.add_argument("--fastmcp", default=sys.executable, help="an interpreter that has fastmcp")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        made = commands(folder, options.fastmcp)
+        peers = {name: Peer(command) for name, command in made.items()}
+        try:
+            took = latencies(peers, min(options.calls, MOST))
+        finally:
+            for peer in peers.values():
+                peer.end()
+        started = starts(made, options.starts)
+    direct = statistics.median(took["direct"])
+    report: dict[str, Any] = {
+        name: {
+            "p50_ms": round(statistics.median(each), 3),
+            "added_p50_ms": round(statistics.median(each) - direct, 3),
+            "p95_ms": round(statistics.quantiles(each, n=20)[-1], 3),
+            **started[name],
+        }
+        for name, each in took.items()
+    }
+    if options.json:
+        sys.stdout.write(json.dumps(report, indent=2) + "\n")
+        return
+    heads = ("p50_ms", "added_p50_ms", "p95_ms", "cpu_ms", "ready_cpu_ms", "boot_ms")
+    sys.stdout.write(f"{'':8} " + " ".join(f"{head:>12}" for head in heads) + "\n")
+    for name, row in report.items():
+        sys.stdout.write(f"{name:8} " + " ".join(f"{row[head]!s:>12}" for head in heads) + "\n")
+    if "fastmcp" not in report:
+        sys.stdout.write(f"fastmcp is skipped: `{options.fastmcp}` has none; name an interpreter by --fastmcp\n")
+
+
+if __name__ == "__main__":
+    main()

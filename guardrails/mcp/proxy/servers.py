@@ -1,0 +1,78 @@
+"""
+Many servers behind one budget: each has a proxy of its own, and they share a session in one store.
+
+A client goes on to know each server by its name, and one that dies takes no other along.
+"""
+
+import json
+import os
+import shutil
+import sys
+import time
+
+from typing import Any
+
+from guardrails.mcp.config import McpServer, read_servers
+from guardrails.stores.folders import state_folder
+
+from .options import Options, UsageError
+
+
+STORE = "mcp.db"
+
+
+def printed(options: Options) -> str:
+    """
+    The file of servers for a client, in which each one is behind a proxy with these *options*.
+
+    Raises PolicyError for a file that is wrong, OSError where it cannot be read.
+    """
+    path = os.path.abspath(options.config or "")  # noqa: PTH100
+    command = shutil.which("guardrails")
+    first = [command, "mcp"] if command else [sys.executable, "-m", "guardrails", "mcp"]
+    said: list[str] = []
+    for name in ("policy", "session", "user", "tenant", "store", "records", "structured"):
+        value = getattr(options, name)
+        if value is not None and value != Options._field_defaults[name]:
+            said += [f"--{name}", _whole(name, value)]
+    made: dict[str, Any] = {}
+    for server in read_servers(path):
+        arguments = [*first[1:], "--config", path, "--server", server.name, *said]
+        made[server.name] = {"command": first[0], "args": arguments}
+    return json.dumps({"mcpServers": made}, indent=2, ensure_ascii=False) + "\n"
+
+
+def chosen(options: Options) -> Options:
+    """
+    *options* with the command of the server that they name. All servers share the session of the day, if none is named, in
+    the user's own store, if none is.
+
+    Raises UsageError for a server that is not there, and as `printed` does.
+    """
+    servers = {server.name: server for server in read_servers(options.config or "")}
+    found: McpServer | None = servers.get(options.server or "")
+    if found is None:
+        known = ", ".join(f"`{name}`" for name in servers) or "none"
+        raise UsageError(f"`{options.config}` has no server `{options.server}`; it has {known}")
+    store = options.store
+    if store is None:
+        folder = state_folder()
+        os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
+        store = os.path.join(folder, STORE)  # noqa: PTH118
+    return options._replace(
+        command=() if found.command is None else (found.command, *found.args),
+        url=found.url,
+        headers=tuple(found.headers.items()),
+        environment=tuple(found.env.items()),
+        folder=found.cwd,
+        session=options.session or f"servers:{time.strftime('%Y-%m-%d')}",
+        store=store,
+    )
+
+
+def _whole(name: str, value: str) -> str:
+    """
+    *value* as it is valid in any folder.
+    """
+    is_path = name in ("store", "records") or (name == "policy" and os.path.exists(value))  # noqa: PTH110
+    return os.path.abspath(value) if is_path else value  # noqa: PTH100

@@ -1,0 +1,297 @@
+"""
+The command `guardrails mcp` before a real server process.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+
+SERVER = (sys.executable, str(Path(__file__).parent / "server.py"))
+PROXY = (sys.executable, "-m", "guardrails", "mcp")
+WAIT_S = 30
+
+
+class Process:
+    """
+    A proxy before the server that does what it is asked to.
+    """
+
+    def __init__(
+        self,
+        options: tuple[str, ...],
+        command: tuple[str, ...],
+        environment: dict[str, str] | None = None,
+        whole: tuple[str, ...] | None = None,
+    ) -> None:
+        self.popen = subprocess.Popen(  # noqa: S603
+            whole or (*PROXY, *options, *(("--", *command) if command else ())),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **(environment or {})},
+        )
+        self._timer = threading.Timer(WAIT_S, self.popen.kill)
+        self._timer.start()
+        assert self.popen.stdin is not None
+        assert self.popen.stdout is not None
+        assert self.popen.stderr is not None
+        self.stdin, self.stdout, self.stderr = self.popen.stdin, self.popen.stdout, self.popen.stderr
+
+    def say(self, method: str, params: Any = None, id_: object = 1) -> None:
+        """
+        Ask the server.
+        """
+        self.send(json.dumps({"jsonrpc": "2.0", "id": id_, "method": method, "params": params or {}}).encode() + b"\n")
+
+    def send(self, data: bytes) -> None:
+        """
+        Send *data*.
+        """
+        self.stdin.write(data)
+        self.stdin.flush()
+
+    def ask(self, method: str, params: Any = None, id_: object = 1) -> Any:
+        """
+        What comes next after a question.
+        """
+        self.say(method, params, id_)
+        return json.loads(self.stdout.readline())
+
+    def call(self, name: str, arguments: Any = None, id_: object = 1) -> Any:
+        """
+        The result of a call.
+        """
+        return self.ask("tools/call", {"name": name, "arguments": arguments or {}}, id_)["result"]
+
+    def end(self) -> int:
+        """
+        The exit code once its input is closed.
+        """
+        with suppress(OSError):
+            self.stdin.close()
+        return self.popen.wait()
+
+    def stop(self) -> None:
+        """
+        End it, whatever it does.
+        """
+        self._timer.cancel()
+        self.popen.kill()
+        self.popen.wait()
+        for pipe in (self.stdin, self.stdout, self.stderr):
+            with suppress(OSError):
+                pipe.close()
+
+
+Start = Callable[..., Process]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    made: list[Process] = []
+
+    def begin(*options: str, command: tuple[str, ...] = SERVER, **environment: str) -> Process:
+        made.append(Process(options, command, environment))
+        return made[-1]
+
+    yield begin
+    for one in made:
+        one.stop()
+
+
+def alive(process: int) -> bool:
+    """
+    Whether *process* runs, and is not only unburied.
+    """
+    try:
+        state = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def test_it_greets_lists_calls_and_ends_with_the_server(start: Start) -> None:
+    one = start(SERVER_CODE="7")
+    assert one.ask("initialize")["result"]["serverInfo"]["name"] == "s"
+    assert len(one.ask("tools/list")["result"]["tools"]) > 5
+    assert one.call("add", {"a": 1, "b": 2}) == {
+        "content": [{"type": "text", "text": "3"}],
+        "structuredContent": {"sum": 3},
+    }
+    assert one.call("add", {"a": 1})["content"][0]["text"].startswith("[guardrails:validation.arguments]")
+    assert one.end() == 7
+    assert b"ready" in one.stderr.read()
+
+
+def test_the_server_gets_the_bytes_that_the_client_sent(start: Start, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    sent = (
+        b'{ "id":1 ,"method":"ping","n":1' + b"0" * 400 + b"}\n",
+        b'{"method":"notifications/x","params":"\xff\xfe"}\r\n',
+        b'{"id":2,"method":"tools/call","params":{"name":"echo","arguments":{"b":1,"a":1e400,"a":2}}}\n',
+        b"no JSON at all\n",
+        b'{"id":3,"method":"ping"',
+    )
+    one = start(SERVER_LOG=str(log))
+    one.send(b"".join(sent))
+    one.stdin.close()
+    assert one.popen.wait() == 0
+    assert log.read_bytes() == b"".join(sent)
+
+
+def test_the_client_gets_the_bytes_that_the_server_sent(start: Start) -> None:
+    one = start()
+    one.ask("initialize")
+    line = '  {"method": "x", "n": 1' + "0" * 400 + ', "n": 2, "t": "\udcff"}\r\n'
+    for said in (line, "\n", "no JSON\n", "half a "):
+        one.say("say", {"line": said}, id_=None)
+    wanted = b"".join(said.encode("utf-8", "surrogateescape") for said in (line, "\n", "no JSON\n", "half a "))
+    one.stdin.close()
+    assert one.stdout.read() == wanted
+
+
+def test_an_answer_of_100_mb_is_cut_and_other_messages_of_that_size_pass(start: Start) -> None:
+    one = start()
+    made = one.call("text", {"text": "x" * 100, "times": 1_000_000})
+    assert len(json.dumps(made)) < 200_000
+    said = json.loads(made["content"][0]["text"])
+    assert said["truncated"] is True
+    assert said["original_bytes"] >= 100_000_000
+    big = json.dumps({"id": 2, "method": "ping", "params": {"pad": "x" * 100_000_000}}).encode() + b"\n"
+    writing = threading.Thread(target=one.send, args=(big,))
+    writing.start()
+    assert json.loads(one.stdout.readline()) == {"jsonrpc": "2.0", "id": 2, "result": {}}
+    writing.join()
+    assert one.end() == 0
+
+
+def test_a_server_that_dies_is_told_for_its_open_call_and_its_code_is_ours(start: Start) -> None:
+    one = start()
+    made = one.call("die", {"code": 5})
+    assert made["isError"] is True
+    assert made["content"][0]["text"].startswith("[guardrails:connection]")
+    assert "code 5" in made["content"][0]["text"]
+    assert one.popen.wait() == 5
+    assert one.stdout.read() == b""
+
+
+def test_a_half_answer_of_a_dead_server_does_not_spoil_ours(start: Start) -> None:
+    one = start()
+    one.say("say", {"line": '{"jsonrpc": "2.0", "id": 1, "resu'}, id_=None)
+    one.say("tools/call", {"name": "die"})
+    first, second = one.stdout.read().splitlines()
+    assert first == b'{"jsonrpc": "2.0", "id": 1, "resu'
+    assert json.loads(second)["result"]["isError"] is True
+
+
+def test_a_server_that_hangs_is_told_when_its_time_is_up(start: Start, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\ntools: [{match: hang, timeout: 100ms}]\n")
+    one = start("--policy", str(policy))
+    made = one.call("hang", {"seconds": 3600})
+    assert made["content"][0]["text"].startswith("[guardrails:timeout]")
+    one.popen.send_signal(signal.SIGTERM)
+    assert one.popen.wait() == 128 + signal.SIGTERM
+
+
+def test_a_server_that_does_not_end_is_killed_with_all_it_started(start: Start, tmp_path: Path) -> None:
+    code = (
+        "import os,signal,sys,time;signal.signal(signal.SIGTERM,signal.SIG_IGN);child=os.fork();"
+        "print('%d' % (child or os.getpid()),flush=True) if child else time.sleep(3600);time.sleep(3600)"
+    )
+    one = start(command=(sys.executable, "-c", code))
+    grandchild = int(one.stdout.readline())
+    assert one.end() == 128 + signal.SIGKILL
+    assert not alive(grandchild)
+
+
+def test_what_a_client_asked_before_it_closed_is_answered(start: Start) -> None:
+    one = start()
+    one.say("initialize")
+    one.say("tools/call", {"name": "hang", "arguments": {"seconds": 2.5}}, 2)
+    one.stdin.close()
+    assert json.loads(one.stdout.read().splitlines()[1])["result"]["content"][0]["text"] == "late"
+    assert one.popen.wait() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_is_passed_on(start: Start, number: signal.Signals) -> None:
+    one = start(command=(sys.executable, "-c", "import signal;print(1,flush=True);signal.pause()"))
+    one.stdout.readline()
+    one.popen.send_signal(number)
+    assert one.popen.wait() in (128 + number, 1)
+
+
+def test_a_server_that_talks_while_nobody_listens_ends_with_its_client(start: Start) -> None:
+    code = "import sys\nwhile True: sys.stdout.write('{}\\n')"
+    one = start(command=(sys.executable, "-c", code))
+    one.stdout.readline()
+    one.stdout.close()
+    one.stdin.close()
+    one.popen.wait()
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "said"),
+    [
+        ((), 2, "there is no command"),
+        (("--polcy", "x", "--", "true"), 2, "unknown option `--polcy`"),
+        (("--policy",), 2, "`--policy` needs a value"),
+        (("--policy", "no/such.yaml", "--", "true"), 2, "no/such.yaml"),
+        (("--structured", "x", "--", "true"), 2, "keep or drop"),
+        (("--", "no-such-command"), 127, "no command `no-such-command`"),
+        (("--", "/"), 126, "cannot be started"),
+        (("--help",), 0, ""),
+    ],
+)
+def test_a_wrong_command_line_is_told(argv: tuple[str, ...], code: int, said: str) -> None:
+    done = subprocess.run(  # noqa: S603
+        (*PROXY, *argv), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == code
+    assert said in done.stderr
+    assert ("Usage" in done.stdout) is (code == 0)
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"),
+    [
+        ("version: 1\nbudgit: {}\n", "budgit"),
+        ("version: 1\nscopes: {user: {budget: {max_calls: 1}}}\n", "--user ID"),
+    ],
+)
+def test_under_a_policy_that_is_wrong_no_server_is_started(tmp_path: Path, policy: str, said: str) -> None:
+    path, started = tmp_path / "policy.yaml", tmp_path / "started"
+    path.write_text(policy)
+    done = subprocess.run(  # noqa: S603
+        (*PROXY, "--policy", str(path), "--", "touch", str(started)), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not started.exists()
+
+
+def test_processes_share_the_budget_of_a_user_and_record_it(start: Start, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("version: 1\nscopes: {user: {budget: {max_calls: 2}}}\n")
+    records = tmp_path / "records.jsonl"
+    options = ("--policy", str(policy), "--store", str(tmp_path / "s.db"), "--records", str(records))
+    one, other, third = (start(*options, "--user", user) for user in ("a", "a", "b"))
+    assert not one.call("echo", {"n": 1}).get("isError")
+    assert not other.call("echo", {"n": 2}).get("isError")
+    assert "budget.max_calls" in one.call("echo", {"n": 3})["content"][0]["text"]
+    assert not third.call("echo", {"n": 4}).get("isError")
+    assert [each.end() for each in (one, other, third)] == [0, 0, 0]
+    kinds = [json.loads(line)["event"] for line in records.read_text().splitlines()]
+    assert kinds.count("call") == 4

@@ -1,0 +1,432 @@
+"""
+What a proxy does to the messages of one connection: nothing, but for calls of tools that a guard has something to say of.
+"""
+
+import json
+import queue
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from guardrails.mcp.answers import BESIDE, ENVELOPE, RUN
+from guardrails.mcp.proxy.loading import calls_of
+from guardrails.mcp.proxy.options import Options
+from guardrails.mcp.proxy.tap import Tap
+
+from .server import ROWS, STRICT, TOOLS, text
+
+
+class Connection:
+    """
+    A tap with what it has sent to either side.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self.client: queue.Queue[bytes] = queue.Queue()
+        self.server: queue.Queue[bytes] = queue.Queue()
+        self.tap = Tap(self.client.put, self.server.put, lambda: calls_of(Options(**options)))
+        self.n = 0
+
+    def listed(self) -> list[dict[str, Any]]:
+        """
+        The tools as the client sees them.
+        """
+        self.ask("tools/list", {})
+        self.server.get_nowait()
+        found: list[dict[str, Any]] = self.answer({"tools": TOOLS})["result"]["tools"]
+        return found
+
+    def ask(self, method: str, params: Any, **more: Any) -> bytes:
+        """
+        What the client says.
+        """
+        self.n += 1
+        line = json.dumps({"jsonrpc": "2.0", "id": self.n, "method": method, "params": params, **more}).encode() + b"\n"
+        self.tap.from_client(line)
+        return line
+
+    def answer(self, result: Any, id_: Any = None) -> Any:
+        """
+        What the client is told of the server's *result*.
+        """
+        said = {"jsonrpc": "2.0", "id": self.n if id_ is None else id_, "result": result}
+        self.tap.from_server(json.dumps(said).encode() + b"\n")
+        return json.loads(self.client.get_nowait())
+
+    def call(self, name: str, arguments: Any = None, result: Any = None, **params: Any) -> Any:
+        """
+        What the client is told of a call: the refusal, or what comes of the server's *result*.
+        """
+        line = self.ask("tools/call", {"name": name, "arguments": arguments or {}, **params})
+        if self.server.empty():
+            return json.loads(self.client.get_nowait())["result"]
+        assert self.server.get_nowait() == line
+        told = self.answer(result or text("fine"))
+        return told["result"]
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Callable[[str], str]:
+    def write(said: str) -> str:
+        path = tmp_path / "policy.yaml"
+        path.write_text(f"version: 1\n{said}")
+        return str(path)
+
+    return write
+
+
+def was_refused(result: Any) -> bool:
+    """
+    Whether *result* is a refusal, in the one shape that all clients accept.
+    """
+    if result.get("isError") is not True:
+        return False
+    assert "structuredContent" not in result
+    line, _, below = result["content"][0]["text"].partition("\n")
+    assert line.startswith("[guardrails:")
+    assert json.loads(below) == result["_meta"][ENVELOPE]
+    return True
+
+
+LINES = st.binary(max_size=200).map(lambda data: data.replace(b"\n", b" ") + b"\n")
+
+
+@settings(max_examples=200)
+@given(st.lists(LINES, max_size=5), st.booleans())
+def test_whatever_is_no_call_passes_byte_for_byte(lines: list[bytes], warm: bool) -> None:
+    one = Connection()
+    if warm:
+        one.listed()
+        one.ask("tools/call", {"name": "echo"})
+        one.server.get_nowait()
+    for line in lines:
+        one.tap.from_client(line)
+        assert one.server.get_nowait() == line
+        one.tap.from_server(line)
+        assert one.client.get_nowait() == line
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b'{"id": 1, "method":"tools/call","params":{"name":"echo","arguments":{"n":%b}}}\n' % (b"9" * 5_000),
+        b'{"params":{"arguments":{"b":1,"a":2,"a":3},"name":"echo"},"id":"x","method":"tools/call","jsonrpc":"2.0"}\n',
+        b'{"id":1,"method":"tools/call","params":{"name":"echo","arguments":{"t":"\xff\xfe"}}}\n',
+        b'{"id":1.5,"method":"tools/call","params":{"name":"echo","arguments":{"t":"\\ud800"}}}\r\n',
+        b'  [{"id":1,"method":"tools/call","params":{"name":"echo"}},{"id":2,"method":"ping"}]  \n',
+        b'{"id":1,"method":"tools/call","params":{"name":"echo","arguments":{"n":1e999,"m":NaN}}}',
+        b'{"id":1,"method":"tools/call","params":{"name":"echo","arguments":[1]}}\n',
+        b'{"id":1,"method":"tools/call","params":{"name":7}}\n',
+        b'{"id":1,"method":"tools/call"}\n',
+        b'{"id":null,"method":"tools/call","params":{"name":"echo"}}\n',
+        b'{"id":{},"method":"tools/call","params":[]}\n',
+        b"[]\n",
+        b"\n",
+    ],
+)
+def test_a_call_that_may_run_passes_byte_for_byte(line: bytes) -> None:
+    one = Connection()
+    one.tap.from_client(line)
+    assert one.server.get_nowait() == line
+    assert one.client.empty()
+
+
+def test_calls_with_different_huge_numbers_are_no_repeats() -> None:
+    one = Connection()
+    results = [one.call("echo", {"n": 10**30 + n}) for n in range(8)]
+    assert not any(map(was_refused, results))
+
+
+def test_a_result_of_which_there_is_nothing_to_say_passes_byte_for_byte() -> None:
+    one = Connection()
+    one.ask("tools/call", {"name": "echo"})
+    line = b'{"result":{"content":[{"text":"\xff 1","type":"text"}],"n":123456789012345678901234567890},"id":1}\n'
+    one.tap.from_server(line)
+    assert one.client.get_nowait() == line
+
+
+def test_numbers_survive_a_note_to_the_last_digit() -> None:
+    one = Connection()
+    found = {"content": [{"type": "text", "text": "same"}], "structuredContent": {"n": 10**40, "b": 1, "a": 2}}
+    results = [one.call("search", {"q": 1}, found) for _ in range(2)]
+    assert len(results[1]["content"]) == 2
+    assert results[1]["structuredContent"]["n"] == 10**40
+
+
+def test_a_repeat_that_brings_nothing_is_refused_in_the_one_shape() -> None:
+    one = Connection()
+    one.listed()
+    results = [one.call("add", {"a": 1, "b": 2}, text("3", structuredContent={"sum": 3})) for _ in range(3)]
+    assert [was_refused(result) for result in results] == [False, False, True]
+    assert one.server.empty()
+
+
+def test_meta_is_no_part_of_what_a_call_asks_for() -> None:
+    one = Connection()
+    results = [one.call("search", {"q": 1}, _meta={"progressToken": n}) for n in range(3)]
+    assert was_refused(results[2])
+
+
+def test_a_note_stands_in_text_and_in_structured_content_that_the_client_was_told_of() -> None:
+    one = Connection()
+    [add] = [tool for tool in one.listed() if tool["name"] == "add"]
+    results = [one.call("add", {"a": 1, "b": 2}, text("3", structuredContent={"sum": 3})) for _ in range(2)]
+    made = results[1]
+    assert "next_action_hint" in made["structuredContent"][BESIDE]
+    assert made["structuredContent"]["sum"] == 3
+    assert "answered before" in made["content"][1]["text"]
+    assert jsonschema_rs.is_valid(add["outputSchema"], made["structuredContent"])
+    assert not jsonschema_rs.is_valid(STRICT, made["structuredContent"])
+
+
+def test_a_tool_that_was_not_listed_keeps_its_structured_content() -> None:
+    one = Connection()
+    results = [one.call("search", {"q": 1}, text("3", structuredContent={"sum": 3})) for _ in range(2)]
+    assert results[1]["structuredContent"] == {"sum": 3}
+    assert len(results[1]["content"]) == 2
+
+
+def test_a_cut_result_stays_valid_for_its_schema() -> None:
+    one = Connection()
+    [rows] = [tool for tool in one.listed() if tool["name"] == "rows"]
+    found = ["x" * 50] * 5_000
+    made = one.call("rows", {}, text(json.dumps(found), structuredContent={"rows": found}))
+    assert 10 < len(made["structuredContent"]["rows"]) < 2_000
+    assert made["structuredContent"][BESIDE]["truncated"] is True
+    assert jsonschema_rs.is_valid(rows["outputSchema"], made["structuredContent"])
+    assert len(json.dumps(made)) < 200_000
+
+
+def test_text_beside_structured_content_is_cut_too() -> None:
+    one = Connection()
+    image = {"type": "image", "data": "AA==", "mimeType": "image/png"}
+    big = text("x" * 200_000, structuredContent={"rows": 3})
+    big["content"] = [*big["content"], image]  # type: ignore[misc]
+    made = one.call("echo", {}, big)
+    assert len(made["content"][0]["text"]) < 70_000
+    assert made["content"][1] == image
+    assert made["structuredContent"] == {"rows": 3}
+
+
+def test_without_promised_forms_a_cut_result_is_text_alone() -> None:
+    one = Connection(structured="drop")
+    assert not any("outputSchema" in tool for tool in one.listed())
+    found = {"rows": ["x" * 50] * 5_000}
+    made = one.call("rows", {}, text(json.dumps(found), structuredContent=found))
+    assert "structuredContent" not in made
+    assert json.loads(made["content"][0]["text"])["truncated"] is True
+    assert one.call("rows", {"n": 1}, text("1", structuredContent={"rows": []}))["structuredContent"] == {"rows": []}
+
+
+def test_the_list_of_tools_is_changed_by_nothing_but_room_for_notes() -> None:
+    found = Connection().listed()
+    for tool, own in zip(found, TOOLS, strict=True):
+        assert {**tool, "outputSchema": 0} == {**own, "outputSchema": 0}
+        if "outputSchema" in own:
+            fields = tool["outputSchema"]["properties"]
+            assert {name: fields[name] for name in fields if name != BESIDE} == own["outputSchema"]["properties"]
+
+
+def test_a_policy_that_observes_changes_nothing() -> None:
+    one = Connection(policy="observe")
+    assert one.listed() == TOOLS
+    found = text("3", structuredContent={"sum": 3})
+    assert all(one.call("add", {"a": 1, "b": 2}, found) == found for _ in range(6))
+    big = text("x" * 200_000)
+    assert one.call("text", {}, big) == big
+
+
+def test_arguments_are_checked_by_the_schema_of_the_server() -> None:
+    one = Connection()
+    one.listed()
+    made = one.call("add", {"a": 1})
+    assert was_refused(made)
+    assert made["_meta"][ENVELOPE]["errors"] == [{"field": "b", "message": "is required"}]
+    assert was_refused(one.call("add", {"a": 1, "b": [2]}))
+
+
+@pytest.mark.parametrize("arguments", [{"a": "1", "b": "2"}, {"a": 1, "b": "2"}])
+def test_text_that_servers_read_as_numbers_is_left_to_them(arguments: Any) -> None:
+    one = Connection()
+    one.listed()
+    assert not was_refused(one.call("add", arguments, text("3")))
+
+
+@pytest.mark.parametrize("name", ["broken", "remote", "never_listed"])
+def test_a_schema_that_is_none_checks_nothing(name: str) -> None:
+    one = Connection()
+    one.listed()
+    assert not was_refused(one.call(name, {"x": 1}))
+
+
+def test_an_answer_to_what_a_server_asked_in_the_middle_of_a_call_is_no_repeat() -> None:
+    one = Connection(session="s")
+    one.listed()
+    asks = {"resultType": "input_required", "inputRequests": {}, "requestState": "s"}
+    for n in range(5):
+        made = one.call("ask", {"a": 1}, asks, **({"inputResponses": {}, "requestState": "s"} if n else {}))
+        assert made == asks
+    assert one.call("ask", {"a": 1}, text("thanks"), inputResponses={}, requestState="s") == text("thanks")
+
+
+def test_handles_of_tasks_are_no_results() -> None:
+    one = Connection()
+    for n in range(6):
+        handle = {"task": {"taskId": str(n), "status": "working"}}
+        assert one.call("task", {"a": 1}, handle) == handle
+
+
+def test_a_call_that_is_cancelled_stays_counted_and_its_answer_passes(policy: Callable[[str], str]) -> None:
+    one = Connection(policy=policy("budget: {max_calls: 2}\n"))
+    one.ask("tools/call", {"name": "echo", "arguments": {"n": 1}})
+    one.ask("notifications/cancelled", {"requestId": 1})
+    assert not one.tap.waiting
+    one.server.get_nowait()
+    one.server.get_nowait()
+    late = text("x" * 100_000)
+    assert one.answer(late, 1)["result"] == late
+    assert not was_refused(one.call("echo", {"n": 2}))
+    assert was_refused(one.call("echo", {"n": 3}))
+
+
+def test_a_call_that_outlives_its_time_is_answered_and_its_late_answer_dropped(policy: Callable[[str], str]) -> None:
+    one = Connection(policy=policy("tools: [{match: slow, timeout: 20ms}]\n"))
+    one.ask("tools/call", {"name": "slow"})
+    one.server.get(timeout=5)
+    told = json.loads(one.client.get(timeout=5))
+    assert was_refused(told["result"])
+    assert told["result"]["_meta"][ENVELOPE]["error_type"] == "timeout"
+    said = json.loads(one.server.get(timeout=5))
+    assert said["method"] == "notifications/cancelled"
+    assert said["params"]["requestId"] == told["id"] == 1
+    one.tap.from_server(b'{"id":1,"result":{"content":[]}}\n')
+    assert one.client.empty()
+    one.tap.from_server(b'{"id":1,"result":{"content":[]}}\n')
+    assert one.client.get_nowait()
+
+
+def test_a_rate_and_a_size_hold_for_one_tool(policy: Callable[[str], str]) -> None:
+    said = (
+        "rate: []\ntools:\n  - {match: few, budget: {max_calls: 1}}\n  - {match: small, truncate: {max_bytes: 1KiB}}\n"
+    )
+    one = Connection(policy=policy(said.removeprefix("rate: []\n")))
+    assert not was_refused(one.call("few", {"n": 1}))
+    assert was_refused(one.call("few", {"n": 2}))
+    assert not was_refused(one.call("many", {"n": 3}))
+    assert len(json.dumps(one.call("small", {}, text("x" * 10_000)))) < 4_000
+
+
+def test_an_id_that_comes_back_as_a_fraction_is_the_same() -> None:
+    one = Connection()
+    one.ask("tools/call", {"name": "echo"})
+    one.tap.from_server(b'{"id":1.0,"result":{"content":[]}}\n')
+    assert not one.tap.waiting
+
+
+def test_an_id_of_text_is_another_than_its_number() -> None:
+    one = Connection()
+    for id_ in (1, "1"):
+        params = {"name": "echo", "arguments": {"n": repr(id_)}}
+        one.tap.from_client(json.dumps({"id": id_, "method": "tools/call", "params": params}).encode())
+        one.server.get_nowait()
+    one.tap.from_server(b'{"id":"1","result":{"content":[]}}\n')
+    assert one.tap.waiting
+    one.tap.from_server(b'{"id":1,"result":{"content":[]}}\n')
+    assert not one.tap.waiting
+
+
+def test_of_a_batch_only_what_may_run_is_passed_on(policy: Callable[[str], str]) -> None:
+    one = Connection(policy=policy("budget: {max_calls: 1}\n"))
+    batch = [{"id": n, "method": "tools/call", "params": {"name": "echo", "arguments": {"n": n}}} for n in (1, 2)]
+    one.tap.from_client(json.dumps([*batch, {"id": 3, "method": "ping"}]).encode())
+    assert [said["id"] for said in json.loads(one.server.get_nowait())] == [1, 3]
+    told = json.loads(one.client.get_nowait())
+    assert told["id"] == 2
+    assert was_refused(told["result"])
+    line = b'[{"id":1,"result":{"content":[]}}, {"id":3,"result":{}}]\n'
+    one.tap.from_server(line)
+    assert json.loads(one.client.get_nowait())[1] == {"id": 3, "result": {}}
+
+
+def test_a_name_that_is_escaped_is_no_way_around(policy: Callable[[str], str]) -> None:
+    one = Connection(policy=policy("budget: {max_calls: 1}\n"))
+    line = b'{"id":1,"method":"t\\u006fols\\/call","params":{"name":"echo","arguments":{"n":1}}}\n'
+    one.tap.from_client(line)
+    assert one.server.get_nowait() == line
+    one.tap.from_client(line.replace(b'"n":1', b'"n":2'))
+    assert one.server.empty()
+
+
+def test_a_failure_is_explained_and_an_error_of_the_protocol_passes() -> None:
+    one = Connection()
+    assert was_refused(one.call("fail", {}, text("connection reset by peer", isError=True)))
+    one.ask("tools/call", {"name": "nope"})
+    line = b'{"id":2,"error":{"code":-32602,"message":"Unknown tool: nope"}}\n'
+    one.tap.from_server(line)
+    assert one.client.get_nowait() == line
+
+
+def test_a_client_may_name_the_run_its_calls_belong_to(policy: Callable[[str], str]) -> None:
+    one = Connection(policy=policy("budget: {max_calls: 1}\n"))
+    assert [was_refused(one.call("echo", {"n": n}, _meta={RUN: "a"})) for n in range(2)] == [False, True]
+    assert not was_refused(one.call("echo", {"n": 3}, _meta={RUN: "b"}))
+    assert not was_refused(one.call("echo", {"n": 4}))
+
+
+def test_a_session_that_was_named_is_that_of_all_calls(policy: Callable[[str], str], tmp_path: Path) -> None:
+    options = {"policy": policy("budget: {max_calls: 2}\n"), "session": "s", "store": str(tmp_path / "s.db")}
+    one, other = Connection(**options), Connection(**options)
+    assert not was_refused(one.call("echo", {"n": 1}, _meta={RUN: "a"}))
+    assert not was_refused(other.call("echo", {"n": 2}, _meta={RUN: "b"}))
+    assert was_refused(one.call("echo", {"n": 3}))
+    assert was_refused(other.call("echo", {"n": 4}))
+
+
+def test_a_server_that_is_lost_is_told_for_its_open_calls() -> None:
+    one = Connection()
+    one.ask("tools/call", {"name": "echo"})
+    one.tap.unanswered("the server ended")
+    told = json.loads(one.client.get_nowait())
+    assert told["id"] == 1
+    assert told["result"]["_meta"][ENVELOPE]["error_type"] == "connection"
+    assert not one.tap.waiting
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [b'{"jsonrpc":"2.0","id":1,"result":{"content":[{"te...', b'...]},"id":1}\n', b'{"id":7..."id" : 1}'],
+)
+def test_a_message_that_is_dropped_is_told_to_whom_it_was_for(ends: bytes) -> None:
+    one = Connection()
+    one.ask("tools/call", {"name": "echo"})
+    one.tap.dropped(ends, "too long")
+    assert was_refused(json.loads(one.client.get_nowait())["result"])
+
+
+def test_guards_that_cannot_be_made_are_told_and_let_no_call_through(tmp_path: Path, capsys: Any) -> None:
+    one = Connection(store=str(tmp_path))
+    for _ in range(2):
+        made = one.call("echo")
+        assert made["isError"] is True
+        assert "the guards failed" in made["content"][0]["text"]
+    assert capsys.readouterr().err.count("StoreError") == 1
+    one.ask("ping", {})
+    assert one.server.get_nowait()
+
+
+def test_a_client_of_a_stateless_revision_reads_that_a_refusal_is_complete(policy: Callable[[str], str]) -> None:
+    one = Connection(policy=policy("budget: {max_calls: 1}\n"))
+    meta = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+    assert "resultType" not in one.call("echo", {"n": 1}, _meta=meta)
+    assert one.call("echo", {"n": 2}, _meta=meta)["resultType"] == "complete"
+
+
+def test_rows_have_a_schema_without_room() -> None:
+    assert not jsonschema_rs.is_valid(ROWS, {"rows": [], BESIDE: {}})
