@@ -28,7 +28,7 @@ def main(argv: "list[str]", *, resident: bool = True) -> int:
         return command(argv)
     try:
         options = Options.of(argv)
-    except ValueError as error:
+    except (OSError, ValueError) as error:  # of a working directory that is not there any more too
         _write(2, f"guardrails hook: {error}\n{USAGE}\n".encode("utf-8", "replace"))
         _write(1, b"{}\n")
         return 0
@@ -44,11 +44,19 @@ def main(argv: "list[str]", *, resident: bool = True) -> int:
         answer, told = found
         _write(2, told)
     else:
-        from .respond import respond
-
-        answer = respond(data, options, once=once)
+        answer = _alone(data, options, once)
     _write(1, answer + b"\n")
     return 0
+
+
+def _alone(data: bytes, options: Options, once: str) -> bytes:
+    try:
+        from .respond import respond
+
+        return respond(data, options, once=once)
+    except Exception as error:  # noqa: BLE001  an installation that is broken: another exit code would block every call
+        _write(2, f"guardrails hook: {type(error).__name__}: {error}\n".encode("utf-8", "replace"))
+        return b"{}"
 
 
 def _read() -> bytes:

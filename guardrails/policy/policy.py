@@ -90,15 +90,7 @@ class Policy:
         kinds: Iterable[type[Guard]] = (),
         name: str = "policy",
     ) -> None:
-        from .check import (
-            checked_guards,
-            checked_prices,
-            checked_rules,
-            checked_tools,
-            unprepared,
-            wrong_together,
-            wrong_words,
-        )
+        from . import check
         from .scopes import scope_chains, split_messages
 
         kept = None if fields is None else list(fields)
@@ -112,13 +104,13 @@ class Policy:
                 mistakes.append(f"unknown {what} `{said}`: use {', '.join(known[:-1])} or {known[-1]}")
         guards, shared = list(guards), {scope: list(own) for scope, own in (scopes or {}).items()}
         messages, shared_messages = split_messages(messages or {}, shared)
-        mistakes += wrong_words(messages, [guard for guard in guards if isinstance(guard, Guard)])
+        mistakes += check.wrong_words(messages, [guard for guard in guards if isinstance(guard, Guard)])
         for scope, words in shared_messages.items():
-            mistakes += wrong_words(words, [guard for guard in shared[scope] if isinstance(guard, Guard)], scope)
-        known_prices = checked_prices(prices or {}, mistakes)
-        given, known_tools = checked_guards(guards, mistakes), checked_tools(tools, mistakes)
+            mistakes += check.wrong_words(words, [guard for guard in shared[scope] if isinstance(guard, Guard)], scope)
+        known_prices = check.checked_prices(prices or {}, mistakes)
+        given, known_tools = check.checked_guards(guards, mistakes), check.checked_tools(tools, mistakes)
         known_kinds = kinds_of((*kinds, *map(type, given)))
-        known_rules = checked_rules(rules, mistakes, known_kinds)
+        known_rules = check.checked_rules(rules, mistakes, known_kinds)
         scoped = scope_chains(
             shared, mistakes, rules=known_rules, messages=shared_messages, mode=mode, on_error=on_error
         )
@@ -134,8 +126,8 @@ class Policy:
             kinds=known_kinds,
         )
         ruled = chain.ruled()
-        mistakes += [mistake for mistake in wrong_together(ruled) if mistake not in mistakes]
-        mistakes += unprepared([*given, *ruled, *(guard for each in scoped.values() for guard in each)])
+        mistakes += [mistake for mistake in check.wrong_together(ruled) if mistake not in mistakes]
+        mistakes += check.unprepared([*given, *ruled, *(guard for each in scoped.values() for guard in each)])
         if mistakes:
             raise PolicyError(mistakes)
         self._begin(name, chain, scoped, known_prices)

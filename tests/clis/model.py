@@ -29,6 +29,9 @@ Script = Callable[[Asked], "Said | Delayed"]
 TITLE: Final = "ok"
 """What the model says where it has no tools: such a request is for a title or a summary."""
 
+FORCED: Final = "What I know so far."
+"""What it says where it may call none of its tools, whatever its script."""
+
 
 def as_script(script: "Script | Sequence[Said | Delayed]") -> Script:
     """
@@ -95,7 +98,7 @@ class Model:
         with self._lock:
             self._asked.append(asked)
             n = len(self._asked)
-        said = self._script(asked)
+        said = Text(FORCED) if asked.silenced else self._script(asked)
         if isinstance(said, Delayed):
             time.sleep(said.seconds)
             assert isinstance(said.reply, Text | Calls)

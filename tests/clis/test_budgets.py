@@ -7,7 +7,7 @@ import pytest
 from guardrails.testing.replies import Calls, Text, Usage
 
 from .clients.base import Client
-from .model import Said
+from .model import FORCED, Said
 from .scripts import ANSWER, each, refused, stuck, told_to_end
 from .wires.asked import Asked
 
@@ -32,12 +32,12 @@ def test_a_model_that_goes_on_runs_nothing_more(cli: Client) -> None:
     assert cli.runs("look") == 3
 
 
-def test_a_run_that_only_asks_for_refused_calls_ends(cli: Client) -> None:
+def test_the_answer_is_forced_of_a_model_that_goes_on(cli: Client) -> None:
     look = cli.program("look", "echo page $1")
     cli.guard(CAP.format(3))
-    cli.model.says(lambda asked: Calls(cli.shell(f"{look} {asked.turn}")) if asked.turn < 40 else Text(ANSWER))
-    cli.run()
-    assert (cli.runs("look"), len(cli.model.asked) < 20) == (3, True)
+    cli.model.says(lambda asked: Calls(cli.shell(f"{look} {asked.turn}")) if asked.turn < 30 else Text(ANSWER))
+    assert cli.run().answer == FORCED
+    assert (cli.runs("look"), len(cli.model.asked)) == (3, 4)
 
 
 def test_parallel_calls_stay_within_a_cap(cli: Client) -> None:

@@ -147,7 +147,7 @@ pytestmark = pytest.mark.slow
 
 def test_the_code_of_every_page_is_well_typed(said: tuple[Said, dict[str, str]]) -> None:
     found, home = said
-    assert len(home) > len(PAGES)
+    assert len(home) > sum("```python" in page.read_text(encoding="utf-8") for page in PAGES)
     told = [
         f"{home[module]}:{line}: {what}"
         for module, lines in sorted(found.items())

@@ -84,6 +84,20 @@ def test_words_that_are_no_options_block_nothing(home: Home) -> None:
     assert home.residents() == []
 
 
+def test_an_installation_that_is_broken_blocks_nothing(home: Home) -> None:
+    (home.folder / "orjson.py").write_text("raise ImportError('no orjson')\n")
+    done = run(home, f"import sys; sys.path.insert(0, {str(home.folder)!r})\n{DOOR}", event("a"))
+    assert done.stdout == b"{}\n"
+    assert done.stderr == b"guardrails hook: ImportError: no orjson\n"
+
+
+def test_a_folder_that_was_taken_away_blocks_nothing(home: Home) -> None:
+    gone = str(home.folder / "gone")
+    left = f"import os, sys; os.mkdir({gone!r}); os.chdir({gone!r}); os.rmdir({gone!r})\n"
+    assert run(home, left + DOOR, event("a")).stdout == b"{}\n"
+    assert run(home, left + DOOR, event("a"), "--policy", "./p.yaml").stdout == b"{}\n"
+
+
 def test_a_reader_that_has_gone_is_no_error(home: Home) -> None:
     code = "import os, sys; os.close(1)\n" + ALONE
     assert run(home, code, event("a")).returncode == 0

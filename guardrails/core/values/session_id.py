@@ -2,7 +2,6 @@
 Names of sessions and of what they belong to, checked before anything is done with them.
 """
 
-from hashlib import blake2b
 from typing import Final
 
 from .errors import SessionError
@@ -47,6 +46,8 @@ def session_name(given: object) -> str:
     try:
         return checked_id(text)
     except SessionError:
+        from hashlib import blake2b  # and with it OpenSSL: 5 ms
+
         kept = "".join(char if char.isascii() and (char.isalnum() or char in "-_:@") else "_" for char in text[:64])
         return f"{kept}~{blake2b(text.encode(errors='surrogatepass'), digest_size=16).hexdigest()}"
 

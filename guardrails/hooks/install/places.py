@@ -113,7 +113,15 @@ CODEX: Final = Client(
 GEMINI: Final = Client(
     name="gemini",
     title="Gemini CLI",
-    events=("SessionStart", "BeforeAgent", "AfterModel", "BeforeTool", "AfterTool", "AfterAgent"),
+    events=(
+        "SessionStart",
+        "BeforeAgent",
+        "BeforeToolSelection",
+        "AfterModel",
+        "BeforeTool",
+        "AfterTool",
+        "AfterAgent",
+    ),
     home="GEMINI_CLI_HOME",
     home_is_folder=False,
     folder=".gemini",

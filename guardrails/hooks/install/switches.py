@@ -3,6 +3,7 @@ The settings of a client that keep it from asking a hook which is installed.
 """
 
 import json
+import os
 import sys
 import tomllib
 
@@ -64,6 +65,27 @@ def _gemini(client: Client, project: Path, command: str) -> Iterator[str]:
         disabled = said.get("disabled")
         if isinstance(disabled, list) and (NAME in disabled or command in disabled):
             yield f"`hooksConfig.disabled` names it in {path}"
+    if _refused_by_gemini(client, project):
+        yield f"Gemini CLI does not trust {project}, where it runs no hooks: `/permissions` in it"
+
+
+def _refused_by_gemini(client: Client, project: Path) -> bool:
+    """
+    A person has said that the folder is not to be trusted. Of a folder that nobody has judged Gemini CLI asks when it starts.
+    """
+    said = os.environ.get("GEMINI_CLI_TRUST_WORKSPACE")
+    if said in ("true", "false"):
+        return said == "false"
+    security = _settings(client.path("user", project)).get("security")
+    trust = security.get("folderTrust") if isinstance(security, Mapping) else None
+    if isinstance(trust, Mapping) and trust.get("enabled") is False:
+        return False
+    longest, level = "", ""
+    for folder, given in _settings(client.user_folder() / "trustedFolders.json").items():
+        root = Path(folder).parent if given == "TRUST_PARENT" else Path(folder)
+        if len(folder) > len(longest) and project.resolve().is_relative_to(root.resolve()):
+            longest, level = folder, str(given)
+    return level == "DO_NOT_TRUST"
 
 
 def untrusted(client: Client, place: str, path: Path, ours: Sequence[Entry], project: Path) -> list[str]:

@@ -22,9 +22,10 @@ START_S = 5.0
 """The same for a process that was just started: it imports first, beside whatever else the machine does."""
 _VARIABLES = (
     *("HOME", "LANG", "LC_ALL", "LNAME", "LOGNAME", "TZ", "USER", "USERNAME"),
+    *("DYLD_LIBRARY_PATH", "LD_LIBRARY_PATH", "TMPDIR"),
     *("XDG_CACHE_HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME"),
 )
-"""What of the environment an answer may depend on, and all that the resident process has of it."""
+"""What of the environment an answer, or a start, may depend on, and all that the resident process has of it."""
 
 
 def ask(words: "list[str]", data: bytes) -> "tuple[bytes, bytes] | None":

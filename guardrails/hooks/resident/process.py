@@ -139,11 +139,14 @@ class Resident:
         self._listener.settimeout(0.0)
         while self._accepted():
             pass
+        self._listener.close()
         until = time.monotonic() + LEAVE_S
         while self._talks and time.monotonic() < until:
             time.sleep(TICK_S / 10)
             for talk in list(self._talks):
                 talk.tick()
+        log.removeHandler(self._told)
+        os.close(self._folder)
 
     def _there(self) -> bool:
         try:

@@ -5,7 +5,6 @@ The model's side of a session: its requests, its responses and what they cost.
 from contextvars import ContextVar
 from dataclasses import dataclass
 from decimal import Decimal
-from hashlib import blake2b
 from types import TracebackType
 from typing import Any, Self
 
@@ -196,6 +195,8 @@ def key_hash(key: object) -> bytes | None:
         return None
     if not isinstance(key, str) or not key:
         raise SessionError(f"`key` is the id of a response, text that is not empty, not `{key!r:.40}`")
+    from hashlib import blake2b  # and with it OpenSSL: 5 ms
+
     digest = blake2b(key.encode(errors="surrogatepass"), digest_size=KEY_BYTES).digest()
     # The lowest bit says whether it was charged.
     return digest[:-1] + bytes((digest[-1] & 0xFE,))

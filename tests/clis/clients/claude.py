@@ -26,7 +26,10 @@ class Claude(Client):
     name = "claude"
     shell_tool = "Bash"
     before = "PreToolUse"
-    cannot: ClassVar = {}
+    cannot: ClassVar = {
+        "test_the_answer_is_forced_of_a_model_that_goes_on": "Its hooks refuse calls, and cannot forbid the model to make "
+        "them: each is refused, however often.",
+    }
 
     def prepare(self) -> None:
         (self.home / ".claude").mkdir()

@@ -30,8 +30,8 @@ class Codex(Client):
     shell_tool = "Bash"
     before = "PreToolUse"
     cannot: ClassVar = {
-        "test_a_run_that_only_asks_for_refused_calls_ends": "A hook of Codex cannot end a run: each call is refused, and "
-        "the model may ask again.",
+        "test_the_answer_is_forced_of_a_model_that_goes_on": "Its hooks refuse calls, and cannot forbid the model to make "
+        "them: each is refused, however often.",
         "test_a_circle_of_looks_is_broken": "Codex has no tool that only looks: its commands may be work, so that a circle "
         "of them is told to the model and not refused.",
     }

@@ -23,4 +23,6 @@ class Asked:
     notes: tuple[str, ...]
     """What else it reads after its first turn: texts of the user, of the system and of hooks."""
     tools: tuple[str, ...]
-    """The names of the tools that it may call; none where the CLI asks for a title or a summary."""
+    """The names of the tools that it has; none where the CLI asks for a title or a summary."""
+    silenced: bool = False
+    """It may call none of them: the CLI wants its answer."""

@@ -31,7 +31,8 @@ def read(body: Body) -> Asked:
             elif "text" in part:
                 (notes if turn else prompt).append(part["text"])
     tools = tuple(one["name"] for tool in body.get("tools") or () for one in tool.get("functionDeclarations") or ())
-    return Asked(body, "\n".join(prompt), turn, tuple(results), tuple(notes), tools)
+    mode = ((body.get("toolConfig") or {}).get("functionCallingConfig") or {}).get("mode")
+    return Asked(body, "\n".join(prompt), turn, tuple(results), tuple(notes), tools, mode == "NONE")
 
 
 def whole(body: Body, reply: Text | Calls, n: int) -> Body:

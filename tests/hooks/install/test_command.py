@@ -7,7 +7,8 @@ import subprocess
 
 import pytest
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from guardrails.hooks.install.command import is_ours, options_of, quoted, split, words
 from guardrails.hooks.options import Options
@@ -28,7 +29,7 @@ def test_what_is_written_for_a_shell_is_read_again(folder: str, user: str, obser
 
 
 def test_a_shell_gets_the_words_as_they_are() -> None:
-    said = words("/a b/it's \"py\"/$HOME/`x`/python3", Options(client="claude", user="a'b; $(echo no) \\ *"))
+    said = words('/a b/it\'s "py"/$HOME/`x`/python3', Options(client="claude", user="a'b; $(echo no) \\ *"))
     line = quoted(["printf", "%s\\n", *said], "sh")
     ran = subprocess.run(["/bin/sh", "-c", line], capture_output=True, text=True, check=True)  # noqa: S603
     assert ran.stdout.splitlines() == said

@@ -3,6 +3,7 @@ The process that stays: started once, used by all, replaced when it is gone, han
 """
 
 import os
+import select
 import signal
 import stat
 import subprocess
@@ -88,6 +89,18 @@ def test_a_killed_process_is_replaced(home: Home) -> None:
     assert home.hook(event("b", "make b"), "--policy", rules) == {}
     assert only(home) != first
     assert denied(home.hook(event("c", "make c"), "--policy", rules))
+
+
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGSTOP])
+def test_eight_at_once_are_exactly_five_also_if_the_process_is_lost_meanwhile(home: Home, sent: signal.Signals) -> None:
+    rules = policy(home.folder / "p.yaml", 5)
+    assert home.hook(event("a", session_id="other"), "--policy", rules) == {}
+    lost = only(home)
+    started = [home.start(event(f"t{n}", f"make {n}"), "--policy", rules) for n in range(8)]
+    select.select([each.stdout for each in started if each.stdout], [], [])  # one was answered, others are under way
+    os.kill(lost, sent)
+    assert sorted(denied(answer(each)) for each in started) == [False] * 5 + [True] * 3
+    assert gone(lost)
 
 
 def test_a_process_that_hangs_is_not_waited_for_long_and_ended(here: Home, monkeypatch: pytest.MonkeyPatch) -> None:

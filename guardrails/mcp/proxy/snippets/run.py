@@ -8,8 +8,10 @@ import re
 import sys
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from pathlib import Path
+from typing import Final
+
+from .clients import CLIENTS
 
 
 USAGE: Final = """\
@@ -24,94 +26,31 @@ _PATHS: Final = frozenset({"store", "records", "config"})
 _RUNNERS: Final = frozenset({"npx", "uvx", "uv", "run", "node", "npm", "exec", "bunx", "pipx", "docker", "deno", "env"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Client:
-    """
-    Where a client keeps its MCP servers.
-    """
-
-    title: str
-    where: str
-    """The file, or the page of its settings."""
-    key: str = "mcpServers"
-    more: tuple[tuple[str, str], ...] = ()
-    """What else stands beside the command."""
-    toml: bool = False
-    then: str = "Start it anew."
-    """What makes it read the file."""
-
-
-CLIENTS: Final[Mapping[str, Client]] = {
-    "claude-desktop": Client(
-        title="Claude Desktop",
-        where="claude_desktop_config.json (Settings, Developer, Edit Config): in ~/Library/Application Support/Claude on "
-        "macOS, %APPDATA%\\Claude on Windows",
-    ),
-    "claude-code": Client(
-        title="Claude Code",
-        where=".mcp.json in the project's folder",
-        more=(("type", "stdio"),),
-        then="It asks once whether the project's servers may be used; `claude mcp list` shows it.",
-    ),
-    "cursor": Client(title="Cursor", where="~/.cursor/mcp.json, or .cursor/mcp.json in the project's folder"),
-    "vscode": Client(
-        title="VS Code",
-        where=".vscode/mcp.json, or your own mcp.json (command `MCP: Open User Configuration`)",
-        key="servers",
-        more=(("type", "stdio"),),
-        then="Press Start above the entry.",
-    ),
-    "windsurf": Client(
-        title="Windsurf",
-        where="~/.codeium/windsurf/mcp_config.json",
-        then="Refresh the list of servers in Cascade.",
-    ),
-    "zed": Client(
-        title="Zed",
-        where="settings.json (command `zed: open settings`)",
-        key="context_servers",
-        then="It reads the file at once.",
-    ),
-    "codex": Client(
-        title="Codex",
-        where="~/.codex/config.toml",
-        key="mcp_servers",
-        toml=True,
-        then="`codex mcp list` shows it.",
-    ),
-    "gemini": Client(
-        title="Gemini CLI",
-        where="~/.gemini/settings.json, or .gemini/settings.json in the project's folder",
-        then="`gemini mcp list` shows it.",
-    ),
-    "jetbrains": Client(
-        title="JetBrains AI Assistant",
-        where="Settings, Tools, AI Assistant, Model Context Protocol (MCP), Add, as JSON",
-        then="Apply.",
-    ),
-    "cline": Client(
-        title="Cline",
-        where="cline_mcp_settings.json (MCP Servers, Configure, Configure MCP Servers)",
-        then="It reads the file at once.",
-    ),
-}
-
-
 def snippet(client: str, command: Sequence[str], options: Sequence[str] = (), *, name: str | None = None) -> str:
     """
     What stands in the file of *client* so that it starts `guardrails mcp OPTIONS -- COMMAND`; *name* is that of the server.
 
     Raises KeyError if there is no such client.
     """
+    return written(client, {name or _name_of(command, options): [*options, *(["--", *command] if command else [])]})
+
+
+def written(client: str, servers: Mapping[str, Sequence[str]]) -> str:
+    """
+    What stands in the file of *client* for *servers*: by their names, the arguments of `guardrails mcp`.
+    """
     kind = CLIENTS[client]
-    start = ["-I", "-m", "guardrails", "mcp", *options, *(["--", *command] if command else [])]
-    called = name or _name_of(command, options)
+    starts = {name: ["-I", "-m", "guardrails", "mcp", *arguments] for name, arguments in servers.items()}
     if kind.toml:
-        key = called if re.fullmatch(r"[A-Za-z0-9_-]+", called) else _quoted(called)
-        args = "".join(f"  {_quoted(word)},\n" for word in start)
-        return f"[{kind.key}.{key}]\ncommand = {_quoted(sys.executable)}\nargs = [\n{args}]\n"
-    entry: dict[str, Any] = {**dict(kind.more), "command": sys.executable, "args": start}
-    return json.dumps({kind.key: {called: entry}}, indent=2, ensure_ascii=False) + "\n"
+        return "\n".join(_table(kind.key, name, start) for name, start in starts.items())
+    entries = {name: {**dict(kind.more), "command": sys.executable, "args": start} for name, start in starts.items()}
+    return json.dumps({kind.key: entries}, indent=2, ensure_ascii=False) + "\n"
+
+
+def _table(key: str, name: str, start: Sequence[str]) -> str:
+    called = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
+    args = "".join(f"  {_quoted(word)},\n" for word in start)
+    return f"[{key}.{called}]\ncommand = {_quoted(sys.executable)}\nargs = [\n{args}]\n"
 
 
 def _quoted(word: str) -> str:
@@ -147,15 +86,19 @@ def main(argv: Sequence[str]) -> int:
     at = rest.index("--") if "--" in rest else len(rest)
     told, command = rest[:at], rest[at + 1 :]
     try:
-        options, name = _options(told)
-        if not command and not any(option.startswith(("--url", "--config")) for option in options):
+        options, said = _options(told)
+        if not command and not said.keys() & {"url", "config"}:
             command = list(_PLACEHOLDER)
         _checked(options, command)
-        text = snippet(client, command, options, name=name)
+        if "config" in said and "server" not in said:
+            servers = {name: [*options, f"--server={name}"] for name in _names(said["config"])}
+            text = written(client, servers)
+        else:
+            text = snippet(client, command, options, name=said.get("name", said.get("server")))
         text.encode()
     except UnicodeEncodeError:
         return _wrong("a word is not UTF-8: a configuration file cannot hold it")
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         return _wrong(str(error))
     kind = CLIENTS[client]
     sys.stderr.write(f"{kind.title}: {kind.where}\nWhat stands there stays: add the entry. {kind.then}\n\n")
@@ -164,13 +107,13 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def _options(told: list[str]) -> tuple[list[str], str | None]:
+def _options(told: list[str]) -> tuple[list[str], dict[str, str]]:
     """
-    The options as `--name=value` with whole paths, since a client starts in a folder of its own; and the server's name.
+    The options as `--name=value` with whole paths, since a client starts in a folder of its own; and what each says.
     """
     from guardrails.policy.compiled.source import whole
 
-    said, name = [], None
+    options, said = [], {}
     rest = iter(told)
     for word in rest:
         if not word.startswith("--"):
@@ -179,24 +122,38 @@ def _options(told: list[str]) -> tuple[list[str], str | None]:
         given = value if equals else next(rest, None)
         if not given:
             raise ValueError(f"`--{flag}` needs a value")
-        if flag == "name":
-            name = given
-            continue
         if flag == "policy":
             given = whole(given)
-        said.append(f"--{flag}={os.path.abspath(given) if flag in _PATHS else given}")  # noqa: PTH100  `~` is kept
-    return said, name
+        elif flag in _PATHS:
+            given = os.path.abspath(given)  # noqa: PTH100  `..` behind a link stays
+        said[flag] = given
+        if flag != "name":
+            options.append(f"--{flag}={given}")
+    return options, said
 
 
 def _checked(options: list[str], command: Sequence[str]) -> None:
     """
-    Raises ValueError for options that `guardrails mcp` does not take.
+    Raises ValueError for options that `guardrails mcp` does not take. The variables of a header are the client's own.
     """
-    from .options import UsageError, options_of
+    from guardrails.mcp.proxy.options import UsageError, options_of
 
     try:
-        options_of([*options, *(["--", *command] if command else [])])
+        options_of(
+            [*(re.sub(r"\$\{\w+\}", "x", one) if one.startswith("--header=") else one for one in options)]
+            + (["--", *command] if command else [])
+        )
     except UsageError as error:
+        raise ValueError(str(error)) from None
+
+
+def _names(path: str) -> list[str]:
+    from guardrails.core.values.errors import PolicyError
+    from guardrails.mcp.config import read_servers
+
+    try:
+        return [server.name for server in read_servers(Path(path))]
+    except PolicyError as error:
         raise ValueError(str(error)) from None
 
 

@@ -1,0 +1,361 @@
+"""
+The commands `guardrails hook install`, `uninstall` and `status`, in a home of their own.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from guardrails.hooks.clients import CLIENTS as READERS
+from guardrails.hooks.install.command import is_ours
+from guardrails.hooks.install.entries import entries
+from guardrails.hooks.install.places import CLIENTS, TIMEOUT
+from guardrails.hooks.install.run import main
+from guardrails.hooks.install.scanner import parse
+from guardrails.hooks.install.switches import _snake, trust_hash
+
+
+ROOT: Final = Path(__file__).parents[3]
+FILES: Final = {"claude": ".claude/settings.json", "codex": ".codex/hooks.json", "gemini": ".gemini/settings.json"}
+VARIABLES: Final = (
+    "CLAUDE_CONFIG_DIR",
+    "CODEX_HOME",
+    "GEMINI_CLI_HOME",
+    "XDG_STATE_HOME",
+    "GEMINI_CLI_TRUST_WORKSPACE",
+)
+every = pytest.mark.parametrize("client", list(CLIENTS))
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("home", "work"):
+        (tmp_path / name).mkdir()
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "none"))
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path / "home"
+
+
+def files(*folders: Path) -> dict[str, bytes | None]:
+    """
+    Every file and folder below *folders*.
+    """
+    found = [path for folder in folders for path in folder.rglob("*")]
+    return {str(path): path.read_bytes() if path.is_file() else None for path in found}
+
+
+def commands(path: Path) -> set[str]:
+    hooks = json.loads(path.read_text())["hooks"]
+    return {handler["command"] for groups in hooks.values() for group in groups for handler in group["hooks"]}
+
+
+@every
+@pytest.mark.parametrize("place", ["user", "project"])
+def test_what_was_not_there_is_gone_again_with_its_folder(client: str, place: str, home: Path) -> None:
+    option = [] if place == "user" else ["--project"]
+    before = files(home, Path.cwd())
+    assert main(["install", client, *option]) == 0
+    path = (home if place == "user" else Path.cwd()) / FILES[client]
+    assert set(json.loads(path.read_text())["hooks"]) == set(CLIENTS[client].events)
+    assert main(["install", client, *option]) == 0
+    assert main(["uninstall", client, *option]) == 0
+    assert files(home, Path.cwd()) == before
+
+
+@every
+def test_a_folder_that_was_there_stays_and_so_does_a_hand_edited_file(client: str, home: Path) -> None:
+    path = home / FILES[client]
+    path.parent.mkdir()
+    before = files(home)
+    main(["install", client])
+    main(["uninstall", client])
+    assert files(home) == before
+    path.write_bytes(b'{\r\n\t// mine\r\n\t"hooks": {"Mine": [],}, /* \xff */\r\n}')
+    before = files(home)
+    assert main(["install", client, "--observe", "--policy", "strict"]) == 0
+    assert files(home) != before
+    assert main(["uninstall", client]) == 0
+    assert files(home) == before
+
+
+@every
+def test_every_event_that_is_asked_for_is_one_that_the_hook_reads(client: str) -> None:
+    events = CLIENTS[client].events
+    assert set(READERS[client].EVENTS) | {"SessionStart"} == set(events)
+
+
+@every
+def test_a_handler_has_the_clients_own_time(client: str, home: Path) -> None:
+    main(["install", client])
+    handler = json.loads((home / FILES[client]).read_text())["hooks"][CLIENTS[client].events[-1]][0]["hooks"][0]
+    assert handler["timeout"] == (TIMEOUT * 1_000 if client == "gemini" else TIMEOUT)
+    assert handler["type"] == "command"
+
+
+def test_options_are_in_the_command_and_their_paths_are_whole(home: Path) -> None:
+    (Path.cwd() / "own.yaml").write_text("version: 1\nextends: default\n")
+    said = ["--policy", "./own.yaml", "--store", "s.db", "--records", "r.jsonl", "--user", "it's me", "--tenant", "t"]
+    assert main(["install", "claude", "--observe", *said]) == 0
+    (command,) = commands(home / FILES["claude"])
+    here = Path.cwd()
+    assert command == (
+        f"{sys.executable} -I -m guardrails hook --client=claude --policy={here / 'own.yaml'} --store={here / 's.db'} "
+        f"--records={here / 'r.jsonl'} '--user=it'\"'\"'s me' --tenant=t --observe"
+    )
+    assert main(["install", "claude"]) == 0
+    assert commands(home / FILES["claude"]) == {
+        f"{sys.executable} -I -m guardrails hook --client=claude --policy=default"
+    }
+
+
+@pytest.mark.parametrize("policy", ["nothing_like_it", "./nothing.yaml", "./wrong.yaml"])
+def test_a_policy_that_cannot_be_used_is_not_installed(
+    policy: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (Path.cwd() / "wrong.yaml").write_text("version: 1\nno_such_key: 1\n")
+    assert main(["install", "claude", "--policy", policy]) == 2
+    assert not files(home)
+    assert capsys.readouterr().err.startswith("guardrails hook install: ")
+
+
+def test_the_folders_that_the_clients_own_variables_name_are_used(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in VARIABLES[:3]:
+        monkeypatch.setenv(name, str(tmp_path / name))
+    assert main(["install", *CLIENTS]) == 0
+    assert (tmp_path / "CLAUDE_CONFIG_DIR/settings.json").is_file()
+    assert (tmp_path / "CODEX_HOME/hooks.json").is_file()
+    assert (tmp_path / "GEMINI_CLI_HOME/.gemini/settings.json").is_file()
+    assert not files(home)
+
+
+def test_local_settings_are_claudes_alone(home: Path) -> None:
+    assert main(["install", "claude", "--local"]) == 0
+    assert list(commands(Path(".claude/settings.local.json")))
+    assert main(["uninstall", "claude", "--local"]) == 0
+    assert main(["install", "codex", "--local"]) == 2
+    assert not files(home, Path.cwd())
+
+
+@pytest.mark.parametrize(
+    ("command", "text"),
+    [(command, text) for command in ("install", "uninstall") for text in ('{"a": 1', "{'a': 1}")]
+    + [("install", '{"hooks": []}'), ("install", "[]")],
+)
+def test_a_file_that_cannot_be_edited_is_left_alone(
+    command: str, text: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = home / FILES["claude"]
+    path.parent.mkdir()
+    path.write_text(text)
+    assert main([command, "claude"]) == 2
+    assert path.read_text() == text
+    assert f"{path}: line 1, column " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "argv", [["install"], ["install", "cursor"], ["uninstall"], ["status", "x"], ["install", "claude", "--x"]]
+)
+def test_a_wrong_use_is_2_and_changes_nothing(argv: list[str], home: Path) -> None:
+    assert main(argv) == 2
+    assert not files(home, Path.cwd())
+
+
+def test_uninstall_says_where_else_it_is(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["install", "claude", "--project"])
+    capsys.readouterr()
+    assert main(["uninstall", "claude"]) == 0
+    assert "use --project" in capsys.readouterr().out
+
+
+def test_an_interpreter_that_does_not_find_the_library_by_itself_is_refused(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "bare")], check=True)  # noqa: S603
+    python = str(next(path for path in (tmp_path / "bare").glob("*/python*") if path.is_file()))
+    assert main(["install", "claude"], python=python) == 2
+    assert "does not find guardrails" in capsys.readouterr().err
+    assert not files(home)
+
+
+@pytest.mark.parametrize("first", ["claude", "codex"])
+def test_it_is_said_that_a_client_does_not_read_the_file(
+    first: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = home / FILES[first]
+    path.parent.mkdir()
+    path.write_text('{\n  // mine\n  "a": 1\n}\n')
+    assert main(["install", first]) == 0
+    assert "does not read comments (line 2, column 3): it leaves the whole file out" in capsys.readouterr().err
+
+
+# Status
+
+
+def status(capsys: pytest.CaptureFixture[str], *argv: str, python: str | None = None) -> tuple[int, dict[str, Any]]:
+    capsys.readouterr()
+    code = main(["status", "--json", *argv], python=python)
+    return code, {f"{one['client']} {one['place']}": one for one in json.loads(capsys.readouterr().out)}
+
+
+def test_status_of_nothing_is_0(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, found = status(capsys)
+    assert code == 0
+    assert list(found) == [
+        "claude user",
+        "claude project",
+        "claude local",
+        "codex user",
+        "codex project",
+        "gemini user",
+        "gemini project",
+    ]
+    assert not any(one["installed"] for one in found.values())
+    assert main(["status"]) == 0
+
+
+def test_status_runs_the_command_and_tells_its_policy(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["install", "claude", "--policy", "strict", "--observe"])
+    code, found = status(capsys, "claude")
+    one = found["claude user"]
+    assert (code, one["problems"]) == (0, [])
+    assert (one["installed"], one["answers"], one["policy"], one["observe"]) == (True, True, "strict", True)
+    assert not (home / ".local").exists()
+    assert main(["status", "claude"]) == 0
+    assert "observes  strict" in capsys.readouterr().out
+
+
+def test_status_tells_a_command_that_is_gone(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["install", "gemini"])
+    path = home / FILES["gemini"]
+    path.write_text(path.read_text().replace(sys.executable, "/nowhere/python3"))
+    code, found = status(capsys, "gemini")
+    assert code == 1
+    assert found["gemini user"]["answers"] is False
+    assert found["gemini user"]["problems"] == ["/nowhere/python3 is gone: install it again"]
+
+
+def test_status_runs_nothing_that_a_folder_brings_along(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    program = Path.cwd() / "python3"
+    program.write_text("#!/bin/sh\ntouch ran\necho '{}'\n")
+    program.chmod(0o755)
+    path = Path.cwd() / FILES["claude"]
+    path.parent.mkdir()
+    handler = {"type": "command", "command": f"{program} -I -m guardrails hook --client=claude"}
+    path.write_text(json.dumps({"hooks": {event: [{"hooks": [handler]}] for event in CLIENTS["claude"].events}}))
+    code, found = status(capsys, "claude")
+    assert code == 1
+    assert found["claude project"]["answers"] is None
+    assert not Path("ran").exists()
+
+
+def _claude_off(home: Path) -> None:
+    Path(".claude").mkdir()
+    Path(".claude/settings.local.json").write_text('{"disableAllHooks": true}')
+
+
+def _codex_off(home: Path) -> None:
+    (home / ".codex/config.toml").write_text("[features]\nhooks = false\n")
+
+
+def _gemini_off(home: Path) -> None:
+    Path(".gemini").mkdir()
+    Path(".gemini/settings.json").write_text('{"hooksConfig": {"enabled": false}} // off')
+
+
+def _gemini_named(home: Path) -> None:
+    path = home / FILES["gemini"]
+    path.write_text(path.read_text().replace("{\n", '{\n"hooksConfig": {"disabled": ["guardrails"]},', 1))
+
+
+def _gemini_refused(home: Path) -> None:
+    rules = {str(Path.cwd().parent): "TRUST_FOLDER", str(Path.cwd()): "DO_NOT_TRUST"}
+    (home / ".gemini/trustedFolders.json").write_text(json.dumps(rules))
+
+
+@pytest.mark.parametrize(
+    ("client", "switch", "said"),
+    [
+        ("gemini", _gemini_refused, "Gemini CLI does not trust "),
+        ("claude", _claude_off, "`disableAllHooks` in "),
+        ("codex", _codex_off, "`features.hooks` is false in "),
+        ("gemini", _gemini_off, "`hooksConfig.enabled` is false in "),
+        ("gemini", _gemini_named, "`hooksConfig.disabled` names it in "),
+    ],
+)
+def test_status_tells_what_switches_hooks_off(
+    client: str, switch: Callable[[Path], None], said: str, home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    main(["install", client])
+    switch(home)
+    code, found = status(capsys, client)
+    assert code == 1
+    assert any(problem.startswith(said) for problem in found[f"{client} user"]["problems"])
+
+
+def test_status_tells_whether_codex_trusts_it(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["install", "codex"])
+    path, config = home / FILES["codex"], home / ".codex/config.toml"
+    _, found = status(capsys, "codex")
+    assert found["codex user"]["problems"][0].startswith("not trusted, so that Codex skips it: SessionStart, ")
+    ours = list(entries(parse(path.read_text()), is_ours))
+    state = {f"{path}:{_snake(entry.event)}:0:0": trust_hash(entry) for entry in ours}
+    config.write_text("".join(f'[hooks.state."{key}"]\ntrusted_hash = "{kept}"\n' for key, kept in state.items()))
+    assert status(capsys, "codex")[1]["codex user"]["problems"] == []
+    main(["install", "codex", "--observe"])
+    assert status(capsys, "codex")[1]["codex user"]["problems"][0].startswith("changed since it was trusted")
+    config.write_text(config.read_text() + "enabled = false\n")
+    assert status(capsys, "codex")[1]["codex user"]["problems"][1].startswith(
+        "switched off in `/hooks` of Codex: Stop;"
+    )
+
+
+def test_the_sum_by_which_codex_trusts_is_the_one_that_codex_computes() -> None:
+    # Both were told by `hooks/list` of the app-server of Codex CLI 0.169.0.
+    command = "-I -m guardrails hook --client=codex --policy=default"
+    handlers = [
+        {"type": "command", "command": f"/opt/{one}/python3 {command}", "timeout": 30} for one in ("p\u00fcthon", "py")
+    ]
+    hooks = {"PreToolUse": [{"matcher": "Bash", "hooks": [handlers[0]]}], "Stop": [{"hooks": [handlers[1]]}]}
+    found = [trust_hash(entry) for entry in entries(parse(json.dumps({"hooks": hooks})), is_ours)]
+    assert found == [
+        "sha256:24b46f03ef40c219d5cd0662fd0c493220064968d0a73260fe2a376cdd31f665",
+        "sha256:8f5423998817dcf61415f726fa84f4d6ec9a6d92fbbf2279b58cc373a6212591",
+    ]
+
+
+def test_two_places_are_told(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["install", "claude"])
+    main(["install", "claude", "--local"])
+    code, found = status(capsys, "claude")
+    assert code == 1
+    assert found["claude local"]["problems"] == [f"also in {home / FILES['claude']}: each event is answered twice"]
+
+
+# The program
+
+
+def test_the_door_leads_to_the_commands(home: Path) -> None:
+    def run(*argv: str) -> "subprocess.CompletedProcess[str]":
+        env = {**os.environ, "PYTHONPATH": str(ROOT)}
+        return subprocess.run(  # noqa: S603
+            [sys.executable, "-m", "guardrails", "hook", *argv], capture_output=True, text=True, check=False, env=env
+        )
+
+    assert "install|uninstall|status" in run("--help").stdout
+    assert run("install", "nobody").returncode == 2
+    assert run("status", "claude").returncode == 0
+    assert run("install", "claude").returncode == 0
+    assert (home / FILES["claude"]).is_file()
