@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from guardrails.core.values.errors import needs
-from guardrails.integrations.hosting import ashare_of
+from guardrails.integrations.hosting import ashare_of, give_back
 from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.calls.current import current_session
 from guardrails.session.growing import SHARE
@@ -76,7 +76,7 @@ class GuardrailsMiddleware(AgentMiddleware):
         running = current_session()
         if running is not None and self._is_of(running):
             child = await ashare_of(running, **self._share)
-            return (running, _nothing) if child is None else (child, child.close)
+            return (running, _nothing) if child is None else (child, lambda: give_back(child))
         session = self._sessions.of(None if thread is None else _name(thread))
         return session, _nothing if thread is not None else lambda: self._sessions.end(session)
 

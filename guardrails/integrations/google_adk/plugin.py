@@ -113,7 +113,7 @@ class GuardrailsPlugin(BasePlugin):
         Turn tools off when it is time, and let the tools of the request run behind the session.
         """
         run, context = self._run(callback_context), callback_context.get_invocation_context()
-        run.declare(llm_request)
+        declared = run.declare(llm_request)
         if context.live_request_queue is not None or (context.run_config and context.run_config.support_cfc):
             # What comes is no response by response; the calls are guarded.
             return None
@@ -125,7 +125,7 @@ class GuardrailsPlugin(BasePlugin):
         loop.streams = context.run_config is not None and context.run_config.streaming_mode == StreamingMode.SSE
         await run.session.off_loop(loop.ask)
         for name, tool in llm_request.tools_dict.items():
-            llm_request.tools_dict[name] = Guarded.of(tool, self._run)
+            llm_request.tools_dict[name] = Guarded.of(tool, self._run, declared.get(name))
         return None
 
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> Any:

@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
-from guardrails.integrations.hosting import BROKEN_OFF, share_of
+from guardrails.integrations.hosting import BROKEN_OFF, calling, give_back, share_of
 from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.calls.current import current_session
 
@@ -212,8 +212,7 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
     def _end_share(self, state: Any) -> bool:
         child = self._children.pop(state.get(RUN), None)
         if child is not None:
-            child.close()
-            child.forget()
+            give_back(child, forget=True)
         return child is not None
 
     def _own(self, state: Any) -> "Session":
@@ -232,17 +231,13 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
         return self._sessions.of(name)
 
     def _guarded(self, request: ToolCallRequest) -> "Session":
-        tool, session, specs = request.tool, self._own(request.state), {}
-        if tool is not None:
-            known = self._known.get(id(tool))
-            if known is None or known[0] is not tool:
-                known = self._known[id(tool)] = tool, declared(tool)
-            session.declare(known[1])
-            spec = known[1].arguments()
-            if spec is not None:
-                # Another agent of the session may have another tool of that name, at the same time.
-                specs[tool.name] = spec
-        return session.scoped(specs, passes=(GraphBubbleUp,))
+        tool, session = request.tool, self._own(request.state)
+        if tool is None:
+            return session.scoped({}, passes=(GraphBubbleUp,))
+        known = self._known.get(id(tool))
+        if known is None or known[0] is not tool:
+            known = self._known[id(tool)] = tool, declared(tool)
+        return calling(session, known[1], (GraphBubbleUp,))
 
 
 def _thread() -> object:

@@ -11,7 +11,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import Asking, ashare_of
+from guardrails.integrations.hosting import Asking, ashare_of, calling, give_back
 
 from .arguments import Wrong
 from .results import failed, is_plain, read, shown
@@ -78,8 +78,7 @@ class GuardedRun(AbstractCapability[Any]):
         try:
             return await handler()
         finally:
-            await child.off_loop(child.close)
-            await child.off_loop(child.forget)
+            await child.off_loop(give_back, child, forget=True)
 
     async def wrap_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, handler: Any
@@ -249,8 +248,11 @@ class GuardedRun(AbstractCapability[Any]):
         if self._refuses:
             return await self._session.off_loop(self._asking.refusal, tool, arguments, id=made)
         self._later.discard(made)
+        if session is None:
+            known = self._tools.get(tool)
+            session = self._session if known is None else calling(self._session, known, LATER)
         try:
-            return await (session or self._session).acall(tool, arguments, execute, id=made)
+            return await session.acall(tool, arguments, execute, id=made)
         except LATER:
             self._later.add(made)
             raise
