@@ -2,13 +2,17 @@
 The keywords that type checkers know are those that are taken.
 """
 
+import ast
 import dataclasses
 import inspect
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
 import pytest
+
+import guardrails
 
 from guardrails import Budget, Envelope, Policy, SessionError, Tool
 from guardrails.core.envelope.content import FIELDS, SETTABLE, Fields, More
@@ -57,6 +61,24 @@ def test_the_fields_of_an_envelope_that_code_may_set_are_all_but_what_only_a_cha
 
 def test_the_options_of_a_session_are_those_of_policy_session() -> None:
     assert {*SessionOptions.__annotations__} == keywords(Policy.session) - {"self", "name"}
+
+
+def test_every_adapter_says_which_options_it_hands_on() -> None:
+    untold = []
+    for path in sorted(Path(guardrails.__file__).parent.rglob("*.py")):
+        for made in (one for one in ast.walk(ast.parse(path.read_text())) if isinstance(one, ast.FunctionDef)):
+            handed = [one for one in ast.walk(made) if isinstance(one, ast.Call) and handed_on(one, "guarded")]
+            if handed and made.args.kwarg is not None and "SessionOptions" not in ast.unparse(made.args.kwarg):
+                untold.append(f"{path}:{made.lineno}")
+    assert untold == []
+
+
+def handed_on(call: ast.Call, name: str) -> bool:
+    """
+    Whether *call* gets what *name* is, and keywords that its caller was given.
+    """
+    first = bool(call.args) and ast.unparse(call.args[0]) == name
+    return first and any(keyword.arg is None for keyword in call.keywords)
 
 
 def test_the_options_of_a_request_are_those_of_the_client_that_a_loop_does_not_make() -> None:

@@ -52,16 +52,23 @@ def replaced(registries: Sequence[Registry]) -> tuple[Registry, ...]:
 
 def _waited_for(registry: Registry) -> Registry:
     """
-    *registry* with asynchronous tools run to their end, each in a loop of its own: the agent is synchronous.
+    *registry* with its tools run to their end: an asynchronous one in a loop of its own, as the agent is synchronous, and one
+    that would end the process, or cancel itself, as one that failed.
     """
-    for entry in registry.entries.values():
-        if entry.asynchronous:
-            registry.add(entry.tool, _to_its_end(entry.run))
+    for name, entry in registry.entries.items():
+        registry.replace_run(name, _to_its_end(entry.run, asynchronous=entry.asynchronous))
     return registry
 
 
-def _to_its_end(run: Callable[[str, Any], Any]) -> Callable[[str, Any], Any]:
-    return lambda tool, arguments: asyncio.run(run(tool, arguments))
+def _to_its_end(run: Callable[[str, Any], Any], *, asynchronous: bool) -> Callable[[str, Any], Any]:
+    def ended(tool: str, arguments: Any) -> Any:
+        try:
+            made = run(tool, arguments)
+            return asyncio.run(made) if asynchronous else made
+        except (SystemExit, asyncio.CancelledError) as error:
+            raise RuntimeError(f"`{tool}` ended itself: {error!r}") from None
+
+    return ended
 
 
 def _run(file: str) -> ModuleType:
@@ -74,7 +81,7 @@ def _run(file: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise AgentError(f"`{file}` cannot be run: {type(error).__name__}: {error}") from error
     return module
 

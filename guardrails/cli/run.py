@@ -6,7 +6,7 @@ import logging
 import sys
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
@@ -111,10 +111,13 @@ def run(
         return
     with ends(ending):
         amounts = parsed_amounts(extend or [])
-        _check(given, task=task, resume=resume, raised=bool(amounts) or forgive)
         said = typer.get_text_stream("stdin").read() if task == "-" else task
+        _check(given, task=said, resume=resume, raised=bool(amounts) or forgive)
         lines = (records or file.with_suffix(".jsonl")).absolute()
-        with _agent(file, given, said, resume, str(lines), ending=ending, quiet=quiet) as agent:
+        with (
+            redirect_stdout(sys.stderr),
+            _agent(file, given, said, resume, str(lines), ending=ending, quiet=quiet) as agent,
+        ):
             _work(agent, said, amounts, ending, forgive=forgive, new=resume is None)
 
 
@@ -168,7 +171,7 @@ def _agent(
     from guardrails.agent.settings import Settings
     from guardrails.agent.view import View
 
-    view = View(quiet=quiet, words=_terminal() if ending.how == "text" else None, events=written(ending))
+    view = View(quiet=quiet, words=_terminal(ending.out) if ending.how == "text" else None, events=written(ending))
     # What is needed is looked at before any file is made.
     imported("`guardrails run`")
     with ExitStack() as opened:
@@ -213,15 +216,15 @@ def _work(
         view.end()
     ending.result = result
     if ending.how == "text" and not shown:
-        typer.echo(printable(result.answer))
-        sys.stdout.flush()
+        typer.echo(printable(result.answer), file=ending.out)
+        ending.out.flush()
 
 
-def _terminal() -> TextIO | None:
+def _terminal(out: TextIO) -> TextIO | None:
     """
-    Standard output if a person reads it.
+    *out* if a person reads it.
     """
-    return sys.stdout if sys.stdout.isatty() else None
+    return out if out.isatty() else None
 
 
 class _Warnings(logging.Handler):

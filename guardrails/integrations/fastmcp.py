@@ -3,10 +3,11 @@ FastMCP servers and clients behind sessions.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 from guardrails.core.values.errors import needs
 from guardrails.policy.policy import Policy
+from guardrails.policy.sessions import SessionOptions
 from guardrails.session.session import Session
 
 
@@ -34,7 +35,7 @@ class GuardrailsMiddleware(Middleware):
     The run that a client names in `_meta` is the session; see `runs.run_of` for calls that name none.
     """
 
-    def __init__(self, guarded: Policy | Session, **options: Any) -> None:
+    def __init__(self, guarded: Policy | Session, **options: Unpack[SessionOptions]) -> None:
         self._guarding = Guarding(guarded, **options)
 
     async def on_list_tools(

@@ -5,7 +5,6 @@ What the adapters of hosts share: one loop of a host by its requests and respons
 import json
 
 from collections.abc import Callable, Iterable, Mapping, Sized
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 from uuid import uuid4
 from weakref import WeakKeyDictionary
@@ -14,8 +13,9 @@ from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.envelope.text import said_of
+from guardrails.core.tools.tool import Tool
 from guardrails.core.tools.tool_choice import ToolChoice
-from guardrails.core.values.errors import SessionError, StoreError
+from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
 from guardrails.core.values.session_id import session_name
 from guardrails.session.calls.current import current_session
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from guardrails.session.session import Session
     from guardrails.session.turns.turns import Requested
 
-__all__ = ["BROKEN_OFF", "Asking", "lines", "remark", "share_of", "user_asks"]
+__all__ = ["BROKEN_OFF", "Asking", "calling", "give_back", "lines", "remark", "share_of", "user_asks"]
 
 T = TypeVar("T")
 
@@ -151,6 +151,16 @@ _FAILED: "WeakKeyDictionary[Session, int]" = WeakKeyDictionary()
 """Of sessions whose state could not be read before their last request: how often in a row."""
 
 
+def calling(session: "Session", tool: Tool, passes: Iterable[type[BaseException]] = ()) -> "Session":
+    """
+    *session* as a call of *tool* asks it, with the exceptions that it *passes*: another agent of the session may have another
+    tool of that name, at the same time.
+    """
+    session.declare(tool)
+    spec = tool.arguments()
+    return session.scoped({} if spec is None else {tool.name: spec}, passes=passes)
+
+
 def user_asks(session: "Session") -> None:
     """
     Say that the user has sent a further message. A store that fails loses no conversation: the next request says so.
@@ -169,10 +179,39 @@ def share_of(session: "Session", name: str | None = None, **amounts: Any) -> "Se
     Returns None if so little is left that no part of it can be held, or the store fails: *session* itself holds then.
     """
     for own in (name, uuid4().hex if name is None else f"{name}-{uuid4().hex}"):
-        with suppress(SessionError, StoreError):
+        try:
             if own is not None:
                 return session.child(session_name(own), **(amounts or {"share": SHARE}))
+        except Exception as error:  # noqa: BLE001  whatever a store raises
+            if not isinstance(error, SessionError):
+                log.error("store failed: %s", error, extra={"session": session.id})
     return None
+
+
+async def ashare_of(session: "Session", **amounts: Any) -> "Session | None":
+    """
+    The same without a name, awaited: nothing of it stays held if this task is cancelled.
+    """
+    made: list[Session | None] = []
+    try:
+        await session.off_loop(lambda: made.append(share_of(session, **amounts)))
+    except BaseException:
+        for child in filter(None, made):
+            await child.off_loop(give_back, child)
+        raise
+    return made[0]
+
+
+def give_back(child: "Session", *, forget: bool = False) -> None:
+    """
+    Close *child*, whose agent has answered, and *forget* it: a store that fails loses no answer.
+    """
+    try:
+        child.close()
+        if forget:
+            child.forget()
+    except Exception as error:  # noqa: BLE001  whatever a store raises
+        log.error("store failed: %s", error, extra={"session": child.id})
 
 
 def remark(envelope: Envelope) -> str | None:

@@ -5,10 +5,11 @@ MCP servers and clients of the `mcp` SDK behind sessions.
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from guardrails.core.values.errors import needs
 from guardrails.policy.policy import Policy
+from guardrails.policy.sessions import SessionOptions
 from guardrails.session.session import Session
 
 
@@ -37,7 +38,7 @@ class GuardrailsMiddleware:
     The run that a client names in `_meta` is the session; see `runs.run_of` for calls that name none.
     """
 
-    def __init__(self, guarded: Policy | Session, **options: Any) -> None:
+    def __init__(self, guarded: Policy | Session, **options: Unpack[SessionOptions]) -> None:
         self._guarding = Guarding(guarded, **options)
 
     async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:

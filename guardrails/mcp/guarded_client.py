@@ -3,10 +3,11 @@ Clients whose calls of tools are behind a session; what the clients of both SDKs
 """
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from guardrails.core.values.errors import needs
 from guardrails.policy.policy import Policy
+from guardrails.policy.sessions import SessionOptions
 from guardrails.session.session import Session
 
 from .answers import RUN
@@ -24,7 +25,9 @@ class GuardedCalls:
     *run* names the session; without one it is forgotten when the client is left. *options* are those of `Policy.session`.
     """
 
-    def __init__(self, client: Any, guarded: Policy | Session, *, run: object = None, **options: Any) -> None:
+    def __init__(
+        self, client: Any, guarded: Policy | Session, *, run: object = None, **options: Unpack[SessionOptions]
+    ) -> None:
         self._client = client
         self._guarding = Guarding(guarded, **options)
         self._named = run is not None

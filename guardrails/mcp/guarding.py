@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.outcome.error_types import diagnosis_of
@@ -15,6 +15,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
 from guardrails.policy.policy import Policy
+from guardrails.policy.sessions import SessionOptions
 from guardrails.session.session import Session
 
 from .answers import UNKNOWN, answered, refused, says_nothing
@@ -45,7 +46,7 @@ class Guarding:
     Sessions by the runs that calls name, and what is known of the tools. *guarded* and *options* as `Sessions` takes them.
     """
 
-    def __init__(self, guarded: Policy | Session, **options: Any) -> None:
+    def __init__(self, guarded: Policy | Session, **options: Unpack[SessionOptions]) -> None:
         self.runs = Runs(guarded, **options)
         self._tools: dict[str, McpTool | None] = {}
         """By name; None: not listed."""

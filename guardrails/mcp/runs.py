@@ -7,12 +7,12 @@ import time
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Unpack
 from uuid import uuid4
 
 from guardrails.core.values.errors import needs
 from guardrails.policy.policy import Policy
-from guardrails.policy.sessions import Sessions
+from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.session import Session
 
 from .answers import RUN
@@ -47,7 +47,7 @@ class Runs:
     The sessions of runs. *guarded* and *options* as `Sessions` takes them.
     """
 
-    def __init__(self, guarded: Policy | Session, **options: Any) -> None:
+    def __init__(self, guarded: Policy | Session, **options: Unpack[SessionOptions]) -> None:
         self.sessions = Sessions(guarded, **options)
         self._clock: Callable[[], float] = options.get("clock") or time.time
         self._held: OrderedDict[str, tuple[Session, float]] = OrderedDict()

@@ -126,6 +126,13 @@ class Registry:
             raise TypeError(f"`execute` is a function of (tool, arguments), not `{type(execute).__name__}`")
         self._put(tool, tool.arguments(), execute, asynchronous=is_async(execute), fits=False)
 
+    def replace_run(self, name: str, run: Callable[[str, Any], Any]) -> None:
+        """
+        Run the tool *name* by `run(name, arguments)`, which is synchronous, on arguments that passed the same check.
+        """
+        with self._lock:
+            self._entries = {**self._entries, name: replace(self._entries[name], run=run, asynchronous=False)}
+
     def remove(self, name: str) -> bool:
         """
         Offer *name* no longer; whether it was there.

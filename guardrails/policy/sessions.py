@@ -101,15 +101,15 @@ class Sessions:
 
     def end(self, session: "Session") -> None:
         """
-        Forget *session*, which nobody can name again, if it was made here.
+        Forget *session*, which nobody can name again, if it was made here. What it answered is not lost if its store fails.
         """
         with self._lock:
             made = self._kept.pop(session.id, None) is not None or session.id in self._loose
             self._loose.pop(session.id, None)
             self._runs.discard(session.id)
         if made:
-            session.close()
-            session.forget()
+            _tried(session, session.close)
+            _tried(session, session.forget)
 
     def close(self) -> None:
         """
@@ -146,13 +146,14 @@ def _forget(session: "Session") -> None:
     """
     from guardrails.session.off_loop import later
 
-    def forget() -> None:
-        try:
-            session.forget()
-        except Exception as error:  # noqa: BLE001  another session is asked for
-            log.error("store failed: %s", error, extra={"session": session.id})
-
     if session._blocks:  # noqa: SLF001
-        later(session._store, forget)  # noqa: SLF001
+        later(session._store, lambda: _tried(session, session.forget))  # noqa: SLF001
     else:
-        forget()
+        _tried(session, session.forget)
+
+
+def _tried(session: "Session", step: Callable[[], None]) -> None:
+    try:
+        step()
+    except Exception as error:  # noqa: BLE001  whatever a store raises
+        log.error("store failed: %s", error, extra={"session": session.id})

@@ -119,9 +119,17 @@ class Ledger:
     async def off_loop(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """
         The result of `function(*args, **kwargs)`, such as `session.charge`, without holding up the event loop: of a thread if
-        the store may wait for a file, else right here. It is done to its end if the task is cancelled meanwhile.
+        the store may wait for a file, else right here. It is done to its end if the task is cancelled meanwhile; a call that
+        it has claimed is let go then.
         """
-        return await self._away(partial(function, *args, **kwargs)) if self._blocks else function(*args, **kwargs)
+        if not self._blocks:
+            return function(*args, **kwargs)
+        return await self._away(partial(function, *args, **kwargs), self._let_go)
+
+    def _let_go(self, made: object) -> None:
+        """
+        Take back what *made* holds, the result of a step that was cancelled: nobody got it.
+        """
 
     async def _away(self, work: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
         from .off_loop import away

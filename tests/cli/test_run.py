@@ -37,6 +37,7 @@ from guardrails.testing.scripted_openai import (
 
 
 TOOLS = '''
+import os
 import time
 
 def look_up(city: str) -> str:
@@ -44,7 +45,7 @@ def look_up(city: str) -> str:
     with open({log!r}, "a") as file:
         file.write(city + "\\n")
     if city == "slow":
-        print("running", flush=True)
+        os.write(1, b"running\\n")
         time.sleep(60)
     return "rain in " + city
 '''

@@ -8,12 +8,13 @@ anew for each test. What the host's own source makes impossible stands in `drive
 from .behaviours.base import Behaviours
 from .behaviours.calls import Calls
 from .behaviours.ends import Ends
+from .behaviours.event_loops import EventLoops
 from .behaviours.loops import Loops
 from .behaviours.pauses import Pauses
 from .behaviours.sessions import Sessions
 
 
-class Contract(Loops, Calls, Ends, Sessions, Pauses):
+class Contract(Loops, Calls, Ends, Sessions, Pauses, EventLoops):
     """
     All of them.
     """

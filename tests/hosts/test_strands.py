@@ -536,6 +536,27 @@ def test_the_agents_of_a_graph_that_run_at_once_have_shares_of_one_budget() -> N
     assert policy.session("t").progress["calls_used"] == len(ran)
 
 
+def test_a_swarm_within_a_graph_has_the_session_of_the_graph() -> None:
+    ran: list[str] = []
+    heard: set[str] = set()
+    guard = GuardrailsHooks(Policy([Budget(max_calls=9)]), on_decision=lambda made: heard.add(made.session))
+
+    def made(name: str) -> Agent:
+        return agent_of(one_call("search", query=name), [tool(searching(ran))], guard, name=name)
+
+    builder = GraphBuilder()
+    builder.add_node(made("first"), "first")
+    builder.add_node(Swarm([made("within")], hooks=[guard]), "group")
+    builder.add_node(made("last"), "last")
+    builder.add_edge("first", "group")
+    builder.add_edge("group", "last")
+    builder.set_hook_providers([guard])
+    builder.set_execution_timeout(60)
+    builder.build()("go")
+    assert ran == ["first", "within", "last"]
+    assert len({name.partition("/")[0] for name in heard}) == 1
+
+
 def test_what_a_tool_streams_arrives_before_its_result() -> None:
     @tool
     async def look(query: str) -> AsyncIterator[str]:

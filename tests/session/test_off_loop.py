@@ -177,6 +177,46 @@ def test_a_call_that_is_cancelled_while_it_is_decided_leaves_nothing_open(path: 
     assert (ran, held(session), session.progress["calls_used"]) == ([], 0, 0)
 
 
+@pytest.mark.parametrize("before", [None, "looked", "suspended"])
+def test_a_call_that_is_claimed_for_nobody_may_be_claimed_again(path: Path, before: str | None) -> None:
+    policy = Policy([Budget(max_cost_usd=1.0), Duplicates()], tools=[Tool(name="t", cost_usd=0.4)])
+    session = policy.session("s", store=SqliteStore(path, timeout=60))
+    if before is not None:
+        made = session.decide("t", {}, id="c1", claim=before == "suspended")
+        if before == "suspended":
+            session.suspend(made)
+
+    async def main() -> None:
+        with another_process(path):
+            claim = asyncio.create_task(session.off_loop(session.decide, "t", {}, id="c1", claim=True))
+            await tick(10)
+            claim.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await claim
+
+    asyncio.run(main())
+    assert (held(session), session.progress["calls_used"]) == ((0, 0) if before is None else (1, 1))
+    assert session.decide("t", {}, id="c1", claim=True).allowed
+    assert session.progress["calls_used"] == 1
+
+
+def test_a_look_that_is_cancelled_takes_no_call_from_who_runs_it(path: Path) -> None:
+    session = Policy([Duplicates()]).session("s", store=SqliteStore(path, timeout=60))
+    session.decide("t", {}, id="c1", claim=True)
+
+    async def main() -> None:
+        with another_process(path):
+            look = asyncio.create_task(session.off_loop(session.decide, "t", {}, id="c1"))
+            await tick(10)
+            look.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await look
+
+    asyncio.run(main())
+    assert not session.decide("t", {}, id="c1", claim=True).allowed
+    assert session.complete("c1", "ok").ok
+
+
 def test_a_call_that_is_cancelled_while_it_is_settled_is_settled() -> None:
     sink, store = MemorySink(), Threads(blocks=True)
     session = Policy().session("s", store=store, records=sink)

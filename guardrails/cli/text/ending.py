@@ -11,7 +11,7 @@ import traceback
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Final, Literal, NoReturn, TextIO
 
 import typer
 
@@ -41,6 +41,8 @@ class Ending:
 
     def __init__(self, how: How, *, quiet: bool, file: "Path | None") -> None:
         self.how = how
+        self.out = sys.stdout
+        """Where the answer goes, and nothing else: what tools print goes to stderr."""
         self._quiet = quiet
         self._file = file
         self._agent: Agent | None = None
@@ -82,7 +84,7 @@ class Ending:
         said = {"event": "end", "ended": ended, "code": code, "exit_code": exit_code, **self._figures, "error": error}
         try:
             if self.how == "events":
-                write_line(said)
+                write_line(said, self.out)
             elif self.how == "json":
                 print_json(said)
                 sys.stdout.flush()
@@ -112,12 +114,12 @@ def code_of(error: BaseException) -> str:
     return own if isinstance(own, str) else re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(error).__name__).lower()
 
 
-def write_line(event: Mapping[str, Any]) -> None:
+def write_line(event: Mapping[str, Any], out: TextIO) -> None:
     """
-    *event* as one line of JSON, at once; whatever the output's encoding.
+    *event* as one line of JSON, at once; whatever the encoding of *out*.
     """
-    sys.stdout.write(json.dumps(event, default=str) + "\n")
-    sys.stdout.flush()
+    out.write(json.dumps(event, default=str) + "\n")
+    out.flush()
 
 
 def let_go_of_stdout() -> None:
@@ -165,7 +167,7 @@ def ends(ending: Ending) -> Iterator[None]:
         raise typer.Exit(ending.tell("failed", code_of(error), USAGE, str(error))) from None
     except typer.Exit:
         raise
-    except Exception as error:  # noqa: BLE001  an end without its event is none
+    except BaseException as error:  # noqa: BLE001  an end without its event is none
         if isinstance(error, OSError) and ending.result is not None:
             raise typer.Exit(ending.unprinted(error)) from None
         # A mistake of this library, or of a tool's file: whoever looks for it needs all of it.
@@ -195,7 +197,7 @@ def written(ending: Ending) -> Callable[[dict[str, Any]], None] | None:
         nonlocal gone
         if not gone:
             try:
-                write_line(event)
+                write_line(event, ending.out)
             except (OSError, ValueError):
                 gone = True
 

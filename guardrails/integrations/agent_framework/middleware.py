@@ -3,11 +3,11 @@ The middleware of an agent: whose session a run has, from its begin to its end.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from guardrails.core.values.errors import needs
-from guardrails.integrations.hosting import share_of
-from guardrails.policy.sessions import Sessions
+from guardrails.integrations.hosting import ashare_of, give_back
+from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.calls.current import current_session
 from guardrails.session.growing import SHARE
 from guardrails.session.session import Session
@@ -37,7 +37,11 @@ class GuardrailsMiddleware(AgentMiddleware):
     """
 
     def __init__(
-        self, guarded: "Policy | Session", *, share: float | Mapping[str, Any] = SHARE, **options: Any
+        self,
+        guarded: "Policy | Session",
+        *,
+        share: float | Mapping[str, Any] = SHARE,
+        **options: Unpack[SessionOptions],
     ) -> None:
         self._guarded = guarded
         self._share = {"share": share} if isinstance(share, (int, float)) else dict(share)
@@ -71,8 +75,8 @@ class GuardrailsMiddleware(AgentMiddleware):
     async def _begin(self, thread: AgentSession | None) -> tuple[Session, Callable[[], object]]:
         running = current_session()
         if running is not None and self._is_of(running):
-            child = await running.off_loop(share_of, running, **self._share)
-            return (running, _nothing) if child is None else (child, child.close)
+            child = await ashare_of(running, **self._share)
+            return (running, _nothing) if child is None else (child, lambda: give_back(child))
         session = self._sessions.of(None if thread is None else _name(thread))
         return session, _nothing if thread is not None else lambda: self._sessions.end(session)
 

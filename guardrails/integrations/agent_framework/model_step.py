@@ -72,7 +72,7 @@ class ModelSteps(ChatMiddleware):
             try:
                 await call_next()
             except BaseException:
-                self.asking.failed()
+                await self.session.off_loop(self.asking.failed)
                 raise
             if await self._take(context, context.result):
                 return
@@ -98,7 +98,7 @@ class ModelSteps(ChatMiddleware):
                     yield said
                 response = await stream.get_final_response()
             except BaseException:
-                self.asking.failed()
+                await self.session.off_loop(self.asking.failed)
                 raise
             if await self._take(context, response):
                 break
@@ -137,7 +137,7 @@ class ModelSteps(ChatMiddleware):
         """
         if response.continuation_token is not None:
             # It is still made: the host's user asks for it again, by the same id.
-            self.asking.failed()
+            await self.session.off_loop(self.asking.failed)
             return True
         contents = [one for message in response.messages for one in message.contents]
         calls = [one for one in contents if is_call(one)]

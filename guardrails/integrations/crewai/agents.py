@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, Unpack
 
 from guardrails.core.values.errors import needs
-from guardrails.integrations.hosting import share_of
+from guardrails.integrations.hosting import give_back, share_of
 from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.calls.current import current_session
 from guardrails.session.growing import SHARE
@@ -101,7 +101,8 @@ class Guardrails:
                 run = Run(owner, outer.session, first=False)
             else:
                 above = outer.session if outer is not None else asker
-                run = Run(owner, self._open(stack, above, thread, beside=beside))
+                # Of what a tool asks, another call of the same response may ask more.
+                run = Run(owner, self._open(stack, above, thread, beside=beside or outer is None))
             stack.callback(run.close)
             token = running.set(run)
             stack.callback(running.reset, token)
@@ -111,7 +112,7 @@ class Guardrails:
         if above is not None and above.policy is self._policy:
             child = share_of(above, share=SHARE if beside else 1)
             if child is not None:
-                stack.callback(child.close)
+                stack.callback(give_back, child)
             return child or above
         session = self._sessions.of(thread)
         if thread is None:

@@ -76,7 +76,7 @@ class GuardedModel:
             try:
                 answer = await base.acall(*given, *args, **options)
             except BaseException:
-                run.asking.failed()
+                await off_loop(run.asking.failed)
                 raise
             finally:
                 running.reset(token)

@@ -13,6 +13,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.types import Failed
+from guardrails.integrations.hosting import calling
 
 from .running import Run, guarded, running
 
@@ -69,8 +70,9 @@ class GuardedTool:
         async def execute(_: str, arguments: Any) -> Any:
             return _outcome(await base.arun(**arguments))
 
-        run.session.declare(self._guard)
-        envelope = await run.session.acall(self._guard.name, self._named(args, kwargs), _apart(execute))
+        envelope = await calling(run.session, self._guard).acall(
+            self._guard.name, self._named(args, kwargs), _apart(execute)
+        )
         return self._read(run, envelope)
 
     def to_structured_tool(self: Any) -> Any:
@@ -91,8 +93,7 @@ class GuardedTool:
         return {**dict(zip(self.args_schema.model_fields, args, strict=False)), **kwargs}
 
     def _called(self: Any, run: Run, arguments: Any, plain: Callable[..., Any], awaited: Callable[..., Any]) -> Any:
-        name, session = self._guard.name, run.session
-        session.declare(self._guard)
+        name, session = self._guard.name, calling(run.session, self._guard)
         if inspect.iscoroutinefunction(getattr(self, "func", None)):
 
             async def later(_: str, given: Any) -> Any:

@@ -128,7 +128,7 @@ class Loop:
             response = None
         finally:
             if response is None:
-                self.asking.failed()
+                await self.session.off_loop(self.asking.failed)
         return response
 
 

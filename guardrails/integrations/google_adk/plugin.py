@@ -4,10 +4,10 @@ The plugin: each model request and each tool call of an app's agents passes it.
 
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from guardrails.core.values.errors import SessionError, needs
-from guardrails.policy.sessions import MAX_KEPT, Sessions
+from guardrails.policy.sessions import MAX_KEPT, SessionOptions, Sessions
 from guardrails.session.calls.current import current_session
 from guardrails.session.growing import SHARE
 from guardrails.session.session import Session
@@ -45,7 +45,7 @@ class GuardrailsPlugin(BasePlugin):
         share: float = SHARE,
         named: Callable[[Any], object] | None = None,
         name: str = "guardrails",
-        **options: Any,
+        **options: Unpack[SessionOptions],
     ) -> None:
         super().__init__(name=name)
         if not 0 < share <= 1:
@@ -70,7 +70,7 @@ class GuardrailsPlugin(BasePlugin):
         own, thread = invocation_context.invocation_id, _thread(invocation_context)
         broken = [key for key, run in self._runs.items() if run.broken and run.thread == thread and key != own]
         for run in map(self._runs.pop, broken):
-            run.end()
+            await run.session.off_loop(run.end)
             await mend(run.begun, invocation_context)
         run = self._run(invocation_context)
         run.asked = any(part.function_response is None for part in user_message.parts or ())
@@ -82,7 +82,7 @@ class GuardrailsPlugin(BasePlugin):
         """
         run = self._runs.pop(invocation_context.invocation_id, None)
         if run is not None:
-            run.end()
+            await run.session.off_loop(run.end)
 
     async def on_run_error_callback(self, *, invocation_context: Any, error: Exception) -> None:
         """
@@ -113,7 +113,7 @@ class GuardrailsPlugin(BasePlugin):
         Turn tools off when it is time, and let the tools of the request run behind the session.
         """
         run, context = self._run(callback_context), callback_context.get_invocation_context()
-        run.declare(llm_request)
+        declared = run.declare(llm_request)
         if context.live_request_queue is not None or (context.run_config and context.run_config.support_cfc):
             # What comes is no response by response; the calls are guarded.
             return None
@@ -125,7 +125,7 @@ class GuardrailsPlugin(BasePlugin):
         loop.streams = context.run_config is not None and context.run_config.streaming_mode == StreamingMode.SSE
         await run.session.off_loop(loop.ask)
         for name, tool in llm_request.tools_dict.items():
-            llm_request.tools_dict[name] = Guarded.of(tool, self._run)
+            llm_request.tools_dict[name] = Guarded.of(tool, self._run, declared.get(name))
         return None
 
     async def after_model_callback(self, *, callback_context: Any, llm_response: Any) -> Any:
@@ -151,7 +151,7 @@ class GuardrailsPlugin(BasePlugin):
         """
         loop = self._run(callback_context).loop(callback_context)
         if loop is not None:
-            loop.asking.failed()
+            await loop.session.off_loop(loop.asking.failed)
 
     # Tool calls that ADK makes past a model's request: confirmed by a person, resumed, live, or of a tool that is not there
 

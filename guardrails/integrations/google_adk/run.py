@@ -48,7 +48,7 @@ class Run:
         self._handed: Counter[tuple[str, str]] = Counter()
         """How often one agent has handed over to another."""
         self._decided: dict[str, Decision] = {}
-        self._known: dict[str, Any] = {}
+        self._known: dict[str, tuple[Any, Tool]] = {}
 
     @classmethod
     def child(cls, session: Session, share: float) -> "Run":
@@ -81,15 +81,21 @@ class Run:
         """
         return self._loops.get(_where(context))
 
-    def declare(self, request: Any) -> None:
+    def declare(self, request: Any) -> dict[str, Tool]:
         """
-        Let the session know the tools of *request*, with what the model may pass.
+        Let the session know the tools of *request*, with what the model may pass; they are given back by name.
         """
+        told: dict[str, Tool] = {}
         for offered in request.config.tools or ():
             for one in getattr(offered, "function_declarations", None) or ():
-                if one.name not in ENDS and self._known.get(one.name) != one:
-                    self._known[one.name] = one
-                    self.session.declare(_tool(one))
+                if one.name in ENDS:
+                    continue
+                known = self._known.get(one.name)
+                if known is None or known[0] != one:
+                    known = self._known[one.name] = one, _tool(one)
+                told[one.name] = known[1]
+        self.session.declare(*told.values())
+        return told
 
     def refuses(self, context: Any) -> bool:
         """

@@ -8,7 +8,9 @@ import copy
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
+from guardrails.integrations.hosting import calling, give_back
 from guardrails.session.calls.running import is_async
 
 from .results import CHILDREN, ENDS, PASSES, Later, is_free, later, read, shown, told
@@ -28,15 +30,16 @@ UNSET: Final = object()
 
 class Guarded:
     """
-    What runs a *tool* in the place of its own `run_async`, in the run that *find* finds.
+    What runs a *tool* in the place of its own `run_async`, in the run that *find* finds; the model was told of it as *known*.
     """
 
-    def __init__(self, tool: BaseTool, find: Callable[[Any], Run]) -> None:
+    def __init__(self, tool: BaseTool, find: Callable[[Any], Run], known: Tool | None = None) -> None:
         self.tool = tool
         self.find = find
+        self.known = known
 
     @classmethod
-    def of(cls, tool: BaseTool, find: Callable[[Any], Run]) -> BaseTool:
+    def of(cls, tool: BaseTool, find: Callable[[Any], Run], known: Tool | None = None) -> BaseTool:
         """
         A twin of *tool*, of the same type, that runs behind the session. *tool* itself is left alone.
         """
@@ -44,7 +47,7 @@ class Guarded:
             return tool
         try:
             twin = copy.copy(tool)
-            twin.run_async = cls(tool, find)
+            twin.run_async = cls(tool, find, known)
         except Exception:  # noqa: BLE001  whatever forbids a twin: callbacks guard it
             return tool
         return twin
@@ -91,7 +94,8 @@ class Guarded:
         before = CHILDREN.set(children)
         run.begun.add(key)
         try:
-            envelope = await run.session.acall(tool.name, args, begin if _blocks(tool) else execute, id=key)
+            session = run.session if self.known is None else calling(run.session, self.known, PASSES)
+            envelope = await session.acall(tool.name, args, begin if _blocks(tool) else execute, id=key)
         except PASSES as passed:
             run.begun.discard(key)
             if isinstance(passed, Later):
@@ -103,7 +107,7 @@ class Guarded:
         finally:
             CHILDREN.reset(before)
             for child in children:
-                child.close()
+                await child.off_loop(give_back, child)
         if raised is not None and not envelope.ok:
             run.raised[key] = envelope
             raise raised

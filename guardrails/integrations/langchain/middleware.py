@@ -4,13 +4,13 @@ The middleware: each tool call and each model request of an agent passes it.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, Unpack
 from uuid import uuid4
 
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
-from guardrails.integrations.hosting import BROKEN_OFF, share_of
-from guardrails.policy.sessions import Sessions
+from guardrails.integrations.hosting import BROKEN_OFF, calling, give_back, share_of
+from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.calls.current import current_session
 
 from .model_step import ModelStep
@@ -53,7 +53,9 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
 
     state_schema = RunState
 
-    def __init__(self, guarded: "Policy | Session", *, share: Mapping[str, Any] | None = None, **options: Any) -> None:
+    def __init__(
+        self, guarded: "Policy | Session", *, share: Mapping[str, Any] | None = None, **options: Unpack[SessionOptions]
+    ) -> None:
         super().__init__()
         self._share = dict(share or {})
         self._children: dict[str, Session] = {}
@@ -135,9 +137,9 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
             try:
                 response = await handler(step.sent)
             except BaseException as error:
-                step.failed(error)
+                await step.session.off_loop(step.failed, error)
                 if not isinstance(error, GraphBubbleUp):
-                    self._end_share(request.state)
+                    await step.session.off_loop(self._end_share, request.state)
                 raise
             await step.session.off_loop(step.take, response)
         return step.response
@@ -180,7 +182,10 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
         """
         The same.
         """
-        return self.before_agent(state, runtime)
+        running = current_session()
+        if running is None or not self._share:
+            return self.before_agent(state, runtime)
+        return await running.off_loop(self.before_agent, state, runtime)
 
     def after_agent(self, state: Any, runtime: Any) -> None:
         """
@@ -193,7 +198,7 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
         """
         The same.
         """
-        self.after_agent(state, runtime)
+        await self._own(state).off_loop(self.after_agent, state, runtime)
 
     def _named(self, running: "Session | None") -> dict[str, Any]:
         if running is not None and self._share:
@@ -207,8 +212,7 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
     def _end_share(self, state: Any) -> bool:
         child = self._children.pop(state.get(RUN), None)
         if child is not None:
-            child.close()
-            child.forget()
+            give_back(child, forget=True)
         return child is not None
 
     def _own(self, state: Any) -> "Session":
@@ -227,17 +231,13 @@ class GuardrailsMiddleware(AgentMiddleware[RunState, Any]):
         return self._sessions.of(name)
 
     def _guarded(self, request: ToolCallRequest) -> "Session":
-        tool, session, specs = request.tool, self._own(request.state), {}
-        if tool is not None:
-            known = self._known.get(id(tool))
-            if known is None or known[0] is not tool:
-                known = self._known[id(tool)] = tool, declared(tool)
-            session.declare(known[1])
-            spec = known[1].arguments()
-            if spec is not None:
-                # Another agent of the session may have another tool of that name, at the same time.
-                specs[tool.name] = spec
-        return session.scoped(specs, passes=(GraphBubbleUp,))
+        tool, session = request.tool, self._own(request.state)
+        if tool is None:
+            return session.scoped({}, passes=(GraphBubbleUp,))
+        known = self._known.get(id(tool))
+        if known is None or known[0] is not tool:
+            known = self._known[id(tool)] = tool, declared(tool)
+        return calling(session, known[1], (GraphBubbleUp,))
 
 
 def _thread() -> object:

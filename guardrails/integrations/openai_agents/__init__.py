@@ -12,14 +12,13 @@ import json
 from collections.abc import Mapping, Sequence
 from contextvars import Token
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from xxhash import xxh3_64_hexdigest
 
 from guardrails.core.values.errors import needs
-from guardrails.core.values.logs import log
-from guardrails.integrations.hosting import share_of, user_asks
-from guardrails.policy.sessions import Sessions
+from guardrails.integrations.hosting import give_back, share_of
+from guardrails.policy.sessions import SessionOptions, Sessions
 
 from .fitting import fit
 from .model import GuardedProvider, guarded_model
@@ -55,7 +54,7 @@ class GuardedRunner:
     The agents that a run reaches are fitted with the guard where they stand; a plain `Runner.run` runs them as before.
     """
 
-    def __init__(self, guarded: "Policy | Session", **options: Any) -> None:
+    def __init__(self, guarded: "Policy | Session", **options: Unpack[SessionOptions]) -> None:
         self._sessions = Sessions(guarded, **options)
         self._parked: dict[tuple[str, str], Running] = {}
 
@@ -112,19 +111,18 @@ class GuardedRunner:
         name = options.get("conversation_id") or getattr(options.get("session"), "session_id", None) or config.group_id
         waiting = _waiting(input, input._original_input, input._model_responses) if isinstance(input, RunState) else ()  # noqa: SLF001
         parked = [self._parked[call] for call in waiting if call in self._parked]
-        outer, shared = running.get(), False
+        outer, shared, held = running.get(), False, bool(name)
         if parked and not name:
             session, shared = parked[0].session, parked[0].shared
         elif outer is not None and outer.owner is self and not name:
             # An agent that is asked in a tool: others of the same response are to have some.
             child = share_of(outer.session)
-            session, shared = child or outer.session, child is not None
+            session, shared, held = child or outer.session, child is not None, child is None
         else:
             session = self._sessions.of(name)
-        if not isinstance(input, RunState):
-            user_asks(session)
         fit(agent)
-        run = Running(session, named=bool(name), shared=shared, owner=self)
+        user = not isinstance(input, RunState)
+        run = Running(session, named=held, shared=shared, owner=self, user=user)
         config = _configured(run, config)
         handlers = {"max_turns": _last_word(run, config), **(options.get("error_handlers") or {})}
         return run, {**options, "run_config": config, "error_handlers": handlers}, running.set(run)
@@ -137,14 +135,10 @@ class GuardedRunner:
         self._parked = dict([*self._parked.items(), *((call, run) for call in waiting)][-MAX_PARKED:])
         if waiting:
             return
-        try:
-            if run.shared:
-                run.session.close()
-                run.session.forget()
-            else:
-                self._sessions.end(run.session)
-        except Exception as error:  # noqa: BLE001  a store that fails loses no answer
-            log.error("store failed: %s", error, extra={"session": run.session.id})
+        if run.shared:
+            give_back(run.session, forget=True)
+        else:
+            self._sessions.end(run.session)
 
 
 def _waiting(held: Any, asked: Any, responses: Sequence[Any]) -> list[tuple[str, str]]:

@@ -14,7 +14,8 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import Asking
+from guardrails.integrations.hosting import Asking, user_asks
+from guardrails.session.calls.current import current_session
 from guardrails.session.session import Session
 from guardrails.session.turns.final_answer import Meaning
 
@@ -59,6 +60,8 @@ class Running:
     """The session is a share of that of the run whose tool made this one."""
     owner: object = None
     """The runner."""
+    user: bool = False
+    """A message of the user's begins it, which the session has not been told of."""
     told: str | None = None
     """The digest, if it was the answer."""
     given: dict[str, tuple[Any, Any]] = field(default_factory=dict)
@@ -71,7 +74,7 @@ class Running:
     _schemas: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.asking = Asking(self.session)
+        self.asking = Asking(self.session, user=False)
 
     def ask(
         self, settings: ModelSettings, tools: Sequence[Any], handoffs: Sequence[Handoff[Any, Any]]
@@ -79,6 +82,9 @@ class Running:
         """
         The settings of the request that is made now. A choice that forces a tool holds for the first of each agent.
         """
+        if self.user and current_session() is None:
+            user_asks(self.session)
+        self.user = False
         self.given.clear()
         names = (*(tool.name for tool in tools), *(handoff.tool_name for handoff in handoffs))
         self.offer(tool for tool in tools if isinstance(tool, FunctionTool))

@@ -13,7 +13,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.outcome.error_types import diagnosis_of
 from guardrails.core.values.errors import needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import lines, remark, share_of
+from guardrails.integrations.hosting import give_back, lines, remark, share_of
 
 from .running import Running, awaited, running
 
@@ -169,7 +169,7 @@ class _Call:
         finally:
             running.reset(token)
             if child is not None and not parked:
-                await session.off_loop(child.close)
+                await session.off_loop(give_back, child)
         if parked:
             raise _Parked(value)
         return value

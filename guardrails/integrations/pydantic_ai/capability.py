@@ -3,11 +3,11 @@ The capability that an agent of pydantic-ai is given.
 """
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from guardrails.core.values.errors import needs
 from guardrails.integrations.hosting import user_asks
-from guardrails.policy.sessions import Sessions
+from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.calls.current import current_session
 
 from .run import GuardedRun
@@ -32,7 +32,9 @@ class GuardrailsCapability(AbstractCapability[Any]):
     tools stay; so it is for the last request of `UsageLimits`.
     """
 
-    def __init__(self, guarded: "Policy | Session", *, share: Mapping[str, Any] | None = None, **options: Any) -> None:
+    def __init__(
+        self, guarded: "Policy | Session", *, share: Mapping[str, Any] | None = None, **options: Unpack[SessionOptions]
+    ) -> None:
         self._guarded = guarded
         self._share = share
         self._sessions = Sessions(guarded, **options)

@@ -3,16 +3,15 @@ One run of an agent of pydantic-ai behind a session: its model requests, its too
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
-from uuid import uuid4
 
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.types import Failed
-from guardrails.integrations.hosting import Asking
+from guardrails.integrations.hosting import Asking, ashare_of, calling, give_back
 
 from .arguments import Wrong
 from .results import failed, is_plain, read, shown
@@ -72,14 +71,14 @@ class GuardedRun(AbstractCapability[Any]):
         """
         Take the share, and give back what is left of it.
         """
-        with ExitStack() as stack:
-            if self._share:
-                with suppress(SessionError):
-                    child = await self._own.off_loop(self._own.child, uuid4().hex, **self._share)
-                    stack.callback(child.forget)
-                    stack.callback(child.close)
-                    self._begin(child)
+        child = await ashare_of(self._own, **self._share) if self._share else None
+        if child is None:
             return await handler()
+        self._begin(child)
+        try:
+            return await handler()
+        finally:
+            await child.off_loop(give_back, child, forget=True)
 
     async def wrap_model_request(
         self, ctx: RunContext[Any], *, request_context: ModelRequestContext, handler: Any
@@ -108,7 +107,7 @@ class GuardedRun(AbstractCapability[Any]):
         try:
             response = await handler(request_context)
         except BaseException:
-            asking.failed()
+            await off_loop(asking.failed)
             raise
         calls = [call for call in response.tool_calls if call.tool_name not in outputs]
         answers = len(calls) < len(response.tool_calls) or bool(response.files) or response.state == "suspended"
@@ -124,7 +123,7 @@ class GuardedRun(AbstractCapability[Any]):
         self._refuses = meaning in ("again", "digest")
         if answers or meaning in ("run", "answered") or (meaning == "again" and not last):
             return response
-        digest = asking.answer or await off_loop(self._session.digest)
+        digest = await off_loop(lambda: asking.answer or asking.digest)
         if asked.allow_text_output and asked.output_mode in ("text", "tool"):
             return replace(response, parts=[parts.TextPart(digest)], finish_reason="stop")
         # Whatever fits a schema is no digest.
@@ -249,8 +248,11 @@ class GuardedRun(AbstractCapability[Any]):
         if self._refuses:
             return await self._session.off_loop(self._asking.refusal, tool, arguments, id=made)
         self._later.discard(made)
+        if session is None:
+            known = self._tools.get(tool)
+            session = self._session if known is None else calling(self._session, known, LATER)
         try:
-            return await (session or self._session).acall(tool, arguments, execute, id=made)
+            return await session.acall(tool, arguments, execute, id=made)
         except LATER:
             self._later.add(made)
             raise

@@ -5,14 +5,13 @@ The hooks: each invocation of an agent has its session, and each tool call and m
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 from uuid import uuid4
 from weakref import WeakKeyDictionary, WeakSet
 
-from guardrails.core.values.errors import StoreError, needs
-from guardrails.core.values.logs import log
-from guardrails.integrations.hosting import share_of
-from guardrails.policy.sessions import Sessions
+from guardrails.core.values.errors import needs
+from guardrails.integrations.hosting import give_back, share_of
+from guardrails.policy.sessions import SessionOptions, Sessions
 from guardrails.session.calls.current import current_session
 
 from .model_step import End, ModelStep
@@ -54,7 +53,7 @@ class GuardrailsHooks(HookProvider):
     graph with these hooks, has a share of the session around it. *options* are those of `Policy.session`.
     """
 
-    def __init__(self, guarded: "Policy | Session", **options: Any) -> None:
+    def __init__(self, guarded: "Policy | Session", **options: Unpack[SessionOptions]) -> None:
         self._sessions = Sessions(guarded, **options)
         self._guarded: WeakSet[Any] = WeakSet()
         """Agents that have the middleware."""
@@ -121,7 +120,7 @@ class GuardrailsHooks(HookProvider):
         else:
             if waits is not None and messages:
                 # What it was to go on with is no longer meant.
-                await waits[0].off_loop(_over, *waits)
+                await waits[0].off_loop(waits[1] or _nothing)
                 waits = None
             session, end = waits or await self._found(agent, given)
             last = (messages or agent.messages or [{"content": []}])[-1]
@@ -139,10 +138,10 @@ class GuardrailsHooks(HookProvider):
         """
         The session of an invocation, and what is to be done at its end.
         """
-        around = current_session() or given.get(_GROUP)
+        around = current_session() or given.get(_GROUP, (None,))[0]
         if around is not None:
             child = await around.off_loop(_share, around, agent.name)
-            return child, None if child is around else child.close
+            return child, None if child is around else partial(give_back, child)
         name = agent.session_id if agent._session_manager is not None else given.get(SESSION)  # noqa: SLF001
         session = self._sessions.of(name)
         return session, partial(self._sessions.end, session) if name is None else None
@@ -158,7 +157,7 @@ class GuardrailsHooks(HookProvider):
         if run.end is not None and getattr(event.result, "stop_reason", None) in _LATER:
             self._waiting[event.agent] = run.session, run.end
         elif run.end is not None:
-            await run.session.off_loop(_over, run.session, run.end)
+            await run.session.off_loop(run.end)
 
     def _key(self, agent: Any) -> str:
         return f"guardrails_run_{id(self):x}_{id(agent):x}"
@@ -167,19 +166,24 @@ class GuardrailsHooks(HookProvider):
 
     def _begin_group(self, event: BeforeMultiAgentInvocationEvent) -> None:
         given = event.invocation_state
-        if given is not None:
+        # A group that is a node of another has its session.
+        if given is not None and _GROUP not in given:
             waits = self._waiting.pop(event.source, None)
-            given[_GROUP] = waits[0] if waits else current_session() or self._sessions.of(given.get(SESSION))
+            session = waits[0] if waits else current_session() or self._sessions.of(given.get(SESSION))
+            given[_GROUP] = session, event.source
 
     async def _end_group(self, event: AfterMultiAgentInvocationEvent) -> None:
         given = event.invocation_state or {}
-        session = given.pop(_GROUP, None)
-        if session is None or current_session() is not None or SESSION in given:
+        session, source = given.get(_GROUP, (None, None))
+        if session is None or source is not event.source:
+            return
+        del given[_GROUP]
+        if current_session() is not None or SESSION in given:
             return
         if event.source._interrupt_state.activated:  # noqa: SLF001
             self._waiting[event.source] = session, None
         else:
-            await session.off_loop(_over, session, partial(self._sessions.end, session))
+            await session.off_loop(self._sessions.end, session)
 
 
 def _goes_on(event: AfterInvocationEvent) -> bool:
@@ -192,16 +196,13 @@ def _goes_on(event: AfterInvocationEvent) -> bool:
     return event.resume is not None or (told and event.result.stop_reason in ("end_turn", "stop_sequence"))
 
 
+def _nothing() -> None:
+    """
+    The session has a name, and goes on.
+    """
+
+
 def _share(session: "Session", agent: str) -> "Session":
     # By the call that asks it an agent goes on in another process too. It may ask twice, and models repeat ids.
     call = calling.get() if current_session() is not None else None
     return share_of(session, f"{agent}-{call or uuid4().hex}") or session
-
-
-def _over(session: "Session", end: End) -> None:
-    try:
-        if end is not None:
-            end()
-    except StoreError as error:
-        # The answer is there already.
-        log.error("store failed: %s", error, extra={"session": session.id})

@@ -10,6 +10,7 @@ from contextlib import aclosing
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
+from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import needs
 from guardrails.integrations.hosting import Asking
 from guardrails.session.turns.final_answer import SILENT_CODE, Meaning
@@ -48,8 +49,8 @@ class ModelStep:
         """What was asked is over, and the agent goes on by itself."""
         self.broken: dict[str, str] = {}
         """Of calls whose arguments were no JSON, what the model said; the host makes an empty object of it."""
-        self.known: dict[int, Any] = {}
-        """Tools that the session knows."""
+        self.known: dict[int, tuple[Any, Tool]] = {}
+        """Tools by their ids, and what the session is told of them."""
         self._asking = Asking(session, first=first)
         self._outputs = 0
 
@@ -78,7 +79,7 @@ class ModelStep:
                         yield event
             finally:
                 if stop is None:
-                    self._asking.failed()
+                    await self.session.off_loop(self._asking.failed)
             if stop is None:
                 return
             spent.append(stop.usage)

@@ -18,6 +18,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError, needs
 from guardrails.core.values.types import Failed
+from guardrails.integrations import hosting
 from guardrails.integrations.hosting import remark
 
 from .model_step import ModelStep
@@ -51,9 +52,9 @@ async def called(
     Run a call if the chain lets it; what the tool streams passes on meanwhile, and its result is what the model reads.
     """
     use, tool = context.tool_use, context.tool
-    if tool is not None and run.known.get(id(tool)) is not tool:
-        run.known[id(tool)] = tool
-        await run.session.off_loop(run.session.declare, declared(tool))
+    known = None if tool is None else run.known.get(id(tool))
+    if tool is not None and (known is None or known[0] is not tool):
+        known = run.known[id(tool)] = tool, declared(tool)
     told: asyncio.Queue[Any] = asyncio.Queue()
     native: Any = None
 
@@ -78,7 +79,8 @@ async def called(
             raise native.exception
         return read(native.tool_result, tool)
 
-    session = run.session.scoped({}, passes=(InterruptException, _Parked))
+    passes = InterruptException, _Parked
+    session = run.session.scoped({}, passes=passes) if known is None else hosting.calling(run.session, known[1], passes)
     arguments = run.broken.get(use["toolUseId"], use["input"])
     work = asyncio.ensure_future(session.acall(use["name"], arguments, execute, id=use["toolUseId"] or None))
     work.add_done_callback(lambda _: told.put_nowait(None))

@@ -88,21 +88,22 @@ class AwaitedCalls(Adapted):
     async def _adecide(self, tool: str, arguments: Any, call_id: str | None, execute: Execute) -> tuple[Decision, Plan]:
         if not self._blocks:
             return self._decide(tool, arguments, call_id, execute)
-        made = await self._away(partial(self._decide, tool, arguments, call_id, execute, tells=False), self._never_ran)
+        decide = partial(self._decide, tool, arguments, call_id, execute, tells=False)
+        made = await self._away(decide, lambda made: self._let_go(made[0]))
         if self._on_decision is not None:
             self._tell(made[0])
         return made
 
-    def _never_ran(self, made: tuple[Decision, Plan]) -> None:
+    def _let_go(self, made: object) -> None:
         """
-        Take back a call that was cancelled while it was decided. What was admitted before, for an interrupt or by a person,
-        stays so.
+        Of a call that was claimed, and never ran; what was admitted before, for an interrupt or by a person, stays so.
         """
-        decision, _ = made
-        if decision.envelope is None and decision.repeated:
-            self._suspend(decision)
-        elif decision.envelope is None:
-            self._release(decision, None)
+        if not isinstance(made, Decision) or made.envelope is not None:
+            return
+        if made.claim_n or made.park_n:
+            self._suspend(made)
+        elif made.claimed and not made.repeated:
+            self._release(made, None)
 
     async def _asettle(self, decision: Decision, plan: Plan, result: object) -> Envelope:
         now, prepared = self._read_result(decision, plan, result)

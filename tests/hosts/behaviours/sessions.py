@@ -2,12 +2,24 @@
 Whose budget it is: threads, runs, agents that share one, sub-agents; and what is counted of it.
 """
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from guardrails import Budget, Denials, Duplicates, MemorySink, MemoryStore, Policy, Price, SqliteStore, StoreError
+from guardrails import (
+    Budget,
+    Denials,
+    Duplicates,
+    MemorySink,
+    MemoryStore,
+    Policy,
+    Price,
+    SqliteStore,
+    StoreError,
+    Validation,
+)
 from guardrails.core.records.replay import replay
 from tests.conftest import FakeClock
 from tests.hosts.driver import HELPER, MODEL, Asked, Call, Helper, Say
@@ -26,6 +38,11 @@ class Breaking(MemoryStore):
         if self.broken:
             raise StoreError("the disk is gone")
         return super().update(*given)
+
+    def forget(self, name: str) -> None:
+        if self.broken:
+            raise OSError("no space left on device")
+        super().forget(name)
 
 
 class Sessions(Behaviours):
@@ -67,6 +84,26 @@ class Sessions(Behaviours):
         self.go(session, [searching(ran)], roaming)
         assert len(ran) == 3
         assert session.exhausted_by == "budget.max_calls"
+        # Each may have a tool of its own by the same name, also while the other works.
+        ran, session = [], Policy([Budget(max_calls=3), Validation()]).session("names")
+        other = type(self).driver()
+
+        def search_pages(page: int) -> str:
+            """Look at a page."""
+            ran.append(f"page {page}")
+            return "found"
+
+        search_pages.__name__ = "search"
+        asks = in_turn(Say(calls=(Call("search", {"page": 1}),)))
+
+        def meanwhile(asked: Asked) -> Say:
+            if asked.n == 1:
+                with ThreadPoolExecutor() as apart:
+                    apart.submit(other.run, other.adapter(session), [search_pages], asks).result()
+            return Say(calls=(search(f"q{asked.n}"),)) if asked.n < 2 else Say("Done.")
+
+        self.go(session, [searching(ran)], meanwhile)
+        assert ran == ["q0", "page 1", "q1"]
 
     def test_a_sub_agent_uses_the_budget_of_who_asks_it(self) -> None:
         ran: list[str] = []
@@ -141,6 +178,15 @@ class Sessions(Behaviours):
         assert ran == (["a", "b"] if ran_all else ["a"])
         assert statuses(done) == ["success", "success" if ran_all else "denied"]
         assert done.answer == "Done."
+        if "test_a_sub_agent_uses_the_budget_of_who_asks_it" in self.host.cannot:
+            return
+        # It fails while a sub-agent works, whose share nobody can give back.
+        store.broken = False
+        ran.clear()
+        helper = Helper([search], in_turn(Say(calls=(Call("search", {"query": "c"}),)), Say("Found.")))
+        asks = in_turn(Say(calls=(Call(HELPER, {"task": "look"}),)))
+        done = self.go(policy, [search], asks, options={"store": store}, helper=helper)
+        assert (ran, done.answer) == (["c"], "Done.")
 
     def test_a_stuck_model_before_a_store_that_is_gone_comes_to_an_end(self) -> None:
         ran: list[str] = []

@@ -3,6 +3,7 @@ What is crewai's alone: crews and delegation.
 """
 
 import asyncio
+import threading
 
 from typing import Any
 
@@ -49,6 +50,27 @@ class Crews:
         assert crew.kickoff().raw == "I know nothing of it."
         assert len(ran) == 3
         assert guard.session("c").exhausted_by == "budget.max_calls"
+
+    def test_agents_that_two_tools_run_at_once_have_a_share_each(self) -> None:
+        ran: list[str] = []
+        both = threading.Barrier(2)
+        guard = Guardrails(Policy([Budget(max_calls=9)]))
+
+        def ask(task: str) -> str:
+            """Let a helper work on a task."""
+
+            def script(asked: Asked) -> Say:
+                if not asked.n:
+                    both.wait(10)
+                return Say("Found.") if asked.results else Say(calls=(search(task),))
+
+            return str(guard.agent(agent(Model(script), tools_of([searching(ran)]))).kickoff(task).raw)
+
+        calls = tuple(Call("ask", {"task": one}) for one in "ab")
+        one = guard.agent(agent(Model(in_turn(Say(calls=calls))), tools_of([ask])), "t")
+        assert one.kickoff("go").raw == "Done."
+        assert sorted(ran) == ["a", "b"]
+        assert guard.session("t").progress == {"calls_used": 4, "calls_left": 5}
 
     def test_a_look_in_one_task_refuses_none_in_another(self) -> None:
         ran: list[str] = []
