@@ -19,7 +19,17 @@ def test_its_own_transcript_replays_as_the_hook_decided(cli: Client) -> None:
     assert cli.run().answer == ANSWER
     (transcript,) = cli.home.glob(cli.transcripts)
     decided = cli.place / "decisions.jsonl"
-    command = [sys.executable, "-I", "-m", "guardrails", "replay", "default", str(transcript), "--decisions", str(decided)]
+    command = [
+        sys.executable,
+        "-I",
+        "-m",
+        "guardrails",
+        "replay",
+        "default",
+        str(transcript),
+        "--decisions",
+        str(decided),
+    ]
     subprocess.run(command, check=True, capture_output=True, env=cli.environment())  # noqa: S603
     replayed = [json.loads(line)["code"] for line in decided.read_text().splitlines()]
     calls = [record for record in cli.recorded() if record["event"] == "call"]
