@@ -21,6 +21,7 @@ from guardrails.mcp.proxy.options import Options
 from guardrails.mcp.proxy.tap import Tap
 from guardrails.mcp.runs import Run
 
+from .bodies import body_of
 from .connections import FAILURES, Connection, Connections, LostError, Response, event_of, events, kept_of
 from .hangups import Hangups
 from .lines import MAX_LINE
@@ -92,12 +93,11 @@ class Handler(BaseHTTPRequestHandler):
         """
         if not self._allowed():
             return
-        length = self.headers.get("Content-Length") or ""
-        if not length.isdecimal() or int(length) > MAX_LINE:
-            self._plain(413 if length.isdecimal() else 411, b"")
+        body = body_of(self.headers, self.rfile)
+        if isinstance(body, int):
+            self._plain(body, b"")
             self.close_connection = True
             return
-        body = self.rfile.read(int(length))
         options = self.server.options
         user, tenant = (
             given if name is None else self.headers.get(name)
