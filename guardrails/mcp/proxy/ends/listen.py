@@ -178,6 +178,8 @@ class Handler(BaseHTTPRequestHandler):
         if len(body) > MAX_LINE:
             raise LostError("its answer is too long to be passed on")
         if self._upstream is not None:
+            # From now on it is not what this client waits for.
+            self.server.hangups.drop(self.connection)
             self.server.connections.give_back(self.server.options.url or "", response, self._upstream)
             self._upstream = None
         if body.strip():
