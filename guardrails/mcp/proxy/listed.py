@@ -38,13 +38,21 @@ class ServerArguments(SchemaArguments):
     """
     Arguments by the schema of a server, as far as the schema alone is enough to know that they are wrong.
 
-    Text in the place of a number, a list or a date is left to the server: many read such text.
+    Text in the place of a number, a list or a date is left to the server: many read such text. So is null in the place of a
+    member that may be left out.
     """
 
     __slots__ = ()
 
     def _problems(self, arguments: object) -> tuple[Problem, ...]:
-        return capped(problem for error in self._iter_errors(arguments) for problem in self._told(error, arguments))
+        found = capped(self._all_told(arguments))
+        if found and isinstance(arguments, dict) and None in arguments.values():
+            there = {name: value for name, value in arguments.items() if value is not None}
+            return found if any(True for _ in self._all_told(there)) else ()
+        return found
+
+    def _all_told(self, arguments: object) -> Iterator[Problem]:
+        return (problem for error in self._iter_errors(arguments) for problem in self._told(error, arguments))
 
     def _told(self, error: "ValidationError", arguments: object) -> Iterator[Problem]:
         kind: Any = error.kind

@@ -151,8 +151,12 @@ def _check(said: dict[str, Any], command: list[str]) -> None:
     listen = said.get("listen")
     if listen is not None and url is None:
         raise UsageError("`--listen` is before a server at a `--url URL`")
-    if listen is not None and not listen.rpartition(":")[2].isdecimal():
+    port = "0" if listen is None else listen.rpartition(":")[2]
+    if not port.isdecimal() or len(port) > 5 or int(port) > 65_535:
         raise UsageError(f"`--listen {listen}` is no [HOST:]PORT")
+    for name in ("store", "records"):
+        if os.path.isdir(said.get(name, "")):  # noqa: PTH112
+            raise UsageError(f"`--{name} {said[name]}` is a folder, not a file")
     for name in ("identity_header", "tenant_header", "token_key", "allow_host"):
         if name in said and listen is None:
             raise UsageError(f"`--{name.replace('_', '-')}` is for `--listen`")
