@@ -152,7 +152,7 @@ def _names(path: str) -> list[str]:
     from guardrails.mcp.config import read_servers
 
     try:
-        return [server.name for server in read_servers(Path(path))]
+        return [server.name for server in read_servers(Path(path), any_name=True)]
     except PolicyError as error:
         raise ValueError(str(error)) from None
 
