@@ -178,7 +178,7 @@ def _check(before: str, after: str, wanted: Wanted, ours: Recognised) -> None:
     left, right = (removed(text, ours) for text in (before, after))
     same = (left and _plain(left)) == (right and _plain(right))
     if found != dict(wanted) or not same:
-        raise RuntimeError("the edit would have changed more than our entries; the file was left alone")
+        raise RuntimeError("the edit would have changed more than our entries")
 
 
 def _plain(text: str) -> object:
