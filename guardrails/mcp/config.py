@@ -72,10 +72,11 @@ def servers_of(document: Any, *, any_name: bool = False) -> list[McpServer]:
     with neither is skipped, which the log says. Raises PolicyError with all mistakes.
     """
     found = _table(document)
-    mistakes: list[str] = []
-    for name in () if any_name else map(str, found):
-        if NAME.fullmatch(name) is None or "__" in name:
-            mistakes.append(f"mcp_servers.{name}: a server's name is 1 to 32 letters, digits, `_` or `-`, without `__`")
+    mistakes = [
+        f"mcp_servers.{name}: a server's name is 1 to 32 letters, digits, `_` or `-`, without `__`"
+        for name in map(str, found)
+        if not any_name and (NAME.fullmatch(name) is None or "__" in name)
+    ]
     servers = [_server(str(name), said, mistakes) for name, said in found.items()]
     if mistakes:
         raise PolicyError(mistakes)
