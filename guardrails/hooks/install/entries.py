@@ -73,13 +73,17 @@ def removed(text: str, ours: Recognised) -> str | None:
     found = list(entries(root, ours))
     # The text is read anew for each entry, so what holds none of ours is one short word meanwhile.
     rest = [] if root is None or not found or "\0" in text else list(_strange(root, found))
-    left: str | None = text
+    small = text
     for n, node in reversed(list(enumerate(rest))):
-        left = f'{left[: node.start]}"\0{n}\0"{left[node.end :]}'
+        small = f'{small[: node.start]}"\0{n}\0"{small[node.end :]}'
     # From the last to the first: each finds its place as it was when it was put in.
-    while left is not None and (found := list(entries(parse(left), ours))):
-        left = _without(left, found[-1])
-    return left and re.sub('"\0([0-9]+)\0"', lambda held: text[rest[int(held[1])].start : rest[int(held[1])].end], left)
+    while found := list(entries(parse(small), ours)):
+        left = _without(small, found[-1])
+        if left is None:
+            return None
+        small = left
+    words = [text[node.start : node.end] for node in rest]
+    return re.sub('"\0([0-9]+)\0"', lambda held: words[int(held[1])], small) if words else small
 
 
 def _strange(root: Node, found: Sequence[Entry]) -> Iterator[Node]:
