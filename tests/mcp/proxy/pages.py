@@ -28,7 +28,8 @@ def page(client: str) -> str:
     kind = CLIENTS[client]
     text = snippet(client, COMMAND, [f"--records={RECORDS}"]).replace(sys.executable, PYTHON)
     command = f"guardrails mcp snippet {client} --records {RECORDS} -- {' '.join(COMMAND)}"
-    ask = f"`{_SHELLS[client]} '{PROMPT}'`" if client in _SHELLS else f"Ask it: *{PROMPT}*"
+    # A client says which folder it works in, and this server then offers that one only.
+    ask = f"In `{COMMAND[-1]}`: `{_SHELLS[client]} '{PROMPT}'`" if client in _SHELLS else f"Ask it: *{PROMPT}*"
     return f"""# {kind.title}
 
 ```sh
