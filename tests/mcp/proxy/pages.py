@@ -17,8 +17,12 @@ COMMAND: Final = ("npx", "-y", "@modelcontextprotocol/server-filesystem", "/home
 RECORDS: Final = "/home/you/guardrails.jsonl"
 PYTHON: Final = "/home/you/venv/bin/python"
 PROMPT: Final = "Read todo.txt with the filesystem tools, four times, one call each."
-_SHELLS: Final = {"claude-code": "claude -p", "codex": "codex exec", "gemini": "gemini -p"}
-"""Clients that take a prompt on the command line."""
+_SHELLS: Final = {
+    "claude-code": "claude --allowedTools mcp__filesystem -p",
+    "codex": "codex exec --skip-git-repo-check",
+    "gemini": "gemini --approval-mode yolo -p",
+}
+"""Clients that take a prompt on the command line; nobody is there whom they could ask for approval."""
 
 
 def page(client: str) -> str:

@@ -77,7 +77,8 @@ def main(argv: Sequence[str]) -> int:
     """
     Print the snippet that *argv* asks for, and on stderr where it goes; the exit code.
     """
-    if not argv or argv[0] in ("--help", "-h"):
+    asked = argv[: argv.index("--")] if "--" in argv else argv
+    if not argv or "--help" in asked or "-h" in asked:
         (sys.stdout if argv else sys.stderr).write(USAGE.format(clients=", ".join(CLIENTS)))
         return 0 if argv else 2
     client, *rest = argv
@@ -134,16 +135,21 @@ def _options(told: list[str]) -> tuple[list[str], dict[str, str]]:
 
 def _checked(options: list[str], command: Sequence[str]) -> None:
     """
-    Raises ValueError for options that `guardrails mcp` does not take. The variables of a header are the client's own.
+    Raises ValueError for options that `guardrails mcp` does not take, and for a policy that is wrong. The variables of a
+    header are the client's own.
     """
+    from guardrails.core.values.errors import PolicyError
+    from guardrails.mcp.proxy.loading import checked
     from guardrails.mcp.proxy.options import UsageError, options_of
 
     try:
-        options_of(
+        read = options_of(
             [*(re.sub(r"\$\{\w+\}", "x", one) if one.startswith("--header=") else one for one in options)]
             + (["--", *command] if command else [])
         )
-    except UsageError as error:
+        # A client shows nothing of a server that does not start.
+        checked(read)
+    except (UsageError, PolicyError) as error:
         raise ValueError(str(error)) from None
 
 
