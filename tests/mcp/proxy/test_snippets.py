@@ -102,6 +102,18 @@ def test_a_remote_server_is_named_by_its_host_and_keeps_its_key_in_a_variable(
     assert found["args"][4:] == ["--url=https://example.com/mcp", "--header=Authorization: Bearer ${NO_SUCH_TOKEN}"]
 
 
+def test_a_variable_that_a_header_needs_is_handed_on_or_told(capsys: pytest.CaptureFixture[str]) -> None:
+    far = ["--header", "Authorization: Bearer ${FAR_KEY}", "--url", "https://example.com/mcp"]
+    assert main(["codex", *far]) == 0
+    assert entry("codex", capsys.readouterr().out)[1]["env_vars"] == ["FAR_KEY"]
+    assert main(["cursor", *far]) == 0
+    printed = capsys.readouterr()
+    assert "env_vars" not in printed.out
+    assert "needs `FAR_KEY` in its environment" in printed.err
+    assert main(["codex", "--", "server", "--header=${X}"]) == 0
+    assert "env_vars" not in capsys.readouterr().out
+
+
 def test_each_server_of_a_file_is_one_entry(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     servers = tmp_path / "servers.json"
     servers.write_text(json.dumps({"mcpServers": {"a": {"command": "x"}, "b-c": {"command": "y"}}}))

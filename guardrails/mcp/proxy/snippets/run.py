@@ -50,7 +50,19 @@ def written(client: str, servers: Mapping[str, Sequence[str]]) -> str:
 def _table(key: str, name: str, start: Sequence[str]) -> str:
     called = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
     args = "".join(f"  {_quoted(word)},\n" for word in start)
-    return f"[{key}.{called}]\ncommand = {_quoted(sys.executable)}\nargs = [\n{args}]\n"
+    # Codex hands on no other variable of its own environment than those that it is told.
+    needed = ", ".join(map(_quoted, _variables(start)))
+    handed = f"env_vars = [{needed}]\n" if needed else ""
+    return f"[{key}.{called}]\ncommand = {_quoted(sys.executable)}\nargs = [\n{args}]\n{handed}"
+
+
+def _variables(start: Sequence[str]) -> list[str]:
+    """
+    The variables of the environment that stand in headers of the command *start*.
+    """
+    options = start[: start.index("--")] if "--" in start else start
+    found = [name for word in options if word.startswith("--header=") for name in re.findall(r"\$\{(\w+)\}", word)]
+    return list(dict.fromkeys(found))
 
 
 def _quoted(word: str) -> str:
@@ -103,6 +115,12 @@ def main(argv: Sequence[str]) -> int:
         return _wrong(str(error))
     kind = CLIENTS[client]
     sys.stderr.write(f"{kind.title}: {kind.where}\nWhat stands there stays: add the entry. {kind.then}\n\n")
+    needed = [] if kind.toml else _variables(options)
+    if needed:
+        names = ", ".join(f"`{one}`" for one in needed)
+        sys.stderr.write(
+            f"It needs {names} in its environment: some clients hand on only what `env` of the entry names.\n\n"
+        )
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
     return 0
