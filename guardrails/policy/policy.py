@@ -13,7 +13,7 @@ from guardrails.core.engine.chain import Chain
 from guardrails.core.engine.plan import Rule
 from guardrails.core.envelope.content import OPTIONAL
 from guardrails.core.envelope.envelope import optional_fields
-from guardrails.core.guards import GUARDS, kinds_of
+from guardrails.core.guards import kinds_of, place_of
 from guardrails.core.guards.base import Guard
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import PolicyError
@@ -115,7 +115,7 @@ class Policy:
             shared, mistakes, rules=known_rules, messages=shared_messages, mode=mode, on_error=on_error
         )
         chain = Chain(
-            sorted(given, key=_place),
+            sorted(given, key=place_of),
             tools=known_tools,
             rules=known_rules,
             mode=mode,
@@ -290,8 +290,3 @@ def _model_files(guards: Iterable[Guard]) -> "ModelFiles | None":
     from .model_files import ModelFiles
 
     return ModelFiles(paths)
-
-
-def _place(guard: Guard) -> float:
-    kinds = [cls.name for cls in GUARDS]
-    return kinds.index(guard.name) if type(guard) in GUARDS else len(kinds) - 1.5

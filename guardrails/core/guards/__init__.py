@@ -52,3 +52,11 @@ def kinds_of(own: Iterable[type[Guard]]) -> Kinds:
     """
     taken = {cls.name for cls in GUARDS}
     return (*GUARDS[:-1], *(cls for cls in dict.fromkeys(own) if cls.name not in taken), GUARDS[-1])
+
+
+def place_of(guard: Guard) -> float:
+    """
+    Where *guard* stands among others: one of your own before `truncate`, which bounds what all others say.
+    """
+    kinds = [cls.name for cls in GUARDS]
+    return kinds.index(guard.name) if type(guard) in GUARDS else len(kinds) - 1.5

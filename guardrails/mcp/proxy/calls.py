@@ -36,7 +36,7 @@ class OpenCall:
     A call that its server was asked for.
     """
 
-    __slots__ = ("arguments", "decision", "id", "limit", "name", "session", "stateless")
+    __slots__ = ("__weakref__", "arguments", "decision", "id", "limit", "name", "session", "stateless")
 
     def __init__(self, id_: Any, name: str, arguments: Any, session: Session, decision: Decision, limit: Limit | None):
         self.id = id_

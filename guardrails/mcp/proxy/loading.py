@@ -102,7 +102,10 @@ def scopes_of(options: Options, policy: "Policy") -> dict[str, str]:
     from guardrails.core.values.errors import PolicyError
 
     said = {"user": options.user, "tenant": options.tenant}
-    told = {"user": options.identity_header, "tenant": options.tenant_header}
+    told = {
+        "user": options.identity_header or options.token_key,
+        "tenant": options.tenant_header or options.tenant_claim,
+    }
     mistakes = [
         f"the policy limits the scope `{name}`: say whose these calls are by `--{name} ID`"
         if name in said

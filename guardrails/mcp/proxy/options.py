@@ -31,6 +31,11 @@ Options:
   --listen [HOST:]PORT listen over streamable HTTP before the server at --url; this machine only unless HOST is said
   --identity-header NAME, --tenant-header NAME
                        headers that say whose a request is, set by what stands before us
+  --token-key FILE     public keys (PEM or a JWK set) of who signs bearer tokens: these say whose a request is
+  --token-audience URL what a token must be meant for: our own address, as clients know it
+  --token-issuer URL   who must have issued it
+  --identity-claim NAME, --tenant-claim NAME
+                       claims of a token that name the user and the tenant  [default: sub, none]
   --allow-host NAMES   names that clients may call us by beside localhost, with commas between them
   --config FILE        servers as clients keep them (`mcpServers`): start the one of --server, or print
                        the file for a client that puts each of them behind one budget
@@ -58,6 +63,11 @@ class Options(NamedTuple):
     listen: str | None = None
     identity_header: str | None = None
     tenant_header: str | None = None
+    token_key: str | None = None
+    token_audience: str | None = None
+    token_issuer: str | None = None
+    identity_claim: str | None = None
+    tenant_claim: str | None = None
     allow_host: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
@@ -143,9 +153,16 @@ def _check(said: dict[str, Any], command: list[str]) -> None:
         raise UsageError("`--listen` is before a server at a `--url URL`")
     if listen is not None and not listen.rpartition(":")[2].isdecimal():
         raise UsageError(f"`--listen {listen}` is no [HOST:]PORT")
-    for name in ("identity_header", "tenant_header", "allow_host"):
+    for name in ("identity_header", "tenant_header", "token_key", "allow_host"):
         if name in said and listen is None:
             raise UsageError(f"`--{name.replace('_', '-')}` is for `--listen`")
+    for name in ("token_audience", "token_issuer", "identity_claim", "tenant_claim"):
+        if name in said and "token_key" not in said:
+            raise UsageError(f"`--{name.replace('_', '-')}` is of tokens: give `--token-key FILE`")
+    if "token_key" in said and ("identity_header" in said or "tenant_header" in said):
+        raise UsageError("a request is one's by a token or by headers: give `--token-key` or `--identity-header`")
+    if "token_key" in said and "token_audience" not in said:
+        raise UsageError("`--token-key` needs `--token-audience`: a token that is meant for others is none for us")
     given = [name for name, there in (("--config", config), ("--url", url), ("a command", command)) if there]
     if len(given) > 1:
         raise UsageError(f"there is {' and '.join(given)}: give one of them")

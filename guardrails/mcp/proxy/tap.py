@@ -151,7 +151,7 @@ class Tap:
                 self._open[key] = asked
                 self._late.pop(key, None)
             if asked.limit is not None:
-                self._deadlines.add(asked.limit.seconds, partial(self._overdue, key, asked))
+                self._deadlines.add(asked.limit.seconds, asked, partial(self._overdue, key))
             if before is not None:
                 self.calls().drop(before)
         return True

@@ -200,6 +200,7 @@ def test_of_a_batch_what_is_refused_is_answered_beside_the_rest(listen: Listen) 
 def test_a_body_without_a_length_is_not_read(listen: Listen) -> None:
     one = listen()
     connection = HTTPConnection("127.0.0.1", one.gate.server_port, timeout=20)
-    connection.request("POST", "/mcp", iter([b"{}"]), {"Transfer-Encoding": "chunked"}, encode_chunked=True)
+    connection.putrequest("POST", "/mcp")
+    connection.endheaders(b"{}")
     assert connection.getresponse().status == 411
     connection.close()

@@ -54,8 +54,11 @@ class Hangups:
                 client, upstream = key.fileobj, key.data
                 if not isinstance(client, socket.socket):
                     continue
-                self.drop(client)
-                # Its own thread may close either meanwhile. What it says further is another request, and no end.
-                with suppress(OSError, AttributeError):
+                # Once a client is dropped, what it waited on may be another's.
+                with self._changed, suppress(KeyError, ValueError, OSError, AttributeError):
+                    if self._selector.get_map().get(client) is not key:
+                        continue
+                    self._selector.unregister(client)
+                    # What it says further is another request, and no end.
                     if not client.recv(1, socket.MSG_PEEK):
                         upstream.sock.shutdown(socket.SHUT_RDWR)

@@ -9,9 +9,7 @@ import threading
 
 from collections.abc import Callable
 from contextlib import suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 from guardrails.mcp.proxy.deadlines import Deadlines
@@ -21,8 +19,11 @@ from guardrails.mcp.proxy.options import Options
 from guardrails.mcp.proxy.tap import Tap
 from guardrails.mcp.runs import Run
 
+from .asked import Asked, Listening
+from .bodies import body_of
 from .connections import FAILURES, Connection, Connections, LostError, Response, event_of, events, kept_of
 from .hangups import Hangups
+from .identity import identity_of
 from .lines import MAX_LINE
 
 
@@ -35,7 +36,7 @@ LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 CHUNK: Final = 65_536
 
 
-class Gate(ThreadingHTTPServer):
+class Gate(Listening):
     """
     Listens as *options* say, and guards the calls of each who asks apart.
     """
@@ -48,6 +49,7 @@ class Gate(ThreadingHTTPServer):
         host = host.strip("[]").lower() or "127.0.0.1"
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         self.options = options
+        self.identity = identity_of(options)
         self.guards = Guards(options, policy)
         self.connections = Connections()
         self.deadlines = Deadlines()
@@ -73,39 +75,27 @@ class Gate(ThreadingHTTPServer):
         self.guards.close()
 
 
-class Handler(BaseHTTPRequestHandler):
+class Handler(Asked):
     """
-    One connection of a client.
+    One connection of a client, whose messages are passed on.
     """
 
-    protocol_version = "HTTP/1.1"
     server: Gate
-    _streams = False
     _upstream: Connection | None = None
 
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802  named by the library
         """
         Pass on one message, or a batch.
         """
-        if not self._allowed():
+        whose = self._whose()
+        if whose is None:
             return
-        length = self.headers.get("Content-Length") or ""
-        if not length.isdecimal() or int(length) > MAX_LINE:
-            self._plain(413 if length.isdecimal() else 411, b"")
+        body = body_of(self.headers, self.rfile)
+        if isinstance(body, int):
+            self._plain(body, b"")
             self.close_connection = True
             return
-        body = self.rfile.read(int(length))
-        options = self.server.options
-        user, tenant = (
-            given if name is None else self.headers.get(name)
-            for given, name in ((options.user, options.identity_header), (options.tenant, options.tenant_header))
-        )
-        if (options.identity_header and not user) or (options.tenant_header and not tenant):
-            self._plain(401, b"")
-            return
+        user, tenant = whose
         calls = self.server.guards.of(user, tenant)
         session = self.headers.get("Mcp-Session-Id")
         stranger = user is None and tenant is None and session is None
@@ -178,6 +168,8 @@ class Handler(BaseHTTPRequestHandler):
         if len(body) > MAX_LINE:
             raise LostError("its answer is too long to be passed on")
         if self._upstream is not None:
+            # From now on it is not what this client waits for.
+            self.server.hangups.drop(self.connection)
             self.server.connections.give_back(self.server.options.url or "", response, self._upstream)
             self._upstream = None
         if body.strip():
@@ -225,7 +217,7 @@ class Handler(BaseHTTPRequestHandler):
         """
         Pass on what is no message.
         """
-        if not self._allowed():
+        if self._whose() is None:
             return
         try:
             response, connection = self._ask(self.command, None, None)
@@ -244,20 +236,6 @@ class Handler(BaseHTTPRequestHandler):
 
     # The wire
 
-    def _allowed(self) -> bool:
-        """
-        Whether a page of a stranger, which has found our address, is not who asks.
-        """
-        hosts = self.server.hosts
-        origin = self.headers.get("Origin")
-        said = [urlsplit(f"//{self.headers.get('Host', '')}").hostname]
-        said += [] if origin is None else [urlsplit(origin).hostname]
-        if all(one in hosts for one in said):
-            return True
-        self._plain(403, b"")
-        self.close_connection = True
-        return False
-
     def _ask(
         self,
         method: str,
@@ -267,30 +245,12 @@ class Handler(BaseHTTPRequestHandler):
     ) -> tuple[Response, Connection]:
         given = dict(kept_of(self.headers.items()))
         options = self.server.options
+        if options.token_key is not None:
+            # It was made for us: whoever it is shown to could ask us in its owner's name.
+            given = {name: value for name, value in given.items() if name.lower() != "authorization"}
         return self.server.connections.request(
             method, options.url or "", body, {**given, **dict(options.headers)}, seconds, opened=opened
         )
-
-    def _begin(self, response: Response) -> None:
-        self.send_response_only(response.status)
-        for name, value in kept_of(response.getheaders()):
-            self.send_header(name, value)
-        self.send_header("Transfer-Encoding", "chunked")
-        self.end_headers()
-        self._streams = True
-
-    def _plain(self, status: int, body: bytes, response: Response | None = None) -> None:
-        self.send_response_only(status)
-        given = [("Content-Type", "application/json")] if body else []
-        for name, value in given if response is None else kept_of(response.getheaders()):
-            self.send_header(name, value)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def _chunk(self, data: bytes) -> None:
-        self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
-        self.wfile.flush()
 
 
 def _id_of(body: bytes) -> Any:

@@ -9,7 +9,8 @@ import threading
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from guardrails.mcp.proxy.options import Options
+from guardrails.core.values.errors import MissingExtra
+from guardrails.mcp.proxy.options import Options, UsageError
 
 from .listen import Gate
 
@@ -24,6 +25,9 @@ def run(options: Options, policy: "Policy | None") -> int:
     """
     try:
         gate = Gate(options, policy)
+    except (UsageError, MissingExtra) as error:
+        sys.stderr.write(f"guardrails mcp: {error}\n")
+        return 2
     except (OSError, OverflowError) as error:
         sys.stderr.write(f"guardrails mcp: cannot listen on {options.listen}: {error}\n")
         return 1

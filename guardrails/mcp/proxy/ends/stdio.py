@@ -2,9 +2,11 @@
 The proxy of a server that is started here: its lines and the client's, over standard input and output.
 """
 
+import os
 import signal
 import threading
 
+from contextlib import suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Final
 
@@ -26,6 +28,39 @@ PATIENCE_S: Final = 60.0
 SIGNALS: Final = ("SIGTERM", "SIGINT", "SIGHUP")
 
 
+class Waker:
+    """
+    What the main thread waits for: something that others tell, or a signal, whichever thread that is delivered to.
+    """
+
+    def __init__(self) -> None:
+        self.number: int | None = None
+        """The signal that came."""
+        self._read, self._write = os.pipe()
+        os.set_blocking(self._write, False)
+        signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
+        for name in SIGNALS:
+            number = getattr(signal, name, None)
+            if number is not None:
+                signal.signal(number, self._asked)
+
+    def wait(self) -> None:
+        """
+        Wait until anything happens.
+        """
+        os.read(self._read, 1)
+
+    def set(self) -> None:
+        """
+        Something happened.
+        """
+        with suppress(BlockingIOError):
+            os.write(self._write, b"x")
+
+    def _asked(self, number: int, frame: FrameType | None) -> None:
+        self.number = number
+
+
 class Front:
     """
     The standard input and output of this process, before *child*.
@@ -38,8 +73,7 @@ class Front:
         self._client = Writer(1)
         self._server = Writer(child.input)
         self._tap = Tap(self._client.write, self._server.write, lambda: calls_of(options, policy))
-        self._woken = threading.Event()
-        self._signal: int | None = None
+        self._woken = Waker()
         self._heard = threading.Thread(target=self._from_server, name="guardrails-server", daemon=True)
         self._said = threading.Thread(target=self._from_client, name="guardrails-client", daemon=True)
 
@@ -47,17 +81,13 @@ class Front:
         """
         The exit code of the server, once it or its client has ended.
         """
-        for name in SIGNALS:
-            number = getattr(signal, name, None)
-            if number is not None:
-                signal.signal(number, self._asked)
         for work in (self._heard, self._said, threading.Thread(target=self._over, daemon=True)):
             work.start()
         self._woken.wait()
-        if self._signal is None and self._child.code is None and self._heard.is_alive():
+        if self._woken.number is None and self._child.code is None and self._heard.is_alive():
             self._finish()
-        if self._signal is not None:
-            self._child.send(self._signal)
+        if self._woken.number is not None:
+            self._child.send(self._woken.number)
             code = self._child.end(1.0)
         else:
             code = self._child.end()
@@ -72,14 +102,10 @@ class Front:
         """
         self._server.close()
         for _ in range(round(PATIENCE_S / 0.05)):
-            if not self._tap.waiting or self._client.gone or self._signal is not None:
+            if not self._tap.waiting or self._client.gone or self._woken.number is not None:
                 return
             if self._child.wait(0.05):
                 return
-
-    def _asked(self, number: int, frame: FrameType | None) -> None:
-        self._signal = number
-        self._woken.set()
 
     def _over(self) -> None:
         self._child.wait()
@@ -114,31 +140,22 @@ class RemoteFront:
         self._client = Writer(1)
         self._remote = Remote(options.url or "", options.headers, self._heard, self._lost)
         self._tap = Tap(self._client.write, self._remote.send, lambda: calls_of(options, policy))
-        self._woken, self._pause = threading.Event(), threading.Event()
-        self._signal: int | None = None
+        self._woken, self._pause = Waker(), threading.Event()
 
     def run(self) -> int:
         """
         0 once the client has ended, or 128 and the number of the signal that ended it.
         """
-        for name in SIGNALS:
-            number = getattr(signal, name, None)
-            if number is not None:
-                signal.signal(number, self._asked)
         threading.Thread(target=self._from_client, name="guardrails-client", daemon=True).start()
         self._woken.wait()
         for _ in range(round(PATIENCE_S / 0.05)):
-            if self._signal is not None or self._client.gone or not (self._tap.waiting or self._remote.busy):
+            if self._woken.number is not None or self._client.gone or not (self._tap.waiting or self._remote.busy):
                 break
             self._pause.wait(0.05)
         self._remote.close()
         self._tap.unanswered("the client ended")
         self._tap.close()
-        return 0 if self._signal is None else 128 + self._signal
-
-    def _asked(self, number: int, frame: FrameType | None) -> None:
-        self._signal = number
-        self._woken.set()
+        return 0 if self._woken.number is None else 128 + self._woken.number
 
     def _heard(self, line: bytes) -> None:
         self._tap.from_server(line)
