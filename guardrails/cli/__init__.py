@@ -19,6 +19,11 @@ __all__ = ["app"]
 
 COMMANDS: Final = ("demo", "run", "replay", "report", "train", "repeats", "profile", "policy")
 """The commands in the order of the help. Each is a module of this folder, with a function or a group of its name."""
+DOORS: Final = {
+    "hook": ("guardrails.hooks.door", "Guard a coding CLI by its hooks: install, uninstall, status."),
+    "mcp": ("guardrails.mcp.proxy.door", "Stand in front of an MCP server and guard its tools."),
+}
+"""Commands that `guardrails.__main__` starts without this module; here they are listed, and a call is passed on."""
 
 
 class Commands(Group):
@@ -27,14 +32,27 @@ class Commands(Group):
     """
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
+        return [*COMMANDS, *DOORS]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         # An unknown name asks for all, since the error suggests those that are alike.
-        for name in (cmd_name,) if cmd_name in COMMANDS else COMMANDS:
+        known = self.list_commands(ctx)
+        for name in (cmd_name,) if cmd_name in known else known:
             if name not in self.commands:
-                self.add_command(_made(name), name)
+                self.add_command(_door(name) if name in DOORS else _made(name), name)
         return super().get_command(ctx, cmd_name)
+
+
+def _door(name: str) -> Any:
+    module, says = DOORS[name]
+
+    def start(ctx: typer.Context) -> None:
+        raise typer.Exit(import_module(module).main(ctx.args))
+
+    door = typer.Typer(add_completion=False, rich_markup_mode=None)
+    context = {"ignore_unknown_options": True, "allow_extra_args": True, "help_option_names": []}
+    door.command(name, help=says, context_settings=context)(start)
+    return made(door)
 
 
 def _made(name: str) -> Any:

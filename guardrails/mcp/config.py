@@ -46,9 +46,9 @@ class McpServer:
         return f"McpServer({self.name!r}, {self.command or self.url!r})"
 
 
-def read_servers(path: str | Path) -> list[McpServer]:
+def read_servers(path: str | Path, *, any_name: bool = False) -> list[McpServer]:
     """
-    The servers in a TOML or JSON file, as `servers_of` reads them.
+    The servers in a TOML or JSON file, as `servers_of` reads them; *any_name*: of no use in names of tools, so of any form.
 
     Raises PolicyError with all mistakes, OSError where the file cannot be read.
     """
@@ -61,10 +61,10 @@ def read_servers(path: str | Path) -> list[McpServer]:
         document = json.loads(text) if path.suffix == ".json" else tomllib.loads(text.decode())
     except (ValueError, RecursionError) as error:
         raise PolicyError([f"{path.name}: {error}"]) from None
-    return servers_of(document)
+    return servers_of(document, any_name=any_name)
 
 
-def servers_of(document: Any) -> list[McpServer]:
+def servers_of(document: Any, *, any_name: bool = False) -> list[McpServer]:
     """
     The servers under `[tools.mcp_servers.NAME]`, or under `mcp_servers` or `mcpServers` as other clients keep them.
 
@@ -72,7 +72,11 @@ def servers_of(document: Any) -> list[McpServer]:
     with neither is skipped, which the log says. Raises PolicyError with all mistakes.
     """
     found = _table(document)
-    mistakes: list[str] = []
+    mistakes = [
+        f"mcp_servers.{name}: a server's name is 1 to 32 letters, digits, `_` or `-`, without `__`"
+        for name in map(str, found)
+        if not any_name and (NAME.fullmatch(name) is None or "__" in name)
+    ]
     servers = [_server(str(name), said, mistakes) for name, said in found.items()]
     if mistakes:
         raise PolicyError(mistakes)
@@ -96,9 +100,6 @@ def _table(document: Any) -> Mapping[str, Any]:
 
 def _server(name: str, said: Any, mistakes: list[str]) -> McpServer | None:
     at = f"mcp_servers.{name}"
-    if NAME.fullmatch(name) is None or "__" in name:
-        mistakes.append(f"{at}: a server's name is 1 to 32 letters, digits, `_` or `-`, without `__`")
-        return None
     if not isinstance(said, Mapping):
         mistakes.append(f"{at}: a server is a table with `command` or `url`")
         return None

@@ -27,6 +27,20 @@ def test_help_lists_the_commands() -> None:
     assert said.exit_code == 0
     assert "demo" in said.stdout
     assert "policy" in said.stdout
+    assert "hook " in said.stdout
+    assert "mcp " in said.stdout
+
+
+@pytest.mark.parametrize(("name", "says"), [("hook", "install|uninstall|status"), ("mcp", "--listen")])
+def test_the_commands_that_start_by_themselves_are_the_same_here(
+    name: str, says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        app([name, "--help"])
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    assert says in shown
+    assert python("-m", "guardrails", name, "--help").stdout.split() == shown.split()
 
 
 def test_help_imports_nothing_that_a_command_needs() -> None:

@@ -18,6 +18,8 @@ ISOLATED: Final = "-I"
 _PYTHON: Final = re.compile(r"(?i)python[\d.]*w?(?:\.exe)?|pypy[\d.]*(?:\.exe)?")
 _GUARDRAILS: Final = re.compile(r"(?i)guardrails(?:\.exe)?")
 _SHELL_SYNTAX: Final = re.compile(r"[;&|<>()`\r\n]|\$\(")
+_DOUBLED: Final = re.compile("(['\u2018\u2019\u201a\u201b])\\1")
+"""PowerShell takes the typographic quotes for the plain one."""
 _PLAIN: Final = re.compile(r"[\w.:\\/=,@+-]+", re.ASCII)
 _PLAIN_IN_POWERSHELL: Final = re.compile(r"[\w:\\/][\w.:\\/+-]*|-+[A-Za-z]+", re.ASCII)
 
@@ -53,7 +55,6 @@ def _powershell(words: list[str]) -> str:
 
 
 def _single(word: str) -> str:
-    # PowerShell takes the typographic quotes for the plain one.
     return "'" + re.sub("(['\u2018\u2019\u201a\u201b])", r"\1\1", word) + "'"
 
 
@@ -66,14 +67,16 @@ def _cmd(word: str) -> str:
     return f'"{word}{"" if not word.endswith(chr(92)) else chr(92) * (len(word) - len(word.rstrip(chr(92))))}"'
 
 
-def split(command: str) -> list[str] | None:
+def split(command: str, *, windows: bool = os.name == "nt") -> list[str] | None:
     """
-    The words of a *command* that is ours, whatever shell it was written for. Returns None if it is not ours.
+    The words of a *command* that is ours, whatever shell it was written for: if it means two things, one of this machine
+    or of *windows*. Returns None if it is not ours.
 
     Ours is one plain command: an interpreter that starts `-m guardrails hook`, or `guardrails hook`, with options of the hook.
     A script of somebody's own that calls it is theirs.
     """
-    for words in _readings(command):
+    readings = list(_readings(command))
+    for words in reversed(readings) if windows else readings:
         at = _options_at(words)
         if at is None:
             continue
@@ -93,7 +96,7 @@ def _readings(command: str) -> Iterable[list[str]]:
     found = re.findall(r"""'(?:[^']|'')*'|"[^"]*"|[^\s'"]+""", bare)
     if " ".join(found) == bare and not _SHELL_SYNTAX.search(_unquoted(bare)):
         yield [
-            word[1:-1].replace("''", "'") if word[0] == "'" else word.strip('"') if word[0] == '"' else word
+            _DOUBLED.sub(r"\1", word[1:-1]) if word[0] == "'" else word.strip('"') if word[0] == '"' else word
             for word in found
         ]
 

@@ -3,8 +3,9 @@ Our entries in the text of a settings file: found by their commands, put in, tak
 """
 
 import json
+import re
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -68,16 +69,36 @@ def removed(text: str, ours: Recognised) -> str | None:
     """
     *text* without our entries. Returns None if the file held nothing else and was not there before. Raises NotJson.
     """
-    while True:
-        root = parse(text)
-        found = list(entries(root, ours))
-        if not found:
-            return text
-        # From the last to the first: each finds its place as it was when it was put in.
-        left = _without(text, found[-1])
+    root = parse(text)
+    found = list(entries(root, ours))
+    # The text is read anew for each entry, so what holds none of ours is one short word meanwhile.
+    rest = [] if root is None or not found or "\0" in text else list(_strange(root, found))
+    small = text
+    for n, node in reversed(list(enumerate(rest))):
+        small = f'{small[: node.start]}"\0{n}\0"{small[node.end :]}'
+    # From the last to the first: each finds its place as it was when it was put in.
+    while found := list(entries(parse(small), ours)):
+        left = _without(small, found[-1])
         if left is None:
             return None
-        text = left
+        small = left
+    words = [text[node.start : node.end] for node in rest]
+    return re.sub('"\0([0-9]+)\0"', lambda held: words[int(held[1])], small) if words else small
+
+
+def _strange(root: Node, found: Sequence[Entry]) -> Iterator[Node]:
+    """
+    The largest values in *root* that hold no entry of *found*, in the order of the text.
+    """
+    holds = {id(one) for entry in found for node, n in entry.steps for one in (node, node.items[n].node)}
+    ours = {id(handlers.items[n].node) for handlers, n in (entry.steps[-1] for entry in found)}
+    todo = [root]
+    while todo:
+        node = todo.pop()
+        if id(node) not in holds:
+            yield node
+        elif id(node) not in ours:
+            todo += [item.node for item in reversed(node.items)]
 
 
 def _without(text: str, entry: Entry) -> str | None:
@@ -147,10 +168,14 @@ def _step(text: str, root: Node | None, wanted: Wanted, ours: Recognised) -> str
         if entry.event not in wanted or entry.event in there or not entry.counts:
             return _without(text, entry)
         there[entry.event] = entry
-    for event, entry in there.items():
+    before = text
+    # From the last to the first: what is before an edit stays where it was read.
+    for event, entry in reversed(there.items()):
         if entry.handler != wanted[event]:
             handlers, n = entry.steps[-1]
-            return replaced(text, handlers.items[n].node, wanted[event], style)
+            text = replaced(text, handlers.items[n].node, wanted[event], style)
+    if text != before:
+        return text
     missing = _groups({event: handler for event, handler in wanted.items() if event not in there})
     if not missing:
         return text
@@ -159,14 +184,16 @@ def _step(text: str, root: Node | None, wanted: Wanted, ours: Recognised) -> str
         return added(text, root, {HOOKS: missing}, style)
     if hooks.node.opened_by != "{":
         raise NotJson(text, hooks.node.start, f"`{HOOKS}` is not an object")
-    for event, groups in missing.items():
-        member = hooks.node.last(event)
-        if member is None:
-            continue
+    members = [member for event in missing if (member := hooks.node.last(event)) is not None]
+    for member in members:
         if member.node.opened_by != "[":
-            raise NotJson(text, member.node.start, f"`{HOOKS}.{event}` is not an array")
-        return added(text, member.node, groups, style)
-    return added(text, hooks.node, missing, style)
+            raise NotJson(text, member.node.start, f"`{HOOKS}.{member.key}` is not an array")
+    new = {event: groups for event, groups in missing.items() if hooks.node.last(event) is None}
+    if new:
+        text = added(text, hooks.node, new, style)
+    for member in sorted(members, key=lambda one: one.start, reverse=True):
+        text = added(text, member.node, missing[str(member.key)], style)
+    return text
 
 
 def _check(before: str, after: str, wanted: Wanted, ours: Recognised) -> None:
@@ -176,9 +203,9 @@ def _check(before: str, after: str, wanted: Wanted, ours: Recognised) -> None:
     root = parse(after)
     found = {entry.event: entry.handler for entry in entries(root, ours)}
     left, right = (removed(text, ours) for text in (before, after))
-    same = (left and _plain(left)) == (right and _plain(right))
+    same = left == right or (left and _plain(left)) == (right and _plain(right))
     if found != dict(wanted) or not same:
-        raise RuntimeError("the edit would have changed more than our entries; the file was left alone")
+        raise RuntimeError("the edit would have changed more than our entries")
 
 
 def _plain(text: str) -> object:

@@ -3,11 +3,12 @@ The commands `guardrails hook install`, `uninstall` and `status`. Exit code 0: d
 """
 
 import argparse
+import contextlib
 import os
 import subprocess
 import sys
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -97,6 +98,7 @@ def _parser() -> argparse.ArgumentParser:
 def _install(said: argparse.Namespace, python: str) -> int:
     _checked_policy(said.policy)
     _checked_start(python)
+    edits = []
     for client, path in _paths(said):
         options = Options(
             client=client.name,
@@ -108,13 +110,13 @@ def _install(said: argparse.Namespace, python: str) -> int:
             tenant=said.tenant,
         )
         command = quoted(words(python, options), shell_of(client.name))
-        handler = client.handler(command, windows=os.name == "nt")
+        wanted = dict.fromkeys(client.events, client.handler(command, windows=os.name == "nt"))
         was = read(path)
-        new_folder = not path.parent.exists()
-        try:
-            text = installed(was, dict.fromkeys(client.events, handler), is_ours, new_folder=new_folder)
-        except NotJson as error:
-            raise Unusable(f"{path}: {error}; the file was left alone") from None
+        with _named(path):
+            text = installed(was, wanted, is_ours, new_folder=not path.parent.exists())
+        edits.append((client, path, was, text, command))
+    # All files have been read before the first is written.
+    for client, path, was, text, command in edits:
         why = unreadable(client, text)
         if why is not None:
             say(f"{path}: {why}", error=True)
@@ -131,12 +133,12 @@ def _install(said: argparse.Namespace, python: str) -> int:
 
 
 def _uninstall(said: argparse.Namespace) -> int:
+    edits = []
     for client, path in _paths(said):
         was = read(path)
-        try:
-            text = was and removed(was, is_ours)
-        except NotJson as error:
-            raise Unusable(f"{path}: {error}; the file was left alone") from None
+        with _named(path):
+            edits.append((client, path, was, was and removed(was, is_ours)))
+    for client, path, was, text in edits:
         if was is None or text == was:
             say(f"{client.title}: not installed, {path}{_elsewhere(client, path)}")
         elif text is None:
@@ -146,6 +148,17 @@ def _uninstall(said: argparse.Namespace) -> int:
             write(path, text, was=was)
             say(f"{client.title}: taken out, {path}")
     return 0
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """
+    Says of a text that cannot be edited which file it is.
+    """
+    try:
+        yield
+    except (NotJson, RuntimeError) as error:
+        raise Unusable(f"{path}: {error}; nothing was changed") from None
 
 
 def _paths(said: argparse.Namespace) -> list[tuple[Client, Path]]:

@@ -6,6 +6,7 @@ import json
 import re
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 
@@ -97,9 +98,10 @@ def place(text: str, at: int) -> tuple[int, int]:
     return len(lines), len(lines[-1]) + 1
 
 
+@lru_cache(maxsize=16)
 def parse(text: str) -> Node | None:
     """
-    The one value of *text*. Returns None if it holds nothing but white space and comments. Raises NotJson.
+    The one value of *text*, which nobody may change: it is kept. Returns None if it holds nothing but white space and comments. Raises NotJson.
     """
     start = _after_trivia(text, len(BOM) if text.startswith(BOM) else 0)
     if start == len(text):

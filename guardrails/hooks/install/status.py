@@ -110,7 +110,8 @@ def _doubled(found: Iterable[Found]) -> None:
     first: dict[str, Found] = {}
     for one in found:
         same = first.setdefault(one.client, one) if one.installed else one
-        if Path(one.path).resolve() != Path(same.path).resolve():
+        # pathlib raises for a link that leads to itself.
+        if os.path.realpath(one.path) != os.path.realpath(same.path):
             one.problems.append(f"also in {same.path}: each event is answered twice")
 
 

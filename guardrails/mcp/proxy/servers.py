@@ -6,7 +6,7 @@ A client goes on to know each server by its name, and one that dies takes no oth
 
 import json
 import os
-import shutil
+import re
 import sys
 import time
 
@@ -19,6 +19,8 @@ from .options import Options, UsageError
 
 
 STORE = "mcp.db"
+_VARIABLE = re.compile(r"\$\{(?:env:)?(\w+)(?::-([^}]*))?\}")
+"""A variable of the environment, as clients write it in their files: `${KEY}`, `${env:KEY}`, `${KEY:-what else}`."""
 
 
 def printed(options: Options) -> str:
@@ -28,17 +30,16 @@ def printed(options: Options) -> str:
     Raises PolicyError for a file that is wrong, OSError where it cannot be read.
     """
     path = os.path.abspath(options.config or "")  # noqa: PTH100
-    command = shutil.which("guardrails")
-    first = [command, "mcp"] if command else [sys.executable, "-m", "guardrails", "mcp"]
     said: list[str] = []
     for name in ("policy", "session", "user", "tenant", "store", "records", "structured"):
         value = getattr(options, name)
         if value is not None and value != Options._field_defaults[name]:
-            said += [f"--{name}", _whole(name, value)]
+            said.append(f"--{name}={_whole(name, value)}")
     made: dict[str, Any] = {}
-    for server in read_servers(path):
-        arguments = [*first[1:], "--config", path, "--server", server.name, *said]
-        made[server.name] = {"command": first[0], "args": arguments}
+    for server in read_servers(path, any_name=True):
+        # Isolated: a client starts it in a folder that may hold anybody's guardrails.py.
+        arguments = ["-I", "-m", "guardrails", "mcp", f"--config={path}", f"--server={server.name}", *said]
+        made[server.name] = {"command": sys.executable, "args": arguments}
     return json.dumps({"mcpServers": made}, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -49,7 +50,7 @@ def chosen(options: Options) -> Options:
 
     Raises UsageError for a server that is not there, and as `printed` does.
     """
-    servers = {server.name: server for server in read_servers(options.config or "")}
+    servers = {server.name: server for server in read_servers(options.config or "", any_name=True)}
     found: McpServer | None = servers.get(options.server or "")
     if found is None:
         known = ", ".join(f"`{name}`" for name in servers) or "none"
@@ -60,14 +61,21 @@ def chosen(options: Options) -> Options:
         os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
         store = os.path.join(folder, STORE)  # noqa: PTH118
     return options._replace(
-        command=() if found.command is None else (found.command, *found.args),
-        url=found.url,
-        headers=tuple(found.headers.items()),
-        environment=tuple(found.env.items()),
-        folder=found.cwd,
+        command=() if found.command is None else tuple(map(_filled, (found.command, *found.args))),
+        url=found.url and _filled(found.url),
+        headers=tuple((name, _filled(value)) for name, value in found.headers.items()),
+        environment=tuple((name, _filled(value)) for name, value in found.env.items()),
+        folder=found.cwd and _filled(found.cwd),
         session=options.session or f"servers:{time.strftime('%Y-%m-%d')}",
         store=store,
     )
+
+
+def _filled(text: str) -> str:
+    """
+    *text* with the variables that are set: a client that starts us does not see what is in the file.
+    """
+    return _VARIABLE.sub(lambda found: os.environ.get(found[1], found[0] if found[2] is None else found[2]), text)
 
 
 def _whole(name: str, value: str) -> str:

@@ -165,6 +165,29 @@ def test_a_file_that_cannot_be_edited_is_left_alone(
     assert f"{path}: line 1, column " in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("command", ["install", "uninstall"])
+def test_of_several_clients_none_is_changed_if_one_cannot_be(command: str, home: Path) -> None:
+    if command == "uninstall":
+        assert main(["install", "claude"]) == 0
+    broken = home / FILES["codex"]
+    broken.parent.mkdir()
+    broken.write_text("{,}")
+    before = files(home)
+    assert main([command, "claude", "codex", "gemini"]) == 2
+    assert files(home) == before
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+def test_a_file_that_leads_to_itself_hides_no_other(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (home / ".claude").mkdir()
+    (home / FILES["claude"]).symlink_to("settings.json")
+    assert main(["install", "gemini"]) == 0
+    assert main(["status"]) == 1
+    said = capsys.readouterr().out
+    assert "cannot be read" in said
+    assert "gemini  user     yes" in said
+
+
 @pytest.mark.parametrize(
     "argv", [["install"], ["install", "cursor"], ["uninstall"], ["status", "x"], ["install", "claude", "--x"]]
 )

@@ -17,8 +17,12 @@ COMMAND: Final = ("npx", "-y", "@modelcontextprotocol/server-filesystem", "/home
 RECORDS: Final = "/home/you/guardrails.jsonl"
 PYTHON: Final = "/home/you/venv/bin/python"
 PROMPT: Final = "Read todo.txt with the filesystem tools, four times, one call each."
-_SHELLS: Final = {"claude-code": "claude -p", "codex": "codex exec", "gemini": "gemini -p"}
-"""Clients that take a prompt on the command line."""
+_SHELLS: Final = {
+    "claude-code": "claude --allowedTools mcp__filesystem -p",
+    "codex": "codex exec --skip-git-repo-check",
+    "gemini": "gemini --approval-mode yolo -p",
+}
+"""Clients that take a prompt on the command line; nobody is there whom they could ask for approval."""
 
 
 def page(client: str) -> str:
@@ -28,7 +32,8 @@ def page(client: str) -> str:
     kind = CLIENTS[client]
     text = snippet(client, COMMAND, [f"--records={RECORDS}"]).replace(sys.executable, PYTHON)
     command = f"guardrails mcp snippet {client} --records {RECORDS} -- {' '.join(COMMAND)}"
-    ask = f"`{_SHELLS[client]} '{PROMPT}'`" if client in _SHELLS else f"Ask it: *{PROMPT}*"
+    # A client says which folder it works in, and this server then offers that one only.
+    ask = f"In `{COMMAND[-1]}`: `{_SHELLS[client]} '{PROMPT}'`" if client in _SHELLS else f"Ask it: *{PROMPT}*"
     return f"""# {kind.title}
 
 ```sh

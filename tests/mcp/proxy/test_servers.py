@@ -11,7 +11,13 @@ from typing import Any
 
 import pytest
 
+from guardrails.mcp.proxy.options import Options
+from guardrails.mcp.proxy.servers import chosen, printed
+
 from .test_stdio import PROXY, SERVER, Process
+
+
+NAMES = ("My Files", "a__b", "db:prod/eu", "\u00fcber", "-x", "x" * 80)
 
 
 @pytest.fixture
@@ -37,10 +43,12 @@ def test_the_servers_of_a_file_share_one_budget(config: Path, tmp_path: Path) ->
     policy.write_text("version: 1\nbudget: {max_calls: 2}\n")
     done = run("--config", str(config), "--policy", str(policy), "--store", str(tmp_path / "s.db"))
     made: dict[str, Any] = json.loads(done.stdout)["mcpServers"]
-    assert made["far"]["args"][-6:-4] == ["--server", "far"]
+    assert made["far"]["args"][:4] == ["-I", "-m", "guardrails", "mcp"]
+    assert "--server=far" in made["far"]["args"]
     started = []
     for name in ("one", "two"):
-        command = made[name]["command"], *made[name]["args"]
+        # Not isolated: what is tried is this tree, wherever it is.
+        command = made[name]["command"], *made[name]["args"][1:]
         assert "SERVER_CODE" not in json.dumps(made)
         started.append(Process((), (), whole=command))
     one, two = started
@@ -53,6 +61,31 @@ def test_the_servers_of_a_file_share_one_budget(config: Path, tmp_path: Path) ->
     finally:
         for each in started:
             each.stop()
+
+
+def test_a_server_may_be_called_as_clients_allow(tmp_path: Path) -> None:
+    path = tmp_path / "servers.json"
+    path.write_text(json.dumps({"mcpServers": {name: {"command": "true"} for name in NAMES}}))
+    made = json.loads(run("--config", str(path)).stdout)["mcpServers"]
+    assert list(made) == list(NAMES)
+    for name in NAMES:
+        assert chosen(Options(config=str(path), server=name, store="s")).command == ("true",)
+        assert f"--server={name}" in made[name]["args"]
+
+
+def test_variables_of_the_environment_are_filled_in_when_a_server_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "servers.json"
+    said = {"command": "${X_BIN:-serve}", "args": ["${X_KEY}", "${X_NONE}"], "env": {"K": "${env:X_KEY}"}}
+    far = {"url": "https://example.com/${X_KEY}", "headers": {"Authorization": "Bearer ${X_KEY}"}}
+    path.write_text(json.dumps({"mcpServers": {"near": said, "far": far}}))
+    monkeypatch.setenv("X_KEY", "secret")
+    assert "secret" not in printed(Options(config=str(path)))
+    near = chosen(Options(config=str(path), server="near", store="s"))
+    assert (near.command, near.environment) == (("serve", "secret", "${X_NONE}"), (("K", "secret"),))
+    away = chosen(Options(config=str(path), server="far", store="s"))
+    assert (away.url, away.headers) == ("https://example.com/secret", (("Authorization", "Bearer secret"),))
 
 
 @pytest.mark.parametrize(

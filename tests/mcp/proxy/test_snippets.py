@@ -75,7 +75,11 @@ def test_a_server_has_the_name_of_its_program(command: list[str], name: str) -> 
     assert entry("cursor", snippet("cursor", command))[0] == name
 
 
-def test_paths_are_whole_since_a_client_starts_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+def test_paths_are_whole_since_a_client_starts_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("p.yaml").write_text("version: 1\n")
     assert main(["zed", "--policy", "./p.yaml", "--store", "s.db", "--records", "r", "--name", "x", "--", "y"]) == 0
     name, said = entry("zed", capsys.readouterr().out)
     here = Path.cwd()
@@ -98,6 +102,18 @@ def test_a_remote_server_is_named_by_its_host_and_keeps_its_key_in_a_variable(
     assert found["args"][4:] == ["--url=https://example.com/mcp", "--header=Authorization: Bearer ${NO_SUCH_TOKEN}"]
 
 
+def test_a_variable_that_a_header_needs_is_handed_on_or_told(capsys: pytest.CaptureFixture[str]) -> None:
+    far = ["--header", "Authorization: Bearer ${FAR_KEY}", "--url", "https://example.com/mcp"]
+    assert main(["codex", *far]) == 0
+    assert entry("codex", capsys.readouterr().out)[1]["env_vars"] == ["FAR_KEY"]
+    assert main(["cursor", *far]) == 0
+    printed = capsys.readouterr()
+    assert "env_vars" not in printed.out
+    assert "needs `FAR_KEY` in its environment" in printed.err
+    assert main(["codex", "--", "server", "--header=${X}"]) == 0
+    assert "env_vars" not in capsys.readouterr().out
+
+
 def test_each_server_of_a_file_is_one_entry(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     servers = tmp_path / "servers.json"
     servers.write_text(json.dumps({"mcpServers": {"a": {"command": "x"}, "b-c": {"command": "y"}}}))
@@ -115,6 +131,13 @@ def test_the_pages_show_what_is_printed() -> None:
         assert path.read_text(encoding="utf-8") == text, "run: python -m tests.mcp.proxy.pages --write"
 
 
+def test_help_is_given_behind_a_client_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["zed", "--help"]) == 0
+    assert capsys.readouterr().out.startswith("Usage")
+    assert main(["zed", "--", "server", "--help"]) == 0
+    assert entry("zed", capsys.readouterr().out)[1]["args"][-2:] == ["server", "--help"]
+
+
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
@@ -123,6 +146,8 @@ def test_the_pages_show_what_is_printed() -> None:
         (["emacs"], "unknown client `emacs`: use claude-desktop, "),
         (["zed", "--nonsense", "1", "--", "x"], "unknown option `--nonsense`"),
         (["zed", "--policy"], "`--policy` needs a value"),
+        (["zed", "--policy", "nonsense", "--", "x"], "no policy named `nonsense`"),
+        (["zed", "--policy", "./nothing.yaml", "--", "x"], "nothing.yaml"),
         (["zed", "npx", "x"], "the server's command goes after `--`"),
         (["zed", "--", "\udcff"], "not UTF-8"),
     ],

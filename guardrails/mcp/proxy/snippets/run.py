@@ -50,7 +50,19 @@ def written(client: str, servers: Mapping[str, Sequence[str]]) -> str:
 def _table(key: str, name: str, start: Sequence[str]) -> str:
     called = name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
     args = "".join(f"  {_quoted(word)},\n" for word in start)
-    return f"[{key}.{called}]\ncommand = {_quoted(sys.executable)}\nargs = [\n{args}]\n"
+    # Codex hands on no other variable of its own environment than those that it is told.
+    needed = ", ".join(map(_quoted, _variables(start)))
+    handed = f"env_vars = [{needed}]\n" if needed else ""
+    return f"[{key}.{called}]\ncommand = {_quoted(sys.executable)}\nargs = [\n{args}]\n{handed}"
+
+
+def _variables(start: Sequence[str]) -> list[str]:
+    """
+    The variables of the environment that stand in headers of the command *start*.
+    """
+    options = start[: start.index("--")] if "--" in start else start
+    found = [name for word in options if word.startswith("--header=") for name in re.findall(r"\$\{(\w+)\}", word)]
+    return list(dict.fromkeys(found))
 
 
 def _quoted(word: str) -> str:
@@ -77,7 +89,8 @@ def main(argv: Sequence[str]) -> int:
     """
     Print the snippet that *argv* asks for, and on stderr where it goes; the exit code.
     """
-    if not argv or argv[0] in ("--help", "-h"):
+    asked = argv[: argv.index("--")] if "--" in argv else argv
+    if not argv or "--help" in asked or "-h" in asked:
         (sys.stdout if argv else sys.stderr).write(USAGE.format(clients=", ".join(CLIENTS)))
         return 0 if argv else 2
     client, *rest = argv
@@ -102,6 +115,12 @@ def main(argv: Sequence[str]) -> int:
         return _wrong(str(error))
     kind = CLIENTS[client]
     sys.stderr.write(f"{kind.title}: {kind.where}\nWhat stands there stays: add the entry. {kind.then}\n\n")
+    needed = [] if kind.toml else _variables(options)
+    if needed:
+        names = ", ".join(f"`{one}`" for one in needed)
+        sys.stderr.write(
+            f"It needs {names} in its environment: some clients hand on only what `env` of the entry names.\n\n"
+        )
     encoding = sys.stdout.encoding or "utf-8"
     sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
     return 0
@@ -134,16 +153,21 @@ def _options(told: list[str]) -> tuple[list[str], dict[str, str]]:
 
 def _checked(options: list[str], command: Sequence[str]) -> None:
     """
-    Raises ValueError for options that `guardrails mcp` does not take. The variables of a header are the client's own.
+    Raises ValueError for options that `guardrails mcp` does not take, and for a policy that is wrong. The variables of a
+    header are the client's own.
     """
+    from guardrails.core.values.errors import PolicyError
+    from guardrails.mcp.proxy.loading import checked
     from guardrails.mcp.proxy.options import UsageError, options_of
 
     try:
-        options_of(
+        read = options_of(
             [*(re.sub(r"\$\{\w+\}", "x", one) if one.startswith("--header=") else one for one in options)]
             + (["--", *command] if command else [])
         )
-    except UsageError as error:
+        # A client shows nothing of a server that does not start.
+        checked(read)
+    except (UsageError, PolicyError) as error:
         raise ValueError(str(error)) from None
 
 
@@ -152,7 +176,7 @@ def _names(path: str) -> list[str]:
     from guardrails.mcp.config import read_servers
 
     try:
-        return [server.name for server in read_servers(Path(path))]
+        return [server.name for server in read_servers(Path(path), any_name=True)]
     except PolicyError as error:
         raise ValueError(str(error)) from None
 
