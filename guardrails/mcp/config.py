@@ -19,7 +19,7 @@ from guardrails.core.values.units import duration_ms
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 MAX_FILE_BYTES: Final = 1_048_576
 _KEYS: Final = {"command", "args", "env", "cwd", "url", "headers", "connect_timeout", "timeout", "type", "transport"}
-"""Those that are read; what other clients keep beside them (`disabled`, `description`, ...) is left alone."""
+"""Those that are read; what clients keep beside them for themselves (`disabled`, `description`, ...) means nothing here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +36,8 @@ class McpServer:
     cwd: str | None = None
     url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
+    switches: Mapping[str, bool] = field(default_factory=dict)
+    """What a client keeps beside them for itself, as far as it is on or off: `disabled`, `trust`, ..."""
     connect_timeout: float = 30.0
     """Seconds until it has been started, greeted, and asked for its tools."""
     timeout: float = 60.0
@@ -126,6 +128,7 @@ def _server(name: str, said: Any, mistakes: list[str]) -> McpServer | None:
         cwd=cwd,
         url=None if command is not None else url,
         headers=headers,
+        switches={str(key): value for key, value in said.items() if isinstance(value, bool) and key not in _KEYS},
         **timeouts,
     )
 

@@ -27,7 +27,7 @@ PROCESS: Final = "process"
 IDLE_S: Final = 1800.0
 """Seconds without a call after which calls that name no run are another run: a server outlives conversations."""
 STUCK_S: Final = 60.0
-"""The same if a model only repeated what was refused, until its tools were off: who asks anew takes about that long."""
+"""The same if a model only repeated what was refused, or ran away, until its tools were off: who asks anew takes as long."""
 MAX_HELD: Final = 1_000
 """Of those whose calls name no run, how many are told apart by their pauses."""
 
@@ -73,7 +73,7 @@ class Runs:
         else:
             session, called_at = held
             idle = now - called_at
-            if idle > IDLE_S or (idle > STUCK_S and _is_stuck(session)):
+            if idle > IDLE_S or (idle > STUCK_S and is_stuck(session)):
                 session = self.sessions.of(f"{whose}:{uuid4()}", run=True)
         self._held[whose] = session, now
         if len(self._held) > MAX_HELD:
@@ -81,9 +81,12 @@ class Runs:
         return session
 
 
-def _is_stuck(session: Session) -> bool:
+def is_stuck(session: Session) -> bool:
+    """
+    Whether what its model did has ended *session*, and not what was used up: it repeated refused calls, or was too fast.
+    """
     try:
-        return (session.exhausted_by or "").startswith("denials.")
+        return (session.exhausted_by or "").startswith(("denials.", "growth."))
     except Exception:  # noqa: BLE001  what a store raises, the call hears of
         return False
 

@@ -3,8 +3,9 @@ The calls that pass through a proxy, behind sessions: decided when they are aske
 """
 
 import json
+import time
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
@@ -19,7 +20,7 @@ from guardrails.core.values.logs import log
 from guardrails.core.values.types import Failed
 from guardrails.mcp.answers import RUN, answered, is_text, refused, says_nothing
 from guardrails.mcp.outcomes import explained, is_question, outcome_of
-from guardrails.mcp.runs import PROCESS, Run, Runs
+from guardrails.mcp.runs import PROCESS, STUCK_S, Run, Runs, is_stuck
 from guardrails.policy.policy import Policy
 from guardrails.session.calls.running import Limit
 from guardrails.session.session import Session
@@ -60,6 +61,9 @@ class Calls:
         self._policy = policy
         self._runs = Runs(policy, **options)
         self._named = named
+        self._clock: Callable[[], float] = options.get("clock") or time.time
+        self._asked_at: float | None = None
+        """When the session *named* was last asked for here, in seconds."""
         self._drop = drop
         self._tools = Tools()
         chain = policy.chain
@@ -187,12 +191,24 @@ class Calls:
 
     def _session(self, meta: Mapping[str, Any], run: Run | None) -> Session:
         if self._named is not None:
-            return self._runs.session(Run(self._named, named=True))
+            return self._of_operator(self._named)
         said = meta.get(RUN)
         if said is not None:
             # A name is one of whoever says it, if that is known.
             run = Run(str(said) if run is None or run.named else json.dumps([run.name, said]), named=True)
         return self._runs.session(Run(PROCESS, named=False) if run is None else run)
+
+    def _of_operator(self, name: str) -> Session:
+        """
+        The session that all calls are of. Nobody else could end a pause of it, so that one whose model was stuck, or ran away, goes on
+        for who asks anew.
+        """
+        session, now, before = self._runs.session(Run(name, named=True)), self._clock(), self._asked_at
+        self._asked_at = now
+        if (before is None or now - before > STUCK_S) and is_stuck(session):
+            with suppress(GuardrailsError):  # what is wrong with the store, the call hears of
+                session.extend()
+        return session
 
     def _shortened(self, name: str, result: dict[str, Any]) -> dict[str, Any]:
         """

@@ -39,7 +39,7 @@ def printed(options: Options) -> str:
     for server in read_servers(path, any_name=True):
         # Isolated: a client starts it in a folder that may hold anybody's guardrails.py.
         arguments = ["-I", "-m", "guardrails", "mcp", f"--config={path}", f"--server={server.name}", *said]
-        made[server.name] = {"command": sys.executable, "args": arguments}
+        made[server.name] = {"command": sys.executable, "args": arguments, **server.switches}
     return json.dumps({"mcpServers": made}, indent=2, ensure_ascii=False) + "\n"
 
 

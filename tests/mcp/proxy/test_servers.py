@@ -73,6 +73,15 @@ def test_a_server_may_be_called_as_clients_allow(tmp_path: Path) -> None:
         assert f"--server={name}" in made[name]["args"]
 
 
+def test_a_server_that_is_switched_off_stays_so(tmp_path: Path) -> None:
+    path = tmp_path / "servers.json"
+    said = {"command": "true", "disabled": True, "trust": False, "apiKey": "secret", "description": "x"}
+    path.write_text(json.dumps({"mcpServers": {"one": said}}))
+    made = json.loads(printed(Options(config=str(path))))["mcpServers"]["one"]
+    assert (made.pop("disabled"), made.pop("trust")) == (True, False)
+    assert made.keys() == {"command", "args"}
+
+
 def test_variables_of_the_environment_are_filled_in_when_a_server_is_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
