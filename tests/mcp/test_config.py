@@ -49,7 +49,7 @@ def test_d5_command_goes_before_url_and_neither_is_skipped(tmp_path: Path, caplo
 def test_files_of_other_clients_are_read_too(tmp_path: Path, key: str) -> None:
     path = tmp_path / "mcp.json"
     path.write_text(json.dumps({key: {"git": {"command": "mcp-server-git", "disabled": False}}}))
-    assert read_servers(path) == [McpServer(name="git", command="mcp-server-git")]
+    assert read_servers(path) == [McpServer(name="git", command="mcp-server-git", switches={"disabled": False})]
 
 
 def test_all_mistakes_are_told_at_once() -> None:
