@@ -14,6 +14,7 @@ from guardrails.core.guards.limits.amounts import Amounts
 from guardrails.core.guards.limits.budget import Budget
 from guardrails.core.guards.session_limits import Limits
 from guardrails.core.records.digest import digest
+from guardrails.core.state.family import frees
 from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice, next_tool_choice
 from guardrails.core.values.errors import SessionError
@@ -169,7 +170,7 @@ class Session(Functions):
         have, they are forgiven. What was seen so far is no evidence any more, since a user does things too. Nothing else is
         raised or forgiven, nothing of a child.
         """
-        if self._parent is not None or not self._look(lambda state, _now, _scopes: state.n and not state.closed):
+        if self._parent is not None or not self._look(lambda state, _now, _scopes: frees(state)):
             return False
         limits, fresh = self._limits, SessionState()
         opens = units.internal(

@@ -151,7 +151,8 @@ def test_b4_a_limit_ends_it_with_an_answer_and_an_extended_one_goes_on(files: Pa
     users = [message["content"] for message in sent if message.get("role") == "user"]
     assert users == ["weather?", "Go on with the task: its limits were raised."]
     records = list(read(files / "state" / "guardrails" / "conversations.jsonl"))
-    assert [r["amounts"] for r in records if r["event"] == "extend"] == [{"max_calls": 20}]
+    raised = [r["amounts"] for r in records if r["event"] == "extend" and not r.get("asked")]
+    assert raised == [{"max_calls": 20}]
     assert [record["n"] for record in records] == list(range(1, len(records) + 1))
 
 
@@ -192,7 +193,8 @@ def test_every_budget_can_be_extended(files: Path, given: str, internal: dict[st
         shown = run("--resume", told["id"], "--extend", given, "again")
         assert shown.exit_code == 0, shown.output
     records = list(read(files / "state" / "guardrails" / "conversations.jsonl"))
-    assert [record["amounts"] for record in records if record["event"] == "extend"] == [internal]
+    raised = [r["amounts"] for r in records if r["event"] == "extend" and not r.get("asked")]
+    assert raised == [internal]
 
 
 @pytest.mark.parametrize(

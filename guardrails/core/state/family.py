@@ -59,6 +59,14 @@ def end(state: SessionState, entry: Entry) -> None:
         outdate(state)
 
 
+def frees(state: SessionState) -> bool:
+    """
+    Whether a further message of the user frees anything: a call came since the latest one, a refusal, or an end.
+    """
+    came = state.seq > state.changed_seq or bool(state.reserved)
+    return not state.closed and (came or bool(state.refusals) or state.refused_turns > 0 or state.exhausted is not None)
+
+
 def outdate(state: SessionState) -> None:
     """
     Note that work is over which the window does not tell of: all that was seen so far may be older.

@@ -117,7 +117,8 @@ class _Tokens:
 
 
 def _algorithms(key: Any) -> tuple[str, ...]:
-    from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
+    with needs("mcp", "`--token-key`"):
+        from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
 
     if isinstance(key, rsa.RSAPublicKey):
         return _RSA
