@@ -6,6 +6,7 @@ import getpass
 import json
 import os
 import re
+import time
 
 from collections.abc import Callable
 from functools import partial
@@ -43,23 +44,23 @@ _stores: dict[str, SqliteStore] = {}
 _sinks: dict[str, JsonLines] = {}
 
 
-def respond(data: bytes, options: Options, *, once: str = "") -> bytes:
+def respond(data: bytes, options: Options, *, once: str = "", clock: Callable[[], float] = time.time) -> bytes:
     """
     What a hook that reads *data* writes: one JSON object, without a newline. Never raises. *once* names the event: who asks
-    again by the same name, as no answer came, tells no other.
+    again by the same name, as no answer came, tells no other. *clock* tells the seconds since 1970.
 
     What fails here is answered as the policy's `on_error` says: `{}`, or before a call its refusal. With `observe` it is `{}`
     whatever happens.
     """
     try:
-        said = _respond(data, options, once)
+        said = _respond(data, options, once, clock)
         return NOTHING if options.observe else json.dumps(said).encode()
     except Exception as error:  # noqa: BLE001  a hook that breaks would break its host
         log.error("a hook failed: %r", error)
         return NOTHING
 
 
-def _respond(data: bytes, options: Options, once: str) -> Answer:
+def _respond(data: bytes, options: Options, once: str, clock: Callable[[], float]) -> Answer:
     client = None if options.client is None else CLIENTS[options.client]
     told = None
     try:
@@ -79,7 +80,7 @@ def _respond(data: bytes, options: Options, once: str) -> Answer:
     if told.kind == "before" and told.call_id is None:
         told.call_id = once or None
     try:
-        return _answered(client, told, options)
+        return _answered(client, told, options, clock)
     except PolicyError as error:
         log.error("the policy cannot be used, so nothing is guarded: %s", error)
         return {"systemMessage": f"guardrails: the policy cannot be used, so nothing is guarded: {error}"[:2_000]}
@@ -89,7 +90,7 @@ def _respond(data: bytes, options: Options, once: str) -> Answer:
         return _failed(client, options, why, before=told.kind == "before")
 
 
-def _answered(client: Client, told: Told, options: Options) -> Answer:
+def _answered(client: Client, told: Told, options: Options, clock: Callable[[], float]) -> Answer:
     policy = policy_of(options, told, client)
     if not told.session:
         raise ValueError("the event does not say of which session it is")
@@ -99,6 +100,7 @@ def _answered(client: Client, told: Told, options: Options) -> Answer:
         store=_store(options.store_path),
         records=sink,
         scopes=_scopes(policy, options),
+        clock=clock,
     )
     try:
         _declare(session, told, client)

@@ -3,7 +3,9 @@ A client that tells its events to `respond`, and keeps a transcript as it does.
 """
 
 import json
+import time
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,7 @@ class Driven:
         store, records = str(folder / "hooks.db"), str(folder / "records.jsonl")
         self.options = Options(policy=str(policy), store=store, records=records, **options)
         self.calls = 0
+        self.clock: Callable[[], float] = time.time
 
     def before(self, tool: str = "", arguments: Any = None) -> Any:
         """
@@ -50,7 +53,7 @@ class Driven:
         """
         event = {"hook_event_name": name, "session_id": "s", "cwd": str(self.folder), **said}
         event.setdefault("transcript_path", str(self.transcript) if self.transcript.exists() else "")
-        answer = respond(json.dumps(event).encode(), self.options)
+        answer = respond(json.dumps(event).encode(), self.options, clock=self.clock)
         made = json.loads(answer)
         assert isinstance(made, dict)
         return made

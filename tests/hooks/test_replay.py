@@ -4,8 +4,8 @@ A session of a client, driven again through the hook, is decided as `replay` dec
 
 import json
 import random
-import time
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ import pytest
 from guardrails import Policy
 from guardrails.offline.judge.judgement import Judge
 from guardrails.offline.readers import Report, open_calls
-from tests.hooks.driven import Claude, Codex, Gemini, now, refused
+from tests.hooks.driven import Claude, Codex, Gemini, refused
 
 
 POLICIES: Final = {
@@ -50,15 +50,36 @@ class World:
         return "shell", command, f"{command} shows {shows}"
 
 
-def claude(driven: Claude, world: World) -> list[bool]:
+class Clock:
+    """
+    Seconds that pass if told.
+    """
+
+    def __init__(self) -> None:
+        self.seconds = 1_800_000_000.0
+
+    def __call__(self) -> float:
+        self.seconds += 0.001
+        return self.seconds
+
+
+def at(driven: Any) -> str:
+    """
+    The time as a transcript has it.
+    """
+    return datetime.fromtimestamp(driven.clock.seconds, UTC).isoformat()
+
+
+def claude(driven: Any, world: World) -> list[bool]:
     said = []
     for number, turn in enumerate(world.turns()):
+        driven.clock.seconds += 2
         calls = [(f"toolu_{number}_{place}", *call) for place, call in enumerate(turn)]
         blocks = [{"type": "tool_use", "id": key, **_claude(kind, what, key)} for key, kind, what, _ in calls]
         usage = {"input_tokens": 90, "output_tokens": 10}
         message = {"id": f"msg_{number}", "role": "assistant", "model": "m", "usage": usage, "content": blocks}
         driven.write(
-            {"type": "assistant", "sessionId": "s", "uuid": f"u{number}", "timestamp": now(), "message": message}
+            {"type": "assistant", "sessionId": "s", "uuid": f"u{number}", "timestamp": at(driven), "message": message}
         )
         events = []
         for key, kind, what, shown in calls:
@@ -76,7 +97,7 @@ def claude(driven: Claude, world: World) -> list[bool]:
                 "type": "user",
                 "sessionId": "s",
                 "uuid": f"r{key}",
-                "timestamp": now(),
+                "timestamp": at(driven),
                 "message": {"content": [block]},
             }
             driven.write(line)
@@ -89,10 +110,11 @@ def _claude(kind: str, what: str, key: str) -> dict[str, Any]:
     return {"name": "Bash", "input": {"command": what, "description": f"For {key}"}}
 
 
-def codex(driven: Codex, world: World) -> list[bool]:
+def codex(driven: Any, world: World) -> list[bool]:
     said = []
-    driven.write({"type": "session_meta", "timestamp": now(), "payload": {"id": "s", "source": "cli"}})
+    driven.write({"type": "session_meta", "timestamp": at(driven), "payload": {"id": "s", "source": "cli"}})
     for number, turn in enumerate(world.turns()):
+        driven.clock.seconds += 2
         ends = []
         for place, (kind, what, shown) in enumerate(turn):
             key = f"call_{number}_{place}"
@@ -100,8 +122,8 @@ def codex(driven: Codex, world: World) -> list[bool]:
             item["arguments"] = json.dumps({"cmd": what})
             if kind == "edit":
                 item = {"type": "custom_tool_call", "name": "apply_patch", "call_id": key, "input": what}
-            driven.write({"type": "response_item", "timestamp": now(), "payload": item})
-            began = time.perf_counter()
+            driven.write({"type": "response_item", "timestamp": at(driven), "payload": item})
+            began = driven.clock.seconds
             name = "Bash" if kind == "shell" else "apply_patch"
             event = {"tool_name": name, "tool_input": {"command": what}, "tool_use_id": key}
             said.append(refused(driven.tell("PreToolUse", **event)))
@@ -112,28 +134,27 @@ def codex(driven: Codex, world: World) -> list[bool]:
             if not denied:
                 driven.tell("PostToolUse", **event)
             shown = event["tool_response"]
-            head = (
-                f"Chunk ID: {world.choice.randrange(1 << 20):x}\nWall time: {time.perf_counter() - began:.4f} seconds\n"
-            )
+            head = f"Chunk ID: {world.choice.randrange(1 << 20):x}\nWall time: {driven.clock.seconds - began:.4f} seconds\n"
             rest = f"Process exited with code 0\nOriginal token count: 3\nOutput:\n{shown}"
             output = head + rest if event["tool_name"] == "Bash" else shown
-            driven.write({"type": "response_item", "timestamp": now(), "payload": {**ended, "output": output}})
+            driven.write({"type": "response_item", "timestamp": at(driven), "payload": {**ended, "output": output}})
         last = {"input_tokens": 90, "output_tokens": 10}
         info = {"last_token_usage": last, "total_token_usage": {"total_tokens": 100 * number + 100}}
-        driven.write({"type": "event_msg", "timestamp": now(), "payload": {"type": "token_count", "info": info}})
+        driven.write({"type": "event_msg", "timestamp": at(driven), "payload": {"type": "token_count", "info": info}})
     return said
 
 
-def gemini(driven: Gemini, world: World) -> list[bool]:
+def gemini(driven: Any, world: World) -> list[bool]:
     said = []
-    driven.write({"sessionId": "s", "projectHash": "h", "startTime": now()})
+    driven.write({"sessionId": "s", "projectHash": "h", "startTime": at(driven)})
     for number, turn in enumerate(world.turns()):
+        driven.clock.seconds += 2
         tokens = {"input": 90, "output": 10, "total": 100}
         message: dict[str, Any] = {
             "id": f"m{number}",
             "type": "gemini",
             "model": "m",
-            "timestamp": now(),
+            "timestamp": at(driven),
             "tokens": tokens,
         }
         driven.write(message)
@@ -152,7 +173,7 @@ def gemini(driven: Gemini, world: World) -> list[bool]:
             if not denied:
                 driven.after(text, tool_name=call["name"], tool_input=call["args"])
             response = {"functionResponse": {"response": {"output": text}}}
-            written.append({**call, "timestamp": now(), "result": [response]})
+            written.append({**call, "timestamp": at(driven), "result": [response]})
         driven.write({**message, "toolCalls": written})
     return said
 
@@ -161,6 +182,7 @@ def both(driven: Any, drive: Any, seed: int) -> tuple[list[bool], list[bool]]:
     """
     What of a session was refused behind the hook, and what `replay` says of its transcript.
     """
+    driven.clock = Clock()
     said = drive(driven, World(seed))
     report = Report()
     judge = Judge(Policy.load(driven.options.policy))
