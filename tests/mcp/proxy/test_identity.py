@@ -41,7 +41,7 @@ def pem(key: Any) -> str:
 
 
 def token(key: Any = KEY, algorithm: str = "ES256", kid: str | None = None, **claims: Any) -> str:
-    said = {"sub": "ann", "org": "acme", "aud": US, "exp": time.time() + 60, **claims}
+    said = {"sub": "ann", "org": "acme", "aud": US, "exp": time.time() + 86_400, **claims}
     said = {name: value for name, value in said.items() if value is not None}
     return str(jwt.encode(said, key, algorithm, headers={} if kid is None else {"kid": kid}))
 
@@ -91,7 +91,7 @@ WRONG = {
     "for nobody": f"Bearer {token(aud=None)}",
     "without a user": f"Bearer {token(sub=None)}",
     "a user that is no text": f"Bearer {token(org={'a': 1})}",
-    "not yet": f"Bearer {token(nbf=time.time() + 60)}",
+    "not yet": f"Bearer {token(nbf=time.time() + 43_200)}",
 }
 
 
