@@ -170,13 +170,16 @@ class Session(Functions):
         have, they are forgiven. What was seen so far is no evidence any more, since a user does things too. Nothing else is
         raised or forgiven, nothing of a child.
         """
-        if self._parent is not None or not self._look(lambda state, _now, _scopes: frees(state)):
+        if self._parent is not None:
+            return False
+        freed, ended = self._look(lambda state, now, scopes: (frees(state), self._cause(state, now, scopes)))
+        if not freed:
             return False
         limits, fresh = self._limits, SessionState()
         opens = units.internal(
             {name: more for name, more in limits.go_on.items() if limits.limit(fresh, name) is not None}
         )
-        cause = self.exhausted_by
+        cause = None if ended is None else ended[0]
         if cause is None or cause.removeprefix("budget.") not in opens:
             opens = {}
         self._event("extend", Extend(self._time(), opens, asked=True), {"amounts": opens, "asked": True}, needed=True)
