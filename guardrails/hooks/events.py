@@ -14,10 +14,10 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.limits.denials import Denials
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.logs import log
-from guardrails.session.turns.final_answer import FORCED_ASKS
+from guardrails.session.turns.final_answer import FORCED_ASKS, digest_of
 
 from .clients import CLIENTS
-from .shares import AGENT, KNOWN, Known, digest_of, end_share, share_of
+from .shares import AGENT, KNOWN, Known, end_share, share_of
 from .told import Answer, Client, Event, Kind, Said, Told
 from .transcripts import tail
 

@@ -11,7 +11,6 @@ from weakref import WeakKeyDictionary
 
 from guardrails.core.engine.decision import Decision
 from guardrails.core.values.errors import SessionError
-from guardrails.core.values.logs import log
 from guardrails.core.values.session_id import session_name
 from guardrails.session.growing import SHARE
 
@@ -23,7 +22,6 @@ _LIVES: Final = 9
 """Times that a sub-agent of one id may be taken up again with a share of its own."""
 AGENT: Final = "agent:"
 """What the names of the shares of sub-agents begin with."""
-_NO_DIGEST: Final = "What was done cannot be told: the state of the session could not be read."
 
 
 @dataclass(slots=True)
@@ -70,17 +68,6 @@ def share_of(session: "Session", agent: str | None) -> "Session":
                 child = children[agent] = session.child(name if n == 1 else f"{name}~{n}", share=SHARE, again=True)
                 break
     return session if child is None else child
-
-
-def digest_of(session: "Session") -> str:
-    """
-    What was called and what came back: the answer where the model gives none.
-    """
-    try:
-        return session.digest()
-    except Exception as error:  # noqa: BLE001
-        log.error("store failed: %s", error, extra={"session": session.id})
-        return _NO_DIGEST
 
 
 def end_share(session: "Session", agent: str | None) -> None:

@@ -20,7 +20,7 @@ from guardrails.core.values.logs import log
 from guardrails.core.values.session_id import session_name
 from guardrails.session.calls.current import current_session
 from guardrails.session.growing import SHARE
-from guardrails.session.turns.final_answer import FinalAnswer, Meaning
+from guardrails.session.turns.final_answer import NO_DIGEST, FinalAnswer, Meaning, digest_of
 
 from .openai.context import BROKEN_OFF
 
@@ -37,7 +37,6 @@ STORE_CODE: Final = "store.error"
 """Why a final answer is asked for if the state cannot be known."""
 MAX_FAILED: Final = 3
 """Requests in a row before which the state could not be read; none of the calls after them would run."""
-_NO_DIGEST: Final = "What was done cannot be told: the state of the session could not be read."
 
 
 class Asking:
@@ -122,7 +121,7 @@ class Asking:
         """
         What a call reads that is not run since the final answer was asked for.
         """
-        unknown = Envelope("limit_reached", code=self.final.code, message=_NO_DIGEST)
+        unknown = Envelope("limit_reached", code=self.final.code, message=NO_DIGEST)
         return self._known(lambda: self.final.refusal(tool, arguments, id=id), unknown)
 
     @property
@@ -130,7 +129,7 @@ class Asking:
         """
         What was called and what came back: the answer where the model gives none.
         """
-        return self._known(self.session.digest, _NO_DIGEST)
+        return digest_of(self.session)
 
     @property
     def answer(self) -> str | None:

@@ -12,8 +12,8 @@ from typing import Any, Final
 from guardrails.core.values.errors import SessionError, needs
 from guardrails.core.values.logs import log
 from guardrails.core.values.usage import own_price
-from guardrails.hooks.shares import digest_of
 from guardrails.session.session import Session
+from guardrails.session.turns.final_answer import digest_of
 
 
 with needs("claude-agent-sdk", "this adapter"):

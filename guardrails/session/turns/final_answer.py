@@ -10,6 +10,7 @@ from guardrails.core.engine.decision import Decision
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.guards.limits.budget_words import FINISH
 from guardrails.core.tools.tool_choice import Strategy, ToolChoice
+from guardrails.core.values.logs import log
 from guardrails.core.values.types import Denial
 
 
@@ -19,6 +20,7 @@ Meaning = Literal["run", "answered", "again", "digest"]
 FORCED_ASKS: Final = 2
 """Times the model is asked for its final answer: once, and once more."""
 SILENT_CODE: Final = "loop.no_answer"
+NO_DIGEST: Final = "What was done cannot be told: the state of the session could not be read."
 _NOT_MADE: Final = "This call was not made: the final answer was asked for."
 
 
@@ -67,7 +69,24 @@ class Ending:
         return "digest"
 
 
-class Guarded(Protocol):
+class Named(Protocol):
+    """
+    What a session says of what was done.
+    """
+
+    @property
+    def id(self) -> str:
+        """
+        Its name.
+        """
+
+    def digest(self) -> str:
+        """
+        What was called and what came back.
+        """
+
+
+class Guarded(Named, Protocol):
     """
     What a session says of its end.
     """
@@ -93,11 +112,6 @@ class Guarded(Protocol):
     def release(self, which: Decision, *, arguments: Any = None) -> None:
         """
         Let a call that never ran and will not be none.
-        """
-
-    def digest(self) -> str:
-        """
-        What was called and what came back.
         """
 
 
@@ -167,3 +181,14 @@ def refusal(session: Guarded, denial: Denial, tool: str, arguments: Any, id: str
         # It was extended meanwhile.
         session.release(decision)
     return Envelope.refusal(denial)
+
+
+def digest_of(session: Named) -> str:
+    """
+    What was called and what came back: the answer where the model gives none, also if the store fails.
+    """
+    try:
+        return session.digest()
+    except Exception as error:  # noqa: BLE001  whatever a store raises
+        log.error("store failed: %s", error, extra={"session": session.id})
+        return NO_DIGEST
