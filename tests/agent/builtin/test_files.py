@@ -14,7 +14,7 @@ import pytest
 from guardrails import Envelope
 from guardrails.agent.builtin import Files, Root
 from guardrails.agent.builtin import files as module
-from guardrails.agent.builtin import hard_links
+from guardrails.processes import hard_links
 
 
 @pytest.fixture
