@@ -166,7 +166,8 @@ def test_what_a_package_manager_links_from_its_store_is_read_and_the_store_stays
     (root / name).parent.mkdir(parents=True)
     os.link(root.parent / "secret.txt", root / name)
     assert use(root, "read_file", path=name).value["text"] == "secret"
-    use(root, "edit_file", path=name, old_text="secret", new_text="patched")
+    said = use(root, "edit_file", path=name, old_text="secret", new_text="patched")
+    assert isinstance(said, dict) is (".git" not in name)
     assert (root.parent / "secret.txt").read_text() == "secret"
 
 
@@ -284,6 +285,7 @@ def test_a_folder_is_listed_by_name_and_page(root: Path) -> None:
     assert (listed.total_matches, listed.is_complete) == (6, True)
     page = use(root, "list_directory", offset=2, limit=2)
     assert [entry["name"] for entry in page.value] == ["c", "d"]
+    assert use(root, "list_directory", path="d/").is_complete
     assert (page.total_matches, page.is_complete) == (6, False)
     assert use(root, "list_directory", path="e").value == []
     assert failed(root, "list_directory", path="a") == "invalid_path"
