@@ -7,12 +7,13 @@ import sqlite3
 import time
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from typing import Annotated, Any, Final
 
 from annotated_types import Ge, Le
 
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.stores.folders import make_private
 
 from .failure import ToolFailure, ToolSet
 
@@ -87,6 +88,8 @@ class Memory(ToolSet):
         The notes in one transaction. Raises ToolFailure where the file is locked, full or no database.
         """
         try:
+            with suppress(OSError):
+                make_private(self._path)
             with closing(sqlite3.connect(self._path, timeout=_BUSY_S, isolation_level=None)) as notes:
                 notes.execute("BEGIN IMMEDIATE")
                 notes.execute(_TABLE)

@@ -2,6 +2,7 @@
 The memory tools: notes in a file, whatever befalls it.
 """
 
+import os
 import sqlite3
 
 from pathlib import Path
@@ -35,6 +36,12 @@ def test_what_is_written_is_read_by_another_session(file: Path) -> None:
     assert read(file).value == [{"key": "color", "text": "grün", "changed_ms": 2_000}]
     assert write(file, "color", "") == {"key": "color", "deleted": True}
     assert read(file).value == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+def test_the_notes_are_their_owners_alone(file: Path) -> None:
+    write(file, "color", "blue")
+    assert file.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize(
