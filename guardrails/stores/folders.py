@@ -26,7 +26,7 @@ def make_private(path: str | os.PathLike[str]) -> None:
 
     What a database keeps beside its file has that file's mode. Raises OSError if it cannot be made.
     """
-    try:
+    try:  # noqa: SIM105  contextlib is one more import of a hook
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600))
     except FileExistsError:
         pass
