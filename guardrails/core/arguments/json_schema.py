@@ -13,7 +13,7 @@ from guardrails.core.values.types import Problem
 
 from .problems import Kind, Path, as_object, capped, clean, dotted, missing, of_union, quoted, type_name, unknown
 from .schema import for_model, names_at
-from .visits import Visits, head
+from .visits import Visits, head, is_large
 
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ _TYPES: Final[Mapping[str, str]] = {
 
 _MAX_VISITS: Final = 30_000
 """Of schemas to values, up to which errors are built: each visit may be one, and one takes 1.5 kB and more."""
+_FEW: Final = 200
+"""Values, on each of which a schema that is not inside of itself is tried as often as it is long at most."""
 _WIDTHS: Final = (None, 64, 8, 2)
 _OF_SIZE: Final = frozenset({"Contains", "MinItems", "MinProperties", "Required"})
 
@@ -128,9 +130,7 @@ class SchemaArguments:
         for width in _WIDTHS:
             given = arguments if width is None else head(arguments, width)
 
-            counted = self._visits.of(given, _MAX_VISITS)
-
-            if counted is not None and counted[0] <= _MAX_VISITS:
+            if not self._too_many(self._visits, given):
                 told = capped(
                     problem
                     for error in self._iter_errors(given)
@@ -142,6 +142,14 @@ class SchemaArguments:
                     return told
 
         return self._first(arguments) or (Problem("", "the arguments do not fit the schema", "value"),)
+
+    def _too_many(self, visits: Visits, given: object) -> bool:
+        if not visits.recursive and not is_large((given,), _FEW):
+            return False
+
+        counted = visits.of(given, _MAX_VISITS)
+
+        return counted is None or counted[0] > _MAX_VISITS
 
     def _first(self, arguments: object) -> tuple[Problem, ...]:
         """

@@ -194,9 +194,9 @@ def _nodes(schema: Any) -> Iterator[Mapping[str, Any]]:
             waiting += each
 
 
-def is_large(values: Iterable[object]) -> bool:
+def is_large(values: Iterable[object], most: int = LARGE) -> bool:
     """
-    Whether there are more than `LARGE` values in *values*, whatever contains them.
+    Whether there are more than *most* values in *values*, whatever contains them.
     """
     waiting = [each for each in values if type(each) in (dict, list)]
     seen = 0
@@ -205,7 +205,7 @@ def is_large(values: Iterable[object]) -> bool:
         each: Any = waiting.pop()
         seen += len(each)
 
-        if seen > LARGE:
+        if seen > most:
             return True
 
         waiting += [part for part in (each.values() if type(each) is dict else each) if type(part) in (dict, list)]
