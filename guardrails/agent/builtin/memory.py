@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final
 from annotated_types import Ge, Le
 
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.stores.folders import make_private
 
 from .failure import ToolFailure, ToolSet
 
@@ -128,12 +129,8 @@ def _make(path: str) -> None:
     """
     The file *path*, its owner's alone, if there is none. Raises OSError, ToolFailure if it is no regular file.
     """
-    try:
-        found = Path(path).stat()
-    except FileNotFoundError:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        return
-    if not stat.S_ISREG(found.st_mode):
+    make_private(path)
+    if not stat.S_ISREG(Path(path).stat().st_mode):
         raise ToolFailure("unavailable", "the memory cannot be used: its file is no regular file")
 
 

@@ -38,6 +38,12 @@ def test_what_is_written_is_read_by_another_session(file: Path) -> None:
     assert read(file).value == []
 
 
+@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+def test_the_notes_are_their_owners_alone(file: Path) -> None:
+    write(file, "color", "blue")
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
 @pytest.mark.parametrize(
     ("query", "keys"),
     [("", ["c_d", "b%", "a"]), ("%", ["b%"]), ("_", ["c_d"]), ("ONE", ["a"]), ("' OR 1=1 --", []), ("\\", [])],
