@@ -19,7 +19,18 @@ from guardrails.core.values.units import duration_ms
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 MAX_FILE_BYTES: Final = 1_048_576
 SANDBOXES: Final = ("auto", "bwrap", "landlock", "none")
-_KEYS: Final = {"command", "args", "env", "cwd", "url", "headers", "connect_timeout", "timeout", "type", "transport"} | {
+_KEYS: Final = {
+    "command",
+    "args",
+    "env",
+    "cwd",
+    "url",
+    "headers",
+    "connect_timeout",
+    "timeout",
+    "type",
+    "transport",
+} | {
     "network",
     "sandbox",
 }

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from .living import lives
+
 
 GRACE_S: Final = 1.0
 """Between SIGTERM and SIGKILL."""
@@ -98,11 +100,12 @@ def run_to_end(
     )
     left_behind = False
     try:
-        finished = _read_until_exit(process, output, started + timeout)
-        if not finished:
-            _signal(process.pid, signal.SIGTERM)
-            _read_until_exit(process, output, time.monotonic() + GRACE_S)
-        left_behind = _signal(process.pid, 0, others=True)
+        with lives(process.pid, lambda: _end_strays(mark.encode())):
+            finished = _read_until_exit(process, output, started + timeout)
+            if not finished:
+                _signal(process.pid, signal.SIGTERM)
+                _read_until_exit(process, output, time.monotonic() + GRACE_S)
+            left_behind = _signal(process.pid, 0, others=True)
     finally:
         # Its exit is not collected yet, so that no other group can have taken its number.
         _signal(process.pid, signal.SIGKILL)
