@@ -1,5 +1,6 @@
 """
-What programs need of a home that is not shown to them: the folders of the PATH, and what their links lead to.
+What programs need beside the system's folders, much of it in a home that is not shown: the folders of the PATH, and what
+their links lead to.
 """
 
 import os
@@ -35,6 +36,8 @@ MANAGERS: Final = (
 """What keeps languages in a home and starts them by a small program on the PATH. None of these holds keys."""
 HOMES: Final = {"RUSTUP_HOME": ".rustup", "PYENV_ROOT": ".pyenv", "VOLTA_HOME": ".volta", "ASDF_DATA_DIR": ".asdf"}
 """Variables by which a manager finds itself in another home than the one that HOME names."""
+SYSTEM: Final = tuple(map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/opt", "/nix/store")))
+"""What each program is shown anyway."""
 MAX_PROGRAMS: Final = 4_000
 """Programs of one folder whose links are followed."""
 _PROGRAMS: Final = ("bin", "sbin", "shims")
@@ -44,20 +47,19 @@ _BESIDE: Final = ("lib", "lib64", "libexec")
 
 def shown_of(home: str, path: str) -> tuple[str, ...]:
     """
-    The folders below *home* that programs of the search path *path* need, without those that lie in another of them.
+    The folders that programs of the search path *path* need, without those that lie in another of them.
 
     Never *home* itself, and of `~/.local` and `~/.cargo` only what programs consist of: keys are kept in both.
     """
     own = _real(home)
     found: set[Path] = set()
     for entry in path.split(os.pathsep):
-        folder = _real(entry) if Path(entry).is_absolute() else own
-        if own in folder.parents and folder.is_dir():
+        folder = _real(entry)
+        if Path(entry).is_absolute() and folder.is_dir():
             found.update(_prefix(own, folder))
             for target in _targets(folder):
-                if own in target.parents:
-                    found.update(_prefix(own, target.parent))
-    if found:
+                found.update(_prefix(own, target.parent))
+    if any(own in one.parents for one in found):
         found.update(_real(own / name) for name in MANAGERS if (own / name).is_dir())
     return tuple(sorted(str(one) for one in found if not found.intersection(one.parents)))
 
@@ -73,11 +75,11 @@ def _prefix(home: Path, folder: Path) -> Iterator[Path]:
     """
     What belongs to the programs of *folder*: it, and what stands beside it if that is a prefix of their own.
     """
-    if folder == home:
+    if folder == home or folder in home.parents or any(_is_in(folder, one) for one in SYSTEM):
         return
     yield folder
     prefix = folder.parent
-    if folder.name not in _PROGRAMS or prefix == home:
+    if folder.name not in _PROGRAMS or prefix == home or prefix in home.parents or prefix == prefix.parent:
         return
     beside = [prefix / name for name in _BESIDE if (prefix / name).is_dir()]
     if prefix == home / ".local":
@@ -97,6 +99,10 @@ def _targets(folder: Path) -> Iterator[Path]:
                     yield _real(entry.path)
     except OSError:
         return
+
+
+def _is_in(path: Path, folder: Path) -> bool:
+    return path == folder or folder in path.parents
 
 
 def _real(path: "str | Path") -> Path:

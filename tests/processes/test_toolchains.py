@@ -31,6 +31,12 @@ def test_a_prefix_is_shown_whole_and_a_folder_of_programs_alone_without_what_lie
     assert shown(tmp_path, *path) == [".cargo/bin", "go/bin", "miniconda3"]
 
 
+def test_programs_elsewhere_are_shown_and_neither_the_system_nor_the_root(tmp_path: Path) -> None:
+    folders(tmp_path, "home", "work/.venv/bin", "work/.venv/lib", "work/secret")
+    found = shown_of(str(tmp_path / "home"), f"{tmp_path}/work/.venv/bin:/usr/local/bin:/bin:/:{tmp_path}")
+    assert found == (str(tmp_path / "work/.venv"),)
+
+
 def test_of_the_home_itself_and_of_its_shared_folders_only_programs_are_shown(tmp_path: Path) -> None:
     folders(tmp_path, "bin", "lib", ".local/bin", ".local/lib", ".local/share/keyrings", ".local/state")
     assert shown(tmp_path, tmp_path, tmp_path / "bin", tmp_path / ".local/bin") == [".local/bin", ".local/lib", "bin"]
