@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from .launch import MARK
+from .living import lives
 from .started import Started
 
 
@@ -120,11 +121,12 @@ def run_to_end(
     )
     left_behind = False
     try:
-        finished = _read_until_exit(process, output, started + timeout)
-        if not finished:
-            end_children(process.pid) if whole else _signal(process.pid, signal.SIGTERM)
-            _read_until_exit(process, output, time.monotonic() + GRACE_S)
-        left_behind = _signal(process.pid, 0, others=True)
+        with lives(process.pid, lambda: _end_strays(mark.encode())):
+            finished = _read_until_exit(process, output, started + timeout)
+            if not finished:
+                end_children(process.pid) if whole else _signal(process.pid, signal.SIGTERM)
+                _read_until_exit(process, output, time.monotonic() + GRACE_S)
+            left_behind = _signal(process.pid, 0, others=True)
     finally:
         # Its exit is not collected yet, so that no other group can have taken its number.
         _signal(process.pid, signal.SIGKILL)
