@@ -22,7 +22,7 @@ ADVICE: Final = {
     "a function": "write each command out",
     "a brace": "write each word out; a brace that is meant goes between single quotes",
     "too many words": "give the program fewer words, and call it several times",
-    "a pattern of another form": "put it between single quotes if the program reads it, or write `*`, `?` or `[abc]`",
+    "a pattern of another form": "put it between single quotes if the program reads it, or write `*`, `?`, `[abc]` or `[!abc]`",
     "a home directory": "write the path of the directory out; a `~` that is meant goes between single quotes",
     "a backslash at the end of a word": "put the word between single quotes, or write all on one line",
     "a job in the background": "leave the `&` out: it runs in the foreground; `&&` joins two commands",
