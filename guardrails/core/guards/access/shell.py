@@ -33,7 +33,19 @@ def command_rule(text: object) -> object:
     return text
 
 
+def safe_program(text: object) -> object:
+    """
+    *text*, where it is none or a program that there are rules for. Raises ValueError for other text.
+    """
+    from guardrails.core.commands.programs import NAMES
+
+    if isinstance(text, str) and text not in NAMES:
+        raise ValueError(f"there are no rules for `{text[:_SHOWN]}`, only for {', '.join(NAMES)}")
+    return text
+
+
 CommandRule = Annotated[str, FromText(command_rule, {"type": "string", "minLength": 1})]
+SafeProgram = Annotated[str, FromText(safe_program, {"type": "string", "minLength": 1})]
 
 _SHOWN = 80
 _NAME = pattern(r"[A-Za-z0-9_./+-]+")
@@ -48,8 +60,8 @@ class Shell(Guard):
     Pipes, lists, substitutions, wrappers (`sh -c`, `env`, `xargs`, `find -exec`, ...) and quoting are seen through. What
     cannot be read, and a fork bomb, is always denied. A denylist stops accidents, not an attacker: see docs/guards/shell.md.
 
-    If *allow* is given, anything that it does not speak of is denied, and so is any text but plain commands: words and
-    quotes with nothing to expand, and `|`, `&&`, `||`, `;` between commands.
+    If *allow* or *safe* is given, anything that they do not speak of is denied, and so is any text but plain commands: words
+    and quotes with nothing to expand, and `|`, `&&`, `||`, `;` between commands.
     """
 
     codes: ClassVar[Codes] = {
@@ -64,7 +76,9 @@ class Shell(Guard):
     deny: tuple[CommandRule, ...] = ()
     """Rules; stands above *allow*. Blind to case."""
     allow: tuple[CommandRule, ...] = ()
-    """Rules; empty allows every command that is not denied."""
+    """Rules; empty allows every command that is not denied, if *safe* is empty as well."""
+    safe: tuple[SafeProgram, ...] = ()
+    """Programs whose commands are allowed as far as they only read and start nothing: `git`, `rg`, `ls`, ..."""
     undecidable: Literal["deny", "allow"] = "deny"
     """What to do where the program that would run is known only at run time (`$X -rf /`, `curl ... | sh`, `eval "$X"`)."""
 
@@ -76,7 +90,7 @@ class Shell(Guard):
 
         # It asks for none; but reading a hostile command may take seconds, which must not pass while the state is locked.
         with suppress(commands.UnreadableError, TooManyError, commands.NoParserError):
-            for value in _values(call, tool, plain=bool(self.allow)):
+            for value in _values(call, tool, plain=self._lists):
                 with suppress(commands.UnreadableError):
                     self._read(_command(value))
         return ()
@@ -85,7 +99,7 @@ class Shell(Guard):
         from guardrails.core import commands
 
         try:
-            for value in _values(call, facts.tool, plain=bool(self.allow)):
+            for value in _values(call, facts.tool, plain=self._lists):
                 command = _command(value)
                 denial = self._judged(command)
                 if denial is not None:
@@ -114,8 +128,8 @@ class Shell(Guard):
         """
         from guardrails.core import commands
 
-        plain = commands.plainly(command) if self.allow else None
-        return plain, None if self.allow and not self.deny else commands.walk(command)
+        plain = commands.plainly(command) if self._lists else None
+        return plain, None if self._lists and not self.deny else commands.walk(command)
 
     def _judged(self, command: str | list[str]) -> Denial | None:
         from guardrails.core import commands
@@ -135,20 +149,52 @@ class Shell(Guard):
         allowed = None if plain is None else self._allowed(plain)
         return allowed or self._decided([doubt for each in (plain, found) if each is not None for doubt in each.doubts])
 
+    @property
+    def _lists(self) -> bool:
+        """
+        Whether only what it lists may run.
+        """
+        return bool(self.allow or self.safe)
+
     def _allowed(self, found: "Found") -> Denial | None:
         from guardrails.core import commands
 
         for command in found.commands:
-            if not any(commands.allows(commands.rule(said), command) for said in self.allow):
-                names = ", ".join(f"`{said}`" for said in self.allow[:20])
+            if any(commands.allows(commands.rule(said), command) for said in self.allow):
+                continue
+            reason, advice = self._unsafe(command)
+            if reason is not None:
                 shown = _shown(" ".join(command.words))
                 return _refusal(
                     "shell.allow",
-                    f"`{shown}` is not among the allowed commands.",
-                    f"Allowed are: {names}.",
+                    f"`{shown}` is not among the allowed commands{reason and f': {reason}'}.",
+                    advice or f"Allowed are: {self._listed}.",
                     command=shown,
                 )
         return None
+
+    def _unsafe(self, command: "Command") -> tuple[str | None, str]:
+        """
+        Why *command* is none that only reads, by a program of *safe*: None if it is one, "" if it is of another program; and
+        what to write in its place.
+        """
+        if not self.safe:
+            return "", ""
+        from guardrails.core.commands import programs
+
+        if programs.program_of(command.words) not in self.safe:
+            return "", ""
+        refused = programs.reads_only(command.words, command.globs, among=self.safe)
+        if refused is None:
+            return None, ""
+        return refused.reason, f"{refused.advice[:1].upper()}{refused.advice[1:]}." if refused.advice else ""
+
+    @property
+    def _listed(self) -> str:
+        names = [f"`{said}`" for said in self.allow[:20]]
+        if self.safe:
+            names.append(f"what only reads of {', '.join(map('`{}`'.format, self.safe))}")
+        return ", ".join(names)
 
     def _decided(self, doubts: list[str]) -> Denial | None:
         if not doubts or self.undecidable == "allow":
