@@ -9,61 +9,18 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 
-NAMES: Final = (
-    *(
-        "basename",
-        "cat",
-        "cmp",
-        "comm",
-        "cut",
-        "date",
-        "df",
-        "diff",
-        "dirname",
-        "du",
-        "echo",
-        "false",
-        "file",
-        "find",
-        "git",
-    ),
-    *(
-        "grep",
-        "head",
-        "jq",
-        "ls",
-        "md5sum",
-        "nl",
-        "nproc",
-        "od",
-        "paste",
-        "printf",
-        "pwd",
-        "pytest",
-        "readlink",
-        "realpath",
-    ),
-    *(
-        "rg",
-        "sed",
-        "seq",
-        "sha256sum",
-        "sort",
-        "stat",
-        "tac",
-        "tail",
-        "tar",
-        "test",
-        "timeout",
-        "tr",
-        "tree",
-        "true",
-        "uname",
-    ),
-    *("uniq", "wc", "which", "whoami", "xargs"),
+NAMES: Final = tuple(
+    sorted(
+        {"basename", "cat", "cmp", "comm", "cut", "date", "df", "diff", "dirname", "du", "echo", "false"}
+        | {"file", "find", "git", "grep", "head", "jq", "ls", "md5sum", "nl", "nproc", "od", "paste"}
+        | {"printf", "pwd", "pytest", "readlink", "realpath", "rg", "sed", "seq", "sha256sum", "sort", "stat"}
+        | {"tac", "tail", "tar", "test", "timeout", "tr", "tree", "true", "uname", "uniq", "wc", "which"}
+        | {"whoami", "xargs"}
+    )
 )
 """The programs that there are rules for."""
 ALSO: Final[Mapping[str, str]] = {
+    "[": "test",
     "egrep": "grep",
     "fgrep": "grep",
     "sha1sum": "sha256sum",
