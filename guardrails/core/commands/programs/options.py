@@ -80,13 +80,13 @@ def _option(title: str, rules: Rules, words: Sequence[Word], found: Read, *, any
         return
     place = 1
     while place < len(text):
-        name, value = f"-{text[place]}", text[place + 1 :]
+        name = f"-{text[place]}"
         listed = rules.options.get(name)
         if listed is not None and listed.takes == "flags":
             found.given.add(name)
             place += 1
         else:
-            _take(title, rules, name, value or None, words, found)
+            _take(title, rules, name, text[place + 1 :] or None, words, found)
             return
 
 
@@ -137,12 +137,12 @@ def _check(title: str, name: str, kind: str, text: str) -> None:
 
 
 def unlisted(title: str, rules: Rules, name: str) -> UnsafeError:
+    # A beginning of a long one stands for it.
     long = name if name.startswith("--") and len(name) > len("--x") else None
-    reason = next(
-        (why for each, why in rules.left_out.items() if each == name or (long and each.startswith(long))), None
-    )
     whole = [each for each in rules.options if long and each.startswith(long)]
-    if reason is not None and not whole:
+    cut = next((each for each in rules.left_out if long and each.startswith(long)), name) if not whole else name
+    reason = rules.left_out.get(name, rules.left_out.get(cut))
+    if reason is not None:
         return UnsafeError(f"{shown(name)} of {shown(title)} {reason}", rules.instead or f"leave {shown(name)} out")
     near = whole or difflib.get_close_matches(name[:_COMPARED], rules.options, 1)
     if whole:
