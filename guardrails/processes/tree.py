@@ -10,7 +10,7 @@ import os
 import posixpath
 import signal
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
@@ -37,7 +37,7 @@ class _FailedError(Exception):
         self.code = code
 
 
-def run(script: list[Any], workspace: str, environment: dict[str, str]) -> int:
+def run(script: Mapping[str, Any], workspace: str, environment: dict[str, str]) -> int:
     """
     Run the data of a *script* in the folder *workspace*, an absolute path, which no `cd` and no redirection leaves. Returns the exit code of its
     last command; 128 and more: a signal ended it. Raises OSError if there is no such folder.
@@ -52,7 +52,7 @@ def run(script: list[Any], workspace: str, environment: dict[str, str]) -> int:
             os.open(_NULL, os.O_RDWR)
     handle = os.open(workspace, _FOLDER)
     os.fchdir(handle)
-    return _Runner(handle, workspace, environment).script(script)
+    return _Runner(handle, workspace, environment).script(script["steps"])
 
 
 class _Runner:
@@ -131,9 +131,9 @@ class _Runner:
         """
         Be *stage* from now on. Returns the exit code of a group; of a program it does not return.
         """
-        if "group" in stage:
+        if "steps" in stage:
             self.redirect(stage["redirections"])
-            return self.script(stage["group"])
+            return self.script(stage["steps"])
         try:
             # Before a file is made that would be found.
             words = [word for parts in stage["words"] for word in expanded(parts)]

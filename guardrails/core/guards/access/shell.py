@@ -15,9 +15,12 @@ from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import Denial, ToolCall
 from guardrails.core.values.units import FromText
 
+from .listed import allowed_are, refused
+
 
 if TYPE_CHECKING:
-    from guardrails.core.commands import Command, Found, NotPlainError, UnreadableError
+    from guardrails.core.commands import Command, Found, UnreadableError
+    from guardrails.core.commands.language import Judged, Run
 
 # A policy that names no command does without the reading of commands: `commands` is imported where it is used.
 
@@ -78,7 +81,7 @@ class Shell(Guard):
         with suppress(commands.UnreadableError, TooManyError, commands.NoParserError):
             for value in _values(call, tool, plain=bool(self.allow)):
                 with suppress(commands.UnreadableError):
-                    self._read(_command(value))
+                    self._read(_command(value), tool)
         return ()
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
@@ -87,10 +90,10 @@ class Shell(Guard):
         try:
             for value in _values(call, facts.tool, plain=bool(self.allow)):
                 command = _command(value)
-                denial = self._judged(command)
+                denial = self._judged(command, facts.tool)
                 if denial is not None:
                     return denial
-        except commands.NotPlainError as error:
+        except commands.NotListedError as error:
             return _not_plain(error, command)
         except (commands.UnreadableError, TooManyError) as error:
             return _refusal(
@@ -108,19 +111,25 @@ class Shell(Guard):
             )
         return None
 
-    def _read(self, command: str | list[str]) -> "tuple[Found | None, Found | None]":
+    def _read(self, command: str | list[str], tool: Tool) -> "tuple[Found | Judged | None, Found | None]":
         """
         What *command* would run, as *allow* and as *deny* are held against it; None if there is none of them.
         """
         from guardrails.core import commands
 
-        plain = commands.plainly(command) if self.allow else None
-        return plain, None if self.allow and not self.deny else commands.walk(command)
+        listed: Found | Judged | None = None
+        if self.is_list and tool.by_argv and isinstance(command, str):
+            from guardrails.core.commands.language import judged, read
 
-    def _judged(self, command: str | list[str]) -> Denial | None:
+            listed = judged(read(command))
+        elif self.is_list:
+            listed = commands.plainly(command)
+        return listed, None if self.is_list and not self.deny else commands.walk(command)
+
+    def _judged(self, command: str | list[str], tool: Tool) -> Denial | None:
         from guardrails.core import commands
 
-        plain, found = self._read(command)
+        listed, found = self._read(command, tool)
         rules = [commands.rule(said) for said in self.deny]
         for each in () if found is None else found.commands:
             for one in rules:
@@ -132,23 +141,32 @@ class Shell(Guard):
                 f"The command starts processes without end: {found.fork_bomb}.",
                 "Start a fixed number of processes, and wait for them.",
             )
-        allowed = None if plain is None else self._allowed(plain)
-        return allowed or self._decided([doubt for each in (plain, found) if each is not None for doubt in each.doubts])
+        allowed = None if listed is None else self._allowed(listed)
+        return allowed or self._decided(
+            [doubt for each in (listed, found) if each is not None for doubt in each.doubts]
+        )
 
-    def _allowed(self, found: "Found") -> Denial | None:
+    @property
+    def is_list(self) -> bool:
+        """
+        Whether only what it lists may run.
+        """
+        return bool(self.allow)
+
+    def _allowed(self, found: "Found | Judged") -> Denial | None:
         from guardrails.core import commands
 
+        if not isinstance(found, commands.Found):
+            refusal = refused(found, self.allow, self._reads_only)
+            return None if refusal is None else _not_allowed(*refusal)
         for command in found.commands:
             if not any(commands.allows(commands.rule(said), command) for said in self.allow):
-                names = ", ".join(f"`{said}`" for said in self.allow[:20])
-                shown = _shown(" ".join(command.words))
-                return _refusal(
-                    "shell.allow",
-                    f"`{shown}` is not among the allowed commands.",
-                    f"Allowed are: {names}.",
-                    command=shown,
-                )
+                hint = allowed_are(self.allow, command.words[0])
+                return _not_allowed(" ".join(command.words), "it is not among the allowed commands", hint)
         return None
+
+    def _reads_only(self, run: "Run") -> bool:
+        return False
 
     def _decided(self, doubts: list[str]) -> Denial | None:
         if not doubts or self.undecidable == "allow":
@@ -207,7 +225,12 @@ def _denied(command: "Command", said: str) -> Denial:
     )
 
 
-def _not_plain(error: "NotPlainError", command: str | list[str]) -> Denial:
+def _not_allowed(command: str, reason: str, hint: str) -> Denial:
+    shown = _shown(command)
+    return _refusal("shell.allow", f"`{shown}` is not allowed here: {reason}.", hint, command=shown)
+
+
+def _not_plain(error: "UnreadableError", command: str | list[str]) -> Denial:
     shown = _shown(command if isinstance(command, str) else " ".join(command))
     return _refusal(
         "shell.allow",
