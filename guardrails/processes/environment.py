@@ -39,6 +39,8 @@ def harmless(environment: Mapping[str, str]) -> dict[str, str]:
 def listed(environment: Mapping[str, str], *, network: bool = False) -> dict[str, str]:
     """
     What a confined process sees of *environment*: the names of `LISTED`, those of a locale, and with *network* `OF_NETWORK`.
+
+    HOME and TMPDIR are not in it: in a sandbox they are others.
     """
     return {name: text for name, text in environment.items() if _is_listed(name, text, network=network)}
 

@@ -1,0 +1,64 @@
+"""
+Which sandbox there is on this machine.
+"""
+
+import os
+import sys
+
+from typing import Final
+
+from guardrails.core.values.errors import SandboxUnavailable
+
+from .confinement import NAMES, Backend, Name
+from .unconfined import Unconfined
+
+
+_CONFINING: Final = ("bwrap", "landlock")
+UNCONFINED: Final = "`sandbox: none` runs programs without one"
+
+
+def choose(name: Name = "auto") -> Backend:
+    """
+    The sandbox *name*, or with `auto` the first of bwrap and landlock that works here, which a trial run shows once a boot.
+
+    Raises SandboxUnavailable, with what blocked each, if none works; ValueError if there is no such sandbox.
+    """
+    if name not in NAMES:
+        raise ValueError(f"there is no sandbox `{name}`: it is one of {', '.join(NAMES)}")
+    if name == "none":
+        return Unconfined()
+    wanted = _CONFINING if name == "auto" else (name,)
+    reasons = {}
+    for each in wanted:
+        try:
+            return tried(each)
+        except SandboxUnavailable as error:
+            reasons[each] = str(error)
+    raise SandboxUnavailable(
+        f"no sandbox is left: {'; '.join(f'{each}: {why}' for each, why in reasons.items())}; {UNCONFINED}"
+    )
+
+
+def tried(name: str) -> Backend:
+    """
+    The sandbox *name*, tried on this machine since it was started.
+
+    Raises SandboxUnavailable if it cannot run a command here, or does not confine it.
+    """
+    if not sys.platform.startswith("linux"):
+        system = {"darwin": "macOS", "win32": "Windows"}.get(sys.platform, sys.platform)
+        raise SandboxUnavailable(f"it needs Linux, and this is {system}")
+
+    from .bwrap import Bubblewrap
+    from .folders import homes
+    from .landlock import Landlock
+    from .memory import key_of, remember, remembered
+
+    backend: Backend = Bubblewrap.found() if name == "bwrap" else Landlock.found()
+    key = key_of(backend.name, backend.program if isinstance(backend, Bubblewrap) else "")
+    if not remembered(backend.name, key):
+        from .probe import probe
+
+        probe(backend, tuple(home for home in homes() if os.access(home, os.W_OK)))
+        remember(backend.name, key)
+    return backend
