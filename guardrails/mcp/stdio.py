@@ -18,7 +18,6 @@ from typing import Final
 
 from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import log
-
 from guardrails.processes.needs import confinement_for
 from guardrails.processes.sandbox import Confinement, Limits, choose
 from guardrails.processes.sandbox.confinement import GIB, Name
@@ -47,9 +46,7 @@ LIMITS: Final = Limits(memory_bytes=8 * GIB, cpu_s=None, processes=1_024, file_b
 
 
 @asynccontextmanager
-async def stdio_server(
-    server: McpServer, lost: asyncio.Event, sandbox: Name | None = None
-) -> AsyncIterator[Transport]:
+async def stdio_server(server: McpServer, lost: asyncio.Event, sandbox: Name | None = None) -> AsyncIterator[Transport]:
     """
     Start *server* in a process group of its own, which is ended with everything in it when this is left; *lost* is set
     once it says nothing more. *sandbox* as `McpTools` takes it.

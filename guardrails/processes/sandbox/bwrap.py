@@ -14,7 +14,7 @@ from guardrails.processes.restrict.shares import tasks_of
 from guardrails.processes.started import Started
 
 from .confinement import Confinement, Program
-from .folders import SYSTEM, hidden, inside, python_folders, real, writable_of
+from .folders import SYSTEM, hidden, inside, private, python_folders, real, writable_of
 from .order import bare, launcher, order
 
 
@@ -62,7 +62,7 @@ class Bubblewrap:
         *program* in new namespaces. Raises SandboxUnavailable if a folder of *confinement* cannot be used.
         """
         folders = writable_of(confinement)
-        environment = {"HOME": _HOME, "TMPDIR": _TEMPORARY, **confinement.environment}
+        environment = private(confinement, home=_HOME, temporary=_TEMPORARY)
         limits = confinement.limits
         processes = limits.processes
         if processes is not None and not _counted_apart():
@@ -72,7 +72,7 @@ class Bubblewrap:
             program,
             folders[0],
             environment=environment,
-            make=[_HOME],
+            make=[_HOME] if confinement.files == "own" else [],
             limits={
                 "memory_bytes": limits.memory_bytes,
                 "cpu_s": limits.cpu_s,
@@ -100,6 +100,8 @@ class Bubblewrap:
         ]
         if confinement.network:
             options.append("--share-net")
+        if confinement.files == "all":
+            return [*options, "--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc", "--chdir", "/"]
         visible = [*_system(options), *python_folders(), *map(real, confinement.readable)]
         size = self._size(confinement.limits.temporary_bytes)
         options += ["--proc", "/proc", "--dev", "/dev", *size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]  # noqa: S108

@@ -5,6 +5,7 @@ Which sandbox there is on this machine.
 import os
 import sys
 
+from dataclasses import dataclass
 from typing import Final
 
 from guardrails.core.values.errors import SandboxUnavailable
@@ -34,9 +35,34 @@ def choose(name: Name = "auto") -> Backend:
             return tried(each)
         except SandboxUnavailable as error:
             reasons[each] = str(error)
-    raise SandboxUnavailable(
-        f"no sandbox is left: {'; '.join(f'{each}: {why}' for each, why in reasons.items())}; {UNCONFINED}"
-    )
+    told = "; ".join(f"{each}: {why}" for each, why in reasons.items())
+    raise SandboxUnavailable(f"no sandbox is left: {told}; {UNCONFINED}", reasons)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """
+    What this machine offers of one sandbox.
+    """
+
+    name: str
+    blocked: str | None
+    """Why it does not work here, with what to do; None: it works, as a trial run showed."""
+    cannot: tuple[str, ...]
+    """What it cannot do, a sentence each."""
+
+
+def offers() -> tuple[Offer, ...]:
+    """
+    What this machine offers of each sandbox, the one that `auto` takes first.
+    """
+    found = []
+    for name in _CONFINING:
+        try:
+            found.append(Offer(name=name, blocked=None, cannot=tried(name).cannot))
+        except SandboxUnavailable as error:
+            found.append(Offer(name=name, blocked=str(error), cannot=()))
+    return tuple(found)
 
 
 def tried(name: str) -> Backend:

@@ -51,8 +51,10 @@ class Confinement:
     readable: tuple[str, ...] = ()
     """Folders and files that it may read, beside those of the system and of this Python."""
     network: bool = False
+    files: Literal["own", "all"] = "own"
+    """`all`: every file that this process may open is left to it, so that only the rest is confined."""
     environment: Mapping[str, str] = field(default_factory=lambda: listed(os.environ))
-    """All that it sees. Without HOME and TMPDIR in it, they are private folders that go with the program."""
+    """All that it sees. TMPDIR, and HOME if it is not shown, are private folders that go with the program."""
     limits: Limits = field(default_factory=Limits)
 
 

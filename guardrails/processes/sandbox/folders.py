@@ -59,6 +59,8 @@ def writable_of(confinement: Confinement) -> tuple[str, ...]:
     Raises SandboxUnavailable if one of them holds a home or a part of the system, or does not exist.
     """
     found = []
+    if confinement.files == "all":
+        return (real(confinement.workspace),)
     for path in (confinement.workspace, *confinement.writable):
         folder = real(path)
         if not os.path.isdir(folder):
@@ -77,6 +79,25 @@ def writable_of(confinement: Confinement) -> tuple[str, ...]:
             raise SandboxUnavailable(f"{path!r} is no folder of files: name another one")
         found.append(folder)
     return tuple(dict.fromkeys(found))
+
+
+def private(confinement: Confinement, *, home: str = "", temporary: str = "") -> dict[str, str]:
+    """
+    What the program sees of variables: in place of a home that it is not shown *home*, and *temporary* for such files.
+
+    Without these the launcher makes the folders and names them.
+    """
+    environment = dict(confinement.environment)
+    if confinement.files == "all":
+        return environment
+    shown = [real(path) for path in (confinement.workspace, *confinement.writable, *confinement.readable)]
+    if "HOME" in environment and not any(inside(real(environment["HOME"]), folder) for folder in shown):
+        del environment["HOME"]
+    environment.pop("TMPDIR", None)
+    for name, folder in (("HOME", home), ("TMPDIR", temporary)):
+        if folder:
+            environment.setdefault(name, folder)
+    return environment
 
 
 def interpreter() -> str:

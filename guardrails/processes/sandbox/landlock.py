@@ -15,7 +15,7 @@ from guardrails.processes.restrict.seccomp import machine_here
 from guardrails.processes.started import Started
 
 from .confinement import Confinement, Program
-from .folders import DEVICES, SYSTEM, hidden, inside, package, python_folders, real, writable_of
+from .folders import DEVICES, SYSTEM, hidden, inside, package, private, python_folders, real, writable_of
 from .order import bare, launcher, order
 
 
@@ -77,7 +77,7 @@ class Landlock:
         """
         folders = writable_of(confinement)
         for folder in folders:
-            if inside(package(), folder):
+            if confinement.files == "own" and inside(package(), folder):
                 raise SandboxUnavailable(
                     f"the library itself lies in {folder!r}, where a program could change it: install it outside"
                 )
@@ -93,15 +93,16 @@ class Landlock:
             confinement,
             program,
             folders[0],
+            environment=private(confinement),
             counted=True,
-            temporary=tempfile.gettempdir(),
+            temporary=tempfile.gettempdir() if confinement.files == "own" else None,
             keep={"most": confinement.limits.processes if os.geteuid() == 0 else None},
             confine={
                 "landlock": {
                     "readable": readable,
                     "writable": list(folders),
                     "devices": list(DEVICES),
-                    "files": True,
+                    "files": confinement.files == "own",
                     "network": confinement.network,
                 },
                 # Root without it could not write to a workspace of another user, as containers have it.

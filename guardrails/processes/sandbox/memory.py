@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from guardrails.core.values.version import __version__
+from guardrails.stores.folders import cache_folder
 
 
 _BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
@@ -76,10 +77,8 @@ def _read() -> dict[str, Any]:
 
 
 def _file() -> Path | None:
-    named = os.environ.get("XDG_CACHE_HOME", "")
-    home = os.environ.get("HOME", "")
-    base = named if os.path.isabs(named) else os.path.join(home, ".cache") if os.path.isabs(home) else ""
-    return Path(base) / "guardrails" / "sandbox.json" if base else None
+    folder = cache_folder()
+    return Path(folder) / "sandbox.json" if os.path.isabs(folder) else None
 
 
 def _mount_namespace() -> str:
