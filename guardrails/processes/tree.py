@@ -218,8 +218,12 @@ class _Runner:
         if target == _NULL:
             return os.open(_NULL, os.O_RDONLY if kind == "<" else os.O_WRONLY)
         try:
-            with self.found(target) as (place, _):
-                return open_to_read(place) if kind == "<" else open_to_write(place, append=kind == ">>")
+            with self.found(target) as (place, path):
+                if kind == "<":
+                    return open_to_read(place)
+                if ".git" in path.lower().split("/"):
+                    raise _FailedError(f"{target}: it is a file of git's own")
+                return open_to_write(place, append=kind == ">>")
         except OSError as error:
             raise _FailedError(f"{target}: {_reason(error)}") from None
 
@@ -262,7 +266,7 @@ def say(text: str) -> None:
 
 def _is_program(path: str) -> bool:
     place = encoded(path)
-    return os.path.isfile(place) and os.access(place, os.X_OK)  # noqa: PTH113  a Path takes no bytes
+    return os.path.isfile(place) and os.access(place, os.X_OK)
 
 
 def _document(text: str) -> int:

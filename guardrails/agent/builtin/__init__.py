@@ -42,7 +42,7 @@ DECLARED: Final[Mapping[str, Mapping[str, Any]]] = {
     "edit_file": {"idempotent": False, "paths": ("path",), "timeout": 60},
     "list_directory": {"read_only": True, "idempotent": True, "paths": ("path",), "timeout": 60},
     # Longer than any time limit of its own, which kills the command; this one only gives up waiting.
-    "exec_shell": {"idempotent": False, "commands": ("command",), "timeout": 630},
+    "exec_shell": {"idempotent": False, "commands": ("command",), "by_argv": True, "timeout": 630},
     "memory_read": {"read_only": True, "idempotent": True, "timeout": 30},
     "memory_write": {"idempotent": True, "timeout": 30},
     "web_fetch": {"read_only": True, "idempotent": True, "timeout": 60},

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from .found import Command
 
 ANY: Final = "*"
+_SIGNS: Final = ("<", ">")
 _MERGED: Final = 5
 """A single dash and more letters than four is one flag, as find and java have them."""
 _PROGRAM_FOLDERS: Final = frozenset({"/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"})
@@ -106,6 +107,9 @@ def allows(rule: Rule, command: "Command", *, by_argv: bool = False, folder: str
     above, _, base = first.rpartition("/")
     if "/" not in program.text and above in _PROGRAM_FOLDERS:
         first = base
+    if by_argv and (first in _SIGNS or "=" in first) and program.text[-1:] not in _SIGNS and "=" not in program.text:
+        # `*` is any program, but no file and no variable.
+        return False
     names = {first}
     if "/" in first and not first.startswith("/") and folder != ".":
         names = {posixpath.normpath(f"{folder}/{first}"), f"./{posixpath.normpath(f'{folder}/{first}')}"}

@@ -4,6 +4,7 @@ The small language of commands that are run as they were judged: read once, judg
 
 from .files import is_data
 from .judged import Judged, OutsideError, Run, judged
+from .prepared import prepared
 from .reading import MAX_CHARACTERS, read
 from .refused import NotInLanguageError
 from .tree import Change, Command, Glob, Group, Redirection, Script, Stage, Step, Word, to_data
@@ -28,6 +29,7 @@ __all__ = [
     "is_data",
     "is_harmless",
     "judged",
+    "prepared",
     "read",
     "to_data",
 ]

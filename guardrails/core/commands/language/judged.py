@@ -36,8 +36,6 @@ class Run:
 
     words: tuple[str, ...]
     """As they are written, unquoted."""
-    globs: frozenset[int]
-    """Places of the words that stand for names of files; see `globs.expanded` for what becomes of them."""
     commands: tuple[Started, ...]
     """Itself and what it starts; `UNKNOWN` stands for what only the running command knows."""
     folders: tuple[str, ...]
@@ -122,12 +120,13 @@ def _stage(found: Judged, stage: Stage, folders: AbstractSet[str], *, piped: boo
         if given:
             stdin = given[-1].target if given[-1].kind == "text" else UNKNOWN
         globs = frozenset(place for place, word in enumerate(stage.words) if not word.is_fixed)
-        started = started_by([_known(word) for word in stage.words], stdin)
+        started = started_by([known(word) for word in stage.words], stdin)
+        if started.commands:
+            started.commands[0].globs = globs
         found.doubts += started.doubts
         found.runs.append(
             Run(
                 words=tuple(word.text for word in stage.words),
-                globs=globs,
                 commands=tuple(started.commands),
                 folders=tuple(sorted(folders)),
                 reads=tuple(reads),
@@ -152,7 +151,7 @@ def _redirections(found: Judged, redirections: tuple[Redirection, ...], folders:
     return reads
 
 
-def _known(word: Word) -> str:
+def known(word: Word) -> str:
     """
     *word* with `UNKNOWN` for what stands for names of files.
     """

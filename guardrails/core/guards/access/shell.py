@@ -15,12 +15,12 @@ from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import Denial, ToolCall
 from guardrails.core.values.units import FromText
 
-from .listed import allowed_are, refused
+from .listed import NOT_LISTED, allowed_are, refused
 
 
 if TYPE_CHECKING:
     from guardrails.core.commands import Command, Found, UnreadableError
-    from guardrails.core.commands.language import Judged, Run
+    from guardrails.core.commands.language import Judged
 
 # A policy that names no command does without the reading of commands: `commands` is imported where it is used.
 
@@ -36,7 +36,19 @@ def command_rule(text: object) -> object:
     return text
 
 
+def safe_program(text: object) -> object:
+    """
+    *text*, where it is none or a program that there are rules for. Raises ValueError for other text.
+    """
+    from guardrails.core.commands.programs import NAMES
+
+    if isinstance(text, str) and text not in NAMES:
+        raise ValueError(f"there are no rules for `{text[:_SHOWN]}`, only for {', '.join(NAMES)}")
+    return text
+
+
 CommandRule = Annotated[str, FromText(command_rule, {"type": "string", "minLength": 1})]
+SafeProgram = Annotated[str, FromText(safe_program, {"type": "string", "minLength": 1})]
 
 _SHOWN = 80
 _NAME = pattern(r"[A-Za-z0-9_./+-]+")
@@ -51,8 +63,8 @@ class Shell(Guard):
     Pipes, lists, substitutions, wrappers (`sh -c`, `env`, `xargs`, `find -exec`, ...) and quoting are seen through. What
     cannot be read, and a fork bomb, is always denied. A denylist stops accidents, not an attacker: see docs/guards/shell.md.
 
-    If *allow* is given, anything that it does not speak of is denied, and so is any text but plain commands: words and
-    quotes with nothing to expand, and `|`, `&&`, `||`, `;` between commands.
+    If *allow* or *safe* is given, anything that they do not speak of is denied, and so is any text but plain commands: words
+    and quotes with nothing to expand, and `|`, `&&`, `||`, `;` between commands.
     """
 
     codes: ClassVar[Codes] = {
@@ -67,7 +79,9 @@ class Shell(Guard):
     deny: tuple[CommandRule, ...] = ()
     """Rules; stands above *allow*. Blind to case."""
     allow: tuple[CommandRule, ...] = ()
-    """Rules; empty allows every command that is not denied."""
+    """Rules; empty allows every command that is not denied, if *safe* is empty as well."""
+    safe: tuple[SafeProgram, ...] = ()
+    """Programs whose commands are allowed as far as they only read and start nothing: `git`, `rg`, `ls`, ..."""
     undecidable: Literal["deny", "allow"] = "deny"
     """What to do where the program that would run is known only at run time (`$X -rf /`, `curl ... | sh`, `eval "$X"`)."""
 
@@ -79,7 +93,7 @@ class Shell(Guard):
 
         # It asks for none; but reading a hostile command may take seconds, which must not pass while the state is locked.
         with suppress(commands.UnreadableError, TooManyError, commands.NoParserError):
-            for value in _values(call, tool, plain=bool(self.allow)):
+            for value in _values(call, tool, plain=self.is_list):
                 with suppress(commands.UnreadableError):
                     self._read(_command(value), tool)
         return ()
@@ -88,7 +102,7 @@ class Shell(Guard):
         from guardrails.core import commands
 
         try:
-            for value in _values(call, facts.tool, plain=bool(self.allow)):
+            for value in _values(call, facts.tool, plain=self.is_list):
                 command = _command(value)
                 denial = self._judged(command, facts.tool)
                 if denial is not None:
@@ -151,22 +165,37 @@ class Shell(Guard):
         """
         Whether only what it lists may run.
         """
-        return bool(self.allow)
+        return bool(self.allow or self.safe)
 
     def _allowed(self, found: "Found | Judged") -> Denial | None:
         from guardrails.core import commands
 
         if not isinstance(found, commands.Found):
-            refusal = refused(found, self.allow, self._reads_only)
+            refusal = refused(found, self.allow, self.safe, self._unsafe)
             return None if refusal is None else _not_allowed(*refusal)
         for command in found.commands:
             if not any(commands.allows(commands.rule(said), command) for said in self.allow):
-                hint = allowed_are(self.allow, command.words[0])
-                return _not_allowed(" ".join(command.words), "it is not among the allowed commands", hint)
+                reason, advice = self._unsafe(command)
+                if reason is not None:
+                    hint = advice or allowed_are(self.allow, self.safe, command.words[0])
+                    return _not_allowed(" ".join(command.words), reason or NOT_LISTED, hint)
         return None
 
-    def _reads_only(self, run: "Run") -> bool:
-        return False
+    def _unsafe(self, command: "Command") -> tuple[str | None, str]:
+        """
+        Why *command* is none that only reads, by a program of *safe*: None if it is one, "" if it is of another program; and
+        what to write in its place.
+        """
+        if not self.safe:
+            return "", ""
+        from guardrails.core.commands import programs
+
+        if programs.program_of(command.words) not in self.safe:
+            return "", ""
+        refused = programs.reads_only(command.words, command.globs, among=self.safe)
+        if refused is None:
+            return None, ""
+        return refused.reason, f"{refused.advice[:1].upper()}{refused.advice[1:]}." if refused.advice else ""
 
     def _decided(self, doubts: list[str]) -> Denial | None:
         if not doubts or self.undecidable == "allow":
@@ -232,9 +261,12 @@ def _not_allowed(command: str, reason: str, hint: str) -> Denial:
 
 def _not_plain(error: "UnreadableError", command: str | list[str]) -> Denial:
     shown = _shown(command if isinstance(command, str) else " ".join(command))
+    from guardrails.core.commands import NotPlainError
+
+    plain = "is no plain command, and only plain ones are allowed here"
     return _refusal(
         "shell.allow",
-        f"`{shown}` is no plain command, and only plain ones are allowed here: {error}.",
+        f"`{shown}` {plain if isinstance(error, NotPlainError) else 'cannot be run here'}: {error}.",
         _advice(error),
         command=shown,
     )
