@@ -10,7 +10,7 @@ import os
 import posixpath
 import signal
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, Final
 
@@ -37,7 +37,7 @@ class _FailedError(Exception):
         self.code = code
 
 
-def run(script: list[Any], workspace: str, environment: dict[str, str]) -> int:
+def run(script: Mapping[str, Any], workspace: str, environment: dict[str, str]) -> int:
     """
     Run the data of a *script* in the folder *workspace*, an absolute path, which no `cd` and no redirection leaves. Returns the exit code of its
     last command; 128 and more: a signal ended it. Raises OSError if there is no such folder.
@@ -52,7 +52,7 @@ def run(script: list[Any], workspace: str, environment: dict[str, str]) -> int:
             os.open(_NULL, os.O_RDWR)
     handle = os.open(workspace, _FOLDER)
     os.fchdir(handle)
-    return _Runner(handle, workspace, environment).script(script)
+    return _Runner(handle, workspace, environment).script(script["steps"])
 
 
 class _Runner:
@@ -131,9 +131,9 @@ class _Runner:
         """
         Be *stage* from now on. Returns the exit code of a group; of a program it does not return.
         """
-        if "group" in stage:
+        if "steps" in stage:
             self.redirect(stage["redirections"])
-            return self.script(stage["group"])
+            return self.script(stage["steps"])
         try:
             # Before a file is made that would be found.
             words = [word for parts in stage["words"] for word in expanded(parts)]
@@ -218,8 +218,12 @@ class _Runner:
         if target == _NULL:
             return os.open(_NULL, os.O_RDONLY if kind == "<" else os.O_WRONLY)
         try:
-            with self.found(target) as (place, _):
-                return open_to_read(place) if kind == "<" else open_to_write(place, append=kind == ">>")
+            with self.found(target) as (place, path):
+                if kind == "<":
+                    return open_to_read(place)
+                if ".git" in path.lower().split("/"):
+                    raise _FailedError(f"{target}: it is a file of git's own")
+                return open_to_write(place, append=kind == ">>")
         except OSError as error:
             raise _FailedError(f"{target}: {_reason(error)}") from None
 
@@ -262,7 +266,7 @@ def say(text: str) -> None:
 
 def _is_program(path: str) -> bool:
     place = encoded(path)
-    return os.path.isfile(place) and os.access(place, os.X_OK)  # noqa: PTH113  a Path takes no bytes
+    return os.path.isfile(place) and os.access(place, os.X_OK)
 
 
 def _document(text: str) -> int:

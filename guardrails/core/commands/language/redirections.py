@@ -98,7 +98,9 @@ class Redirecting(Reader):
         self.one_line(begin)
         if len(found) != 1 or not found[0].is_fixed or found[0].text.startswith("-"):
             raise NotInLanguageError("a redirection to a file known only when it runs", begin)
-        if not found[0].text or "\n" in found[0].text:
+        numbered = self.char in ("<", ">") and self.text[begin : self.place].isdecimal()
+        if not found[0].text or "\n" in found[0].text or numbered:
+            # To a shell a number before `>` is a handle.
             raise NotInLanguageError("a redirection without a file", begin)
         return found[0].text
 

@@ -4,7 +4,7 @@ What the language does not have, and what to write instead.
 
 from typing import Final
 
-from guardrails.core.commands.grammar.syntax import UnreadableError
+from guardrails.core.commands.grammar.syntax import NotListedError
 
 
 ADVICE: Final = {
@@ -70,7 +70,7 @@ BUILTINS: Final = {
 """By name of what only a shell has as a command of its own: what to write instead."""
 
 
-class NotInLanguageError(UnreadableError):
+class NotInLanguageError(NotListedError):
     """
     Text that is not in the language: which *kind* of thing stands at which *place* (from 0), and what to write instead.
     """
