@@ -199,7 +199,7 @@ def _agent(
         prepared = prepare(settings)
         client = opened.enter_context(client_of(settings.base_url))
         opened.enter_context(working_in(settings.workspace))
-        servers = opened.enter_context(mcp_tools(settings.mcp, view.say))
+        servers = opened.enter_context(mcp_tools(settings.mcp, view.say, settings.sandbox))
         prepared = prepared._replace(tools=(*servers, *prepared.tools))
         if chat is not None and kept is not None:
             yield Agent(kept, chat, prepared, view, client=client, records=records)

@@ -121,7 +121,7 @@ def run_to_end(
     )
     left_behind = False
     try:
-        with lives(process.pid, lambda: _end_strays(mark.encode())):
+        with lives(lambda: _end_now(process.pid, mark.encode(), whole=whole)):
             finished = _read_until_exit(process, output, started + timeout)
             if not finished:
                 end_children(process.pid) if whole else _signal(process.pid, signal.SIGTERM)
@@ -136,6 +136,16 @@ def run_to_end(
             process.stdout.close()
     seconds = round(time.monotonic() - started, 3)
     return Ended(output.text(), output.total <= limit, code if finished else None, seconds, left_behind and finished)
+
+
+def _end_now(pid: int, mark: bytes, *, whole: bool) -> None:
+    """
+    End the command *pid*, since this process ends and nobody will wait for it.
+    """
+    # The first process of one that is whole ends all others when it is asked to, and only then.
+    _signal(pid, signal.SIGTERM if whole else signal.SIGKILL)
+    if not whole:
+        _end_strays(mark)
 
 
 def end_children(pid: int) -> None:
