@@ -161,14 +161,14 @@ class Walker(Runner):
     def _heredoc(self, node: "Node") -> str:
         text, quoted = "", False
         for child in node.named_children:
-            if child.type == "heredoc_start":
+            if child.type == "heredoc_start" and self._tree is not None:
                 quoted = not _QUOTES.isdisjoint(text_of(child))
-            if child.type == "heredoc_body":
-                text = text_of(child)
+                text = self._tree.bodies.get(child.start_byte, text)
+            elif child.type == "heredoc_body":
+                # Where its text was taken out, nothing is left of it here.
+                text = text or text_of(child)
                 if not quoted:
                     self.visit(child)
-            elif child.type == "heredoc_start" and self._tree is not None:
-                text = self._tree.bodies.get(child.start_byte, text)
         return text
 
     def _file(self, node: "Node", stdin: str | None) -> str | None:

@@ -99,3 +99,10 @@ def test_what_only_looks_like_a_here_document_hides_nothing() -> None:
 def test_any_text_is_walked_or_refused(parts: list[str]) -> None:
     with suppress(UnreadableError):
         walk("".join(parts))
+
+
+def test_a_long_here_document_that_a_shell_reads_is_not_taken_for_data() -> None:
+    hidden = f"{'# ' + 'x' * 90 + chr(10)}" * 200 + "a\n"
+    with pytest.raises(UnreadableError):
+        walk(f"sh <<'EOF'\n{hidden}EOF")
+    assert words(f"xargs a <<'EOF'\n{'b' * 20_000}\nEOF")[1] == f"a {'b' * 20_000}"

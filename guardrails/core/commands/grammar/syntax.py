@@ -81,10 +81,9 @@ def parse(text: str) -> Tree:
             )
     parser = _parser()
     if len(source) > _SMALL:
-        _check_reading(parser, source)
+        _check(_tried(parser, source), source)
     root: Node = parser.parse(source).root_node
-    if root.has_error:
-        raise UnreadableError(f"it is no valid command near `{_near(root)}`")
+    _check(root, source)
     starts, forks = set[int](), False
     for node in nodes(root):
         kind = node.type
@@ -101,9 +100,11 @@ def _crowded(text: str) -> bool:
     return any(text.count(sign) > most for sign, most in _MOST.items())
 
 
-def _check_reading(parser: Any, source: bytes) -> None:
+def _tried(parser: Any, source: bytes) -> "Node":
     """
-    Raise UnreadableError if the parser comes back to the same places again and again: where text is wrong, its work grows
+    The tree of *source*, whose nodes have no text.
+
+    Raises UnreadableError if the parser comes back to the same places again and again: where text is wrong, its work grows
     with the square of it. What is right is read about once.
     """
     left = 64 + len(source) // 2
@@ -113,9 +114,15 @@ def _check_reading(parser: Any, source: bytes) -> None:
         left -= 1
         return source[at : at + _PIECE] if left > 0 else b""
 
-    parser.parse(piece)
+    root: Node = parser.parse(piece).root_node
     if left <= 0:
         raise UnreadableError("it is no valid command, and what is wrong with it takes long to find")
+    return root
+
+
+def _check(root: "Node", source: bytes) -> None:
+    if root.has_error:
+        raise UnreadableError(f"it is no valid command near `{_near(root, source)}`")
 
 
 def nodes(root: "Node") -> "Iterator[Node]":
@@ -157,12 +164,14 @@ def _language() -> Any:
     return Language(tree_sitter_bash.language())
 
 
-def _near(root: "Node") -> str:
+def _near(root: "Node", source: bytes) -> str:
     node = root
     while not (node.is_error or node.is_missing):
         inner = next((child for child in node.children if child.has_error or child.is_missing), None)
         if inner is None:
             break
         node = inner
-    text = text_of(node) or text_of(node.parent or root)
+    if node.start_byte == node.end_byte:
+        node = node.parent or root
+    text = source[node.start_byte : node.end_byte].decode(errors="replace")
     return " ".join(text.split())[:40]

@@ -28,8 +28,8 @@ class Work:
         """
         Take *units* away. Raises UnreadableError if fewer are left.
         """
-        self.left -= units
-        if self.left < 0:
+        left, self.left = self.left, max(0, self.left - units)
+        if units > left:
             raise UnreadableError(
                 "what it may run is many times as long as it is", "write a script file and run that, or several calls"
             )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
-from guardrails import MemoryStore, Policy, PolicyError, Rule, Shell, Tool
+from guardrails import MemoryStore, Policy, PolicyError, Rule, Shell, Tool, Validation
 from guardrails.core.commands import plainly
 from guardrails.core.commands.grammar import syntax
 from guardrails.core.commands.grammar.syntax import NoParserError
@@ -341,3 +341,14 @@ def test_a_command_is_read_before_the_state_is_locked() -> None:
         assert session.call("bash", {"command": ["echo", "only here"]}, lambda *_: "").ok
     assert {"if then # only here", ("echo", "only here")} <= set(_kept)
     assert not any(read_inside)
+
+
+@pytest.mark.parametrize(("mode", "read"), [("enforce", False), ("observe", True)])
+def test_what_validation_refuses_is_not_read(mode: Any, read: bool) -> None:
+    schema = {"type": "object", "properties": {"command": {"type": "string"}, "n": {"type": "integer"}}}
+    tool = Tool(name="bash", commands=("command",), parameters=schema)
+    command = f"id; echo unfit in {mode}"
+    with Policy([Validation(mode=mode), Shell(deny=("id",))], tools=[tool]).session("s", tools=[tool]) as session:
+        said = session.call("bash", {"command": command, "n": "many"}, lambda *_: "done")
+    assert said.code == ("shell.deny" if read else "validation.arguments")
+    assert (command in _kept) is read
