@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.access.approve import Approve
+from guardrails.core.guards.access.held import Held
 from guardrails.core.guards.access.validation import Validation
 from guardrails.core.guards.base import Guard, overrides
 from guardrails.core.guards.far import far_of
@@ -171,6 +172,9 @@ class Chain:
         for cls in self.kinds:
             if cls.name in settings:
                 guards += cls.ruled(None, settings[cls.name])
+        if tool.held:
+            # First, as no other reason is of use then.
+            guards.insert(0, Held())
         heard = [g for g in guards if g.mode != "off" and g.applies(tool)]
         present = [] if (mode or self.mode) == "off" else [(g, self._enforced(g, mode)) for g in heard]
         checking = [(g, (g.name, enforced, g.check)) for g, enforced in present if overrides(g, "check")]
@@ -202,11 +206,7 @@ class Chain:
             tokens=tool.tokens,
             known=None if self.known is None else name in self.known,
             deny_on_error=asks or on_error == "deny",
-            enforced=tuple(
-                dict.fromkeys(
-                    g.name for g, enforced in present if enforced and any(overrides(g, method) for method in ACTS)
-                )
-            ),
+            enforced=tuple(dict.fromkeys(g.name for g in acting if any(overrides(g, method) for method in ACTS))),
             speaks=partial(own_words, tool),
             locates=tuple(paths for _, paths in locating),
             unfit_checks=tuple(check for g, check in checking if g.sees_unfit or not refused),
