@@ -62,7 +62,9 @@ def test_what_is_no_file_or_has_a_second_name_is_not_written(below: Below, folde
     assert not (folder.parent / "new").exists()
 
 
-@pytest.mark.parametrize("name", [".git", ".git/config", ".GIT/hooks/pre-commit", "l/config", "sub/.git", "a/.git/x", ".g\u200cit/x"])
+@pytest.mark.parametrize(
+    "name", [".git", ".git/config", ".GIT/hooks/pre-commit", "l/config", "sub/.git", "a/.git/x", ".g\u200cit/x"]
+)
 def test_what_is_gits_own_is_not_written(below: Below, folder: Path, name: str) -> None:
     (folder / ".git").mkdir()
     (folder / ".git/config").write_text("kept")
