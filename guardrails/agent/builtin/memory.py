@@ -104,10 +104,7 @@ class Memory(ToolSet):
         """
         deadline = time.monotonic() + MAX_SECONDS
         try:
-            make_private(self._path)
-            if not stat.S_ISREG(Path(self._path).stat().st_mode):
-                # SQLite waits for whoever writes into a pipe.
-                raise ToolFailure("unavailable", "the memory cannot be used: its file is no regular file")
+            _make(self._path)
             with closing(sqlite3.connect(self._path, timeout=_BUSY_S, isolation_level=None)) as notes:
                 # Who else can write the file may have put another table there: it says no more than notes do.
                 notes.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _MAX_ROW_BYTES)
@@ -126,6 +123,15 @@ class Memory(ToolSet):
             raise ToolFailure("unavailable", f"the memory cannot be used: {error}") from error
         except sqlite3.DatabaseError as error:
             raise ToolFailure("other", f"the memory's file is damaged: {error}", retryable=False) from error
+
+
+def _make(path: str) -> None:
+    """
+    The file *path*, its owner's alone, if there is none. Raises OSError, ToolFailure if it is no regular file.
+    """
+    make_private(path)
+    if not stat.S_ISREG(Path(path).stat().st_mode):
+        raise ToolFailure("unavailable", "the memory cannot be used: its file is no regular file")
 
 
 def _valid(text: str, name: str) -> str:
