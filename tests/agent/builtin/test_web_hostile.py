@@ -90,9 +90,11 @@ def sends(head: bytes, piece: bytes, every: float = 0) -> Callable[[Any], Callab
 )
 def test_what_never_ends_is_given_up_in_time(server: Any, answer: Any, expected: str) -> None:
     server.pages["/"] = answer(server)
+    # What is refused for its form needs no limit; a busy machine needs time.
+    limit = 0.7 if expected == "timeout" else 20
     started = time.monotonic()
-    assert fetch(server.url("/"), timeout=0.7).error_type == expected
-    assert time.monotonic() - started < 4
+    assert fetch(server.url("/"), timeout=limit).error_type == expected
+    assert time.monotonic() - started < limit + 5
 
 
 @pytest.mark.parametrize(
