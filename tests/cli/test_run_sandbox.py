@@ -4,9 +4,7 @@
 
 import json
 import os
-import shlex
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,9 +17,7 @@ import pytest
 
 from typer.testing import CliRunner, Result
 
-from guardrails.agent.conversations import Conversations
 from guardrails.cli import app
-from guardrails.sinks import read
 from guardrails.testing.scripted_openai import Calls, Reply, ScriptedOpenAI, Text, call
 
 
