@@ -207,7 +207,11 @@ def test_without_bwrap_and_landlock_the_refusal_names_what_blocked_each_and_run_
         doctor = subprocess.run([*command[:2], "doctor", "--json"], capture_output=True, text=True, check=False)  # noqa: S603
     refused, written = told(server)
     assert (refused["status"], refused["code"]) == ("denied", "sandbox.unavailable")
-    for part in ("the program `bwrap` is not installed (package bubblewrap)", "the kernel has no Landlock", "`sandbox: none`"):
+    for part in (
+        "the program `bwrap` is not installed (package bubblewrap)",
+        "the kernel has no Landlock",
+        "`sandbox: none`",
+    ):
         assert part in refused["message"]
         assert part in ended.stderr
     assert not (workspace / "made").exists()

@@ -79,7 +79,8 @@ class Bubblewrap:
                 "processes": processes,
                 "file_bytes": limits.file_bytes,
             },
-            keep={"most": limits.processes} if os.geteuid() == 0 and limits.processes is not None else None,
+            # Without it what a program leaves behind would end a little after it. The kernel counts no processes of root.
+            keep={"most": limits.processes if os.geteuid() == 0 else None},
             confine={
                 "landlock": {"readable": [], "writable": [], "devices": [], "files": False, "network": True},
                 "capabilities": 0,
