@@ -4,7 +4,9 @@
 
 import json
 import os
+import shlex
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -17,7 +19,13 @@ import pytest
 
 from typer.testing import CliRunner, Result
 
+from guardrails.agent.conversations import Conversations
+from guardrails.agent.settings import Settings
 from guardrails.cli import app
+from guardrails.core.values.errors import SandboxUnavailable
+from guardrails.processes.sandbox import choose
+from guardrails.processes.sandbox.confinement import Name
+from guardrails.sinks import read
 from guardrails.testing.scripted_openai import Calls, Reply, ScriptedOpenAI, Text, call
 
 

@@ -34,4 +34,4 @@ for option, value, more in ((NO_NEW_PRIVS, 1, 0), (SECCOMP, 2, ctypes.byref(Prog
         sys.exit(77)
 os.environ["PATH"] = os.path.dirname(sys.executable)  # noqa: PTH120
 sys.argv[0] = "guardrails"
-sys.exit(main())
+main()
