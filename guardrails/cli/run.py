@@ -199,7 +199,7 @@ def _agent(
         prepared = prepare(settings)
         client = opened.enter_context(client_of(settings.base_url))
         opened.enter_context(working_in(settings.workspace))
-        servers = opened.enter_context(mcp_tools(settings.mcp, view.say))
+        servers = opened.enter_context(mcp_tools(settings.mcp, view.say, settings.sandbox))
         prepared = prepared._replace(tools=(*servers, *prepared.tools))
         if chat is not None and kept is not None:
             yield Agent(kept, chat, prepared, view, client=client, records=records)
@@ -212,9 +212,9 @@ def _work(
     agent: "Agent", task: str | None, amounts: dict[str, Any], ending: Ending, *, forgive: bool, new: bool
 ) -> None:
     ending.follows(agent)
-    settings, view, result = agent.settings, agent.view, None
+    view, result = agent.view, None
     try:
-        view.say(f"conversation {agent.chat.id}: {settings.model}, policy {settings.policy}, {agent.offered}")
+        agent.begin()
         with _warnings_in(view):
             if amounts or forgive:
                 agent.extend(amounts)

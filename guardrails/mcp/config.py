@@ -9,12 +9,15 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.logs import log
 from guardrails.core.values.units import duration_ms
 
+
+if TYPE_CHECKING:
+    from guardrails.processes.sandbox.confinement import Name
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 MAX_FILE_BYTES: Final = 1_048_576
@@ -40,7 +43,7 @@ class McpServer:
     cwd: str | None = None
     network: bool = True
     """False: one that is started here is cut off the network, by a sandbox."""
-    sandbox: str | None = None
+    sandbox: "Name | None" = None
     """`auto`, `bwrap` or `landlock`: only its folder and a private /tmp can be written, no home is seen; `none`: not even
     limits, also if all others have them; None: files stay as they are."""
     url: str | None = None

@@ -9,7 +9,7 @@ from typing import Final
 
 
 LISTED: Final = frozenset(
-    {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "COLORTERM", "COLUMNS", "LINES", "LANG", "LANGUAGE", "TZ"}
+    {"PATH", "USER", "LOGNAME", "SHELL", "TERM", "COLORTERM", "COLUMNS", "LINES", "LANG", "LANGUAGE", "TZ"}
     | {"CI", "FORCE_COLOR", "NO_COLOR", "EDITOR", "PAGER", "MANPATH", "XDG_DATA_DIRS", "SOURCE_DATE_EPOCH"}
     | {"AR", "AS", "CC", "CFLAGS", "CMAKE_PREFIX_PATH", "CPATH", "CPP", "CPPFLAGS", "CUDA_HOME", "CXX", "CXXFLAGS"}
     | {"LD", "LDFLAGS", "LD_LIBRARY_PATH", "LIBRARY_PATH", "MAKEFLAGS", "OMP_NUM_THREADS", "PKG_CONFIG_PATH"}
@@ -39,6 +39,8 @@ def harmless(environment: Mapping[str, str]) -> dict[str, str]:
 def listed(environment: Mapping[str, str], *, network: bool = False) -> dict[str, str]:
     """
     What a confined process sees of *environment*: the names of `LISTED`, those of a locale, and with *network* `OF_NETWORK`.
+
+    HOME and TMPDIR are not in it: in a sandbox they are others.
     """
     return {name: text for name, text in environment.items() if _is_listed(name, text, network=network)}
 

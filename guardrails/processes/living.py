@@ -5,48 +5,43 @@ A command runs in a thread of its own where its tool has a time limit; Ctrl-C do
 """
 
 import atexit
-import os
-import signal
 import threading
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import lru_cache
 
 
-_living: dict[int, Callable[[], object]] = {}
-"""By the number of its process group: what ends those that left the group."""
+_living: list[Callable[[], object]] = []
+"""What ends each of them."""
 _lock = threading.Lock()
 
 
 @contextmanager
-def lives(group: int, end_strays: Callable[[], object]) -> Iterator[None]:
+def lives(end: Callable[[], object]) -> Iterator[None]:
     """
-    The processes of *group* are killed if this process ends meanwhile, and what *end_strays* kills.
+    *end* is called if this process ends meanwhile.
     """
     _at_exit()
     with _lock:
-        _living[group] = end_strays
+        _living.append(end)
     try:
         yield
     finally:
         # Before its exit is collected: from then on its number may be that of another.
         with _lock:
-            _living.pop(group, None)
+            if end in _living:
+                _living.remove(end)
 
 
 def end_all() -> None:
     """
-    Kill all that lives.
+    End all that lives.
     """
     with _lock:
-        for group in _living:
-            with suppress(OSError):
-                os.killpg(group, signal.SIGKILL)
-        strays = list(_living.values())
+        for end in _living:
+            end()
         _living.clear()
-    for end in strays:
-        end()
 
 
 @lru_cache(maxsize=1)

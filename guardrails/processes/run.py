@@ -121,7 +121,7 @@ def run_to_end(
     )
     left_behind = False
     try:
-        with lives(process.pid, lambda: _end_strays(mark.encode())):
+        with lives(lambda: _end_now(process.pid, mark.encode(), whole=whole)):
             finished = _read_until_exit(process, output, started + timeout)
             if not finished:
                 end_children(process.pid) if whole else _signal(process.pid, signal.SIGTERM)
@@ -131,11 +131,21 @@ def run_to_end(
         # Its exit is not collected yet, so that no other group can have taken its number.
         _signal(process.pid, signal.SIGKILL)
         code = process.wait()
-        left_behind = _end_strays(mark.encode()) or left_behind
+        left_behind = end_strays(mark.encode()) or left_behind
         if process.stdout is not None:
             process.stdout.close()
     seconds = round(time.monotonic() - started, 3)
     return Ended(output.text(), output.total <= limit, code if finished else None, seconds, left_behind and finished)
+
+
+def _end_now(pid: int, mark: bytes, *, whole: bool) -> None:
+    """
+    End the command *pid*, since this process ends and nobody will wait for it.
+    """
+    # The first process of one that is whole ends all others when it is asked to, and only then.
+    _signal(pid, signal.SIGTERM if whole else signal.SIGKILL)
+    if not whole:
+        end_strays(mark)
 
 
 def end_children(pid: int) -> None:
@@ -207,7 +217,7 @@ def _signal(group: int, number: int, *, others: bool = False) -> bool:
     return False
 
 
-def _end_strays(mark: bytes) -> bool:
+def end_strays(mark: bytes) -> bool:
     """
     Kill what left the group (`setsid`, a daemon) but still has *mark* in its environment; whether there was any. Linux only.
     """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrails.processes.repositories import git_folder
+from guardrails.processes.needs.repositories import git_folder
 
 
 def git(folder: Path, *arguments: str) -> None:

@@ -6,7 +6,7 @@ import os
 
 from pathlib import Path
 
-from guardrails.processes.toolchains import homes_of, shown_of
+from guardrails.processes.needs.toolchains import homes_of, shown_of
 
 
 def shown(home: Path, *path: Path | str) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from guardrails.processes.identity import identity_file
+from guardrails.processes.needs.identity import identity_file
 
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not here")
