@@ -77,6 +77,12 @@ def test_the_kernel_is_not_set(place: Place) -> None:
     assert set(said) <= GONE, said
 
 
+def test_the_folders_of_the_system_are_listed(place: Place) -> None:
+    assert (
+        place.said("say([failed(os.listdir, path) for path in told])", told=["/etc", "/usr/bin", "/proc"]) == [None] * 3
+    )
+
+
 def test_what_is_named_as_readable_is_read(place: Place) -> None:
     said = place.said("say(open(told).read())", told=str(place.outside / "secret"), readable=(str(place.outside),))
     assert said == "planted"

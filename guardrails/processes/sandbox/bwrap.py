@@ -168,6 +168,7 @@ def _also(confinement: Confinement, folders: tuple[str, ...]) -> dict[str, Any]:
     files = confinement.files == "own" and os.geteuid() == 0 and abi() >= LEAST_ABI
     return {
         "readable": ["/"],
+        "listed": [],
         "writable": [*folders, _TEMPORARY, "/dev/shm"],  # noqa: S108
         "devices": ["/dev", "/proc/self/fd"],
         "files": files,

@@ -105,6 +105,8 @@ class Landlock:
             confine={
                 "landlock": {
                     "readable": readable,
+                    # Parts of these are closed, so that they are not readable as a whole.
+                    "listed": [path for path in system if any(inside(other, path) for other in closed)],
                     "writable": list(folders),
                     "devices": list(DEVICES),
                     "files": confinement.files == "own",
