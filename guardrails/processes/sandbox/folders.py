@@ -94,6 +94,9 @@ def private(confinement: Confinement, *, home: str = "", temporary: str = "") ->
     if "HOME" in environment and not any(inside(real(environment["HOME"]), folder) for folder in shown):
         del environment["HOME"]
     environment.pop("TMPDIR", None)
+    if os.geteuid() == 0:
+        # Other owners cannot be given there, and as root tar would fail by that.
+        environment.setdefault("TAR_OPTIONS", "--no-same-owner")
     for name, folder in (("HOME", home), ("TMPDIR", temporary)):
         if folder:
             environment.setdefault(name, folder)
@@ -132,6 +135,47 @@ def python_folders() -> tuple[str, ...]:
     if all(library):
         found.append(real(os.path.join(library[1], library[0])))
     return tuple(dict.fromkeys(path for path in found if os.path.exists(path)))
+
+
+def own_folders() -> tuple[str, ...]:
+    """
+    This library and its Python, none of them in another.
+    """
+    found = {package(), *(real(prefix) for prefix in (sys.base_prefix, sys.prefix))}
+    return tuple(sorted(path for path in found if not any(path != other and inside(path, other) for other in found)))
+
+
+def kept_in(writable: Iterable[str]) -> dict[str, bool]:
+    """
+    What stays as it is in *writable* folders (True), and the folders between (False), from the outside inwards.
+
+    It is what runs outside of the sandbox unasked: this library with its Python, and the hooks and settings of git.
+    """
+    found: dict[str, bool] = {}
+    own = own_folders()
+    for folder in writable:
+        kept = [path for path in own if inside(path, folder) and path != folder]
+        git = f"{folder}/.git"
+        if os.path.isdir(git) and not os.path.islink(git):
+            kept += [path for path in (f"{git}/config", f"{git}/hooks") if _is_there(path)]
+        for path in kept:
+            parts = path[len(folder) + 1 :].split("/")
+            for count in range(1, len(parts)):
+                found.setdefault("/".join((folder, *parts[:count])), False)
+            found[path] = True
+    return found
+
+
+def _is_there(path: str) -> bool:
+    """
+    Whether *path* is a file or a folder, no link. A folder for hooks is made, as git itself would, so that it can be kept.
+    """
+    if path.endswith("/hooks") and not os.path.lexists(path):
+        try:
+            os.mkdir(path)
+        except OSError:
+            return False
+    return os.path.exists(path) and not os.path.islink(path)
 
 
 def hidden(visible: Iterable[str]) -> tuple[str, ...]:

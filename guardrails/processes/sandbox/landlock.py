@@ -3,6 +3,7 @@ The sandbox by Landlock and a filter of system calls, for containers that allow 
 """
 
 import os
+import secrets
 import tempfile
 
 from collections.abc import Iterator, Sequence
@@ -15,12 +16,13 @@ from guardrails.processes.restrict.seccomp import machine_here
 from guardrails.processes.started import Started
 
 from .confinement import Confinement, Program
-from .folders import DEVICES, SYSTEM, hidden, inside, package, private, python_folders, real, writable_of
+from .folders import DEVICES, SYSTEM, hidden, inside, own_folders, private, python_folders, real, writable_of
 from .order import bare, launcher, order
 
 
 _FAMILIES: Final = (2, 10, 16)
 _DAC_OVERRIDE: Final = 1 << 1
+_LOOKED: Final = "as root, processes are counted twenty times a second, not held by the kernel"
 _BEFORE_SCOPES: Final = "before Linux 6.12: other processes of this user can be sent signals, and so ended"
 
 
@@ -42,7 +44,7 @@ class Landlock:
         return (
             "other processes are visible: their names and arguments, not their environment or memory",
             "files outside cannot be opened, but seen to exist; modes, owners and times of own ones can be changed",
-            "/tmp is not there for programs, only the folder that TMPDIR names; /dev/shm is not there either",  # noqa: S108
+            "/tmp is not there for programs, only the folder that TMPDIR names; /dev/shm and new terminals are not either",  # noqa: S108
             "programs cannot use unix sockets and shared memory, even among themselves",
             "memory and CPU time are limited for each process; the processes of this user are counted all together",
             "hooks and settings in the workspace's .git can be changed, and run later, outside",
@@ -50,6 +52,7 @@ class Landlock:
             "a hard link that lies in the workspace leads out of it",
             "with the network on, all of it can be reached: also this machine's own servers, and those of its cloud",
             *((_BEFORE_SCOPES,) if self.version < SCOPES_ABI else ()),
+            *((_LOOKED,) if os.geteuid() == 0 else ()),
         )
 
     @classmethod
@@ -77,9 +80,9 @@ class Landlock:
         """
         folders = writable_of(confinement)
         for folder in folders:
-            if confinement.files == "own" and inside(package(), folder):
+            if confinement.files == "own" and any(inside(path, folder) for path in own_folders()):
                 raise SandboxUnavailable(
-                    f"the library itself lies in {folder!r}, where a program could change it: install it outside"
+                    f"this library or its Python lies in {folder!r}, where a program could change it: install it outside"
                 )
         system = [real(path) for path in SYSTEM if os.path.exists(path)]
         shown = [*system, *python_folders(), *map(real, confinement.readable)]
@@ -95,11 +98,15 @@ class Landlock:
             folders[0],
             environment=private(confinement),
             counted=True,
-            temporary=tempfile.gettempdir() if confinement.files == "own" else None,
+            temporary=real(tempfile.gettempdir()) + f"/guardrails-{secrets.token_hex(8)}"
+            if confinement.files == "own"
+            else None,
             keep={"most": confinement.limits.processes if os.geteuid() == 0 else None},
             confine={
                 "landlock": {
                     "readable": readable,
+                    # Parts of these are closed, so that they are not readable as a whole.
+                    "listed": [path for path in system if any(inside(other, path) for other in closed)],
                     "writable": list(folders),
                     "devices": list(DEVICES),
                     "files": confinement.files == "own",
