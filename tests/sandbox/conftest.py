@@ -56,14 +56,6 @@ def backend(request: pytest.FixtureRequest) -> Backend:
         pytest.skip(f"{request.param}: {error}")
 
 
-@pytest.fixture
-def bwrap() -> Backend:
-    try:
-        return tried("bwrap")
-    except SandboxUnavailable as error:
-        pytest.skip(f"bwrap: {error}")
-
-
 @dataclass
 class Place:
     """
@@ -113,13 +105,6 @@ def place(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
         (made.outside / "secret").write_text("planted")
         monkeypatch.setenv("HOME", str(made.home))
         yield made
-
-
-@pytest.fixture
-def at_bwrap(bwrap: Backend, place: Place) -> Place:
-    if place.backend.name != "bwrap":
-        pytest.skip("of bwrap only")
-    return place
 
 
 @dataclass
