@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 from .globs import TooManyError, encoded, expanded
+from .lookup import is_program, located
 from .rooted import BadPlaceError, Below, Place, open_folder, open_to_read, open_to_write
 
 
@@ -72,9 +73,14 @@ class _Runner:
         Run *steps*; the exit code of the last that ran.
         """
         code = 0
-        for sign, stages in steps:
+        for sign, stages, timed in steps:
             if sign == ";" or (sign == "&&") is (code == 0):
+                before = _times()
                 code = self.pipeline(stages)
+                if timed:
+                    took = [after - earlier for after, earlier in zip(_times(), before, strict=True)]
+                    lines = zip(("real", "user", "sys"), took, strict=True)
+                    say("".join(f"\n{name}\t{seconds // 60:.0f}m{seconds % 60:.3f}s" for name, seconds in lines))
         return code
 
     def pipeline(self, stages: list[dict[str, Any]]) -> int:
@@ -168,7 +174,7 @@ class _Runner:
         """
         found = name if name in ("cd", "command") else located(name, self.environment)
         if "/" in name:
-            found = name if _is_program(name) else None
+            found = name if is_program(name) else None
         if found is not None:
             os.write(1, encoded(f"{found}\n"))
         return 0 if found is not None else FAILED
@@ -218,11 +224,9 @@ class _Runner:
         if target == _NULL:
             return os.open(_NULL, os.O_RDONLY if kind == "<" else os.O_WRONLY)
         try:
-            with self.found(target) as (place, path):
+            with self.found(target) as (place, _):
                 if kind == "<":
                     return open_to_read(place)
-                if ".git" in path.lower().split("/"):
-                    raise _FailedError(f"{target}: it is a file of git's own")
                 return open_to_write(place, append=kind == ">>")
         except OSError as error:
             raise _FailedError(f"{target}: {_reason(error)}") from None
@@ -244,18 +248,6 @@ class _Runner:
             raise _FailedError(str(error)) from None
 
 
-def located(name: str, environment: dict[str, str]) -> str | None:
-    """
-    Where the program *name* is, by the PATH of *environment*. Returns None if it is nowhere.
-
-    Folders of PATH that are relative are left out: what they are would change with each `cd`.
-    """
-    folders = environment.get("PATH", os.defpath).split(":")
-    return next(
-        (path for folder in folders if folder.startswith("/") and _is_program(path := f"{folder}/{name}")), None
-    )
-
-
 def say(text: str) -> None:
     """
     Write *text* as a line to standard error.
@@ -264,9 +256,12 @@ def say(text: str) -> None:
         os.write(2, encoded(f"{text}\n"))
 
 
-def _is_program(path: str) -> bool:
-    place = encoded(path)
-    return os.path.isfile(place) and os.access(place, os.X_OK)
+def _times() -> tuple[float, float, float]:
+    """
+    Seconds since some time, and those of the processor that all programs took so far: their own, and the system's for them.
+    """
+    taken = os.times()
+    return taken.elapsed, taken.children_user, taken.children_system
 
 
 def _document(text: str) -> int:

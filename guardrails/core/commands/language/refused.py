@@ -13,7 +13,6 @@ ADVICE: Final = {
     "a here-document with something to expand": "put its first word between single quotes, as `<<'EOF'`, so that its text stays as it is",
     "a here-document that never ends": "end it with a line that is just its first word",
     "a here-document of another form": "write `<<'EOF'`, its text on the lines below, and `EOF` on a line of its own",
-    "a here-string": "pipe the text: `printf '%s\\n' 'text' | command`",
     "a line end between quotes beside a here-document": "keep quotes on one line with it, or write the text to a file",
     "a redirection of another handle": "only `<`, `>`, `>>`, `2>`, `2>>`, `&>`, `2>&1` and `>&2` are known: write one of them",
     "a redirection without a file": "write the name of one file behind it, without a pattern",
@@ -65,7 +64,6 @@ BUILTINS: Final = {
     **dict.fromkeys(("caller", "compgen", "complete", "compopt"), "leave it out"),
     ":": "write `true`",
     "command": "leave `command` out; `command -v NAME` tells where a program is",
-    "time": "leave it out; how long a command took is told with its output",
 }
 """By name of what only a shell has as a command of its own: what to write instead."""
 

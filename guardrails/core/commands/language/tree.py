@@ -105,6 +105,8 @@ class Step:
     sign: Sign
     stages: tuple[Stage, ...]
     """At least one; a `Change` stands alone."""
+    timed: bool = False
+    """`time`: how long it took is told on standard error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +122,11 @@ def to_data(script: Script) -> dict[str, Any]:
     """
     *script* as plain JSON, for what runs it.
 
-    It is `{"steps": [[sign, [stage, ...]], ...]}`. A stage is `{"words": [...], "assignments": [[name, value], ...]}`,
+    It is `{"steps": [[sign, [stage, ...], timed], ...]}`. A stage is `{"words": [...], "assignments": [[name, value], ...]}`,
     `{"cd": folder}` or `{"steps": [...]}`, each also with `"redirections": [[handle, kind, target], ...]`. A word is a list of
     parts: text, or `[pattern]`.
     """
-    return {"steps": [[step.sign, [_stage(stage) for stage in step.stages]] for step in script.steps]}
+    return {"steps": [[step.sign, [_stage(stage) for stage in step.stages], step.timed] for step in script.steps]}
 
 
 def _stage(stage: Stage) -> dict[str, Any]:
