@@ -109,6 +109,12 @@ def _judged(words: Sequence[Word], among: Collection[str], depth: int) -> list[_
     if depth > _MAX_NESTED:
         raise UnsafeError("it starts commands that start commands", "start the last of them by itself")
     said = program(name)
+    if said.style == "words":
+        first = words[start].text if start < len(words) else ""
+        reason = said.rules.left_out.get(first[:2])
+        if reason is not None:
+            raise UnsafeError(f"{shown(first)} of {shown(name)} {reason}", f"leave {shown(first)} out")
+        return [(0, start, said.rules)]
     if said.style == "find":
         places = [
             (start + begin + at, start + begin + behind, rules)

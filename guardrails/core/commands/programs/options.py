@@ -70,7 +70,7 @@ def read(title: str, rules: Rules, words: Sequence[Word], *, in_front: bool = Fa
 def _option(title: str, rules: Rules, words: Sequence[Word], found: Read, *, any_word: bool) -> None:
     word = words[found.place - 1]
     text = word.text
-    if UNKNOWN in text:
+    if UNKNOWN in text.partition("=")[0]:
         if not any_word:
             raise UnsafeError(f"an option of {shown(title)} is known only when it runs", "write it out")
         return
