@@ -109,6 +109,13 @@ def _judged(words: Sequence[Word], among: Collection[str], depth: int) -> list[_
     if depth > _MAX_NESTED:
         raise UnsafeError("it starts commands that start commands", "start the last of them by itself")
     said = program(name)
+    if said.style == "words":
+        for place, word in enumerate(words[start:]):
+            reason = said.rules.left_out.get(word.text[:2]) if place == 0 else None
+            if reason is not None:
+                raise UnsafeError(f"{shown(word.text)} of {shown(name)} {reason}", f"leave {shown(word.text)} out")
+            KINDS[said.rules.operands.kind](word.reading)
+        return [(0, start, said.rules)]
     if said.style == "find":
         places = [
             (start + begin + at, start + begin + behind, rules)
