@@ -15,7 +15,8 @@ def test_a_file_a_variable_and_a_test_are_spoken_of_by_rules_of_their_own(text: 
 
 
 @pytest.mark.parametrize(
-    "text", [">out/*", "make > log.txt", "NODE_ENV=x npm test", "time *", "ls ~/src/*", "cat * | sort", "[[ -f * ]]", "> a b"]
+    "text",
+    [">out/*", "make > log.txt", "NODE_ENV=x npm test", "time *", "ls ~/src/*", "cat * | sort", "[[ -f * ]]", "> a b"],
 )
 def test_other_rules_that_match_no_command_match_nothing(text: str) -> None:
     assert not speaks(text)
