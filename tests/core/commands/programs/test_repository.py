@@ -44,7 +44,7 @@ def repository(tmp_path: Path) -> Path:
 
 def run(folder: Path, words: list[str], environment: dict[str, str] | None = None) -> None:
     given = {"PATH": os.environ["PATH"], "HOME": str(folder.parent), **(environment or {})}
-    done = subprocess.run(words, cwd=folder, env=given, capture_output=True, check=False, timeout=30)
+    done = subprocess.run(words, cwd=folder, env=given, capture_output=True, check=False, timeout=30)  # noqa: S603
     assert done.returncode == 0, done.stderr
 
 
