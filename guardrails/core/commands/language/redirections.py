@@ -7,15 +7,14 @@ from typing import Final
 from guardrails.core.values.late_pattern import pattern
 
 from .documents import LAST, body
-from .refused import NotInLanguageError
-from .seen import seen
+from .refused import NotInLanguageError, seen
 from .tree import Redirection
 from .words import Reader
 
 
 _GAP: Final = pattern(r"(?:[ \t]|(?:(?<=[ \t\n;|&])|\A)\\\n)+")
 _REDIRECTION: Final = pattern(r"([0-9]*)(&>>|&>|>>|>&|<<<|<<|<&|<>|>\||<\(|>\(|[<>])")
-_DELIMITER: Final = pattern(rf"[ \t]*{LAST}(?=[ \t\n;|&<>)])")
+_DELIMITER: Final = pattern(rf"[ \t]*{LAST}(?=[ \t\n;|&<>)]|\Z)")
 
 
 class Redirecting(Reader):

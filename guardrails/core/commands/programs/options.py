@@ -54,6 +54,11 @@ def read(title: str, rules: Rules, words: Sequence[Word], *, in_front: bool = Fa
         if over or word.text == "-" or not word.text.startswith("-"):
             if in_front:
                 break
+            if word.text.startswith("-") and word.text != "-" and not any_word and not _is_pattern(rules, found):
+                # Some programs look for options behind `--` as well.
+                raise UnsafeError(
+                    f"{shown(word.text)} behind {shown(title)} may be an option", "write `./` before the name of a file"
+                )
             found.place += 1
             found.operands.append(word)
             continue
@@ -67,10 +72,14 @@ def read(title: str, rules: Rules, words: Sequence[Word], *, in_front: bool = Fa
     return found
 
 
+def _is_pattern(rules: Rules, found: Read) -> bool:
+    return rules.leading is not None and rules.leading.kind == "text" and not found.operands
+
+
 def _option(title: str, rules: Rules, words: Sequence[Word], found: Read, *, any_word: bool) -> None:
     word = words[found.place - 1]
     text = word.text
-    if UNKNOWN in text:
+    if UNKNOWN in text.partition("=")[0]:
         if not any_word:
             raise UnsafeError(f"an option of {shown(title)} is known only when it runs", "write it out")
         return

@@ -29,7 +29,8 @@ ALSO: Final[Mapping[str, str]] = {
     "python3 -m pytest": "pytest",
 }
 """Other ways to start one of them."""
-Style = Literal["options", "find", "starts"]
+Style = Literal["options", "words", "find", "starts"]
+"""How the words are read: options and operands; all as data; an expression; options, and a command behind them."""
 Takes = Literal["flags", "valued", "attached", "last", "pairs"]
 """
 What an option takes: nothing; the rest of its word or the next word; the rest of its word, or nothing; the next word if
