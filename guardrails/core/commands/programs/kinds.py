@@ -113,6 +113,14 @@ def _inside(text: str) -> None:
         )
 
 
+def _tests(text: str) -> None:
+    _inside(text)
+    file = text.partition("::")[0]
+    if file.lower().endswith((".txt", ".rst")) or (UNKNOWN in file and not file.endswith(".py")):
+        # pytest runs the examples in a text that is named to it.
+        raise UnsafeError("it may run the examples in a text", "name folders, and files that end with `.py`")
+
+
 def _selection(text: str) -> None:
     _known(text)
     if not _SELECTION.fullmatch(text):
@@ -160,6 +168,7 @@ KINDS: Final[Mapping[str, Callable[[str], None]]] = {
     "printed": _printed,
     "archive": _archive,
     "inside": _inside,
+    "tests": _tests,
     "selection": _selection,
     "format": _format,
     "pretty": _pretty,
