@@ -19,6 +19,7 @@ from guardrails.core.values.logs import warn_once
 from guardrails.processes.environment import harmless
 from guardrails.processes.run import Ended, run_started
 from guardrails.processes.started import Started
+from guardrails.session.calls.current import current_list
 from guardrails.session.calls.running import seconds_left
 
 from .failure import ToolFailure, ToolSet
@@ -27,7 +28,7 @@ from .rooted import Root
 
 if TYPE_CHECKING:
     from guardrails.processes.sandbox import Backend, Confinement, Limits
-    from guardrails.processes.sandbox.confinement import Name
+    from guardrails.processes.sandbox.confinement import Name, Program
 
 MAX_OUTPUT_BYTES: Final = 24_576
 """Half as long again where every character of it needs quoting, and it still fits into a result of 64 KiB."""
@@ -73,6 +74,9 @@ class Shell(ToolSet):
     what is listed of the process's own environment. With `none` a command may do what the process may, and sees all variables
     but those named like a secret. None says nothing, which is `none` and a line in the log. *environment* replaces what they
     see.
+
+    In a session whose guard `shell` has an allow list, and with *by_argv* always, no shell is started: the command is read in
+    the small language that the guard judges, and its programs are started one by one. Other text is refused.
     """
 
     names = ("exec_shell",)
@@ -86,8 +90,10 @@ class Shell(ToolSet):
         sandbox: "Name | None" = None,
         network: bool = False,
         limits: "Limits | None" = None,
+        by_argv: bool = False,
     ) -> None:
         self._root = root
+        self._by_argv = by_argv
         self._timeout = timeout
         self._environment = environment
         self._sandbox = sandbox
@@ -117,12 +123,31 @@ class Shell(ToolSet):
         )
         return choose(self._sandbox or "none"), confinement
 
+    def _program(self, command: str) -> "Program":
+        """
+        What is started for *command*. Raises ToolFailure if it may be run without a shell only, and cannot be.
+        """
+        listed = current_list(self.names[0])
+        if listed is None and not self._by_argv:
+            return (self._bash, "-c", command)
+        from .by_argv import tree_of
+
+        return tree_of(command, self._root, safe=() if listed is None else listed.safe)
+
     def _started(self, command: str) -> Started:
-        program = (self._bash, "-c", command)
+        program = self._program(command)
         if self._sandbox in (None, "none"):
             environment = harmless(os.environ) if self._environment is None else self._environment
+            if isinstance(program, Mapping):
+                from guardrails.processes.sandbox import Confinement, Limits, choose
+
+                free = Limits(memory_bytes=None, cpu_s=None, processes=None, file_bytes=None, temporary_bytes=None)
+                confinement = Confinement(
+                    workspace=self._root.path, environment=environment, limits=self._limits or free
+                )
+                return choose("none").started(confinement, program)
             return Started(
-                arguments=program, environment=environment, folder=self._root.path, backend="none", whole=False
+                arguments=tuple(program), environment=environment, folder=self._root.path, backend="none", whole=False
             )
         try:
             backend, confinement = self._confined

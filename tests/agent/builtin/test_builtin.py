@@ -45,8 +45,11 @@ def test_the_shipped_policy_declares_what_the_tools_do(tmp_path: Path) -> None:
     chain = Policy.load("agent").chain
     for name, declared in DECLARED.items():
         tool = chain.plan(name).tool
-        known = {field.name for field in fields(tool)}
-        assert {key: getattr(tool, key) for key in declared if key in known} == declared, name
+        # Of a tool of that name that is not ours nobody knows how it runs its commands.
+        known = {field.name for field in fields(tool)} - {"by_argv"}
+        assert {key: getattr(tool, key) for key in declared if key in known} == {
+            key: value for key, value in declared.items() if key != "by_argv"
+        }, name
 
 
 def test_guards_stand_before_them(tmp_path: Path) -> None:
