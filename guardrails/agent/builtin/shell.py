@@ -112,9 +112,13 @@ class Shell(ToolSet):
     @property
     def sandbox(self) -> str:
         """
-        What confines commands here: `bwrap`, `landlock`, `none`. Raises SandboxUnavailable if what was asked for does not work.
+        What confines commands here: `bwrap`, `landlock`, `none`. Raises SandboxUnavailable if what was asked for does not work, or
+        not in this workspace.
         """
-        return "none" if self._sandbox in (None, "none") else self._confined[0].name
+        if self._sandbox in (None, "none"):
+            return "none"
+        backend, confinement = self._confined
+        return backend.started(confinement, (self._bash, "-c", "true")).backend
 
     @cached_property
     def _confined(self) -> "tuple[Backend, Confinement]":
@@ -155,11 +159,8 @@ class Shell(ToolSet):
             return Started(
                 arguments=tuple(program), environment=environment, folder=self._root.path, backend="none", whole=False
             )
-        try:
-            backend, confinement = self._confined
-            return backend.started(confinement, program)
-        except SandboxUnavailable as error:
-            raise Refused(error) from None
+        backend, confinement = self._confined
+        return backend.started(confinement, program)
 
     def exec_shell(self, command: str, timeout: Annotated[int, Ge(1), Le(MAX_TIMEOUT_S)] | None = None) -> Envelope:
         """
@@ -173,6 +174,8 @@ class Shell(ToolSet):
         try:
             started = self._started(command)
             ended = run_started(started, timeout=seconds, limit=MAX_OUTPUT_BYTES)
+        except SandboxUnavailable as error:
+            raise Refused(error) from None
         except OSError as error:
             long = error.errno == errno.E2BIG
             reason = (error.strerror or "unknown").lower()
