@@ -75,11 +75,19 @@ def unsafe(command: Given, found: "Judged | None") -> str:
     return named[1] if named else message[:80]
 
 
+def ruled(found: "Judged | None") -> Shell:
+    """
+    A guard that allows the programs of *found* with any words.
+    """
+    programs = {each.words[0] for run in ([] if found is None else found.runs) for each in run.commands}
+    return Shell(allow=tuple(f"{program} *" for program in sorted(programs) if "\0" not in program) or ("* *",))
+
+
 def line(name: str, commands: Iterable[Given]) -> str:
     """
     What is said of the *commands* of a source.
     """
-    total, plain, safe = 0, 0, 0
+    total, plain, safe, runs = 0, 0, 0, 0
     kinds, others = Counter[str](), Counter[str]()
     for command in commands:
         total += 1
@@ -88,6 +96,7 @@ def line(name: str, commands: Iterable[Given]) -> str:
             kinds[found] += 1
             continue
         plain += 1
+        runs += told(command, ruled(found)) is None
         if told(command, READING) is None:
             safe += 1
         else:
@@ -95,7 +104,8 @@ def line(name: str, commands: Iterable[Given]) -> str:
     first = ", ".join(f"{kind} {count:,}" for kind, count in kinds.most_common(5))
     second = ", ".join(f"{kind} {count:,}" for kind, count in others.most_common(8))
     return (
-        f"{name:28} {total:6,} commands, {plain:6,} in the language ({plain / total:4.0%}), {safe:6,} safe ({safe / total:4.0%})\n"
+        f"{name:28} {total:6,} commands, {plain:6,} in the language ({plain / total:4.0%}), "
+        f"{runs:6,} run under rules for their programs ({runs / total:4.0%}), {safe:6,} safe ({safe / total:4.0%})\n"
         f"    not in the language: {first}\n"
         f"    not safe: {second}"
     )

@@ -114,7 +114,8 @@ def allows(rule: Rule, command: "Command", *, by_argv: bool = False, folder: str
     if "/" in first and not first.startswith("/") and folder != ".":
         names = {posixpath.normpath(f"{folder}/{first}"), f"./{posixpath.normpath(f'{folder}/{first}')}"}
     # `x/../ls` is a file of this folder, and not the `ls` that a rule speaks of.
-    fits = first in program.options if ".." in first.split("/") else any(map(program.exact.fullmatch, names))
+    climbs = ".." in first.split("/")
+    fits = folder == "." and first in program.options if climbs else any(map(program.exact.fullmatch, names))
     return fits and UNKNOWN not in first and _sequence(words, command.words[1:], folder)
 
 

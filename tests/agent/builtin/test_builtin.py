@@ -158,6 +158,8 @@ def test_d9_a_message_is_delivered_without_control_characters() -> None:
     send = Outbox(said.append).tools["message"]
     assert send("a\0b\x1b[31m\x7f\n\tc ") == {"delivered": True}
     assert said == ["ab[31m\n\tc"]
+    send("1\r\n2\r3\x9b4\u202e5\u2066 \ud800\u200f")
+    assert said.pop() == "1\n234" + "5 ?\u200f"
     assert send(" \0").error_type == "validation"
     assert send("x" * 20_000).error_type == "too_large"
     assert len(said) == 1

@@ -2,11 +2,12 @@
 The small language of commands that are run as they were judged: read once, judged as a tree, run by argv without a shell.
 """
 
-from .files import is_data
+from .files import is_data, runs
 from .judged import Judged, OutsideError, Run, judged
 from .prepared import prepared
 from .reading import MAX_CHARACTERS, read
 from .refused import NotInLanguageError
+from .rules import speaks
 from .tree import Change, Command, Glob, Group, Redirection, Script, Stage, Step, Word, to_data
 from .variables import is_harmless
 
@@ -31,5 +32,7 @@ __all__ = [
     "judged",
     "prepared",
     "read",
+    "runs",
+    "speaks",
     "to_data",
 ]

@@ -146,7 +146,9 @@ def _sub(title: str, rules: Rules, words: Sequence[Word], start: int, *, any_wor
             if name not in rules.subcommands or words[place].glob:
                 names = ", ".join(f"`{each}`" for each in rules.subcommands)
                 reason = rules.left_out.get(name, "is not one of those that only read")
-                raise UnsafeError(f"{shown(f'{title} {name}'.replace(UNKNOWN, '…'))} {reason}", f"those are {names}")
+                raise UnsafeError(
+                    f"{shown(f'{title} {name}'.replace(UNKNOWN, '…'))} {reason}", f"those that do are {names}"
+                )
             return _sub(f"{title} {name}", rules.subcommands[name], words, place + 1, any_word=any_word)
         if not rules.alone:
             names = ", ".join(f"`{title} {each}`" for each in rules.subcommands)
