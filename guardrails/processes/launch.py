@@ -87,17 +87,19 @@ def _restricted(order: dict[str, Any]) -> Any:
 
     limits = dict(order["limits"])
     if order["counted"] and limits.get("processes") is not None:
-        limits["processes"] += shares.tasks_of(os.getuid())
+        others = shares.tasks_of(os.getuid())
+        # Where they cannot be counted (macOS), a limit would hit who has many.
+        limits["processes"] = limits["processes"] + others if others else None
     confined = order.get("confine")
     if confined is not None:
-        from guardrails.processes.restrict import landlock, libc, seccomp
+        from guardrails.processes.restrict import landlock, libc, rights, seccomp
 
         libc.prctl(libc.PR_SET_NO_NEW_PRIVS, 1)
         rules = confined["landlock"]
         if temporary is not None:
             rules["writable"].append(temporary)
         landlock.restrict(**rules)
-        shares.drop_capabilities(confined["capabilities"])
+        rights.drop_capabilities(confined["capabilities"])
     shares.limit(limits)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
         # Python ignores them, and a program would inherit that.

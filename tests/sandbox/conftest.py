@@ -68,14 +68,14 @@ class Place:
     backend: Backend
     settings: dict[str, Any] = field(default_factory=dict)
 
-    def run(self, code: str, timeout: float = 20, told: Any = None, **settings: Any) -> Ended:
+    def run(self, code: str, timeout: float = 60, told: Any = None, **settings: Any) -> Ended:
         """
         Run the Python *code* in the sandbox, with *told* as its `told`.
         """
         arguments = [interpreter(), "-I", "-S", "-c", PREFACE + code, json.dumps(told)]
         return self.start(arguments, timeout, **settings)
 
-    def start(self, arguments: list[str], timeout: float = 20, **settings: Any) -> Ended:
+    def start(self, arguments: list[str], timeout: float = 60, **settings: Any) -> Ended:
         return run_started(
             self.backend.started(self.confinement(**settings), arguments), timeout=timeout, limit=1 << 20
         )

@@ -77,6 +77,29 @@ def test_the_kernel_is_not_set(place: Place) -> None:
     assert set(said) <= GONE, said
 
 
+def test_a_readable_link_is_found_by_either_name(place: Place) -> None:
+    link, inner = place.outside / "link", place.outside / "link" / "inner"
+    target = place.outside / "target"
+    (target / "inner").mkdir(parents=True)
+    (target / "inner" / "file").write_text("x")
+    link.symlink_to(target)
+    names = [str(link), str(inner), str(link), str(target)]
+    said = place.said(
+        "say([failed(open, path + '/inner/file') for path in told])", told=[names[0], names[3]], readable=tuple(names)
+    )
+    assert said == [None, None]
+
+
+def test_nothing_is_reached_by_way_of_another_process(place: Place) -> None:
+    ways = [f"/proc/{os.getpid()}", f"/proc/{os.getppid()}", "/proc/1"]
+    secret = str(place.outside / "secret")
+    with (place.outside / "secret").open() as kept:
+        paths = [f"{way}/{kind}{secret}" for way in ways for kind in ("root", "cwd/../../../../../../../..")]
+        paths += [f"{ways[0]}/fd/{kept.fileno()}", f"{ways[0]}/mem", f"{ways[0]}/environ", f"{ways[0]}/auxv"]
+        said = place.said("say([failed(open, path, 'rb') for path in told])", told=paths)
+    assert None not in said, dict(zip(paths, said, strict=True))
+
+
 def test_the_folders_of_the_system_are_listed(place: Place) -> None:
     assert (
         place.said("say([failed(os.listdir, path) for path in told])", told=["/etc", "/usr/bin", "/proc"]) == [None] * 3

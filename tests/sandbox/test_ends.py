@@ -104,7 +104,7 @@ def test_what_it_leaves_behind_ends_with_it(place: Place, free: Free, quiet: boo
     started = time.monotonic()
     ended = place.run(STAYS, told={"quiet": quiet, "forgets": forgets})
     assert ended.exit_code == 0, ended
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < 30
     assert (place.workspace / "ready").exists()
     assert free()
 
@@ -113,9 +113,9 @@ def test_what_it_leaves_behind_ends_with_it(place: Place, free: Free, quiet: boo
 def test_at_its_time_limit_all_of_it_ends(place: Place, free: Free, ending: str) -> None:
     code = STAYS.removesuffix('away()\nwhile not os.path.exists("ready"):\n    time.sleep(0.01)\n') + ending
     started = time.monotonic()
-    ended = place.run(code, timeout=1.5, told={"quiet": False, "forgets": False})
+    ended = place.run(code, timeout=5, told={"quiet": False, "forgets": False})
     assert ended.exit_code is None
-    assert time.monotonic() - started < 6
+    assert time.monotonic() - started < 30
     assert (place.workspace / "ready").exists()
     assert free()
 

@@ -33,6 +33,12 @@ if TYPE_CHECKING:
 MAX_OUTPUT_BYTES: Final = 24_576
 """Half as long again where every character of it needs quoting, and it still fits into a result of 64 KiB."""
 MAX_TIMEOUT_S: Final = 600
+UNREACHED: Final = (
+    *("Could not resolve", "Temporary failure in name resolution", "Name or service not known", "EAI_AGAIN"),
+    *("Network is unreachable", "ENOTFOUND", "Failed to establish a new connection"),
+)
+UNWRITTEN: Final = ("Read-only file system", "Permission denied", "EROFS", "EACCES")
+"""What programs print that meet the walls of a sandbox."""
 NOT_CHOSEN: Final = (
     'exec_shell runs commands with all rights of this process, since no sandbox was chosen: say `sandbox="auto"`, or '
     '`sandbox="none"` if that is meant'
@@ -106,9 +112,13 @@ class Shell(ToolSet):
     @property
     def sandbox(self) -> str:
         """
-        What confines commands here: `bwrap`, `landlock`, `none`. Raises SandboxUnavailable if what was asked for does not work.
+        What confines commands here: `bwrap`, `landlock`, `none`. Raises SandboxUnavailable if what was asked for does not work, or
+        not in this workspace.
         """
-        return "none" if self._sandbox in (None, "none") else self._confined[0].name
+        if self._sandbox in (None, "none"):
+            return "none"
+        backend, confinement = self._confined
+        return backend.started(confinement, (self._bash, "-c", "true")).backend
 
     @cached_property
     def _confined(self) -> "tuple[Backend, Confinement]":
@@ -147,11 +157,8 @@ class Shell(ToolSet):
             return Started(
                 arguments=tuple(program), environment=environment, folder=self._root.path, backend="none", whole=False
             )
-        try:
-            backend, confinement = self._confined
-            return backend.started(confinement, program)
-        except SandboxUnavailable as error:
-            raise Refused(error) from None
+        backend, confinement = self._confined
+        return backend.started(confinement, program)
 
     def exec_shell(self, command: str, timeout: Annotated[int, Ge(1), Le(MAX_TIMEOUT_S)] | None = None) -> Envelope:
         """
@@ -165,6 +172,8 @@ class Shell(ToolSet):
         try:
             started = self._started(command)
             ended = run_started(started, timeout=seconds, limit=MAX_OUTPUT_BYTES)
+        except SandboxUnavailable as error:
+            raise Refused(error) from None
         except OSError as error:
             long = error.errno == errno.E2BIG
             reason = (error.strerror or "unknown").lower()
@@ -173,7 +182,9 @@ class Shell(ToolSet):
             ) from error
         except ValueError:
             raise ToolFailure("validation", "the command is not valid Unicode", retryable=False) from None
-        return _told(ended, seconds, None if started.backend == "none" else started.backend)
+        if started.backend == "none":
+            return _told(ended, seconds, None)
+        return _told(ended, seconds, started.backend, _advice(ended.output, network=self._network))
 
 
 def tree_of(command: str, root: Root, *, safe: Collection[str] = ()) -> dict[str, Any]:
@@ -210,7 +221,7 @@ def tree_of(command: str, root: Root, *, safe: Collection[str] = ()) -> dict[str
     return to_data(prepared(script, safe))
 
 
-def _told(ended: Ended, timeout: float, sandbox: str | None) -> Envelope:
+def _told(ended: Ended, timeout: float, sandbox: str | None, advice: str | None = None) -> Envelope:
     value: dict[str, Any] = {"output": ended.output, "exit_code": ended.exit_code, "seconds": ended.seconds}
     if ended.left_behind:
         value["background_processes"] = "killed"
@@ -224,10 +235,26 @@ def _told(ended: Ended, timeout: float, sandbox: str | None) -> Envelope:
         )
     if ended.exit_code:
         raise ToolFailure(
-            "exec_nonzero", _exit(ended.exit_code), value=value, is_complete=ended.complete, sandbox=sandbox
+            "exec_nonzero",
+            _exit(ended.exit_code),
+            value=value,
+            is_complete=ended.complete,
+            sandbox=sandbox,
+            next_action_hint=advice,
         )
     hint = None if ended.complete else "Write the output to a file and read a part of it, or filter it."
     return Envelope.success(value, is_complete=ended.complete, next_action_hint=hint, sandbox=sandbox)
+
+
+def _advice(output: str, *, network: bool) -> str | None:
+    """
+    What a command that failed with this *output* may have met in its sandbox.
+    """
+    if not network and any(said in output for said in UNREACHED):
+        return "Commands have no network in this sandbox: do without, or ask the user for it."
+    if any(said in output for said in UNWRITTEN):
+        return "Only the workspace and $TMPDIR can be written in this sandbox, and no home is there."
+    return None
 
 
 def _exit(code: int) -> str:

@@ -118,6 +118,7 @@ def prepared_of(record: Record) -> Prepared:
             retryable=retryable,
             retry_after_ms=wait_ms,
             max_retries_remaining=retries,
+            sandbox=record.get("sandbox"),
         )
     evidence = record["result_hash" if outcome.error_type is None else "result_hash_masked"]
     return Prepared(outcome, None, evidence, own, record.get("steady", 0), record.get("empty", 0))

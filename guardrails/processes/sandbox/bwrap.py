@@ -113,7 +113,7 @@ class Bubblewrap:
             options.append("--share-net")
         if confinement.files == "all":
             return [*options, "--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc", "--chdir", "/"]
-        visible = [*_system(options), *python_folders(), *map(real, confinement.readable), *confinement.readable]
+        visible = [*_system(options), *python_folders(), *map(real, confinement.readable)]
         size = self._size(confinement.limits.temporary_bytes)
         options += ["--proc", "/proc", "--dev", "/dev", *size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]  # noqa: S108
         options += ["--perms", "1777", *size, "--tmpfs", _TEMPORARY, "--symlink", _TEMPORARY, "/var/tmp"]  # noqa: S108
@@ -123,7 +123,12 @@ class Bubblewrap:
             options += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
         for path in visible:
             if os.path.exists(path) and not any(inside(path, real(folder)) for folder in SYSTEM):
-                options += ["--ro-bind", real(path), path]
+                options += ["--ro-bind-try", path, path]
+        for path in dict.fromkeys(confinement.readable):
+            # By the name that it was given, too, unless that lies in what is shown anyway.
+            if path != real(path) and not any(inside(path, folder) for folder in visible):
+                options += ["--symlink", real(path), path]
+                visible.append(path)
         if confinement.network:
             options += _names()
         for path in writable:
