@@ -36,7 +36,7 @@ REPEATS: Final = tuple(
 GROUPS: Final = tuple(getattr(sre, name) for name in ("SUBPATTERN", "ATOMIC_GROUP") if hasattr(sre, name))
 MANY: Final = 16
 """A repeat of fewer is no matter."""
-MOST_TEXTS: Final = 160
+MOST_TEXTS: Final = 80
 NOWHERE: Final = ("\x01", "!", "")
 
 
@@ -73,7 +73,8 @@ def used() -> tuple[list[Used], list[str]]:
                 made.append(place)
                 continue
             name = names.of.get(call)
-            methods = frozenset(re.findall(rf"\b{name}\.({'|'.join(METHODS)})\b", whole)) if name else frozenset()
+            where = source if str(name).startswith("_") else whole
+            methods = frozenset(re.findall(rf"\b{name}\.({'|'.join(METHODS)})\b", where)) if name else frozenset()
             found.append(Used(place, *values, methods if kind is None else frozenset({kind})))
     return found, made
 
