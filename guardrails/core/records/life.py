@@ -206,6 +206,8 @@ class _Ways:
 
     def _way(self, record: Record) -> _Way:
         chain = _knowing(self._chain, record["tool"], record.get("known"))
+        if chain.plan(record["tool"]).tool.held != record.get("held", ""):
+            chain = _holding(chain, record["tool"], record.get("held", ""))
         plan = chain.plan(record["tool"])
         tool = plan.tool
         said = {
@@ -220,8 +222,16 @@ class _Ways:
 
 _DECLARED: Final = (
     *("tool", "known", "stable", "idempotent", "polling", "read_only", "retryable_declared"),
-    *("estimate", "estimate_tokens", "cost", "timeout_ms", "mutates"),
+    *("estimate", "estimate_tokens", "cost", "timeout_ms", "mutates", "held"),
 )
+
+
+def _holding(chain: Chain, tool: str, held: str) -> Chain:
+    """
+    *chain* where *tool* is held for the reason *held*, or is not if that is empty.
+    """
+    own = chain.tools.get(tool) or Tool(name=tool)
+    return chain.with_tools([replace(own, held=held)]).knowing(chain.known)
 
 
 def _knowing(chain: Chain, tool: str, known: bool | None) -> Chain:  # noqa: FBT001

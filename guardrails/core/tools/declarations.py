@@ -30,3 +30,4 @@ class Declarations(TypedDict, total=False):
     paths: tuple[str, ...]
     commands: tuple[str, ...]
     labels: tuple[str, ...]
+    held: str
