@@ -152,12 +152,13 @@ def _chunks(raw: BinaryIO, damage: list[str], report: Report) -> Iterator[bytes]
         for chunk in unpacked(raw):
             if told:
                 report.read = raw.tell()
+            # What came before this chunk has been read by now.
             if report.calls != calls:
                 calls, made, since = report.calls, 0, report.read
-            made += len(chunk)
-            if told and made > _EMPTY_BYTES and made > _EMPTY_RATIO * (report.read - since):
+            elif told and made > _EMPTY_BYTES and made > _EMPTY_RATIO * (report.read - since):
                 damage.append(f"{made:,} bytes are packed in {report.read - since:,}, and hold no call")
                 return
+            made += len(chunk)
             # What little packs may be very many lines.
             yield from (chunk[at : at + CHUNK] for at in range(0, len(chunk), CHUNK))
     except DamageError as error:

@@ -70,7 +70,8 @@ def test_gzip_that_unpacks_to_very_much_without_a_call_ends_there(
     tmp_path: Path, fill: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files_module, "_EMPTY_BYTES", 1 << 18)
-    data = LINE.encode() + b"\n" + fill * (9 << 20)
+    monkeypatch.setattr(unpacked, "_GZIP_PIECE", 256)
+    data = LINE.encode() + b"\n" + fill * (2 << 20)
     calls, report = calls_of(write(tmp_path, gzip.compress(data), "f.jsonl.gz"))
 
     assert len(calls) == 1
