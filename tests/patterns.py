@@ -9,7 +9,6 @@ import ast
 import importlib
 import re
 import time
-import warnings
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -18,15 +17,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    try:
-        from re import _constants as sre  # type: ignore[attr-defined]
-        from re import _parser as parser
-    except ImportError:
-        import sre_constants as sre
-        import sre_parse as parser
-
+sre: Any = importlib.import_module("re._constants")
+parser: Any = importlib.import_module("re._parser")
 PACKAGE: Final = Path(__file__).parents[1] / "guardrails"
 METHODS: Final = ("findall", "finditer", "fullmatch", "match", "search", "split", "sub", "subn")
 SEARCHING: Final = frozenset({"findall", "finditer", "search", "split", "sub", "subn"})
@@ -204,7 +196,7 @@ def _one(kind: Any, value: Any) -> str:
     if kind is sre.IN:
         return _of_class(value)
     if kind in REPEATS:
-        return _sample(value[2]) * max(value[0], min(value[1], 1))
+        return _sample(value[2]) * int(max(value[0], min(value[1], 1)))
     if kind in GROUPS:
         return _sample(value[-1] if isinstance(value, tuple) else value)
     if kind is sre.BRANCH:

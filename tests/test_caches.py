@@ -114,7 +114,11 @@ def test_a_session_keeps_no_long_name_of_a_tool() -> None:
     made: list[int] = []
 
     def act(name: str) -> object:
-        return session.call(name, {"q": 1}, lambda tool, _: made.append(len(tool)) or "ok")
+        def execute(tool: str, _: object) -> str:
+            made.append(len(tool))
+            return "ok"
+
+        return session.call(name, {"q": 1}, execute)
 
     assert kept_after(act) < KEPT
     assert made[-1] == LONG // 9 * 9  # the tool itself is called by its own name
