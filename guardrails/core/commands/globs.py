@@ -13,7 +13,7 @@ from guardrails.core.commands.grammar.escapes import MAX_WORDS, braces, unquoted
 
 
 _STARS: Final = {"**": ".*", "*": "[^/]*"}
-_PARTS: Final = re.compile(r"(\*\*|\*|\?|\[[^]]+\])")
+_PARTS: Final = re.compile(r"(\*\*|\*|\?|\[[^]]{1,100}\])")
 _MANY: Final = re.compile(r"\*+")
 _UNITS: Final = re.compile(r"\[[^][]*\]|.", re.DOTALL)
 _MAX_SIGNS: Final = 1_000
