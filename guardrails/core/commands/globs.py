@@ -13,7 +13,7 @@ from guardrails.core.commands.grammar.escapes import MAX_WORDS, braces, unquoted
 
 
 _STARS: Final = {"**": ".*", "*": "[^/]*"}
-_PARTS: Final = re.compile(r"(\*\*|\*|\?|\[[^]]+\])")
+_PARTS: Final = re.compile(r"(\*\*|\*|\?|\[[^]]{1,100}\])")
 _MANY: Final = re.compile(r"\*+")
 _UNITS: Final = re.compile(r"\[[^][]*\]|.", re.DOTALL)
 _MAX_SIGNS: Final = 1_000
@@ -101,9 +101,9 @@ class _States:
             self._signs.append(None)
         self._taken: dict[str, int] = {}
 
-    def fullmatch(self, text: str, /) -> bool:
+    def fullmatch(self, text: str, /) -> object:
         """
-        Whether *text* is what one of the words stands for.
+        Something if *text* is what one of the words stands for, else None.
         """
         now = self._start
         for char in text:
@@ -112,8 +112,8 @@ class _States:
                 taken = self._takes(char)
             now = (now & taken) << 1 | now & (self._any if char == "/" else self._within)
             if not now:
-                return False
-        return bool(now & self._end)
+                return None
+        return now & self._end or None
 
     def _takes(self, char: str) -> int:
         taken = sum(

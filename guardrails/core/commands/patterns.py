@@ -34,6 +34,7 @@ _GLOB: Final = frozenset("*?[")
 _NAMED: Final = frozenset("*?[/")
 """What makes the program of a rule more than a name."""
 _MAX_RULE: Final = 4_096
+_MAX_STAGES: Final = 64
 
 
 class Rule(NamedTuple):
@@ -89,26 +90,21 @@ class Rules:
         The first of *commands* that a rule speaks of, whatever else it does, and that rule. Each stands behind what is piped
         into it.
         """
-        piped = _Piped()
         for command in commands:
             numbers = self._named.get(command.base.lower(), [])
             words: _Words | None = None
             for number in sorted({*numbers, *self._others}) if numbers else self._others:
                 each = self._rules[number]
-                if not each.stages[-1][0].loose.fullmatch(_program(each.stages[-1], command)):
+                if not _speaks(each.stages[-1], command):
                     continue
                 words = words or _Words(command)
-                if words.fit(each.stages[-1]) and (len(each.stages) == 1 or piped.reaches(each, command)):
+                if words.fit(each.stages[-1]) and _piped(each.stages[:-1], command):
                     return command, each
         return None
 
 
-@lru_cache(maxsize=64)
-def rules(texts: tuple[str, ...]) -> Rules:
-    """
-    The rules *texts*, which forbid. Raises ValueError where one is none.
-    """
-    return Rules(texts)
+rules = lru_cache(maxsize=64)(Rules)
+"""The rules of these texts, which forbid; the same again for the same texts. Raises ValueError where one is none."""
 
 
 def forbids(rule: Rule, command: "Command") -> bool:
@@ -118,34 +114,25 @@ def forbids(rule: Rule, command: "Command") -> bool:
     return Rules([rule.text]).broken([command]) is not None
 
 
-class _Piped:
+def _speaks(stage: Sequence[Word], command: "Command") -> bool:
     """
-    How many stages of a rule what is piped into a command has, one behind the other. Each command is looked at once.
+    Whether *stage* of a rule speaks of the program of *command*.
     """
-
-    def __init__(self) -> None:
-        self._stages: dict[tuple[str, int], int] = {}
-
-    def reaches(self, rule: Rule, command: "Command") -> bool:
-        """
-        Whether what is piped into *command* has all stages of *rule* but the last.
-        """
-        waiting: list[Command] = []
-        earlier = command.previous
-        while earlier is not None and (rule.text, id(earlier)) not in self._stages:
-            waiting.append(earlier)
-            earlier = earlier.previous
-        done = 0 if earlier is None else self._stages[rule.text, id(earlier)]
-        for each in reversed(waiting):
-            stage = rule.stages[done]
-            if done < len(rule.stages) - 1 and stage[0].loose.fullmatch(_program(stage, each)):
-                done += _Words(each).fit(stage)
-            self._stages[rule.text, id(each)] = done
-        return done == len(rule.stages) - 1
+    return stage[0].loose.fullmatch(command.program if "/" in stage[0].text else command.base) is not None
 
 
-def _program(stage: Sequence[Word], command: "Command") -> str:
-    return command.program if "/" in stage[0].text else command.base
+def _piped(stages: Sequence[Sequence[Word]], command: "Command") -> bool:
+    """
+    Whether what is piped into *command* has all *stages*, one behind the other; only so far back is looked.
+    """
+    earlier, left = command.previous, list(stages)
+    for _ in range(_MAX_STAGES):
+        if earlier is None or not left:
+            break
+        if _speaks(left[-1], earlier) and _Words(earlier).fit(left[-1]):
+            left.pop()
+        earlier = earlier.previous
+    return not left
 
 
 class _Words:

@@ -5,6 +5,8 @@ Programs that run other commands, and the command that each is given.
 import re
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import dropwhile
 from typing import Final, NamedTuple
 
 from guardrails.core.commands.grammar.scope import UNKNOWN
@@ -147,8 +149,7 @@ def _prefixed(name: str, rest: list[str], stdin: str | None) -> Iterator[Inner]:
         yield from _su(rest, stdin)
     words = _aftertaking(rest, PREFIXES[name])
     if name in ("env", "sudo", "doas", "command"):
-        while words and _ASSIGNMENT.match(words[0]):
-            words = words[1:]
+        words = list(dropwhile(_ASSIGNMENT.match, words))
     if name == "parallel":
         words = words[: words.index(":::")] if ":::" in words else words
         given = rest[rest.index(":::") + 1 :] if ":::" in rest else [stdin or ""]
@@ -251,19 +252,11 @@ def _fd(rest: list[str], stdin: str | None) -> Iterator[Inner]:
     yield from (Inner(tuple(rest[place + 1 :])) for place in places[:1])
 
 
-def _ssh(rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    valued = "-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w"
-    words = _aftertaking(rest, taking(valued, 1))
-    if words:
-        yield Inner(script=" ".join(words))
-    elif stdin is not None:
-        yield Inner(script=stdin)
-
-
-def _watch(rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    words = _aftertaking(rest, taking("-n -q --interval --equexit"))
-    if words:
-        yield Inner(script=" ".join(words))
+def _joined(options: Options, rest: list[str], stdin: str | None) -> Iterator[Inner]:
+    words = _aftertaking(rest, options)
+    text = " ".join(words) if words else stdin
+    if text is not None:
+        yield Inner(script=text)
 
 
 def _flock(rest: list[str], stdin: str | None) -> Iterator[Inner]:
@@ -272,11 +265,6 @@ def _flock(rest: list[str], stdin: str | None) -> Iterator[Inner]:
         yield Inner(script=" ".join(words[1:2]))
     elif words:
         yield Inner(tuple(words))
-
-
-def _at(rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    if stdin is not None:
-        yield Inner(script=stdin)
 
 
 _SPECIAL: Final[dict[str, Callable[[list[str], str | None], Iterator[Inner]]]] = {
@@ -291,10 +279,9 @@ _SPECIAL: Final[dict[str, Callable[[list[str], str | None], Iterator[Inner]]]] =
     "find": _find,
     "gfind": _find,
     "fd": _fd,
-    "ssh": _ssh,
-    "watch": _watch,
+    "ssh": partial(_joined, taking("-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w", 1)),
+    "watch": partial(_joined, taking("-n -q --interval --equexit")),
     "flock": _flock,
     "script": _su,
-    "at": _at,
-    "batch": _at,
+    **dict.fromkeys(("at", "batch"), lambda _, stdin: iter([] if stdin is None else [Inner(script=stdin)])),
 }

@@ -6,6 +6,7 @@ import re
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import dropwhile
 from typing import Final
 
 from guardrails.core.commands.grammar.scope import UNKNOWN
@@ -79,8 +80,8 @@ def _check_shell(name: str, rest: Sequence[str]) -> None:
 
 def _prefixed(name: str, rest: Sequence[str], stdin: str | None) -> Iterator[Inner]:
     words = list(rest[begin(name, rest)[0] :])
-    while name in ("env", "sudo") and words and _ASSIGNMENT.match(words[0]):
-        del words[0]
+    if name in ("env", "sudo"):
+        words = list(dropwhile(_ASSIGNMENT.match, words))
     if words:
         yield Inner(tuple(words))
     elif stdin is not None:
@@ -114,7 +115,7 @@ def _anywhere(name: str, rest: Sequence[str]) -> Iterator[Inner]:
     """
     scripts: list[str] = []
     operands: list[str] = []
-    while rest:
+    while rest and len(operands) < 2:
         start, pairs = begin(name, rest)
         scripts += [value for option, value in pairs if option in ("-c", "--command")]
         operands += rest[start : start + 1]
