@@ -111,6 +111,7 @@ def _restricted(order: dict[str, Any]) -> Any:
                 families=None if families is None else tuple(families),
                 pairs_only=confined["pairs_only"],
                 shared=confined["shared"],
+                memory_bytes=limits.get("memory_bytes"),
             )
         )
     return run
