@@ -129,7 +129,7 @@ class Agent:
             said.append(commands)
         self.view.say(f"conversation {self.chat.id}: {', '.join(said)}")
         if refused is not None:
-            self.view.say(f"   note: exec_shell is refused, {refused}")
+            self.view.say(f"   note: exec_shell is refused, {refused}; see `guardrails doctor` and `--sandbox none`")
 
     def status(self) -> str:
         """

@@ -11,7 +11,7 @@ from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.policy.registry import Registry
 from guardrails.session.session import Session
 
-from .builtin import SearchEndpoint, Spawn, Web, builtin_tools
+from .builtin import Root, SearchEndpoint, Shell, Spawn, Web, builtin_tools
 from .settings import AgentError, Settings
 
 
@@ -47,10 +47,8 @@ def confined(settings: Settings) -> tuple[str, str | None]:
     """
     What the commands of *settings* run in, for a person, and why they are refused; None: they are not.
     """
-    from guardrails.processes.sandbox import choose
-
     try:
-        name = choose(settings.sandbox).name
+        name = Shell(Root(settings.workspace), sandbox=settings.sandbox, network=settings.network).sandbox
     except SandboxUnavailable as error:
         return "no commands", f"{error.code}: {error}"
     return "commands in no sandbox" if name == "none" else f"commands in {name}", None

@@ -131,6 +131,8 @@ def _server(name: str, said: Any, mistakes: list[str]) -> McpServer | None:
         mistakes.append(f"{at}.sandbox: one of {', '.join(SANDBOXES)}")
     if not isinstance(network, bool):
         mistakes.append(f"{at}.network: true or false")
+    if command is None and url is not None and (sandbox is not None or network is False):
+        mistakes.append(f"{at}: `sandbox` and `network: false` are for a server that is started here, by `command`")
     if sandbox == "none" and network is False:
         mistakes.append(f"{at}: `network: false` takes a sandbox, so not `sandbox: none`")
     timeouts = {key: _seconds(said, key, at, mistakes) for key in ("connect_timeout", "timeout") if key in said}

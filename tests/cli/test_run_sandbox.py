@@ -246,3 +246,16 @@ def test_a_conversation_of_before_there_were_sandboxes_goes_on_in_one(workspace:
         assert Settings.kept(old, {}).sandbox == "auto"
         assert run("more", "--resume", name).exit_code == 0
     assert told(server)[0]["sandbox"] in BACKENDS
+
+
+def test_a_workspace_that_holds_the_home_is_told_at_the_start(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    works("auto")
+    monkeypatch.setenv("HOME", str(workspace / "home"))
+    (workspace / "home").mkdir()
+    with ScriptedOpenAI(commands("touch made")) as server:
+        shown = run("task", *options(server, workspace))
+        assert shown.exit_code == 0, shown.output
+    assert "note: exec_shell is refused, sandbox.unavailable: " in shown.stderr
+    assert "--sandbox none" in shown.stderr
+    assert told(server)[0]["code"] == "sandbox.unavailable"
+    assert not (workspace / "made").exists()

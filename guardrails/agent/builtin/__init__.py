@@ -42,7 +42,7 @@ DECLARED: Final[Mapping[str, Mapping[str, Any]]] = {
     "edit_file": {"idempotent": False, "paths": ("path",), "timeout": 60},
     "list_directory": {"read_only": True, "idempotent": True, "paths": ("path",), "timeout": 60},
     # Longer than any time limit of its own, which kills the command; this one only gives up waiting.
-    "exec_shell": {"idempotent": False, "commands": ("command",), "timeout": 630},
+    "exec_shell": {"idempotent": False, "commands": ("command",), "by_argv": True, "timeout": 630},
     "memory_read": {"read_only": True, "idempotent": True, "timeout": 30},
     "memory_write": {"idempotent": True, "timeout": 30},
     "web_fetch": {"read_only": True, "idempotent": True, "timeout": 60},
@@ -50,7 +50,7 @@ DECLARED: Final[Mapping[str, Mapping[str, Any]]] = {
     "spawn": {"idempotent": False},
     "message": {"idempotent": False, "timeout": 30},
 }
-"""What is declared of each tool; `policies/agent.yaml` says the same."""
+"""What is declared of each tool; `policies/agent.yaml` says the same, but for `by_argv`, which is true of no other tool."""
 
 
 def builtin_tools(

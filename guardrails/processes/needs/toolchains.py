@@ -59,8 +59,8 @@ def shown_of(home: str, path: str) -> tuple[str, ...]:
             found.update(_prefix(own, folder))
             for target in _targets(folder):
                 found.update(_prefix(own, target.parent))
-    if any(own in one.parents for one in found):
-        found.update(_real(own / name) for name in MANAGERS if (own / name).is_dir())
+    # What a virtual environment in a workspace leads to, also if nothing on the path does.
+    found.update(_real(own / name) for name in MANAGERS if (own / name).is_dir())
     return tuple(sorted(str(one) for one in found if not found.intersection(one.parents)))
 
 

@@ -20,7 +20,7 @@ def folders(home: Path, *names: str) -> None:
 
 
 def test_a_path_outside_of_the_home_shows_nothing_of_it(tmp_path: Path) -> None:
-    folders(tmp_path, ".pyenv/versions", ".ssh")
+    folders(tmp_path, ".ssh", ".config", "projects", "lib")
     assert shown(tmp_path, "/usr/bin", "/bin", "", "relative") == []
 
 
