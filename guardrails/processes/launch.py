@@ -39,10 +39,10 @@ def main() -> NoReturn:
     try:
         order = _order()
         run = _restricted(order)
+        environment = dict(order["environment"])
     except BaseException as error:  # noqa: BLE001  whatever it is, nothing may run unconfined
         _say(f"the sandbox could not be set up, so nothing was run: {error or type(error).__name__}")
         os._exit(NOT_CONFINED)
-    environment = order["environment"]
     if order.get("tree") is not None:
         os.environ.clear()
         os.environ.update(environment)
@@ -111,6 +111,7 @@ def _restricted(order: dict[str, Any]) -> Any:
                 families=None if families is None else tuple(families),
                 pairs_only=confined["pairs_only"],
                 shared=confined["shared"],
+                memory_bytes=limits.get("memory_bytes"),
             )
         )
     return run

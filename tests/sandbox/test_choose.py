@@ -2,6 +2,7 @@
 Which sandbox is taken: one that a trial run showed to work, or none, with what blocked each.
 """
 
+import json
 import os
 import shutil
 import sys
@@ -12,15 +13,19 @@ from pathlib import Path
 import pytest
 
 from guardrails.core.values.errors import SandboxUnavailable
+from guardrails.processes.restrict.landlock import LEAST_ABI, abi
 from guardrails.processes.run import run_started
 from guardrails.processes.sandbox import Backend, Confinement, Limits, choose, offers
 from guardrails.processes.sandbox.blocked import why_not
 from guardrails.processes.sandbox.confinement import Program
+from guardrails.processes.sandbox.folders import interpreter, package
 from guardrails.processes.sandbox.landlock import Landlock
 from guardrails.processes.sandbox.memory import key_of, remember, remembered
 from guardrails.processes.sandbox.probe import probe
 from guardrails.processes.sandbox.unconfined import Unconfined
 from guardrails.processes.started import Started
+
+from .conftest import PREFACE, Place
 
 
 def test_an_unknown_sandbox_is_told() -> None:
@@ -172,3 +177,22 @@ def test_without_a_sandbox_limits_and_the_environment_hold(tmp_path: Path, monke
     assert "planted" not in ended.output
     assert ended.output.splitlines()[-1] in ("1024", "2048")  # in KiB, or in blocks of 512 bytes
     assert shutil.which("sh") is not None
+
+
+@pytest.mark.parametrize("backend", ["bwrap"], indirect=True)
+def test_where_namespaces_are_forbidden_landlock_is_left_and_bwrap_says_why(place: Place) -> None:
+    # In a sandbox of ours no namespace can be made, as in a container.
+    code = """
+sys.path.append(told)
+from guardrails.processes.sandbox import choose, offers
+say([[offer.name, offer.blocked] for offer in offers()] + [choose("auto").name])
+"""
+    if abi() < LEAST_ABI:
+        pytest.skip("the kernel has no Landlock, or an old one")
+    confinement = Confinement(workspace=str(place.workspace), environment={"PATH": os.environ["PATH"]})
+    arguments = [interpreter(), "-I", "-S", "-c", PREFACE + code, json.dumps(str(Path(package()).parent))]
+    ended = run_started(place.backend.started(confinement, arguments), timeout=60, limit=100_000)
+    assert ended.exit_code == 0, ended
+    (first, blocked), (second, works), name = json.loads(ended.output)
+    assert (first, second, works, name) == ("bwrap", "landlock", None, "landlock")
+    assert "namespace" in blocked

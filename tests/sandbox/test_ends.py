@@ -19,11 +19,12 @@ from .conftest import PREFACE, Free, Place
     ("limits", "code", "codes"),
     [
         (Limits(memory_bytes=200 << 20), "bytearray(600 << 20)", {1}),
+        (Limits(memory_bytes=200 << 20), "import mmap; mmap.mmap(-1, 600 << 20)", {1}),
         (Limits(cpu_s=1), "while True: pass", {-24, 152}),
         (Limits(file_bytes=1 << 20), "open('big', 'wb').write(bytes(1 << 21))", {-25, 153, 1}),
         (Limits(file_bytes=1 << 20), "os.truncate(os.open('big', os.O_CREAT | os.O_WRONLY), 1 << 40)", {-25, 153, 1}),
     ],
-    ids=["memory", "cpu", "file", "sparse file"],
+    ids=["memory", "shared memory", "cpu", "file", "sparse file"],
 )
 def test_limits_hold(place: Place, limits: Limits, code: str, codes: set[int]) -> None:
     ended = place.run(code, limits=limits)

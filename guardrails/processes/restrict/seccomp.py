@@ -38,12 +38,18 @@ _NAMESPACES: Final = (0x00000080, 0x00020000, 0x02000000, 0x04000000, 0x08000000
 """The flags of `clone` for namespaces."""
 _TERMINAL: Final = (0x5412, 0x541C)
 """TIOCSTI and TIOCLINUX: what would be typed into the terminal of another."""
+_SHARED_ANONYMOUS: Final = 0x21
+_SHARING: Final = 0x2F
+"""Of the flags of `mmap`: which kind of sharing, and that there is no file."""
+HIGH: Final = 8
+"""Added to the number of an argument: its high 32 bits."""
 Tests = tuple[tuple[int, int, int], ...]
 
 
 class Rule(NamedTuple):
     """
-    Answer the call *name* with *error* (an errno) if each of *tests* holds: (argument, mask, value) of its low 32 bits.
+    Answer the call *name* with *error* (an errno) if each of *tests* holds: (argument, mask, value) of its low 32 bits, or of
+    its high ones with `HIGH` added to the argument.
 
     With *unless* it is answered if none of those values is the argument's, all of one argument and one mask.
     """
@@ -54,10 +60,13 @@ class Rule(NamedTuple):
     unless: Tests = ()
 
 
-def rules(*, families: "tuple[int, ...] | None", pairs_only: bool, shared: bool) -> tuple[Rule, ...]:
+def rules(
+    *, families: "tuple[int, ...] | None", pairs_only: bool, shared: bool, memory_bytes: "int | None" = None
+) -> tuple[Rule, ...]:
     """
     What is refused. *families* are those of new sockets, None if they are not looked at. With *pairs_only* a pair of
-    sockets cannot be addressed. With *shared* other processes share the namespace for messages and memory.
+    sockets cannot be addressed. With *shared* other processes share the namespace for messages and memory. Memory that
+    processes can share is refused in pieces of *memory_bytes*, or rather of the next power of two, and more.
     """
     found = [Rule(name) for name in REFUSED]
     found += [Rule(name, errno.ENOSYS) for name in ABSENT]
@@ -84,6 +93,12 @@ def rules(*, families: "tuple[int, ...] | None", pairs_only: bool, shared: bool)
         # Limits of other processes, memory of other processes.
         found.append(Rule("prlimit64", unless=((0, 0xFFFFFFFF, 0),)))
         found.append(Rule("move_pages", unless=((0, 0xFFFFFFFF, 0),)))
+    if memory_bytes is not None:
+        # The kernel counts it for no process, so that no limit of memory holds it.
+        above = ~((1 << max(memory_bytes - 1, 0).bit_length()) - 1) & 0xFFFFFFFFFFFFFFFF
+        for name, size, tests in (("mmap", 1, ((3, _SHARING, _SHARED_ANONYMOUS),)), ("shmget", 1, ())):
+            for word, mask in ((size, above & 0xFFFFFFFF), (size + HIGH, above >> 32)):
+                found.append(Rule(name, errno.ENOMEM, tests, ((word, mask, 0),)))
     return tuple(found)
 
 
@@ -126,10 +141,15 @@ def _body(rule: Rule) -> list[bytes]:
     rest = refuse
     for argument, mask, value in rule.unless:
         # To the reload behind `rest` if it is this value.
-        rest = [_step(_LOAD, 16 + 8 * argument + _LOW), _step(_AND, mask), _step(_EQUAL, value, len(rest), 0), *rest]
+        rest = [_load(argument), _step(_AND, mask), _step(_EQUAL, value, len(rest), 0), *rest]
     for argument, mask, value in reversed(rule.tests):
-        rest = [_step(_LOAD, 16 + 8 * argument + _LOW), _step(_AND, mask), _step(_EQUAL, value, 0, len(rest)), *rest]
+        rest = [_load(argument), _step(_AND, mask), _step(_EQUAL, value, 0, len(rest)), *rest]
     return [*rest, *again]
+
+
+def _load(argument: int) -> bytes:
+    half = _LOW if argument < HIGH else 4 - _LOW
+    return _step(_LOAD, 16 + 8 * (argument % HIGH) + half)
 
 
 def _step(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:

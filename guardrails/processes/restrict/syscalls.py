@@ -11,14 +11,12 @@ RISCV64: Final = 0xC00000F3
 """How the kernel names a machine to a filter."""
 MACHINES: Final = {"x86_64": X86_64, "aarch64": AARCH64, "arm64": AARCH64, "riscv64": RISCV64}
 _NUMBERS: Final = """
-accept 43 202
 add_key 248 217
 bpf 321 280
 chmod 90 -
 chroot 161 51
 clone 56 220
 clone3 435 435
-connect 42 203
 creat 85 -
 delete_module 176 106
 fanotify_init 300 262
@@ -42,6 +40,7 @@ keyctl 250 219
 lookup_dcookie 212 18
 mknod 133 -
 mknodat 259 33
+mmap 9 222
 modify_ldt 154 -
 mount 165 40
 mount_setattr 442 442

@@ -49,7 +49,7 @@ class Bubblewrap:
         What it cannot do here, a sentence each.
         """
         return (
-            "memory and CPU time are limited for each process, not for all together",
+            "memory and CPU time are limited for each process, shared memory by the piece: not for all together",
             "a unix socket or a hard link that lies in the workspace leads out of it",
             "what is written into the workspace runs later, outside, if somebody starts it there: a Makefile, a test",
             "git's hooks and settings are kept in the workspace's own .git, not in others below it",

@@ -133,6 +133,19 @@ def test_nothing_is_typed_into_a_terminal_by_any_spelling() -> None:
     assert answer(REFUSES, X86_64, ioctl, 0, 0x5401) == ALLOWED
 
 
+@pytest.mark.parametrize("machine", MACHINES)
+@pytest.mark.parametrize(("most", "refused_from"), [(4 << 30, 1 << 32), (3 << 30, 1 << 32), (1 << 20, 1 << 20), (1, 1)])
+def test_shared_memory_is_refused_by_the_piece(machine: int, most: int, refused_from: int) -> None:
+    limited = rules(families=None, pairs_only=False, shared=False, memory_bytes=most)
+    mmap, private, shared, of_file = of("mmap", machine), 0x22, 0x21, 0x01
+    for size in (1, 1 << 20, (1 << 32) - 1, 1 << 32, 10 << 30, 1 << 40):
+        expected = errno.ENOMEM if size >= refused_from else ALLOWED
+        assert answer(limited, machine, mmap, 0, size, 3, shared) == expected
+        assert answer(limited, machine, of("shmget", machine), 0, size) == expected
+        for kind in (private, of_file, 0x4022):
+            assert answer(limited, machine, mmap, 0, size, 3, kind) == ALLOWED
+
+
 def test_limits_of_other_processes_stay() -> None:
     limits = of("prlimit64", X86_64)
     assert answer(CLOSED, X86_64, limits, 0) == ALLOWED
