@@ -1,0 +1,120 @@
+"""
+What is tried: the reader and the runner of the language, or one with a fault, for the tests of the fuzzer itself.
+"""
+
+import os
+import re
+import sys
+import time
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+class RefusedError(Exception):
+    """
+    A text that is not in the language, and the kind of thing that is not.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """
+    What a runner did not do since it leads out of the workspace, or cannot be done safely.
+    """
+
+    said: str
+
+
+class Subject(Protocol):
+    def read(self, text: str) -> Any:
+        """
+        What is run of *text*. Raises RefusedError.
+        """
+
+    def run(self, tree: Any) -> int:
+        """
+        The exit code of *tree*, in a process of its own, in the workspace.
+        """
+
+
+class Language:
+    """
+    The language of the package.
+    """
+
+    def __init__(self) -> None:
+        from guardrails.core.commands.grammar.syntax import UnreadableError
+        from guardrails.core.commands.language import read, to_data
+
+        self._refusal, self._read, self._to_data = UnreadableError, read, to_data
+
+    def read(self, text: str) -> Any:
+        try:
+            return self._to_data(self._read(text))
+        except self._refusal as error:
+            raise RefusedError(getattr(error, "kind", "too long")) from error
+
+    def run(self, tree: Any) -> int:
+        raise NotImplementedError
+
+
+class Faulty:
+    """
+    bash itself, behind a reader of plain words and patterns, with one *fault*; without one it agrees with bash.
+    """
+
+    def __init__(self, fault: str) -> None:
+        self.fault = fault
+
+    def read(self, text: str) -> Any:
+        if self.fault == "raises" and "b" in text:
+            raise KeyError(text)
+        if self.fault == "hangs" and "*" in text:
+            time.sleep(60)
+        plain = r"[ -~\n]*" if self.fault == "accepts" else r"[A-Za-z0-9 ./*;|\n-]*"
+        if not re.fullmatch(plain, text) or "cd" in text or ".." in text or "/*" in text or "*/" in text or "-o" in text:
+            raise RefusedError("not plain")
+        return text
+
+    def run(self, tree: Any) -> int:
+        text = str(tree)
+        match self.fault:
+            case "drops":
+                text = text.replace(" -n", "")
+            case "adds":
+                text = text.replace("a.txt", "a.txt more")
+            case "writes":
+                text += " > /world/outside/made" if text.endswith("t") else ""
+            case "reads":
+                text = text.replace("a.txt", "a.txt < /world/outside/read.txt")
+            case "codes":
+                return 9 if "nosuch" in text else self._bash(text)
+            case "makes":
+                text += "\n> made"
+            case "prints":
+                os.write(1, b"more\n")
+            case "variables":
+                text = "export MORE=1\n" + text
+            case "accepts":
+                text = re.sub(r"[$`(){}&<>]", "", text)
+        return self._bash(text)
+
+    @staticmethod
+    def _bash(text: str) -> int:
+        environment = {**os.environ, "BASH_ENV": "/fuzz/setup.bash"}
+        os.execve("/bin/bash", ["bash", "--norc", "--noprofile", "-c", text, "sh"], environment)
+
+
+def subject(name: str) -> Subject:
+    """
+    The subject called *name*: `language`, or a fault.
+    """
+    return Language() if name == "language" else Faulty(name)
+
+
+def loaded() -> list[str]:
+    """
+    The modules of the package that are loaded; proves that nothing but the language is tried.
+    """
+    return sorted(name for name in sys.modules if name.startswith("guardrails."))
