@@ -36,6 +36,8 @@ ROOMS: Final = (
     "policy",
     # What coding CLIs ask, call by call.
     "hooks",
+    # Programs: started, confined, ended as a whole.
+    "processes",
     # What never runs beside a call.
     "offline.pages",
     "offline.readers",

@@ -4,7 +4,6 @@ The tool that runs shell commands in a workspace: exec_shell.
 
 import errno
 import os
-import re
 import shutil
 import signal
 
@@ -14,18 +13,17 @@ from typing import Annotated, Any, Final
 from annotated_types import Ge, Le
 
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.processes.environment import harmless
+from guardrails.processes.run import Ended, run_to_end
 from guardrails.session.calls.running import seconds_left
 
 from .failure import ToolFailure, ToolSet
-from .processes import Ended, run_to_end
 from .rooted import Root
 
 
 MAX_OUTPUT_BYTES: Final = 24_576
 """Half as long again where every character of it needs quoting, and it still fits into a result of 64 KiB."""
 MAX_TIMEOUT_S: Final = 600
-_SECRET: Final = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|COOKIE|AUTH|SESSION|DSN|_URL$|_URI$", re.IGNORECASE)
-_HARMLESS: Final = frozenset({"XDG_SESSION_TYPE", "DESKTOP_SESSION", "XAUTHORITY"})
 
 
 class Shell(ToolSet):
@@ -96,10 +94,3 @@ def _exit(code: int) -> str:
         return f"the command was ended by {signal.Signals(-code).name}"
     except ValueError:
         return f"the command was ended by signal {-code}"
-
-
-def harmless(environment: Mapping[str, str]) -> dict[str, str]:
-    """
-    *environment* without what is named like a secret: keys, tokens, passwords, addresses that may hold one.
-    """
-    return {name: text for name, text in environment.items() if name in _HARMLESS or not _SECRET.search(name)}
