@@ -9,7 +9,6 @@ import os
 import sys
 import time
 
-from dataclasses import asdict
 from pathlib import Path
 
 from tests.shellfuzz.fuzz import Result, fuzz, report
@@ -42,7 +41,12 @@ def main() -> int:
 
     try:
         result = fuzz(
-            count=chosen.n, seed=chosen.seed, first=chosen.first, jobs=1 if texts else chosen.jobs, texts=texts, progress=progress
+            count=chosen.n,
+            seed=chosen.seed,
+            first=chosen.first,
+            jobs=1 if texts else chosen.jobs,
+            texts=texts,
+            progress=progress,
         )
     except NoJailError as error:
         print(f"the fuzzer does not start: {error}", file=sys.stderr)
@@ -50,7 +54,9 @@ def main() -> int:
     print(report(result))
     print("  what is let pass:", *documented(), sep="\n    ")
     if chosen.json:
-        chosen.json.write_text(json.dumps(asdict(result), indent=1), encoding="utf-8")
+        chosen.json.write_text(
+            json.dumps({name: getattr(result, name) for name in Result.__slots__}, indent=1), encoding="utf-8"
+        )
     return 1 if result.found else 0
 
 

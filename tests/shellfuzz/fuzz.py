@@ -85,8 +85,14 @@ class _Jail:
     """
 
     def __init__(self, command: list[str]) -> None:
-        self.process = subprocess.Popen(  # noqa: S603
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/", env={}, **as_nobody()
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            cwd="/",
+            env={},
+            **as_nobody(),
         )
         self.said: dict[str, Any] = {}
         self.findings: list[dict[str, Any]] = []
@@ -167,15 +173,19 @@ def report(result: Result) -> str:
     lines = [
         f"{counts['commands']:,} commands in {result.seconds:.0f} s; {result.proven} of {len(NAMES)} conditions of the jail proven",
         f"  accepted {counts['accepted']:,}, refused {counts['refused']:,}, held back when run {counts['held back when it ran']:,}",
-        f"  the same in bash {counts['the same in bash']:,}, in dash {counts['the same in dash']:,}; "
-        f"{counts['programs started']:,} programs started; slowest read {counts['slowest read, ms']} ms",
-        "  commands: " + _listed({name.split(", ")[1]: n for name, n in counts.items() if name.startswith("commands, ")}),
+        f"  the same in bash {counts['the same in bash']:,}, in dash {counts['the same in dash']:,}",
+        f"  {counts['programs started']:,} programs started; slowest read {counts['slowest read, ms']} ms",
+        "  commands: "
+        + _listed({name.split(", ")[1]: n for name, n in counts.items() if name.startswith("commands, ")}),
         "  refused: " + _listed(result.refused),
         "  documented differences: " + (_listed(result.documented) or "none"),
         f"  findings: {result.found:,}",
     ]
     for each in result.findings:
-        lines += [f"    [{each['number']}, {each['kind']}] {each['sort']}: {each['small']:.600}", f"      {each['why']}"]
+        lines += [
+            f"    [{each['number']}, {each['kind']}] {each['sort']}: {each['small']:.600}",
+            f"      {each['why']}",
+        ]
     return "\n".join(lines)
 
 

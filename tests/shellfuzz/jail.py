@@ -39,7 +39,9 @@ LIMITS: Final = (
     (resource.RLIMIT_MEMLOCK, 0),
     (resource.RLIMIT_MSGQUEUE, 0),
 )
-START: Final = "import sys; sys.path.insert(0, '/fuzz'); from tests.shellfuzz.jailed.driver import main; sys.exit(main(sys.argv))"
+START: Final = (
+    "import sys; sys.path.insert(0, '/fuzz'); from tests.shellfuzz.jailed.driver import main; sys.exit(main(sys.argv))"
+)
 
 
 def main(plan_file: str) -> int:
@@ -68,7 +70,7 @@ def main(plan_file: str) -> int:
         build(plan, holes, mine)
     except OSError as error:
         print(f"no jail can be made here: {error}", file=sys.stderr)
-        os._exit(REFUSED)
+    return REFUSED
 
 
 def reach(plan: dict[str, Any]) -> None:
@@ -127,12 +129,15 @@ def build(plan: dict[str, Any], holes: frozenset[str], outside_process: int) -> 
     shown(root, stage, "/fuzz")
     place(root, "/dev/null").touch()
     kernel.bind("/dev/null", f"{root}/dev/null", flags=0)
-    (root / "world").mkdir()
-    kernel.mount("world", f"{root}/world", "tmpfs", kernel.MS_NOSUID, "size=64m,nr_inodes=20000,mode=755")
+    for name in ("world", "log"):
+        (root / name).mkdir()
+        kernel.mount(name, f"{root}/{name}", "tmpfs", kernel.MS_NOSUID, "size=64m,nr_inodes=20000,mode=755")
     if "files" in holes:
         shown(root, str(Path(plan["canary"]["file"]).parent), str(Path(plan["canary"]["file"]).parent), flags=0)
     if "repository" in holes:
         place(root, f"{plan['repository']}/x")
+    if "home" in holes:
+        place(root, f"{plan['homes'][0]}/x")
     if "root" not in holes:
         kernel.mount("none", str(root), None, kernel.MS_REMOUNT | kernel.MS_RDONLY | kernel.MS_NOSUID | kernel.MS_NODEV)
     kernel.enter_root(str(root))

@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
+
 from tests.shellfuzz.jailed import world
 
 
@@ -27,7 +29,9 @@ TRIED: Final = ("guardrails.core.commands.language", "guardrails.processes.tree"
 """What is tried; what it imports of the package goes with it."""
 NOBODY: Final = 65_534
 CORPUS: Final = ("commands.yaml", "honest.yaml", "plain.yaml", "started.yaml")
-_PROBE: Final = "import ctypes, json, sys; print(json.dumps([list(sys.version_info[:2]), sys.base_prefix, sys.executable]))"
+_PROBE: Final = (
+    "import ctypes, json, sys; print(json.dumps([list(sys.version_info[:2]), sys.base_prefix, sys.executable]))"
+)
 
 
 class NoJailError(Exception):
@@ -37,7 +41,9 @@ class NoJailError(Exception):
 
 
 @contextmanager
-def staged(*, subject: str = "language", holes: tuple[str, ...] = (), **work: Any) -> Iterator[tuple[list[str], dict[str, Any]]]:
+def staged(
+    *, subject: str = "language", holes: tuple[str, ...] = (), **work: Any
+) -> Iterator[tuple[list[str], dict[str, Any]]]:
     """
     The command that starts a jail for *work*, and its plan. Raises NoJailError.
     """
@@ -53,7 +59,11 @@ def staged(*, subject: str = "language", holes: tuple[str, ...] = (), **work: An
         stage = base / "stage"
         _copied(stage)
         python, prefix = _python(base)
-        listening, abstract, canary = socket.create_server(("127.0.0.1", 0)), socket.socket(socket.AF_UNIX), base / "canary"
+        listening, abstract, canary = (
+            socket.create_server(("127.0.0.1", 0)),
+            socket.socket(socket.AF_UNIX),
+            base / "canary",
+        )
         with listening, abstract:
             name = f"shellfuzz-{secrets.token_hex(8)}"
             abstract.bind("\0" + name)
@@ -76,6 +86,7 @@ def staged(*, subject: str = "language", holes: tuple[str, ...] = (), **work: An
                 "holes": list(holes),
                 "subject": subject,
                 "corpus": corpus(),
+                "pieces": yaml.safe_load((HERE / "pieces.yaml").read_text(encoding="utf-8")),
                 "texts": [],
                 "first": 0,
                 "step": 1,
@@ -83,7 +94,17 @@ def staged(*, subject: str = "language", holes: tuple[str, ...] = (), **work: An
             }
             written = stage / "plan.json"
             written.write_text(json.dumps(plan), encoding="ascii")
-            yield [python if prefix is None else f"{prefix}/{python}", "-I", "-S", "-B", str(stage / "tests/shellfuzz/jail.py"), str(written)], plan
+            yield (
+                [
+                    python if prefix is None else f"{prefix}/{python}",
+                    "-I",
+                    "-S",
+                    "-B",
+                    str(stage / "tests/shellfuzz/jail.py"),
+                    str(written),
+                ],
+                plan,
+            )
             if file.read_text(encoding="ascii") != token or len(list(canary.iterdir())) != 1:
                 raise NoJailError("the canary outside was touched")
     finally:
@@ -101,8 +122,6 @@ def corpus() -> list[str]:
     """
     The texts of the tests of commands.
     """
-    import yaml
-
     found: list[str] = []
 
     def walk(value: Any) -> None:
@@ -123,7 +142,11 @@ def corpus() -> list[str]:
 
 
 def _homes() -> list[str]:
-    homes = {str(Path.home()), os.environ.get("HOME", ""), *(each.pw_dir for each in pwd.getpwall() if each.pw_uid in (0, os.getuid()))}
+    homes = {
+        str(Path.home()),
+        os.environ.get("HOME", ""),
+        *(each.pw_dir for each in pwd.getpwall() if each.pw_uid in (0, os.getuid())),
+    }
     return sorted(home for home in homes if home.startswith("/") and home != "/" and Path(home).exists())
 
 
@@ -175,7 +198,9 @@ def _python(base: Path) -> tuple[str, str | None]:
     tried = []
     for python in ("/usr/bin/python3", getattr(sys, "_base_executable", sys.executable)):
         try:
-            done = subprocess.run([python, "-I", "-S", "-c", _PROBE], capture_output=True, text=True, check=True, cwd=base, **as_nobody())  # noqa: S603
+            done = subprocess.run(
+                [python, "-I", "-S", "-c", _PROBE], capture_output=True, text=True, check=True, cwd=base, **as_nobody()
+            )
             version, prefix, executable = json.loads(done.stdout)
         except (OSError, ValueError, subprocess.SubprocessError) as error:
             tried.append(f"{python} cannot be started without rights ({error})")

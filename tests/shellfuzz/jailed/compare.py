@@ -15,33 +15,42 @@ from tests.shellfuzz.jailed.world import BUILTINS, TOKEN
 
 DOCUMENTED: Final = {
     "builtin": "dash runs its own echo, printf, test, [, true, false, kill and pwd, which cannot be told off",
-    "dash": "dash has no `&>`, no list in braces, and patterns of its own: by bytes, with `[^a]` as it comes",
+    "dash": "dash has no `&>` and no list in braces, its patterns are by bytes, its `cd` looks for no folder before `..`",
     "dashed": "a name that a pattern gives and that begins with a dash gets `./` before it",
+    "dots": "dash, and bash before 5.2, take `.` and `..` for names that `.*` means",
     "option": "a word that begins with a dash is an option: its patterns are the program's",
     "messages": "what a shell itself says on standard error is said in other words",
     "variables": "_, PWD, OLDPWD and SHLVL are the shell's own",
-    "failed": "a folder, a file or a program that there is not: dash gives 2 where bash gives 1",
+    "held back": "what leads out, a link, a hard link, a folder as a file, a program without `#!`: refused when it runs",
+    "failed": "a folder or file that there is not: dash gives 2 where bash gives 1, 127 where a program cannot be started, and for `command -v` of none",
 }
 """By name: what may differ, and is told in the documentation or is no part of the language."""
+_FAILED: Final = frozenset({("dash", 1, 2), ("dash", 126, 127), ("dash", 1, 127)})
 _OWN: Final = frozenset({b"_", b"PWD", b"OLDPWD", b"SHLVL"})
-_SAID: Final = re.compile(rb"(?m)^(?:sh: |guardrails: |Killed|.*: line \d+: ).*(?:\n|\Z)")
+_SAID: Final = re.compile(rb"(?m)^(?:sh: |dash: |guardrails: |Killed|.*: line \d+: | *\d+ Killed).*(?:\n|\Z)")
 """What bash and dash say themselves, and what our runner says."""
-_HELD_BACK: Final = re.compile(rb"^guardrails: .*outside of the workspace")
-_NOT_DASH: Final = re.compile(r"&>|\{|\[[!^]?|[^\x00-\x7f]")
+_HELD_BACK: Final = re.compile(
+    rb"^guardrails: .*(?:outside the workspace|it is a link, or behind one|has another name| is .*, not a file|no program, and no `#!`)"
+)
+_NOT_DASH: Final = re.compile(r"&>|[{\[?]|[^\x00-\x7f]|\bcd\b[^;|&\n]*\.\.")
+_BUILTIN: Final = re.compile("|".join(name for name in BUILTINS if name != "["))
+_DOTTED: Final = re.compile(r"\.[\"']*[*?\[]")
+_OPTION: Final = re.compile(r"(?:\A|[\s;|&(])-[^\s;|&<>()]*[*?\[]")
 _PATTERN: Final = re.compile(r"[*?\[]")
 
 
-def skipped_by_dash(text: str, ours: Observed) -> str | None:
+def not_asked(text: str, shell: str, *, takes_dots: bool) -> str | None:
     """
-    The name of the difference by which dash is not asked about *text*. Returns None if it is.
+    The name of the difference by which *shell* is not asked about *text*. Returns None if it is.
     """
-    if _NOT_DASH.search(text):
+    if takes_dots and _DOTTED.search(text):
+        return "dots"
+    if shell == "dash" and _NOT_DASH.search(text):
         return "dash"
-    names = {started.program.rpartition(b"/")[2].decode(errors="replace") for started in ours.started}
-    return "builtin" if names & {*BUILTINS} else None
+    return "builtin" if shell == "dash" and _BUILTIN.search(text) else None
 
 
-def difference(text: str, ours: Observed, theirs: Observed, used: Counter[str]) -> str | None:
+def difference(text: str, shell: str, ours: Observed, theirs: Observed, used: Counter[str]) -> str | None:
     """
     What *ours* and *theirs* of *text* differ in first. Returns None if that is nothing; *used* counts documented differences.
     """
@@ -53,7 +62,7 @@ def difference(text: str, ours: Observed, theirs: Observed, used: Counter[str]) 
         said = _started_apart(text, one, two, used)
         if said is not None:
             return said
-    if mine.output != other.output and not used_only(text, mine.output, other.output):
+    if mine.output != other.output:
         return f"printed {mine.output[:300]!r} in place of {other.output[:300]!r}"
     if mine.errors != other.errors:
         return f"printed as errors {mine.errors[:9]!r} in place of {other.errors[:9]!r}"
@@ -61,7 +70,7 @@ def difference(text: str, ours: Observed, theirs: Observed, used: Counter[str]) 
         if getattr(mine, part) != getattr(other, part):
             return f"{part} {_files(getattr(mine, part))} in place of {_files(getattr(other, part))}"
     if mine.code != other.code:
-        if {mine.code, other.code} == {1, 2} and ours.errors != mine.errors:
+        if (shell, mine.code, other.code) in _FAILED:
             used["failed"] += 1
             return None
         return f"exit code {mine.code} in place of {other.code}"
@@ -78,8 +87,6 @@ def escaped(text: str, ours: Observed) -> str | None:
     for started in ours.started:
         if token in started.read:
             return f"{started.program!r} read what lies outside of the workspace"
-        if any(token in word for word in started.words) and TOKEN not in text:
-            return f"{started.program!r} was told the names of what lies outside of the workspace"
         if started.folder != b"/world/ws" and not started.folder.startswith(b"/world/ws/"):
             return f"{started.program!r} was started outside of the workspace, in {started.folder!r}"
     return None
@@ -89,29 +96,22 @@ def held_back(ours: Observed) -> bool:
     """
     Whether the runner did not do something that a shell would have done, and said so: from there on they must differ.
     """
-    return any(_HELD_BACK.search(line) for line in ours.errors)
-
-
-def used_only(text: str, mine: bytes, other: bytes) -> bool:
-    """
-    Whether outputs differ by the `./` before names that begin with a dash only.
-    """
-    return bool(_PATTERN.search(text)) and mine.replace(b"[./-", b"[-") == other.replace(b"[./-", b"[-")
+    return any(_HELD_BACK.search(line) for line in ours.said)
 
 
 def _started_apart(text: str, one: Started, two: Started, used: Counter[str]) -> str | None:
     if one.words != two.words:
-        if not _PATTERN.search(text) or len(one.words) != len(two.words):
-            return f"{one.program!r} got {one.words!r} in place of {two.words!r}"
-        for word, other in zip(one.words, two.words, strict=True):
-            if word == other:
-                continue
-            if word != b"./" + other or not other.startswith(b"-"):
+        pairs = zip(one.words, two.words, strict=False)
+        wanted = tuple(b"./" + word if mine == b"./" + word and word.startswith(b"-") else word for mine, word in pairs)
+        if one.words != wanted or len(one.words) != len(two.words) or not _PATTERN.search(text):
+            if not _OPTION.search(text):
                 return f"{one.program!r} got {one.words!r} in place of {two.words!r}"
+            used["option"] += 1
+        else:
             used["dashed"] += 1
     if one.folder != two.folder:
         return f"{one.program!r} was started in {one.folder!r} in place of {two.folder!r}"
-    if one.read != two.read and not used_only(text, one.read, two.read):
+    if one.read != two.read:
         return f"{one.program!r} read {one.read!r} in place of {two.read!r}"
     if one.environment != two.environment:
         apart = sorted(one.environment ^ two.environment)
@@ -145,7 +145,7 @@ def _plain(seen: Observed) -> Observed:
         )
         for each in seen.started
     )
-    errors = tuple(line for line in seen.errors if not _SAID.match(line))
+    errors = tuple(line for line in seen.errors if line.startswith(b"error of "))
     changed = tuple((path, about and (about[0], _SAID.sub(b"", about[1]))) for path, about in seen.changed)
     return replace(seen, started=started, output=_SAID.sub(b"", seen.output), errors=errors, changed=changed)
 

@@ -32,7 +32,7 @@ def main(arguments: list[str]) -> int:
     if not proven(plan, "before"):
         return 3
     if plan["holes"]:
-        say("ready", what="nothing runs in a jail with holes")
+        say("nothing runs in a jail with holes")
         return 0
     Trial(plan).all()
     return 0 if proven(plan, "after") else 3
@@ -43,7 +43,12 @@ def proven(plan: dict[str, Any], when: str) -> bool:
     Whether this is a jail; says what shows that it is not.
     """
     broken = conditions.broken(plan)
-    say("conditions", when=when, proven=len(conditions.NAMES) - len({line.split(":")[0] for line in broken}), broken=broken)
+    say(
+        "conditions",
+        when=when,
+        proven=len(conditions.NAMES) - len({line.split(":")[0] for line in broken}),
+        broken=broken,
+    )
     return not broken
 
 
@@ -59,6 +64,7 @@ class Trial:
     def __init__(self, plan: dict[str, Any]) -> None:
         self.plan = plan
         self.subject: Subject = subject(plan["subject"])
+        self.commands = generate.Commands(plan["seed"], plan["pieces"], plan["corpus"])
         self.watched = observed.Watched()
         self.counts: Counter[str] = Counter()
         self.refused: Counter[str] = Counter()
@@ -73,7 +79,7 @@ class Trial:
         texts = self.plan["texts"]
         numbers = range(self.plan["first"], len(texts) if texts else self.plan["count"], self.plan["step"])
         for number in numbers:
-            kind, text = ("given", texts[number]) if texts else generate.command(self.plan["seed"], number, self.plan["corpus"])
+            kind, text = ("given", texts[number]) if texts else self.commands.command(number)
             self.one(number, kind, text)
             if time.monotonic() - told > 2:
                 told = time.monotonic()
@@ -94,9 +100,19 @@ class Trial:
         if self.found > MAX_FOUND:
             return
         sort = wrong[0]
-        small = shrink.shrunk(text, lambda shorter: (self.wrong(shorter) or ("",))[0] == sort)
+        tries = 20 if sort in ("slow", "hangs") else 300
+        small = shrink.shrunk(text, lambda shorter: (self.wrong(shorter) or ("",))[0] == sort, tries=tries)
         why = (self.wrong(small) or wrong)[1]
-        say("found", number=number, kind=kind, sort=sort, why=why, small=ascii(small), text=ascii(text), characters=len(text))
+        say(
+            "found",
+            number=number,
+            kind=kind,
+            sort=sort,
+            why=why,
+            small=ascii(small),
+            text=ascii(text),
+            characters=len(text),
+        )
 
     def wrong(self, text: str, *, counted: bool = False) -> tuple[str, str] | None:
         """
@@ -144,7 +160,7 @@ class Trial:
             counts["held back when it ran"] += 1
             return None
         for shell in ("bash", "dash"):
-            skipped = compare.skipped_by_dash(text, ours) if shell == "dash" else None
+            skipped = compare.not_asked(text, shell, takes_dots=self.watched.takes_dots[shell])
             if skipped is not None:
                 documented[skipped] += 1
                 continue
@@ -155,13 +171,15 @@ class Trial:
                 return f"differs from {shell}", said
         return None
 
-    def differs(self, text: str, tree: Any, ours: observed.Observed, shell: str, documented: Counter[str]) -> str | None:
+    def differs(
+        self, text: str, tree: Any, ours: observed.Observed, shell: str, documented: Counter[str]
+    ) -> str | None:
         """
         What differs from *shell* each time that both are run.
         """
         said = None
         for _ in range(TIMES):
-            said = compare.difference(text, ours, self.watched.by_shell(shell, text), documented)
+            said = compare.difference(text, shell, ours, self.watched.by_shell(shell, text), documented)
             if said is None:
                 return None
             ours = self.watched.by(lambda: self.subject.run(tree))

@@ -79,7 +79,9 @@ def enter_root(folder: str) -> None:
     """
     os.chdir(folder)
     # The old root comes to lie over the new one, and is taken off again: it needs no place of its own.
-    _call("pivot_root", b".", b".") if hasattr(_libc, "pivot_root") else _call("syscall", ctypes.c_long(155), b".", b".")
+    _call("pivot_root", b".", b".") if hasattr(_libc, "pivot_root") else _call(
+        "syscall", ctypes.c_long(155), b".", b"."
+    )
     _call("umount2", b".", ctypes.c_int(_MNT_DETACH))
     os.chdir("/")
 

@@ -21,7 +21,7 @@ MAX_OUTPUT: Final = 200_000
 """Bytes that are kept of each output."""
 ENVIRONMENT: Final = {"PATH": "/programs", "LC_ALL": "C.UTF-8", "HOME": "/world/outside", "KEPT": "as it is"}
 _BASH_SETUP: Final = "/fuzz/setup.bash"
-_EXPORT: Final = re.compile(rb"(?m)^export ([A-Za-z_][A-Za-z0-9_]*)(?:=(.*(?:\n(?!export ).*)*))?$")
+_EXPORT: Final = re.compile(rb"(?ms)^export ([A-Za-z_][A-Za-z0-9_]*)(?:=(.*?))?(?=\nexport |\n?\Z)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,8 @@ class Observed:
     changed: tuple[tuple[bytes, tuple[int, bytes] | None], ...]
     """Of each path in the workspace that was changed or made its type, mode and content; None if it is gone."""
     outside: tuple[tuple[bytes, tuple[int, bytes] | None], ...]
+    said: tuple[bytes, ...] = ()
+    """What our runner itself said, wherever its standard error led."""
 
 
 class LateError(Exception):
@@ -73,6 +75,7 @@ class Watched:
         self.workspace = world.snapshot(world.WORKSPACE)
         self.outside = world.snapshot(world.OUTSIDE)
         signal.signal(signal.SIGALRM, _late)
+        self.takes_dots = {shell: self._takes_dots(shell) for shell in ("bash", "dash")}
 
     def by_shell(self, shell: str, text: str) -> Observed:
         """
@@ -80,7 +83,7 @@ class Watched:
         """
         options = ("--norc", "--noprofile") if shell == "bash" else ()
         environment = {**ENVIRONMENT, "BASH_ENV": _BASH_SETUP} if shell == "bash" else ENVIRONMENT
-        arguments = [os.fsencode(part) for part in (shell, *options, "-c", text, "sh")]
+        arguments = [os.fsencode(part) for part in (shell, *options, "-c", "--", text, "sh")]
         return self._observe(lambda: _spawned(f"/bin/{shell}", arguments, environment))
 
     def by(self, run: Callable[[], int]) -> Observed:
@@ -89,13 +92,27 @@ class Watched:
         """
         return self._observe(lambda: _forked(run))
 
+    def _takes_dots(self, shell: str) -> bool:
+        """
+        Whether *shell* takes `.` and `..` for names that a pattern means.
+        """
+        return any(b".." in started.words for started in self.by_shell(shell, "ls .*").started)
+
     def _observe(self, start: Callable[[], int]) -> Observed:
         world.tidy()
         process = start()
         code = _awaited(process)
         changed, outside = _apart(self.workspace, world.WORKSPACE), _apart(self.outside, world.OUTSIDE)
-        seen = Observed(_started(), code, _bytes("out"), tuple(sorted(_bytes("err").splitlines())), changed, outside)
-        strange = set(os.listdir(world.WORLD)) - {"ws", "outside", "log"}
+        seen = Observed(
+            _started(),
+            code,
+            _bytes("out"),
+            tuple(sorted(_bytes("err").splitlines())),
+            changed,
+            outside,
+            said=tuple(_bytes("said").splitlines()),
+        )
+        strange = set(os.listdir(world.WORLD)) - {"ws", "outside"}
         if changed or outside or strange:
             for name in strange:
                 os.unlink(world.WORLD / name)
@@ -172,7 +189,11 @@ def _awaited(process: int) -> int:
 def _started() -> tuple[Started, ...]:
     found = []
     for number in _bytes("order").split():
-        found.append(_parsed(_bytes(f"run.{int(number)}")))
+        try:
+            found.append(_parsed(_bytes(f"run.{int(number)}")))
+        except ValueError:
+            # Only what gets out of the workspace writes there beside the programs.
+            found.append(Started(b"the log was written over", (), b"/log", b"", frozenset()))
     return tuple(found)
 
 

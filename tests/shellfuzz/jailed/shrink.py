@@ -5,7 +5,7 @@ A failing text made small.
 from collections.abc import Callable
 
 
-def shrunk(text: str, fails: Callable[[str], bool], *, tries: int = 400) -> str:
+def shrunk(text: str, fails: Callable[[str], bool], *, tries: int) -> str:
     """
     A text that still *fails* and loses that if any one character is left out, or what there is after so many *tries*.
     """

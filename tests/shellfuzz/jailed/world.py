@@ -13,7 +13,7 @@ from typing import Final
 WORLD: Final = Path("/world")
 WORKSPACE: Final = WORLD / "ws"
 OUTSIDE: Final = WORLD / "outside"
-LOG: Final = WORLD / "log"
+LOG: Final = Path("/log")
 TOKEN: Final = "canary-5c1e9a"
 """Stands in what lies outside of the workspace, in names and in texts, and in nothing else."""
 
@@ -21,8 +21,41 @@ BUILTINS: Final = ("[", "echo", "false", "kill", "printf", "pwd", "test", "true"
 """Programs that a shell has within itself too. bash can be told to start the programs, dash cannot."""
 PROGRAMS: Final = (
     *BUILTINS,
-    *("a b", "awk", "cat", "cp", "cut", "diff", "env", "find", "git", "grep", "head", "if", "jq", "killed", "ls", "make"),
-    *("mkdir", "mv", "node", "npm", "pytest", "python3", "rg", "rm", "sed", "sort", "tail", "tar", "tee", "touch", "tr"),
+    *(
+        "a b",
+        "awk",
+        "cat",
+        "cp",
+        "cut",
+        "diff",
+        "env",
+        "find",
+        "git",
+        "grep",
+        "head",
+        "if",
+        "jq",
+        "killed",
+        "ls",
+        "make",
+    ),
+    *(
+        "mkdir",
+        "mv",
+        "node",
+        "npm",
+        "pytest",
+        "python3",
+        "rg",
+        "rm",
+        "sed",
+        "sort",
+        "tail",
+        "tar",
+        "tee",
+        "touch",
+        "tr",
+    ),
     *("uniq", "wc", "while", "xargs", "\u00fcber", "!", "x=y", "{", "#x", "~", "-x"),
 )
 LOGGER: Final = r"""#!/bin/dash
@@ -39,11 +72,9 @@ $#
 "
 for word do record="$record${#word}:$word
 "; done
-{ printf '%s' "$record"; export -p; } >/world/log/run.$$
-echo $$ >>/world/log/order
-printf '%s' "$name"
-for word do printf ' [%s]' "$word"; done
-printf '\n%s' "$text"
+{ printf '%s' "$record"; export -p; } >/log/run.$$
+echo $$ >>/log/order
+printf '%s\n%s' "$name" "$text"
 echo "error of $name" >&2
 case $name in
   false | grep | rg | test) exit 1 ;;
@@ -53,9 +84,6 @@ case $name in
 esac
 exit 0
 """
-STAGED: Final = "from shell"
-"""What a file without `#!` starts: see `compare`."""
-
 _FILES: Final = {
     "a.txt": "alpha\n",
     "b.txt": "beta\ngamma\n",
@@ -120,6 +148,9 @@ def make() -> None:
     for name in ("tool", "src/tool"):
         (WORKSPACE / name).write_text(LOGGER, encoding="utf-8")
         (WORKSPACE / name).chmod(0o755)
+    (WORKSPACE / "hard").hardlink_to(OUTSIDE / "write.txt")
+    (WORKSPACE / "bare").write_text("ls it was run as a script\n", encoding="utf-8")
+    (WORKSPACE / "bare").chmod(0o755)
     tidy()
 
 
