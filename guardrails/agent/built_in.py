@@ -35,6 +35,8 @@ def built_in_tools(
             web=Web(allow=settings.allow_hosts, search=search),
             spawn=Spawn(session, agent),
             message=message,
+            sandbox=settings.sandbox,
+            network=settings.network,
         )
     except (OSError, NotImplementedError, ValueError) as error:
         raise AgentError(f"the tools cannot be had in `{settings.workspace}`: {error}; see `--no-builtins`") from None

@@ -11,6 +11,7 @@ from typing import Any, Self
 from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import log
 from guardrails.policy.registry import Registry
+from guardrails.processes.sandbox.confinement import Name
 
 from .config import McpServer
 from .connection import Connection
@@ -31,11 +32,16 @@ class McpTools:
     A server that cannot be reached, dies, hangs or talks nonsense makes no exception here: what it fails to answer is an
     error envelope, `problems` says what is wrong, and the next call tries to reach it again. Tools that a server adds or
     drops while it runs come and go in the registry; a name that something else has registered stays that thing's own.
+
+    With a *sandbox* but `none`, servers that are started here have limits. What the entry of one says of `network` and
+    `sandbox` holds without it too; one that cannot be confined so is not started, and `problems` says why.
     """
 
-    def __init__(self, servers: Iterable[McpServer], registry: Registry | None = None) -> None:
+    def __init__(
+        self, servers: Iterable[McpServer], registry: Registry | None = None, *, sandbox: Name | None = None
+    ) -> None:
         self.registry = Registry() if registry is None else registry
-        self._connections = [Connection(server, self._changed) for server in servers]
+        self._connections = [Connection(server, self._changed, sandbox) for server in servers]
         self._mine: dict[str, Connection] = {}
 
     @property

@@ -8,39 +8,152 @@ import shutil
 import signal
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from annotated_types import Ge, Le
 
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.values.errors import SandboxUnavailable
+from guardrails.core.values.logs import warn_once
 from guardrails.processes.environment import harmless
-from guardrails.processes.run import Ended, run_to_end
+from guardrails.processes.run import Ended, run_started
+from guardrails.processes.started import Started
+from guardrails.session.calls.current import current_list
 from guardrails.session.calls.running import seconds_left
 
 from .failure import ToolFailure, ToolSet
 from .rooted import Root
 
 
+if TYPE_CHECKING:
+    from guardrails.processes.sandbox import Backend, Confinement, Limits
+    from guardrails.processes.sandbox.confinement import Name, Program
+
 MAX_OUTPUT_BYTES: Final = 24_576
 """Half as long again where every character of it needs quoting, and it still fits into a result of 64 KiB."""
 MAX_TIMEOUT_S: Final = 600
+NOT_CHOSEN: Final = (
+    'exec_shell runs commands with all rights of this process, since no sandbox was chosen: say `sandbox="auto"`, or '
+    '`sandbox="none"` if that is meant'
+)
+
+
+class Refused(ToolFailure):
+    """
+    A command that cannot be confined as it is to be, so that it was not run.
+    """
+
+    def __init__(self, error: SandboxUnavailable) -> None:
+        super().__init__("unavailable", str(error))
+
+    def envelope(self) -> Envelope:
+        """
+        See `ToolFailure.envelope`.
+        """
+        return Envelope(
+            "denied",
+            code=SandboxUnavailable.code,
+            error_type=self.error_type,
+            message=str(self),
+            retryable=False,
+            next_action="ask_user",
+            next_action_hint=(
+                "Commands cannot be run here: do what you can with other tools. The user can make a sandbox work "
+                "(`guardrails doctor` says how), or go without one (`sandbox: none`)."
+            ),
+        )
 
 
 class Shell(ToolSet):
     """
     Runs commands in the workspace *root*, each for *timeout* seconds at most unless the call says otherwise.
 
-    *environment* replaces what commands see of the process's own, which is all but what is named like a secret. It is no
-    sandbox: a command may do what the process may. Put the guard `shell` before it, and a container around it.
+    *sandbox* is what confines them: `auto` takes the best there is here, `bwrap` or `landlock` that one; a command that
+    cannot be confined so is refused (`sandbox.unavailable`). In it they reach the *network* only if they are let, and see
+    what is listed of the process's own environment. With `none` a command may do what the process may, and sees all variables
+    but those named like a secret. None says nothing, which is `none` and a line in the log. *environment* replaces what they
+    see.
+
+    In a session whose guard `shell` has an allow list, and with *by_argv* always, no shell is started: the command is read in
+    the small language that the guard judges, and its programs are started one by one. Other text is refused.
     """
 
     names = ("exec_shell",)
 
-    def __init__(self, root: Root, *, timeout: float = 120, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        root: Root,
+        *,
+        timeout: float = 120,
+        environment: Mapping[str, str] | None = None,
+        sandbox: "Name | None" = None,
+        network: bool = False,
+        limits: "Limits | None" = None,
+        by_argv: bool = False,
+    ) -> None:
         self._root = root
+        self._by_argv = by_argv
         self._timeout = timeout
         self._environment = environment
+        self._sandbox = sandbox
+        self._network = network
+        self._limits = limits
         self._bash = shutil.which("bash") or "/bin/sh"
+        if sandbox is None:
+            warn_once("exec_shell without a sandbox", NOT_CHOSEN)
+
+    @property
+    def sandbox(self) -> str:
+        """
+        What confines commands here: `bwrap`, `landlock`, `none`. Raises SandboxUnavailable if what was asked for does not work.
+        """
+        return "none" if self._sandbox in (None, "none") else self._confined[0].name
+
+    @cached_property
+    def _confined(self) -> "tuple[Backend, Confinement]":
+        """
+        What confines commands, and to what. Found once: later on they could change what it is told by.
+        """
+        from guardrails.processes.needs import confinement_for
+        from guardrails.processes.sandbox import choose
+
+        confinement = confinement_for(
+            self._root.path, network=self._network, environment=self._environment, limits=self._limits
+        )
+        return choose(self._sandbox or "none"), confinement
+
+    def _program(self, command: str) -> "Program":
+        """
+        What is started for *command*. Raises ToolFailure if it may be run without a shell only, and cannot be.
+        """
+        listed = current_list(self.names[0])
+        if listed is None and not self._by_argv:
+            return (self._bash, "-c", command)
+        from .by_argv import tree_of
+
+        return tree_of(command, self._root, safe=() if listed is None else listed.safe)
+
+    def _started(self, command: str) -> Started:
+        program = self._program(command)
+        if self._sandbox in (None, "none"):
+            environment = harmless(os.environ) if self._environment is None else self._environment
+            if isinstance(program, Mapping):
+                from guardrails.processes.sandbox import Confinement, Limits, choose
+
+                free = Limits(memory_bytes=None, cpu_s=None, processes=None, file_bytes=None, temporary_bytes=None)
+                confinement = Confinement(
+                    workspace=self._root.path, environment=environment, limits=self._limits or free
+                )
+                return choose("none").started(confinement, program)
+            return Started(
+                arguments=tuple(program), environment=environment, folder=self._root.path, backend="none", whole=False
+            )
+        try:
+            backend, confinement = self._confined
+            return backend.started(confinement, program)
+        except SandboxUnavailable as error:
+            raise Refused(error) from None
 
     def exec_shell(self, command: str, timeout: Annotated[int, Ge(1), Le(MAX_TIMEOUT_S)] | None = None) -> Envelope:
         """
@@ -52,13 +165,8 @@ class Shell(ToolSet):
         # What the session has no time for ends with it.
         seconds = seconds if left is None else min(seconds, round(left, 3))
         try:
-            ended = run_to_end(
-                [self._bash, "-c", command],
-                folder=self._root.path,
-                environment=harmless(os.environ) if self._environment is None else self._environment,
-                timeout=seconds,
-                limit=MAX_OUTPUT_BYTES,
-            )
+            started = self._started(command)
+            ended = run_started(started, timeout=seconds, limit=MAX_OUTPUT_BYTES)
         except OSError as error:
             long = error.errno == errno.E2BIG
             reason = (error.strerror or "unknown").lower()
@@ -67,10 +175,10 @@ class Shell(ToolSet):
             ) from error
         except ValueError:
             raise ToolFailure("validation", "the command is not valid Unicode", retryable=False) from None
-        return _told(ended, seconds)
+        return _told(ended, seconds, None if started.backend == "none" else started.backend)
 
 
-def _told(ended: Ended, timeout: float) -> Envelope:
+def _told(ended: Ended, timeout: float, sandbox: str | None) -> Envelope:
     value: dict[str, Any] = {"output": ended.output, "exit_code": ended.exit_code, "seconds": ended.seconds}
     if ended.left_behind:
         value["background_processes"] = "killed"
@@ -80,11 +188,14 @@ def _told(ended: Ended, timeout: float) -> Envelope:
             f"the command did not end within {timeout:g} s and was killed; its output so far is in `result`",
             value=value,
             is_complete=False,
+            sandbox=sandbox,
         )
     if ended.exit_code:
-        raise ToolFailure("exec_nonzero", _exit(ended.exit_code), value=value, is_complete=ended.complete)
+        raise ToolFailure(
+            "exec_nonzero", _exit(ended.exit_code), value=value, is_complete=ended.complete, sandbox=sandbox
+        )
     hint = None if ended.complete else "Write the output to a file and read a part of it, or filter it."
-    return Envelope.success(value, is_complete=ended.complete, next_action_hint=hint)
+    return Envelope.success(value, is_complete=ended.complete, next_action_hint=hint, sandbox=sandbox)
 
 
 def _exit(code: int) -> str:

@@ -2,7 +2,7 @@
 What a shell command would run, found by reading it; nothing is run and no file is touched.
 """
 
-from guardrails.core.commands.grammar.syntax import NoParserError, UnreadableError
+from guardrails.core.commands.grammar.syntax import NoParserError, NotListedError, UnreadableError
 from guardrails.core.commands.plain.form import NotPlainError
 from guardrails.core.commands.plain.run import plainly
 from guardrails.core.commands.plain.unmatched import unmatched
@@ -16,6 +16,7 @@ __all__ = [
     "Command",
     "Found",
     "NoParserError",
+    "NotListedError",
     "NotPlainError",
     "Rule",
     "UnreadableError",

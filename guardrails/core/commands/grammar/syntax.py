@@ -31,6 +31,12 @@ class UnreadableError(Exception):
         self.advice = advice
 
 
+class NotListedError(UnreadableError):
+    """
+    A command that no rule of an allow list speaks of, whatever it says.
+    """
+
+
 class NoParserError(Exception):
     """
     The parser is not installed.

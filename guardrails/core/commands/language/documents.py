@@ -4,6 +4,7 @@ Here-documents: text that a program reads, or that stands in a word, as it is wr
 
 import re
 
+from functools import partial
 from typing import Final
 
 from guardrails.core.values.late_pattern import pattern
@@ -14,7 +15,8 @@ from .seen import seen
 
 LAST: Final = r"""(?:'([A-Za-z0-9_]+)'|"([A-Za-z0-9_]+)"|\\([A-Za-z0-9_]+)|([A-Za-z0-9_]+))"""
 """The word that ends one, in any quotes; without quotes a shell expands the text."""
-_EXPANDED: Final = pattern(r"[$`\\]")
+_SPECIAL: Final = pattern(r"\\([$`\\\n])|[$`]")
+"""What a shell would work out in a text whose last word stands without quotes."""
 
 
 def body(text: str, first: "re.Match[str]", begin: int) -> tuple[str, int]:
@@ -30,7 +32,13 @@ def body(text: str, first: "re.Match[str]", begin: int) -> tuple[str, int]:
     if end < begin or begin >= len(text):
         raise NotInLanguageError("a here-document that never ends", first.start())
     found = text[begin:end]
-    if first[4] and _EXPANDED.search(found):
-        raise NotInLanguageError("a here-document with something to expand", first.start())
     seen(found, begin)
+    if first[4]:
+        found = _SPECIAL.sub(partial(_itself, place=first.start()), found)
     return found, min(end + len(last) + 1, len(text))
+
+
+def _itself(found: "re.Match[str]", *, place: int) -> str:
+    if found[1] is None or found[1] == "\n":
+        raise NotInLanguageError("a here-document with something to expand", place)
+    return found[1]

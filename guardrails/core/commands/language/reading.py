@@ -19,8 +19,9 @@ MAX_NESTED: Final = 8
 MAX_COMMANDS: Final = 1_000
 _KEYWORDS: Final = frozenset(
     {"!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else", "end", "esac", "fi", "for"}
-    | {"foreach", "function", "if", "in", "repeat", "select", "then", "until", "while"}
+    | {"foreach", "function", "if", "in", "repeat", "select", "then", "time", "until", "while"}
 )
+_TIME: Final = pattern(r"time[ \t]+(?![-!])")
 _ASSIGNMENT: Final = pattern(r"([A-Za-z_][A-Za-z0-9_]*)=")
 _OTHER_ASSIGNMENT: Final = pattern(r"[A-Za-z_][A-Za-z0-9_]*(?:\+=|\[)")
 
@@ -64,7 +65,10 @@ class _Script(Redirecting):
                 if sign != ";":
                     raise NotInLanguageError("a missing command", self.place)
                 break
-            steps.append(Step(sign=sign, stages=self.stages(depth)))
+            timed = _TIME.match(self.text, self.place)
+            if timed is not None:
+                self.place = timed.end()
+            steps.append(Step(sign=sign, stages=self.stages(depth), timed=timed is not None))
             sign = ";"
             if self.text.startswith(("&&", "||"), self.place):
                 sign = "&&" if self.char == "&" else "||"

@@ -66,8 +66,6 @@ class Redirecting(Reader):
         self.place = found.end()
         if sign in ("<(", ">("):
             raise NotInLanguageError("a substitution", place)
-        if sign == "<<<":
-            raise NotInLanguageError("a here-string", place)
         handle = {"": 0 if sign[0] == "<" else 1, "0": 0, "1": 1, "2": 2}.get(number, -1)
         if handle < 0 or (handle == 0) != (sign[0] == "<") or sign in ("<&", "<>", ">|") or (number and sign[0] == "&"):
             raise NotInLanguageError("a redirection of another handle", place)
@@ -77,7 +75,9 @@ class Redirecting(Reader):
         self.gap()
         begin = self.place
         target = self.target(place)
-        if sign == ">&":
+        if sign == "<<<":
+            redirections.append(Redirection(handle=0, kind="text", target=f"{target}\n"))
+        elif sign == ">&":
             if target not in ("1", "2") or self.text[begin : self.place] != target:
                 raise NotInLanguageError("a redirection of another handle", place)
             redirections.append(Redirection(handle=handle, kind="&", target=target))
@@ -98,7 +98,9 @@ class Redirecting(Reader):
         self.one_line(begin)
         if len(found) != 1 or not found[0].is_fixed or found[0].text.startswith("-"):
             raise NotInLanguageError("a redirection to a file known only when it runs", begin)
-        if not found[0].text or "\n" in found[0].text:
+        numbered = self.char in ("<", ">") and self.text[begin : self.place].isdecimal()
+        if not found[0].text or "\n" in found[0].text or numbered:
+            # To a shell a number before `>` is a handle.
             raise NotInLanguageError("a redirection without a file", begin)
         return found[0].text
 

@@ -4,7 +4,7 @@ What the language does not have, and what to write instead.
 
 from typing import Final
 
-from guardrails.core.commands.grammar.syntax import UnreadableError
+from guardrails.core.commands.grammar.syntax import NotListedError
 
 
 ADVICE: Final = {
@@ -13,7 +13,6 @@ ADVICE: Final = {
     "a here-document with something to expand": "put its first word between single quotes, as `<<'EOF'`, so that its text stays as it is",
     "a here-document that never ends": "end it with a line that is just its first word",
     "a here-document of another form": "write `<<'EOF'`, its text on the lines below, and `EOF` on a line of its own",
-    "a here-string": "pipe the text: `printf '%s\\n' 'text' | command`",
     "a line end between quotes beside a here-document": "keep quotes on one line with it, or write the text to a file",
     "a redirection of another handle": "only `<`, `>`, `>>`, `2>`, `2>>`, `&>`, `2>&1` and `>&2` are known: write one of them",
     "a redirection without a file": "write the name of one file behind it, without a pattern",
@@ -22,7 +21,7 @@ ADVICE: Final = {
     "a function": "write each command out",
     "a brace": "write each word out; a brace that is meant goes between single quotes",
     "too many words": "give the program fewer words, and call it several times",
-    "a pattern of another form": "put it between single quotes if the program reads it, or write `*`, `?` or `[abc]`",
+    "a pattern of another form": "put it between single quotes if the program reads it, or write `*`, `?`, `[abc]` or `[!abc]`",
     "a home directory": "write the path of the directory out; a `~` that is meant goes between single quotes",
     "a backslash at the end of a word": "put the word between single quotes, or write all on one line",
     "a job in the background": "leave the `&` out: it runs in the foreground; `&&` joins two commands",
@@ -65,12 +64,11 @@ BUILTINS: Final = {
     **dict.fromkeys(("caller", "compgen", "complete", "compopt"), "leave it out"),
     ":": "write `true`",
     "command": "leave `command` out; `command -v NAME` tells where a program is",
-    "time": "leave it out; how long a command took is told with its output",
 }
 """By name of what only a shell has as a command of its own: what to write instead."""
 
 
-class NotInLanguageError(UnreadableError):
+class NotInLanguageError(NotListedError):
     """
     Text that is not in the language: which *kind* of thing stands at which *place* (from 0), and what to write instead.
     """

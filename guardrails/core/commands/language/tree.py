@@ -105,6 +105,8 @@ class Step:
     sign: Sign
     stages: tuple[Stage, ...]
     """At least one; a `Change` stands alone."""
+    timed: bool = False
+    """`time`: how long it took is told on standard error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +118,15 @@ class Script:
     steps: tuple[Step, ...]
 
 
-def to_data(script: Script) -> list[Any]:
+def to_data(script: Script) -> dict[str, Any]:
     """
     *script* as plain JSON, for what runs it.
 
-    A script is a list of `[sign, [stage, ...]]`. A stage is `{"words": [...], "assignments": [[name, value], ...]}`,
-    `{"cd": folder}` or `{"group": script}`, each also with `"redirections": [[handle, kind, target], ...]`. A word is a list of
+    It is `{"steps": [[sign, [stage, ...], timed], ...]}`. A stage is `{"words": [...], "assignments": [[name, value], ...]}`,
+    `{"cd": folder}` or `{"steps": [...]}`, each also with `"redirections": [[handle, kind, target], ...]`. A word is a list of
     parts: text, or `[pattern]`.
     """
-    return [[step.sign, [_stage(stage) for stage in step.stages]] for step in script.steps]
+    return {"steps": [[step.sign, [_stage(stage) for stage in step.stages], step.timed] for step in script.steps]}
 
 
 def _stage(stage: Stage) -> dict[str, Any]:
@@ -132,7 +134,7 @@ def _stage(stage: Stage) -> dict[str, Any]:
     if isinstance(stage, Change):
         return {"cd": stage.folder, "redirections": redirections}
     if isinstance(stage, Group):
-        return {"group": to_data(stage.script), "redirections": redirections}
+        return {**to_data(stage.script), "redirections": redirections}
     return {
         "words": [_parts(word.parts) for word in stage.words],
         "assignments": [list(pair) for pair in stage.assignments],

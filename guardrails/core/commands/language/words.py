@@ -28,7 +28,7 @@ _QUOTED_DOLLAR: Final = pattern(r'\$(?=["\s|)/.,:;%])')
 """A `$` that begins nothing, between double quotes."""
 _BARE_DOLLAR: Final = pattern(r"\$(?=[ \t\n;|)]|\Z)")
 _BEFORE_TILDE: Final = pattern(r"[A-Za-z0-9@^~]")
-_BRACKET: Final = pattern(r"\[[!^]?([A-Za-z0-9_.,@%+=-]+)\]")
+_BRACKET: Final = pattern(r"\[!?([A-Za-z0-9_.,@%+=-]+)\]")
 _PAIR: Final = pattern(r"\{(?:[A-Za-z0-9_@:^~-]*)\}")
 """Braces that are themselves: `{}`, `HEAD@{1}`."""
 _LIST: Final = pattern(r"\{[A-Za-z0-9_./:@%+-]*(?:,[A-Za-z0-9_./:@%+-]*)+\}")

@@ -162,7 +162,9 @@ def _find(rest: Sequence[str]) -> Iterator[Inner]:
             if rest[position] == "+" and rest[position - 1] == "{}" and flag.startswith("-exec"):
                 break
             position += 1
-        yield Inner(tuple(word.replace("{}", UNKNOWN) for word in rest[start:position]))
+        # What it finds begins as the folder does where it began to look: with no `-`.
+        words = (f"./{word}" if word.startswith("{}") else word for word in rest[start:position])
+        yield Inner(tuple(word.replace("{}", UNKNOWN) for word in words))
 
 
 def _fd(rest: Sequence[str]) -> Iterator[Inner]:
