@@ -25,8 +25,9 @@ from tests.shellfuzz.jailed import world
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 HERE: Final = Path(__file__).resolve().parent
-TRIED: Final = ("guardrails.core.commands.language", "guardrails.processes.tree")
-"""What is tried; what it imports of the package goes with it."""
+_LANGUAGE: Final = "guardrails.core.commands.language"
+TRIED: Final = (f"{_LANGUAGE}.reading", f"{_LANGUAGE}.tree", f"{_LANGUAGE}.judged", "guardrails.processes.tree")
+"""What is tried; what it imports of the package goes with it, but for the fronts of the rooms."""
 NOBODY: Final = 65_534
 CORPUS: Final = ("commands.yaml", "honest.yaml", "plain.yaml", "started.yaml")
 _PROBE: Final = (
@@ -170,17 +171,17 @@ def _copied(stage: Path) -> None:
 
 def needed(modules: tuple[str, ...]) -> list[Path]:
     """
-    The files of *modules* of the package, and of all that they import of it; without the fronts of the rooms above them.
+    The files of *modules* of the package, and of all that they import of it, without the fronts of the rooms.
     """
     waiting, found = [*modules], dict[str, Path]()
     while waiting:
         name = waiting.pop()
         path = REPOSITORY / Path(*name.split("."))
-        path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+        path = path.with_suffix(".py")
         if name in found or not path.is_file():
             continue
         found[name] = path
-        package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
+        package = name.split(".")[:-1]
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom):
                 above = package[: len(package) - node.level + 1] if node.level else []

@@ -63,6 +63,7 @@ def test_a_reader_that_agrees_with_bash_gives_no_finding() -> None:
         ("writes", "git status | cat b.txt", "left", "t"),
         ("reads", "git status | cat a.txt", "left", "ls a.txt"),
         ("raises", "ls a.txt; cat b.txt", "raised", "b"),
+        ("judges", "ls a.txt; cat b.txt", "unjudged", "ls"),
         ("hangs", "ls *", "slow", "*"),
     ],
 )

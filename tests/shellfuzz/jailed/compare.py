@@ -2,6 +2,7 @@
 Whether what was tried did the same as a shell, but for the differences that are documented.
 """
 
+import os
 import re
 
 from collections import Counter
@@ -10,12 +11,13 @@ from dataclasses import replace
 from typing import Final
 
 from tests.shellfuzz.jailed.observed import Observed, Started
+from tests.shellfuzz.jailed.subject import Told
 from tests.shellfuzz.jailed.world import BUILTINS, TOKEN
 
 
 DOCUMENTED: Final = {
     "builtin": "dash runs its own echo, printf, test, [, true, false, kill and pwd, which cannot be told off",
-    "dash": "dash has no `&>` and no list in braces, its patterns are by bytes, its `cd` looks for no folder before `..`",
+    "dash": "dash has no `&>`, `<<<` or `time`, and no list in braces, its patterns are by bytes, its `cd` looks for no folder before `..`",
     "dashed": "a name that a pattern gives and that begins with a dash gets `./` before it",
     "dots": "dash, and bash before 5.2, take `.` and `..` for names that `.*` means",
     "option": "a word that begins with a dash is an option: its patterns are the program's",
@@ -32,7 +34,7 @@ _SAID: Final = re.compile(rb"(?m)^(?:sh: |dash: |guardrails: |Killed|.*: line \d
 _HELD_BACK: Final = re.compile(
     rb"^guardrails: .*(?:outside the workspace|it is a link, or behind one|has another name| is .*, not a file|no program, and no `#!`)"
 )
-_NOT_DASH: Final = re.compile(r"&>|[{\[?]|[^\x00-\x7f]|\bcd\b[^;|&\n]*\.\.")
+_NOT_DASH: Final = re.compile(r"&>|<<<|\btime\b|[{\[?]|[^\x00-\x7f]|\bcd\b[^;|&\n]*\.\.")
 _BUILTIN: Final = re.compile("|".join(name for name in BUILTINS if name != "["))
 _DOTTED: Final = re.compile(r"\.[\"']*[*?\[]")
 _OPTION: Final = re.compile(r"(?:\A|[\s;|&(])-[^\s;|&<>()]*[*?\[]")
@@ -90,6 +92,32 @@ def escaped(text: str, ours: Observed) -> str | None:
         if started.folder != b"/world/ws" and not started.folder.startswith(b"/world/ws/"):
             return f"{started.program!r} was started outside of the workspace, in {started.folder!r}"
     return None
+
+
+def unjudged(told: Told, ours: Observed) -> str | None:
+    """
+    What a command did that it was not judged to do. Returns None if that is nothing.
+    """
+    for started in ours.started:
+        if not any(_is(started, words, open_ended, folders) for words, open_ended, folders in told.runs):
+            return (
+                f"{started.program!r} was started with {started.words!r} in {started.folder!r}; judged were {told.runs}"
+            )
+    for path, _ in ours.changed:
+        name = path.decode("utf-8", "surrogateescape")
+        if name not in told.writes and name.removeprefix("/world/ws/") not in told.writes:
+            return f"{path!r} was written; judged were {sorted(told.writes)}"
+    return None
+
+
+def _is(started: Started, words: tuple[str, ...], open_ended: bool, folders: tuple[str, ...]) -> bool:
+    own = [os.fsencode(word) for word in words]
+    places = {os.fsencode(os.path.normpath(os.path.join("/world/ws", folder))) for folder in folders}
+    return (
+        started.program.rpartition(b"/")[2] == own[0].rpartition(b"/")[2]
+        and (open_ended or list(started.words) == own[1:])
+        and started.folder in places
+    )
 
 
 def held_back(ours: Observed) -> bool:

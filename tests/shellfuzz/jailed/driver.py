@@ -156,6 +156,11 @@ class Trial:
         if any(line.startswith(b"raised ") for line in ours.errors):
             return "raised", f"running it: {b' '.join(ours.errors)!r:.300}"
         counts["programs started"] += len(ours.started)
+        told = self.subject.told(tree)
+        counts["judged to run" if told is not None else "refused by the judge"] += 1
+        not_judged = None if told is None else compare.unjudged(told, ours)
+        if not_judged is not None:
+            return "unjudged", not_judged
         if compare.held_back(ours):
             counts["held back when it ran"] += 1
             return None

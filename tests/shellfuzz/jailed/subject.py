@@ -2,12 +2,14 @@
 What is tried: the reader and the runner of the language, or one with a fault, for the tests of the fuzzer itself.
 """
 
+import json
 import os
 import re
 import sys
 import time
 
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
 
 
 class RefusedError(Exception):
@@ -16,10 +18,26 @@ class RefusedError(Exception):
     """
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """
+    What a command would do, as it was judged.
+    """
+
+    runs: list[tuple[tuple[str, ...], bool, tuple[str, ...]]]
+    """The words of each program, whether some are known only when it runs, and the folders where it may run."""
+    writes: frozenset[str]
+
+
 class Subject(Protocol):
     def read(self, text: str) -> Any:
         """
         What is run of *text*. Raises RefusedError.
+        """
+
+    def told(self, tree: Any) -> Told | None:
+        """
+        What the judge says of *tree*. Returns None if it refuses it; it is run all the same: the runner holds by itself.
         """
 
     def run(self, tree: Any) -> int:
@@ -35,15 +53,29 @@ class Language:
 
     def __init__(self) -> None:
         from guardrails.core.commands.grammar.syntax import UnreadableError
-        from guardrails.core.commands.language import read, to_data
+        from guardrails.core.commands.language.judged import judged
+        from guardrails.core.commands.language.reading import read
+        from guardrails.core.commands.language.tree import to_data
 
-        self._refusal, self._read, self._to_data = UnreadableError, read, to_data
+        self._refusal, self._read, self._to_data, self._judged = UnreadableError, read, to_data, judged
 
     def read(self, text: str) -> Any:
         try:
-            return self._to_data(self._read(text))
+            script = self._read(text)
         except self._refusal as error:
             raise RefusedError(getattr(error, "kind", "too long")) from error
+        return json.loads(json.dumps(self._to_data(script))), self._told(script)
+
+    def _told(self, script: Any) -> Told | None:
+        try:
+            found = self._judged(script)
+        except self._refusal:
+            return None
+        runs = [(run.words, any("\0" in word for word in run.commands[0].words), run.folders) for run in found.runs]
+        return Told(runs, frozenset(found.writes))
+
+    def told(self, tree: Any) -> Told | None:
+        return cast("Told | None", tree[1])
 
     def run(self, tree: Any) -> int:
         from guardrails.processes import tree as runner
@@ -58,7 +90,7 @@ class Language:
             told(line)
 
         runner.say = say
-        return runner.run(tree, "/world/ws", dict(os.environ))
+        return runner.run(tree[0], "/world/ws", dict(os.environ))
 
 
 class Faulty:
@@ -85,6 +117,9 @@ class Faulty:
         ):
             raise RefusedError("not plain")
         return text
+
+    def told(self, tree: Any) -> Told | None:
+        return Told([], frozenset()) if self.fault == "judges" else None
 
     def run(self, tree: Any) -> int:
         text = str(tree)

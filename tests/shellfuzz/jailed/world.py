@@ -74,8 +74,8 @@ for word do record="$record${#word}:$word
 "; done
 { printf '%s' "$record"; export -p; } >/log/run.$$
 echo $$ >>/log/order
-printf '%s\n%s' "$name" "$text"
 echo "error of $name" >&2
+printf '%s\n%s' "$name" "$text"
 case $name in
   false | grep | rg | test) exit 1 ;;
   diff) exit 2 ;;
@@ -160,7 +160,7 @@ def tidy() -> None:
     """
     for name in os.listdir(LOG):
         os.unlink(LOG / name)
-    (LOG / "in").write_text("first line\nlast line", encoding="utf-8")
+    (LOG / "in").write_text("first line\nlast line\n", encoding="utf-8")
 
 
 def _empty(folder: Path) -> None:
