@@ -118,10 +118,18 @@ def _names(path: str, *, folders: bool) -> Iterator[str]:
     try:
         with os.scandir(encoded(path) or b".") as entries:
             for entry in entries:
-                if not folders or entry.is_dir():
+                if not folders or _is_folder(entry):
                     yield entry.name.decode("utf-8", "surrogateescape")
     except OSError:
         return
+
+
+def _is_folder(entry: "os.DirEntry[bytes]") -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        # A link that leads to itself.
+        return False
 
 
 def _fits(items: list[_Item], name: str) -> bool:

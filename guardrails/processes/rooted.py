@@ -59,6 +59,8 @@ class Place(NamedTuple):
     """The path as it was given."""
     above: tuple[str, ...] = ()
     """Names of the folders from the first to this one, without links."""
+    as_folder: bool = False
+    """The path ends with a slash: only a folder can be meant."""
 
 
 class Below:
@@ -137,7 +139,9 @@ class Below:
                 parts.extendleft(reversed(onward.split("/")))
                 continue
             if not any(rest not in ("", ".") for rest in parts):
-                return Place(held[-1], part, path, tuple(above))
+                return Place(held[-1], part, path, tuple(above), bool(parts))
+            if make:
+                _check_not_gits(part, shown)
             if len(above) >= MAX_DEPTH:
                 raise BadPlaceError(f"`{shown}` is more than {MAX_DEPTH} folders deep")
             held.append(_step(part, held[-1], make=make))
@@ -160,8 +164,10 @@ def open_to_write(place: Place, *, append: bool = False) -> int:
     """
     A handle of the regular file at *place* to write into, made if there is none; emptied unless *append* says to write on.
 
-    Raises BadPlaceError for anything else and for a file with a second name, which may be outside; OSError.
+    Raises BadPlaceError for anything else, for a file with a second name, which may be outside, and for what is git's own;
+    OSError.
     """
+    check_writable(place)
     flags = os.O_WRONLY | (os.O_APPEND if append else 0)
     try:
         handle = os.open(place.name, flags | _FILE | os.O_CREAT | os.O_EXCL, 0o666, dir_fd=place.folder)
@@ -174,6 +180,22 @@ def open_to_write(place: Place, *, append: bool = False) -> int:
             # Only now that it is known what is emptied.
             os.ftruncate(handle, 0)
     return handle
+
+
+def check_writable(place: Place) -> None:
+    """
+    Raises BadPlaceError for what is written by no one but git: `.git` says which programs its next command starts. OSError
+    for the name of a folder.
+    """
+    for name in (*place.above, place.name):
+        _check_not_gits(name, place.shown)
+    if place.as_folder:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+
+
+def _check_not_gits(name: str, shown: str) -> None:
+    if name.lower() == ".git":
+        raise BadPlaceError(f"`{shown[:200]}` is git's own, which its commands alone write")
 
 
 def open_folder(place: Place) -> int:
@@ -196,6 +218,8 @@ def closed_on_error(handle: int) -> Iterator[None]:
 
 
 def _opened(place: Place, flags: int) -> int:
+    if place.as_folder:
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     # A device may act on being opened, so it is asked for before; and again after, when it can no longer change.
     _regular(os.stat(place.name, dir_fd=place.folder, follow_symlinks=False), place)
     handle = os.open(place.name, flags | _FILE, dir_fd=place.folder)

@@ -224,11 +224,9 @@ class _Runner:
         if target == _NULL:
             return os.open(_NULL, os.O_RDONLY if kind == "<" else os.O_WRONLY)
         try:
-            with self.found(target) as (place, path):
+            with self.found(target) as (place, _):
                 if kind == "<":
                     return open_to_read(place)
-                if ".git" in path.lower().split("/"):
-                    raise _FailedError(f"{target}: it is a file of git's own")
                 return open_to_write(place, append=kind == ">>")
         except OSError as error:
             raise _FailedError(f"{target}: {_reason(error)}") from None

@@ -62,6 +62,29 @@ def test_what_is_no_file_or_has_a_second_name_is_not_written(below: Below, folde
     assert not (folder.parent / "new").exists()
 
 
+@pytest.mark.parametrize("name", [".git", ".git/config", ".GIT/hooks/pre-commit", "l/config", "sub/.git", "a/.git/x"])
+def test_what_is_gits_own_is_not_written(below: Below, folder: Path, name: str) -> None:
+    (folder / ".git").mkdir()
+    (folder / ".git/config").write_text("kept")
+    (folder / "l").symlink_to(".git")
+    with pytest.raises(BadPlaceError, match="git's own"), below.find(name, make=name[0] in "as.") as place:
+        open_to_write(place)
+    assert (folder / ".git/config").read_text() == "kept"
+    assert not (folder / "a/.git").exists()
+
+
+@pytest.mark.parametrize("path", ["f/", "f/.", "f//", "new/", "l"])
+def test_a_slash_at_the_end_means_a_folder(below: Below, folder: Path, path: str) -> None:
+    (folder / "f").write_text("kept")
+    (folder / "l").symlink_to("f/")
+    with pytest.raises(OSError, match="directory"):
+        wrote(below, path, "x")
+    with pytest.raises(OSError, match="directory"), below.find(path) as place:
+        open_to_read(place)
+    assert (folder / "f").read_text() == "kept"
+    assert not (folder / "new").exists()
+
+
 def test_a_link_that_appears_after_it_was_looked_for_is_not_written_through(
     below: Below, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

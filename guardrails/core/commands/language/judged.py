@@ -118,7 +118,7 @@ def _stage(found: Judged, stage: Stage, folders: AbstractSet[str], *, piped: boo
         found.variables += [f"{name}={value}" for name, value in stage.assignments]
         stdin = UNKNOWN if piped else None
         if given:
-            stdin = given[-1].target if given[-1].kind == "text" else UNKNOWN
+            stdin = given[-1].target.strip("\n") if given[-1].kind == "text" else UNKNOWN
         globs = frozenset(place for place, word in enumerate(stage.words) if not word.is_fixed)
         started = started_by([known(word) for word in stage.words], stdin)
         if started.commands:

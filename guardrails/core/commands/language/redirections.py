@@ -15,7 +15,7 @@ from .words import Reader
 
 _GAP: Final = pattern(r"(?:[ \t]|(?:(?<=[ \t\n;|&])|\A)\\\n)+")
 _REDIRECTION: Final = pattern(r"([0-9]*)(&>>|&>|>>|>&|<<<|<<|<&|<>|>\||<\(|>\(|[<>])")
-_DELIMITER: Final = pattern(rf"[ \t]*{LAST}(?=[ \t\n;|&<>)])")
+_DELIMITER: Final = pattern(rf"[ \t]*{LAST}(?=[ \t\n;|&<>)]|\Z)")
 
 
 class Redirecting(Reader):
