@@ -71,9 +71,7 @@ class Watched:
     """
 
     def __init__(self) -> None:
-        world.make()
-        self.workspace = world.snapshot(world.WORKSPACE)
-        self.outside = world.snapshot(world.OUTSIDE)
+        self._renew()
         signal.signal(signal.SIGALRM, _late)
         self.takes_dots = {shell: self._takes_dots(shell) for shell in ("bash", "dash")}
 
@@ -92,6 +90,12 @@ class Watched:
         """
         return self._observe(lambda: _forked(run))
 
+    def _renew(self) -> None:
+        world.make()
+        folders = (world.WORKSPACE, world.OUTSIDE)
+        self.before = {folder: world.snapshot(folder) for folder in folders}
+        self.marks = {folder: world.marks(folder) for folder in folders}
+
     def _takes_dots(self, shell: str) -> bool:
         """
         Whether *shell* takes `.` and `..` for names that a pattern means.
@@ -102,7 +106,8 @@ class Watched:
         world.tidy()
         process = start()
         code = _awaited(process)
-        changed, outside = _apart(self.workspace, world.WORKSPACE), _apart(self.outside, world.OUTSIDE)
+        marked = {folder: world.marks(folder) for folder in self.marks} != self.marks
+        changed, outside = (_apart(self.before[folder], folder) if marked else () for folder in self.before)
         seen = Observed(
             _started(),
             code,
@@ -113,11 +118,10 @@ class Watched:
             said=tuple(_bytes("said").splitlines()),
         )
         strange = set(os.listdir(world.WORLD)) - {"ws", "outside"}
-        if changed or outside or strange:
+        if marked or strange:
             for name in strange:
                 os.unlink(world.WORLD / name)
-            world.make()
-            self.workspace, self.outside = world.snapshot(world.WORKSPACE), world.snapshot(world.OUTSIDE)
+            self._renew()
         return seen
 
 

@@ -56,7 +56,9 @@ class Language:
         from guardrails.core.commands.language.judged import judged
         from guardrails.core.commands.language.reading import read
         from guardrails.core.commands.language.tree import to_data
+        from guardrails.processes import tree
 
+        self._runner: Any = tree
         self._refusal, self._read, self._to_data, self._judged = UnreadableError, read, to_data, judged
 
     def read(self, text: str) -> Any:
@@ -78,9 +80,7 @@ class Language:
         return cast("Told | None", tree[1])
 
     def run(self, tree: Any) -> int:
-        from guardrails.processes import tree as runner
-
-        told = runner.say
+        runner, told = self._runner, self._runner.say
 
         def say(text: str) -> None:
             # What it says itself is told from what programs write.
@@ -90,7 +90,7 @@ class Language:
             told(line)
 
         runner.say = say
-        return runner.run(tree[0], "/world/ws", dict(os.environ))
+        return int(runner.run(tree[0], "/world/ws", dict(os.environ)))
 
 
 class Faulty:

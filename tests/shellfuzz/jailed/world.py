@@ -172,6 +172,21 @@ def _empty(folder: Path) -> None:
             os.unlink(entry.path)
 
 
+def marks(folder: Path) -> dict[str, tuple[int, ...]]:
+    """
+    Of each path in *folder* what changes if it does: much faster than its content.
+    """
+    found: dict[str, tuple[int, ...]] = {}
+    waiting = [str(folder)]
+    while waiting:
+        for entry in os.scandir(waiting.pop()):
+            about = entry.stat(follow_symlinks=False)
+            found[entry.path] = about.st_mode, about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino
+            if stat.S_ISDIR(about.st_mode):
+                waiting.append(entry.path)
+    return found
+
+
 def snapshot(folder: Path) -> Snapshot:
     """
     All that lies in *folder*.
