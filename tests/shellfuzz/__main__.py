@@ -30,13 +30,13 @@ def main() -> int:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures and findings there")
     chosen = parser.parse_args()
     texts = tuple(json.loads(chosen.texts.read_text(encoding="utf-8"))) if chosen.texts else ()
-    told, shown = time.monotonic(), 0
+    told, shown = time.monotonic(), set[int]()
 
     def progress(result: Result) -> None:
-        nonlocal told, shown
-        for each in result.findings[shown:]:
+        nonlocal told
+        for each in (each for each in result.findings if each["number"] not in shown):
             print(f"    found: {each['sort']}: {each['small']:.300}", file=sys.stderr, flush=True)
-        shown = len(result.findings)
+            shown.add(each["number"])
         if time.monotonic() - told > 15:
             told, counts = time.monotonic(), result.counts
             done = f"{counts['commands']:,} of {chosen.n:,}, accepted {counts['accepted']:,}, findings {result.found:,}"

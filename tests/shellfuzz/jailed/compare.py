@@ -36,6 +36,7 @@ _HELD_BACK: Final = re.compile(
 )
 _NOT_DASH: Final = re.compile(r"&>|<<<|\btime\b|[{\[?]|[^\x00-\x7f]|\bcd\b[^;|&\n]*\.\.")
 _BUILTIN: Final = re.compile("|".join(name for name in BUILTINS if name != "["))
+_QUOTE: Final = re.compile(r"\\\n|['\"\\]")
 _DOTTED: Final = re.compile(r"\.[\"']*[*?\[]")
 _OPTION: Final = re.compile(r"(?:\A|[\s;|&(])-[^\s;|&<>()]*[*?\[]")
 _PATTERN: Final = re.compile(r"[*?\[]")
@@ -45,11 +46,12 @@ def not_asked(text: str, shell: str, *, takes_dots: bool) -> str | None:
     """
     The name of the difference by which *shell* is not asked about *text*. Returns None if it is.
     """
+    bare = _QUOTE.sub("", text)
     if takes_dots and _DOTTED.search(text):
         return "dots"
     if shell == "dash" and _NOT_DASH.search(text):
         return "dash"
-    return "builtin" if shell == "dash" and _BUILTIN.search(text) else None
+    return "builtin" if shell == "dash" and _BUILTIN.search(bare) else None
 
 
 def difference(text: str, shell: str, ours: Observed, theirs: Observed, used: Counter[str]) -> str | None:
@@ -132,7 +134,7 @@ def _started_apart(text: str, one: Started, two: Started, used: Counter[str]) ->
         pairs = zip(one.words, two.words, strict=False)
         wanted = tuple(b"./" + word if mine == b"./" + word and word.startswith(b"-") else word for mine, word in pairs)
         if one.words != wanted or len(one.words) != len(two.words) or not _PATTERN.search(text):
-            if not _OPTION.search(text):
+            if not _OPTION.search(text) or _unopted(one.words) != _unopted(two.words):
                 return f"{one.program!r} got {one.words!r} in place of {two.words!r}"
             used["option"] += 1
         else:
@@ -145,6 +147,10 @@ def _started_apart(text: str, one: Started, two: Started, used: Counter[str]) ->
         apart = sorted(one.environment ^ two.environment)
         return f"{one.program!r} got another environment: {apart!r}"
     return None
+
+
+def _unopted(words: tuple[bytes, ...]) -> list[bytes]:
+    return [word for word in words if not word.startswith((b"-", b"./-"))]
 
 
 def _paired(mine: Observed, other: Observed) -> list[tuple[Started, Started]] | None:

@@ -117,10 +117,17 @@ class Commands:
         behind = by.choice(
             ("", "", " | cat", " > out.txt", " && ls", " -n", " ; ls a.txt", "\t", " # note", " 'a'", " <<B\nb\nB")
         )
+        if by.random() < 0.2:
+            behind, program = "", by.choice(("git commit -m ", "ls ", "ls a", "A=1 ls ", "")) + '"$(cat '
+        else:
+            program = "cat "
         name = last.strip("'\"\\")
         end = by.choice(("\n", "\n", "", "\nls\n", "\n\n", " \n", "\ncat a.txt", ";ls\n"))
         return (
-            f"cat <<{by.choice(('', ' ', '-'))}{last}{behind}\n" + "\n".join([*lines[: by.randint(0, 3)], name]) + end
+            f"{program}<<{by.choice(('', ' ', '-'))}{last}{behind}\n"
+            + "\n".join([*lines[: by.randint(0, 3)], name])
+            + end
+            + (by.choice((')"', '\n)"', '\n)" a.txt', ' )"', "")) if program.endswith("(cat ") else "")
         )
 
     def _near(self, by: random.Random) -> str:

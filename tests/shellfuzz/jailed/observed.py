@@ -72,7 +72,8 @@ class Watched:
 
     def __init__(self) -> None:
         self._renew()
-        signal.signal(signal.SIGALRM, _late)
+        for number in (signal.SIGALRM, signal.SIGPROF):
+            signal.signal(number, _late)
         self.takes_dots = {shell: self._takes_dots(shell) for shell in ("bash", "dash")}
 
     def by_shell(self, shell: str, text: str) -> Observed:
