@@ -4,6 +4,7 @@ What the tests share: a clock that only moves when told, and the settings of the
 
 import os
 import signal
+import tempfile
 
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -80,6 +81,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 for variable in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
     if not Path(os.environ.get(variable, "/")).exists():
         del os.environ[variable]
+
+# What programs of these tests keep for their user is nobody's own: each test process has a folder for it.
+_state = tempfile.TemporaryDirectory(prefix="guardrails-state-")
+os.environ["XDG_STATE_HOME"] = _state.name
 
 for profile, examples in (("quick", 25), ("gate", 100), ("long", 5_000)):
     settings.register_profile(

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
+from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.policy.registry import Registry
 from guardrails.session.session import Session
 
@@ -40,6 +41,19 @@ def built_in_tools(
         )
     except (OSError, NotImplementedError, ValueError) as error:
         raise AgentError(f"the tools cannot be had in `{settings.workspace}`: {error}; see `--no-builtins`") from None
+
+
+def confined(settings: Settings) -> tuple[str, str | None]:
+    """
+    What the commands of *settings* run in, for a person, and why they are refused; None: they are not.
+    """
+    from guardrails.processes.sandbox import choose
+
+    try:
+        name = choose(settings.sandbox).name
+    except SandboxUnavailable as error:
+        return "no commands", f"{error.code}: {error}"
+    return "commands in no sandbox" if name == "none" else f"commands in {name}", None
 
 
 def memory_file(conversations: str, workspace: str) -> str:

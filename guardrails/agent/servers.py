@@ -62,16 +62,19 @@ def mcp_tools(
     except OSError as error:
         raise AgentError(f"cannot read `{file}`: {error.strerror}") from None
     from guardrails.mcp import McpTools
+    from guardrails.mcp.pins.pins import pins_file
 
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="guardrails mcp", daemon=True)
     thread.start()
     try:
-        connected = McpTools(servers, _Waiting(loop), sandbox=sandbox)
+        connected = McpTools(servers, _Waiting(loop), pins=pins_file(), sandbox=sandbox)
         asyncio.run_coroutine_threadsafe(connected.__aenter__(), loop).result()
         try:
             for name, problem in connected.problems.items():
                 say(f"   note: the MCP server `{name}` cannot be used: {problem}")
+            for name, reason in connected.held.items():
+                say(f"   note: `{name}` is held: {reason}; see `guardrails mcp pins`")
             yield (connected.registry,)
         finally:
             asyncio.run_coroutine_threadsafe(connected.__aexit__(None, None, None), loop).result()

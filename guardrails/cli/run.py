@@ -212,9 +212,9 @@ def _work(
     agent: "Agent", task: str | None, amounts: dict[str, Any], ending: Ending, *, forgive: bool, new: bool
 ) -> None:
     ending.follows(agent)
-    settings, view, result = agent.settings, agent.view, None
+    view, result = agent.view, None
     try:
-        view.say(f"conversation {agent.chat.id}: {settings.model}, policy {settings.policy}, {agent.offered}")
+        agent.begin()
         with _warnings_in(view):
             if amounts or forgive:
                 agent.extend(amounts)

@@ -22,21 +22,10 @@ if TYPE_CHECKING:
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 MAX_FILE_BYTES: Final = 1_048_576
 SANDBOXES: Final = ("auto", "bwrap", "landlock", "none")
-_KEYS: Final = {
-    "command",
-    "args",
-    "env",
-    "cwd",
-    "url",
-    "headers",
-    "connect_timeout",
-    "timeout",
-    "type",
-    "transport",
-} | {
-    "network",
-    "sandbox",
-}
+_KEYS: Final = frozenset(
+    {"command", "args", "env", "cwd", "url", "headers", "connect_timeout", "timeout", "type", "transport", "pins"}
+    | {"network", "sandbox"}
+)
 """Those that are read; what clients keep beside them for themselves (`disabled`, `description`, ...) means nothing here."""
 
 
@@ -65,6 +54,8 @@ class McpServer:
     """Seconds until it has been started, greeted, and asked for its tools."""
     timeout: float = 60.0
     """Seconds that one call may take."""
+    pins: bool = True
+    """Whether a tool that changes what it says of itself is held."""
 
     def __repr__(self) -> str:
         # Variables and headers hold keys.
@@ -145,6 +136,9 @@ def _server(name: str, said: Any, mistakes: list[str]) -> McpServer | None:
     timeouts = {key: _seconds(said, key, at, mistakes) for key in ("connect_timeout", "timeout") if key in said}
     if command is None and url is not None and not url.startswith(("http://", "https://")):
         mistakes.append(f"{at}.url: `{url}` is no http or https URL")
+    pins = said.get("pins", True)
+    if not isinstance(pins, bool):
+        mistakes.append(f"{at}.pins: true or false")
     if len(mistakes) > before:
         return None
     if command is None and url is None:
@@ -160,6 +154,7 @@ def _server(name: str, said: Any, mistakes: list[str]) -> McpServer | None:
         sandbox=sandbox,
         url=None if command is not None else url,
         headers=headers,
+        pins=pins,
         switches={str(key): value for key, value in said.items() if isinstance(value, bool) and key not in _KEYS},
         **timeouts,
     )

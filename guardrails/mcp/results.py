@@ -7,6 +7,7 @@ import inspect
 import re
 
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from guardrails.core.outcome.mcp_results import block_of, read_mcp
@@ -16,6 +17,7 @@ from guardrails.core.values.logs import log
 from guardrails.core.values.types import Failed
 
 from . import outcomes
+from .pins.words import marked
 
 
 with needs("mcp", "`guardrails.mcp`"):
@@ -46,9 +48,9 @@ def hints_of(one: McpTool) -> dict[str, Any]:
     return outcomes.hints_of(None if one.annotations is None else one.annotations.model_dump(by_alias=True))
 
 
-def on_wire(result: CallToolResult) -> dict[str, Any]:
+def on_wire(result: CallToolResult | McpTool) -> dict[str, Any]:
     """
-    *result* as a server sends it.
+    A *result*, or a tool, as a server sends it.
     """
     return result.model_dump(by_alias=True, mode="json", exclude_none=True)
 
@@ -61,11 +63,14 @@ def from_wire(result: Mapping[str, Any]) -> CallToolResult:
     return CallToolResult.model_validate(result, by_name=False)
 
 
-def tools_of(server: str, offered: Iterable[McpTool], timeout: float) -> dict[str, tuple[str, Tool]]:
+def tools_of(
+    server: str, offered: Iterable[McpTool], timeout: float, held: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, tuple[str, Tool]]:
     """
-    The tools that *server* offers by the name a model calls them by, each with the server's own name.
+    The tools that *server* offers by the name a model calls them by, each with the server's own name. *held* says why some
+    are held, by the server's name.
 
-    That is `{server}__{tool}`, with `_` for what no API takes; one that is too long, or would be another's, ends in a
+    The first is `{server}__{tool}`, with `_` for what no API takes; one that is too long, or would be another's, ends in a
     hash of the server's own name. A tool whose schema is none is left out, which the log says.
     """
     found: dict[str, tuple[str, Tool]] = {}
@@ -75,18 +80,19 @@ def tools_of(server: str, offered: Iterable[McpTool], timeout: float) -> dict[st
             digest = hashlib.sha256(one.name.encode(errors="surrogatepass")).hexdigest()[:8]
             name = f"{name[: MAX_NAME - 9]}_{digest}"
         try:
-            found[name] = one.name, _tool(name, one, timeout)
+            found[name] = one.name, _tool(name, one, server, timeout, held.get(one.name, ""))
         except PolicyError as error:
             log.warning("tool `%s` of MCP server `%s` is left out: %s", one.name, server, error)
     return found
 
 
-def _tool(name: str, one: McpTool, timeout: float) -> Tool:
+def _tool(name: str, one: McpTool, server: str, timeout: float, held: str) -> Tool:
     tool = Tool(
         name=name,
-        description=inspect.cleandoc(one.description or one.title or "").strip(),
+        description=marked(server, inspect.cleandoc(one.description or one.title or "").strip()),
         parameters=one.input_schema or None,
         timeout=timeout,
+        held=held,
         **hints_of(one),
     )
     tool.arguments()

@@ -8,6 +8,7 @@ end of the output, ends the connection, so that whoever waits for an answer is t
 import asyncio
 import errno
 import os
+import secrets
 import shutil
 import signal
 
@@ -18,7 +19,9 @@ from typing import Final
 
 from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import log
+from guardrails.processes.launch import MARK
 from guardrails.processes.needs import confinement_for
+from guardrails.processes.run import end_strays
 from guardrails.processes.sandbox import Confinement, Limits, choose
 from guardrails.processes.sandbox.confinement import GIB, Name
 from guardrails.processes.started import Started
@@ -55,11 +58,12 @@ async def stdio_server(server: McpServer, lost: asyncio.Event, sandbox: Name | N
     """
     # What it is confined by may be tried first, which takes a while.
     started = await asyncio.to_thread(started_of, server, environment(server.env), sandbox)
+    mark = {} if sandbox in (None, "none") else {MARK: secrets.token_hex(16)}
     process = await asyncio.create_subprocess_exec(
         *started.arguments,
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
-        env=started.environment,
+        env={**started.environment, **mark},
         cwd=started.folder,
         limit=MAX_LINE_BYTES,
         start_new_session=True,
@@ -75,6 +79,8 @@ async def stdio_server(server: McpServer, lost: asyncio.Event, sandbox: Name | N
         for stream in (from_server, to_server):
             stream.close()
         await asyncio.shield(_end(process, pumps))
+        for name, text in mark.items():
+            await asyncio.shield(asyncio.to_thread(end_strays, f"{name}={text}".encode()))
 
 
 def started_of(server: McpServer, environment: dict[str, str], sandbox: Name | None) -> Started:
@@ -99,7 +105,11 @@ def started_of(server: McpServer, environment: dict[str, str], sandbox: Name | N
             workspace=folder, files="all", network=server.network, environment=environment, limits=LIMITS
         )
         return choose("none" if server.network else "auto").started(confinement, program)
-    confinement = confinement_for(folder, network=server.network, environment=environment, limits=LIMITS)
+    # By the folder that it really lies in: a link to that is not there.
+    program = (str(Path(os.path.realpath(Path(found).parent), Path(found).name)), *server.args)
+    confinement = confinement_for(
+        folder, network=server.network, environment=environment, limits=LIMITS, program=program
+    )
     return choose(server.sandbox).started(confinement, program)
 
 

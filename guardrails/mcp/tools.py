@@ -6,7 +6,7 @@ import asyncio
 
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import log
@@ -15,7 +15,8 @@ from guardrails.processes.sandbox.confinement import Name
 
 from .config import McpServer
 from .connection import Connection
-from .results import tools_of, value_of
+from .pins.pins import Pins, Server, server_of
+from .results import on_wire, tools_of, value_of
 
 
 with needs("mcp", "`guardrails.mcp`"):
@@ -33,14 +34,25 @@ class McpTools:
     error envelope, `problems` says what is wrong, and the next call tries to reach it again. Tools that a server adds or
     drops while it runs come and go in the registry; a name that something else has registered stays that thing's own.
 
+    A tool whose description or schema changes after it was first seen is held: it is shown as it was, and the guards refuse
+    its calls until `allow`. *pins* is the file of what was seen (`pins_file()` is this user's), None keeps it in this
+    process, and False holds no tool.
+
     With a *sandbox* but `none`, servers that are started here have limits. What the entry of one says of `network` and
     `sandbox` holds without it too; one that cannot be confined so is not started, and `problems` says why.
     """
 
     def __init__(
-        self, servers: Iterable[McpServer], registry: Registry | None = None, *, sandbox: Name | None = None
+        self,
+        servers: Iterable[McpServer],
+        registry: Registry | None = None,
+        *,
+        pins: str | Literal[False] | None = None,
+        sandbox: Name | None = None,
     ) -> None:
         self.registry = Registry() if registry is None else registry
+        self._pins = None if pins is False else Pins(pins)
+        self._offered: dict[Connection, list[McpTool]] = {}
         self._connections = [Connection(server, self._changed, sandbox) for server in servers]
         self._mine: dict[str, Connection] = {}
 
@@ -62,11 +74,40 @@ class McpTools:
         for name in self._mine:
             self.registry.remove(name)
         self._mine.clear()
+        if self._pins is not None:
+            self._pins.close()
+
+    @property
+    def held(self) -> dict[str, str]:
+        """
+        Why which tool is held.
+        """
+        return {name: entry.tool.held for name, entry in self.registry.entries.items() if entry.tool.held}
+
+    def allow(self, server: str, *tools: str) -> list[str]:
+        """
+        Allow what held *tools* of *server* say now, by the server's names for them; all of them if none is named. Returns
+        their names. To be called in the loop of the connections.
+
+        Raises StoreError if the file of pins cannot be used.
+        """
+        allowed: list[str] = []
+        for connection, offered in self._offered.items():
+            if connection.server.name == server and self._pins is not None:
+                allowed += self._pins.allow(_known_as(connection.server).key, tools)
+                self._changed(connection, offered)
+        return allowed
 
     def _changed(self, connection: Connection, offered: list[McpTool]) -> None:
         server = connection.server
+        self._offered[connection] = offered
+        held: dict[str, str] = {}
+        if self._pins is not None and server.pins:
+            seen = self._pins.look(_known_as(server), [on_wire(one) for one in offered])
+            offered = [McpTool.model_validate(one.shown, by_name=False) for one in seen]
+            held = {one.name: one.held for one in seen if one.held}
         # The session ends a call by the tool's timeout; the connection a little later, if nobody else did.
-        found = tools_of(server.name, offered, server.timeout)
+        found = tools_of(server.name, offered, server.timeout, held)
         for name in [name for name, owner in self._mine.items() if owner is connection and name not in found]:
             self.registry.remove(name)
             del self._mine[name]
@@ -82,3 +123,8 @@ class McpTools:
 
             self.registry.add(tool, execute)
             self._mine[name] = connection
+
+
+def _known_as(server: McpServer) -> Server:
+    command = () if server.command is None else (server.command, *server.args)
+    return server_of(command, server.url, server.name)

@@ -70,6 +70,10 @@ def _restricted(order: dict[str, Any]) -> Any:
         run = __import__("guardrails.processes.tree", fromlist=("run",)).run
     environment, made = order["environment"], order["make"]
     temporary = _temporary(order, environment)
+    for path, device, number in order["same"]:
+        found = os.lstat(path)
+        if (found.st_dev, found.st_ino) != (device, number):
+            raise OSError(f"{path} was exchanged while it started; nothing is wrong if it is tried again")
     for folder in made:
         os.makedirs(folder, 0o700, exist_ok=True)
     kept = order.get("keep")
@@ -116,9 +120,8 @@ def _temporary(order: dict[str, Any], environment: dict[str, str]) -> str | None
     """
     if not order.get("temporary"):
         return None
-    import tempfile
-
-    made = tempfile.mkdtemp(prefix="guardrails-", dir=order["temporary"])
+    made: str = order["temporary"]
+    os.mkdir(made, 0o700)
     environment.setdefault("TMPDIR", made)
     environment.setdefault("HOME", f"{made}/home")
     os.mkdir(f"{made}/home", 0o700)

@@ -131,7 +131,7 @@ def run_to_end(
         # Its exit is not collected yet, so that no other group can have taken its number.
         _signal(process.pid, signal.SIGKILL)
         code = process.wait()
-        left_behind = _end_strays(mark.encode()) or left_behind
+        left_behind = end_strays(mark.encode()) or left_behind
         if process.stdout is not None:
             process.stdout.close()
     seconds = round(time.monotonic() - started, 3)
@@ -145,7 +145,7 @@ def _end_now(pid: int, mark: bytes, *, whole: bool) -> None:
     # The first process of one that is whole ends all others when it is asked to, and only then.
     _signal(pid, signal.SIGTERM if whole else signal.SIGKILL)
     if not whole:
-        _end_strays(mark)
+        end_strays(mark)
 
 
 def end_children(pid: int) -> None:
@@ -217,7 +217,7 @@ def _signal(group: int, number: int, *, others: bool = False) -> bool:
     return False
 
 
-def _end_strays(mark: bytes) -> bool:
+def end_strays(mark: bytes) -> bool:
     """
     Kill what left the group (`setsid`, a daemon) but still has *mark* in its environment; whether there was any. Linux only.
     """

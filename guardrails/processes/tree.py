@@ -237,7 +237,7 @@ class _Runner:
         The place of *target*, and its path from the workspace. Raises _FailedError if it is outside, or behind a link: what was
         judged is the path as it is written.
         """
-        path = target if target.startswith("/") else f"{self.folder}/{target}"
+        path = target if target.startswith("/") or self.folder == "." else f"{self.folder}/{target}"
         try:
             with self.below.find(path) as place:
                 true = posixpath.normpath("/".join((*place.above, place.name)))

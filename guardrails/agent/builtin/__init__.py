@@ -50,7 +50,7 @@ DECLARED: Final[Mapping[str, Mapping[str, Any]]] = {
     "spawn": {"idempotent": False},
     "message": {"idempotent": False, "timeout": 30},
 }
-"""What is declared of each tool; `policies/agent.yaml` says the same."""
+"""What is declared of each tool; `policies/agent.yaml` says the same, but for `by_argv`, which is true of no other tool."""
 
 
 def builtin_tools(

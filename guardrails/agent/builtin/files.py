@@ -13,7 +13,7 @@ from typing import Annotated, Any, BinaryIO, Final
 from annotated_types import Ge, Le
 
 from guardrails.core.envelope.envelope import Envelope
-from guardrails.processes.rooted import Place
+from guardrails.processes.rooted import Place, check_writable
 
 from .failure import ToolFailure, ToolSet, no_path
 from .rooted import Root
@@ -205,6 +205,7 @@ def _encoded(text: str) -> bytes:
 
 
 def _present(place: Place) -> os.stat_result | None:
+    check_writable(place)
     try:
         found = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
     except FileNotFoundError:

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from guardrails.core.text.path_text import joined, path_of, readings, within
+from guardrails.processes.hard_links import has_names_elsewhere
 from guardrails.processes.rooted import BadPlaceError, Below, Place, closed_on_error, open_folder, open_to_read
 
 from .failure import ToolFailure, no_path
-from .hard_links import has_names_elsewhere
 
 
 class Root:

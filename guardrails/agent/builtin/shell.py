@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -130,8 +130,6 @@ class Shell(ToolSet):
         listed = current_list(self.names[0])
         if listed is None and not self._by_argv:
             return (self._bash, "-c", command)
-        from .by_argv import tree_of
-
         return tree_of(command, self._root, safe=() if listed is None else listed.safe)
 
     def _started(self, command: str) -> Started:
@@ -176,6 +174,40 @@ class Shell(ToolSet):
         except ValueError:
             raise ToolFailure("validation", "the command is not valid Unicode", retryable=False) from None
         return _told(ended, seconds, None if started.backend == "none" else started.backend)
+
+
+def tree_of(command: str, root: Root, *, safe: Collection[str] = ()) -> dict[str, Any]:
+    """
+    *command* as `guardrails.processes.tree` runs it in the workspace *root*; programs of *safe* that only read get the options
+    that keep them to it. Raises ToolFailure if it is not in the language, or leads out of the workspace.
+    """
+    from guardrails.core.commands import UnreadableError
+    from guardrails.core.commands.language import judged, prepared, read, to_data
+
+    try:
+        script = read(command)
+        found = judged(script)
+    except UnreadableError as error:
+        advice = error.advice
+        raise ToolFailure(
+            "validation",
+            f"the command was not run, since no shell is started here: {error}",
+            retryable=False,
+            retryable_after_correction=True,
+            next_action="fix_arguments",
+            next_action_hint=None if advice is None else f"{advice[0].upper()}{advice[1:]}.",
+        ) from None
+    for path in found.absolute:
+        if root.below.relative(path) is None:
+            raise ToolFailure(
+                "invalid_path",
+                f"the command was not run: `{path[:200]}` is outside the workspace",
+                retryable=False,
+                retryable_after_correction=True,
+                next_action="fix_arguments",
+                next_action_hint="Name a file or folder of the workspace, from where you are.",
+            )
+    return to_data(prepared(script, safe))
 
 
 def _told(ended: Ended, timeout: float, sandbox: str | None) -> Envelope:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.access.approve import Approve
+from guardrails.core.guards.access.held import Held
 from guardrails.core.guards.base import Guard, overrides
 from guardrails.core.guards.far import far_of
 from guardrails.core.guards.limits.budget import Budget
@@ -170,6 +171,9 @@ class Chain:
         for cls in self.kinds:
             if cls.name in settings:
                 guards += cls.ruled(None, settings[cls.name])
+        if tool.held:
+            # First, as no other reason is of use then.
+            guards.insert(0, Held())
         heard = [g for g in guards if g.mode != "off" and g.applies(tool)]
         present = [] if (mode or self.mode) == "off" else [(g, self._enforced(g, mode)) for g in heard]
         checking = [(g, (g.name, enforced, g.check)) for g, enforced in present if overrides(g, "check")]

@@ -120,6 +120,7 @@ def _declared(plan: Plan) -> dict[str, Any]:
         "read_only": tool.read_only,
         "idempotent": tool.idempotent,
         "retryable_declared": tool.retryable,
+        **({"held": tool.held} if tool.held else {}),
     }
 
 

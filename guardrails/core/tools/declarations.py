@@ -31,3 +31,4 @@ class Declarations(TypedDict, total=False):
     commands: tuple[str, ...]
     by_argv: bool
     labels: tuple[str, ...]
+    held: str

@@ -74,6 +74,8 @@ class Tool:
     """
     labels: tuple[str, ...] = ()
     """Arguments that only tell a person what the call is for, in other words each time: no part of what makes calls the same."""
+    held: str = ""
+    """Why every call of it is refused until somebody has looked at it; empty: it is not held."""
 
     @classmethod
     def of(

@@ -20,6 +20,7 @@ from guardrails.core.values.logs import log
 from guardrails.core.values.types import Failed
 from guardrails.mcp.answers import RUN, answered, is_text, refused, says_nothing
 from guardrails.mcp.outcomes import explained, is_question, outcome_of
+from guardrails.mcp.pins.pins import Pins, Server, server_of
 from guardrails.mcp.runs import PROCESS, STUCK_S, Run, Runs, is_stuck
 from guardrails.policy.policy import Policy
 from guardrails.session.calls.running import Limit
@@ -55,9 +56,19 @@ class Calls:
     The calls of one server's tools behind sessions of *policy*; *options* are those of `Policy.session`.
 
     All calls are of the session *named*; without one they are of the run that their client names, else of the process.
+    *pins* hold what the tools of *server* said when they were first seen; None: no tool is held.
     """
 
-    def __init__(self, policy: Policy, *, named: str | None = None, drop: bool = False, **options: Any) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        named: str | None = None,
+        drop: bool = False,
+        pins: Pins | None = None,
+        server: Server | None = None,
+        **options: Any,
+    ) -> None:
         self._policy = policy
         self._runs = Runs(policy, **options)
         self._named = named
@@ -66,6 +77,8 @@ class Calls:
         """When the session *named* was last asked for here, in seconds."""
         self._drop = drop
         self._tools = Tools()
+        self._pins = pins
+        self._server = server_of() if server is None else server
         chain = policy.chain
         self._watches = chain.mode != "enforce" and not any(rule.mode == "enforce" for rule in chain.rules)
         """The policy decides and records, and changes nothing."""
@@ -84,11 +97,17 @@ class Calls:
         offered = result.get("tools") if isinstance(result, dict) else None
         if not isinstance(offered, list):
             return None
-        made = None
-        if not self._watches:
-            made = _without_promises(offered) if self._drop else with_room(offered)
-        self._tools.hear(offered if made is None else made)
-        return None if made is None else {**result, "tools": made}
+        shown, held = offered, {}
+        if self._pins is not None:
+            seen = self._pins.look(self._server, [one for one in offered if isinstance(one, dict)])
+            shown, held = [one.shown for one in seen], {one.name: one.held for one in seen if one.held}
+        if self._watches:
+            # What is held was told all the same.
+            self._tools.hear(offered)
+            return None
+        shown = (_without_promises(shown) if self._drop else with_room(shown)) or shown
+        self._tools.hear(shown, held)
+        return {**result, "tools": shown} if shown != offered else None
 
     def changed(self) -> None:
         """
@@ -108,6 +127,9 @@ class Calls:
         meta = meta if isinstance(meta, dict) else {}
         session = self._session(meta, run)
         tool = self._tools.declared(name)
+        if tool.held and self._pins is not None and not self._pins.holds(self._server, name):
+            # Somebody has allowed it meanwhile.
+            tool = self._tools.released(name)
         if "inputResponses" in params or "requestState" in params:
             # It carries what its client was asked for, and is the same call again, as often as the tool asks.
             session.declare(tool)

@@ -13,6 +13,8 @@ def main(argv: list[str]) -> int:
     """
     if argv[:1] == ["snippet"]:
         return _snippet(argv[1:])
+    if argv[:1] in (["pins"], ["allow"]):
+        return _pins(argv)
     if argv and argv[0] in ("--help", "-h"):
         sys.stdout.write(USAGE)
         return 0
@@ -67,4 +69,11 @@ def _snippet(argv: list[str]) -> int:
     from importlib import import_module
 
     code: int = import_module("guardrails.mcp.proxy.snippets").main(argv)
+    return code
+
+
+def _pins(argv: list[str]) -> int:
+    from importlib import import_module
+
+    code: int = import_module("guardrails.mcp.pins.command").main(argv)
     return code

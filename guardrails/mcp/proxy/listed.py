@@ -3,6 +3,8 @@ What a server lists of its tools: their declarations, the check of their argumen
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from guardrails.core.arguments.json_schema import SchemaArguments, at
@@ -76,9 +78,9 @@ class Tools:
         self._checked: dict[str, Tool] = {}
         """With the check of their arguments, once they are called."""
 
-    def hear(self, offered: Iterable[Any]) -> None:
+    def hear(self, offered: Iterable[Any], held: Mapping[str, str] = MappingProxyType({})) -> None:
         """
-        Know the tools that are *offered*.
+        Know the tools that are *offered*; *held* says why some are held, by their names.
         """
         for one in offered:
             name = one.get("name") if isinstance(one, dict) else None
@@ -88,7 +90,7 @@ class Tools:
             hints = hints_of(annotations if isinstance(annotations, dict) else None)
             schema = one.get("inputSchema")
             made = Listed(
-                Tool(name=name, **hints),
+                Tool(name=name, held=held.get(name, ""), **hints),
                 schema if isinstance(schema, dict) and schema else None,
                 roomy(given) if isinstance(given, dict) else None,
             )
@@ -104,6 +106,15 @@ class Tools:
         """
         self._known = {name: one._replace(input_schema=None) for name, one in self._known.items()}
         self._checked = {}
+
+    def released(self, name: str) -> Tool:
+        """
+        The tool *name*, which is held no longer. Its arguments are not checked until it is listed again.
+        """
+        known = self._known[name]
+        self._known[name] = known._replace(tool=replace(known.tool, held=""), input_schema=None)
+        self._checked.pop(name, None)
+        return self.declared(name)
 
     def of(self, name: str) -> Listed | None:
         """
@@ -168,6 +179,4 @@ def _checked(listed: Listed) -> Tool:
     except PolicyError as error:
         log.warning("the arguments of `%s` are not checked: %s", listed.tool.name, error)
         return listed.tool
-    from dataclasses import replace
-
     return replace(listed.tool, parameters=spec)

@@ -46,12 +46,14 @@ class Guards:
     """
 
     def __init__(self, options: Options, policy: "Policy | None" = None) -> None:
+        from guardrails.mcp.pins.pins import Pins, pins_file
         from guardrails.stores.memory import MemoryStore
         from guardrails.stores.sqlite import SqliteStore
 
         self._options = options
         self._policy = policy or _policy(options)
         self._store = MemoryStore() if options.store is None else SqliteStore(options.store)
+        self._pins = None if options.pins == "none" else Pins(options.pins or pins_file())
         self._made: OrderedDict[tuple[str | None, str | None], Calls] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -79,6 +81,8 @@ class Guards:
         """
         The guards of *user* and *tenant*.
         """
+        from guardrails.mcp.pins.pins import server_of
+
         from .calls import Calls
 
         options = self._options
@@ -86,6 +90,8 @@ class Guards:
             self._policy,
             named=options.session,
             drop=options.structured == "drop",
+            pins=self._pins,
+            server=server_of(options.command, options.url, options.server),
             store=self._store,
             records=options.records,
             scopes=scopes_of(options._replace(user=user, tenant=tenant), self._policy),

@@ -13,6 +13,8 @@ Usage: guardrails mcp [OPTIONS] -- COMMAND [ARGUMENTS]...
        guardrails mcp [OPTIONS] --url URL --listen [HOST:]PORT
        guardrails mcp [OPTIONS] --config FILE [--server NAME]
        guardrails mcp snippet CLIENT
+       guardrails mcp pins [--json] [--pins FILE]
+       guardrails mcp allow [--pins FILE] SERVER [TOOL]...
 
 Stands in front of an MCP server and guards its tools. All else passes as it is.
 
@@ -26,6 +28,8 @@ Options:
   --structured keep|drop
                        whether tools promise a form of their structured content: without it any result can be cut
                        [default: keep]
+  --pins FILE|none     where it is kept what tools said when they were first seen: one that changes is held
+                       until `guardrails mcp allow`; none holds no tool  [default: your state folder]
   --url URL            a server over streamable HTTP
   --header NAME:VALUE  a header for it, such as its key; ${NAME} stands for a variable of the environment
   --listen [HOST:]PORT listen over streamable HTTP before the server at --url; this machine only unless HOST is said
@@ -57,6 +61,7 @@ class Options(NamedTuple):
     store: str | None = None
     records: str | None = None
     structured: str = "keep"
+    pins: str | None = None
     config: str | None = None
     server: str | None = None
     url: str | None = None
@@ -154,7 +159,7 @@ def _check(said: dict[str, Any], command: list[str]) -> None:
     port = "0" if listen is None else listen.rpartition(":")[2]
     if not port.isdecimal() or len(port) > 5 or int(port) > 65_535:
         raise UsageError(f"`--listen {listen}` is no [HOST:]PORT")
-    for name in ("store", "records"):
+    for name in ("store", "records", "pins"):
         if os.path.isdir(said.get(name, "")):  # noqa: PTH112
             raise UsageError(f"`--{name} {said[name]}` is a folder, not a file")
     for name in ("identity_header", "tenant_header", "token_key", "allow_host"):

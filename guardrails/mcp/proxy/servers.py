@@ -31,7 +31,7 @@ def printed(options: Options) -> str:
     """
     path = os.path.abspath(options.config or "")  # noqa: PTH100
     said: list[str] = []
-    for name in ("policy", "session", "user", "tenant", "store", "records", "structured"):
+    for name in ("policy", "session", "user", "tenant", "store", "records", "structured", "pins"):
         value = getattr(options, name)
         if value is not None and value != Options._field_defaults[name]:
             said.append(f"--{name}={_whole(name, value)}")
@@ -66,6 +66,7 @@ def chosen(options: Options) -> Options:
         headers=tuple((name, _filled(value)) for name, value in found.headers.items()),
         environment=tuple((name, _filled(value)) for name, value in found.env.items()),
         folder=found.cwd and _filled(found.cwd),
+        pins=options.pins if found.pins else "none",
         session=options.session or f"servers:{time.strftime('%Y-%m-%d')}",
         store=store,
     )
@@ -82,5 +83,8 @@ def _whole(name: str, value: str) -> str:
     """
     *value* as it is valid in any folder.
     """
-    is_path = name in ("store", "records") or (name == "policy" and os.path.exists(value))  # noqa: PTH110
+    if name == "policy":
+        is_path = os.path.exists(value)  # noqa: PTH110
+    else:
+        is_path = name in ("store", "records") or (name == "pins" and value != "none")
     return os.path.abspath(value) if is_path else value  # noqa: PTH100

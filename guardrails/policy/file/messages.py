@@ -7,6 +7,7 @@ from string import Template
 from typing import Any, Final
 
 from guardrails.core.guards import GUARDS
+from guardrails.core.guards.access.held import Held
 from guardrails.core.guards.base import Guard
 from guardrails.policy.scope_names import scope_name
 
@@ -25,7 +26,9 @@ def codes_of(guard: type[Guard] | Guard) -> dict[str, Numbers]:
     return {**(guard.codes or {}), f"{guard.name}.error": ()}
 
 
-CODES: Final[Mapping[str, Numbers]] = {code: numbers for cls in GUARDS for code, numbers in codes_of(cls).items()}
+CODES: Final[Mapping[str, Numbers]] = {
+    code: numbers for cls in (*GUARDS, Held) for code, numbers in codes_of(cls).items()
+}
 """Those of the library's guards."""
 
 

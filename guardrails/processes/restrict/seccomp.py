@@ -8,8 +8,7 @@ import os
 import struct
 import sys
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from .libc import PR_SET_SECCOMP, prctl
 from .syscalls import ABSENT, MACHINES, REFUSED, SHARED_MEMORY, X86_64, number_of
@@ -42,8 +41,7 @@ _TERMINAL: Final = (0x5412, 0x541C)
 Tests = tuple[tuple[int, int, int], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """
     Answer the call *name* with *error* (an errno) if each of *tests* holds: (argument, mask, value) of its low 32 bits.
 

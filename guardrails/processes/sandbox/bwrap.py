@@ -14,7 +14,7 @@ from guardrails.processes.restrict.shares import tasks_of
 from guardrails.processes.started import Started
 
 from .confinement import Confinement, Program
-from .folders import SYSTEM, hidden, inside, private, python_folders, real, writable_of
+from .folders import SYSTEM, hidden, inside, kept_in, private, python_folders, real, writable_of
 from .order import bare, launcher, order
 
 
@@ -72,6 +72,7 @@ class Bubblewrap:
             program,
             folders[0],
             environment=environment,
+            same=[_identity(path) for path in (*folders, *self._kept(confinement, folders))],
             make=[_HOME] if confinement.files == "own" else [],
             limits={
                 "memory_bytes": limits.memory_bytes,
@@ -79,7 +80,8 @@ class Bubblewrap:
                 "processes": processes,
                 "file_bytes": limits.file_bytes,
             },
-            keep={"most": limits.processes} if os.geteuid() == 0 and limits.processes is not None else None,
+            # Without it what a program leaves behind would end a little after it. The kernel counts no processes of root.
+            keep={"most": limits.processes if os.geteuid() == 0 else None},
             confine={
                 "landlock": {"readable": [], "writable": [], "devices": [], "files": False, "network": True},
                 "capabilities": 0,
@@ -116,7 +118,13 @@ class Bubblewrap:
             options += _names()
         for path in writable:
             options += ["--bind", path, path]
+        for path, read_only in self._kept(confinement, writable).items():
+            # A mount cannot be moved away, so that no other folder takes its place.
+            options += ["--ro-bind" if read_only else "--bind", path, path]
         return [*options, "--remount-ro", "/", "--chdir", "/"]
+
+    def _kept(self, confinement: Confinement, writable: tuple[str, ...]) -> dict[str, bool]:
+        return {} if confinement.files == "all" else kept_in(writable)
 
     def _size(self, most: int | None) -> list[str]:
         # A bwrap that is installed setuid does not take it.
@@ -137,6 +145,12 @@ def _system(options: list[str]) -> list[str]:
             options += ["--ro-bind", real(path), path]
             found.append(path)
     return found
+
+
+def _identity(path: str) -> tuple[str, int, int]:
+    # The launcher looks whether the same is there once all is mounted: a link that was put there leads elsewhere.
+    state = os.lstat(path)
+    return path, state.st_dev, state.st_ino
 
 
 def _names() -> list[str]:

@@ -134,6 +134,47 @@ def python_folders() -> tuple[str, ...]:
     return tuple(dict.fromkeys(path for path in found if os.path.exists(path)))
 
 
+def own_folders() -> tuple[str, ...]:
+    """
+    This library and its Python, none of them in another.
+    """
+    found = {package(), *(real(prefix) for prefix in (sys.base_prefix, sys.prefix))}
+    return tuple(sorted(path for path in found if not any(path != other and inside(path, other) for other in found)))
+
+
+def kept_in(writable: Iterable[str]) -> dict[str, bool]:
+    """
+    What stays as it is in *writable* folders (True), and the folders between (False), from the outside inwards.
+
+    It is what runs outside of the sandbox unasked: this library with its Python, and the hooks and settings of git.
+    """
+    found: dict[str, bool] = {}
+    own = own_folders()
+    for folder in writable:
+        kept = [path for path in own if inside(path, folder) and path != folder]
+        git = f"{folder}/.git"
+        if os.path.isdir(git) and not os.path.islink(git):
+            kept += [path for path in (f"{git}/config", f"{git}/hooks") if _is_there(path)]
+        for path in kept:
+            parts = path[len(folder) + 1 :].split("/")
+            for count in range(1, len(parts)):
+                found.setdefault("/".join((folder, *parts[:count])), False)
+            found[path] = True
+    return found
+
+
+def _is_there(path: str) -> bool:
+    """
+    Whether *path* is a file or a folder, no link. A folder for hooks is made, as git itself would, so that it can be kept.
+    """
+    if path.endswith("/hooks") and not os.path.lexists(path):
+        try:
+            os.mkdir(path)
+        except OSError:
+            return False
+    return os.path.exists(path) and not os.path.islink(path)
+
+
 def hidden(visible: Iterable[str]) -> tuple[str, ...]:
     """
     What lies in *visible* folders and must not be seen: a home, and in /etc what not every user may read.

@@ -3,6 +3,7 @@ The sandbox by Landlock and a filter of system calls, for containers that allow 
 """
 
 import os
+import secrets
 import tempfile
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ from guardrails.processes.restrict.seccomp import machine_here
 from guardrails.processes.started import Started
 
 from .confinement import Confinement, Program
-from .folders import DEVICES, SYSTEM, hidden, inside, package, private, python_folders, real, writable_of
+from .folders import DEVICES, SYSTEM, hidden, inside, own_folders, private, python_folders, real, writable_of
 from .order import bare, launcher, order
 
 
@@ -77,9 +78,9 @@ class Landlock:
         """
         folders = writable_of(confinement)
         for folder in folders:
-            if confinement.files == "own" and inside(package(), folder):
+            if confinement.files == "own" and any(inside(path, folder) for path in own_folders()):
                 raise SandboxUnavailable(
-                    f"the library itself lies in {folder!r}, where a program could change it: install it outside"
+                    f"this library or its Python lies in {folder!r}, where a program could change it: install it outside"
                 )
         system = [real(path) for path in SYSTEM if os.path.exists(path)]
         shown = [*system, *python_folders(), *map(real, confinement.readable)]
@@ -95,7 +96,9 @@ class Landlock:
             folders[0],
             environment=private(confinement),
             counted=True,
-            temporary=tempfile.gettempdir() if confinement.files == "own" else None,
+            temporary=real(tempfile.gettempdir()) + f"/guardrails-{secrets.token_hex(8)}"
+            if confinement.files == "own"
+            else None,
             keep={"most": confinement.limits.processes if os.geteuid() == 0 else None},
             confine={
                 "landlock": {

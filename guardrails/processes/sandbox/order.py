@@ -18,7 +18,7 @@ def launcher() -> tuple[str, ...]:
     The arguments that start the launcher. No variable and no file beside this library changes what it does.
     """
     start = f"import sys;sys.path.append({os.path.dirname(package())!r});from guardrails.processes.launch import main;main()"
-    return interpreter(), "-I", "-S", "-B", "-c", start
+    return interpreter(), "-I", "-S", "-c", start
 
 
 def order(confinement: Confinement, program: Program, folder: str, **more: Any) -> dict[str, str]:
@@ -41,6 +41,7 @@ def order(confinement: Confinement, program: Program, folder: str, **more: Any) 
             },
             "counted": False,
             "make": [],
+            "same": [],
             **more,
         }
     )

@@ -39,6 +39,12 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", "0")
             self.end_headers()
             return
+        if self.server.sends_to is not None:
+            self.send_response(self.server.sends_by)
+            self.send_header("Location", self.server.sends_to)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            return
         if self.headers.get("Authorization") == "wrong":
             self.plain(401, b"")
             return
@@ -128,6 +134,9 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.seen: queue.Queue[tuple[str, dict[str, str], bytes]] = queue.Queue()
         self.later = b""
+        self.sends_to: str | None = None
+        """Where all of its clients are sent."""
+        self.sends_by = 307
         self.over = threading.Event()
 
     @property
@@ -137,6 +146,15 @@ class Server(ThreadingHTTPServer):
 
 @pytest.fixture
 def far() -> Iterator[Server]:
+    yield from served()
+
+
+@pytest.fixture
+def other() -> Iterator[Server]:
+    yield from served()
+
+
+def served() -> Iterator[Server]:
     server = Server()
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
     thread.start()
@@ -200,6 +218,38 @@ def test_a_server_that_is_not_there_is_told(start: Start) -> None:
 def test_a_server_that_moved_on_its_own_machine_is_found(start: Start, far: Server) -> None:
     one = start("--url", far.url.replace("/mcp", "/moved"), command=())
     assert one.ask("initialize")["result"]["serverInfo"] == {"name": "far"}
+
+
+@pytest.mark.parametrize("by", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize(
+    "to", ["http://127.0.0.1:{port}/mcp", "http://user:word@127.0.0.1:{port}/mcp", "//localhost:{port}/mcp"]
+)
+def test_no_key_is_carried_to_another_host(by: int, to: str, start: Start, far: Server, other: Server) -> None:
+    far.sends_to, far.sends_by = to.format(port=other.server_port), by
+    one = start("--url", far.url, "--header", "Authorization: Bearer k", "--header", "X-Key: k", command=())
+    assert "error" in one.ask("initialize")
+    assert one.call("echo")["isError"] is True
+    assert one.end() == 0
+    assert far.seen.qsize() >= 2
+    assert other.seen.empty()
+
+
+def test_the_client_of_the_sdk_carries_no_key_to_another_host_either(far: Server, other: Server) -> None:
+    pytest.importorskip("mcp")
+    import asyncio
+
+    from guardrails.mcp import McpServer, McpTools
+
+    far.sends_to = other.url
+    headers = {"Authorization": "Bearer k", "X-Key": "k"}
+
+    async def connect() -> dict[str, str]:
+        async with McpTools([McpServer(name="far", url=far.url, headers=headers, connect_timeout=5)]) as tools:
+            return tools.problems
+
+    assert list(asyncio.run(connect())) == ["far"]
+    assert not far.seen.empty()
+    assert other.seen.empty()
 
 
 def test_the_client_of_the_sdk_reaches_a_server_of_the_sdk() -> None:

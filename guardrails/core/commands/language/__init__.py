@@ -7,6 +7,7 @@ from .judged import Judged, OutsideError, Run, judged
 from .prepared import prepared
 from .reading import MAX_CHARACTERS, read
 from .refused import NotInLanguageError
+from .rules import speaks
 from .tree import Change, Command, Glob, Group, Redirection, Script, Stage, Step, Word, to_data
 from .variables import is_harmless
 
@@ -31,5 +32,6 @@ __all__ = [
     "judged",
     "prepared",
     "read",
+    "speaks",
     "to_data",
 ]

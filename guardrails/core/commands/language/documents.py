@@ -9,8 +9,7 @@ from typing import Final
 
 from guardrails.core.values.late_pattern import pattern
 
-from .refused import NotInLanguageError
-from .seen import seen
+from .refused import NotInLanguageError, seen
 
 
 LAST: Final = r"""(?:'([A-Za-z0-9_]+)'|"([A-Za-z0-9_]+)"|\\([A-Za-z0-9_]+)|([A-Za-z0-9_]+))"""

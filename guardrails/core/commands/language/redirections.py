@@ -7,8 +7,7 @@ from typing import Final
 from guardrails.core.values.late_pattern import pattern
 
 from .documents import LAST, body
-from .refused import NotInLanguageError
-from .seen import seen
+from .refused import NotInLanguageError, seen
 from .tree import Redirection
 from .words import Reader
 

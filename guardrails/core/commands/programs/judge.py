@@ -109,6 +109,13 @@ def _judged(words: Sequence[Word], among: Collection[str], depth: int) -> list[_
     if depth > _MAX_NESTED:
         raise UnsafeError("it starts commands that start commands", "start the last of them by itself")
     said = program(name)
+    if said.style == "words":
+        for place, word in enumerate(words[start:]):
+            reason = said.rules.left_out.get(word.text[:2]) if place == 0 else None
+            if reason is not None:
+                raise UnsafeError(f"{shown(word.text)} of {shown(name)} {reason}", f"leave {shown(word.text)} out")
+            KINDS[said.rules.operands.kind](word.reading)
+        return [(0, start, said.rules)]
     if said.style == "find":
         places = [
             (start + begin + at, start + begin + behind, rules)
@@ -139,7 +146,9 @@ def _sub(title: str, rules: Rules, words: Sequence[Word], start: int, *, any_wor
             if name not in rules.subcommands or words[place].glob:
                 names = ", ".join(f"`{each}`" for each in rules.subcommands)
                 reason = rules.left_out.get(name, "is not one of those that only read")
-                raise UnsafeError(f"{shown(f'{title} {name}'.replace(UNKNOWN, '…'))} {reason}", f"those are {names}")
+                raise UnsafeError(
+                    f"{shown(f'{title} {name}'.replace(UNKNOWN, '…'))} {reason}", f"those that do are {names}"
+                )
             return _sub(f"{title} {name}", rules.subcommands[name], words, place + 1, any_word=any_word)
         if not rules.alone:
             names = ", ".join(f"`{title} {each}`" for each in rules.subcommands)

@@ -20,6 +20,7 @@ _NUMBER: Final = pattern(r"[-+]?[0-9]+(?:\.[0-9]+)?[A-Za-z]{0,3}|[-+]?[0-9]+(?:[
 _WORD: Final = pattern(r"[\w.,:+@%/=-]*")
 _SELECTION: Final = pattern(r"(?!.*__)[\w\s()\[\]:.,+/='\"-]*")
 _STARTING_FORMAT: Final = pattern(r"%[-+ ]?(?:G|\(\*?(?:signature|describe))")
+_COUNT: Final = pattern(r"%[^A-Za-z%]*[hljztL]*n")
 _PRETTY: Final = pattern(r"oneline|short|medium|full|fuller|reference|email|mboxrd|raw")
 _KERNEL: Final = frozenset({"proc", "sys", "dev"})
 _PLAIN_DEVICES: Final = frozenset(
@@ -86,6 +87,18 @@ def _searched(text: str) -> None:
         raise UnsafeError("it would read devices, and what the kernel shows of processes", "name a folder below `/`")
 
 
+def _setting(text: str) -> None:
+    _known(text)
+    if "." not in text:
+        # Without a section it is a subcommand to some versions: `edit`.
+        raise UnsafeError(f"{shown(text)} is no name of a setting", "write it with its section, as `user.name`")
+
+
+def _printed(text: str) -> None:
+    if _COUNT.search(text):
+        raise UnsafeError("a format with `%n` sets a variable of the shell", "leave `%n` out")
+
+
 def _archive(text: str) -> None:
     if ":" in text:
         raise UnsafeError(f"{shown(text)} may name another machine", "name a file without `:` in its path")
@@ -93,7 +106,7 @@ def _archive(text: str) -> None:
 
 
 def _inside(text: str) -> None:
-    if text.startswith(("/", "@", "~", UNKNOWN)) or ".." in text.split("/") or "\\" in text:
+    if text.startswith(("/", "-", "@", "~", UNKNOWN)) or ".." in text.split("/") or "\\" in text:
         raise UnsafeError(
             f"{shown(text.replace(UNKNOWN, ''))} is not surely inside the workspace",
             "write its path from the workspace on",
@@ -143,6 +156,8 @@ KINDS: Final[Mapping[str, Callable[[str], None]]] = {
     "word": _word,
     "path": path,
     "searched": _searched,
+    "setting": _setting,
+    "printed": _printed,
     "archive": _archive,
     "inside": _inside,
     "selection": _selection,

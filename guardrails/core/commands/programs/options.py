@@ -54,6 +54,11 @@ def read(title: str, rules: Rules, words: Sequence[Word], *, in_front: bool = Fa
         if over or word.text == "-" or not word.text.startswith("-"):
             if in_front:
                 break
+            if word.text.startswith("-") and word.text != "-" and not any_word and not _is_pattern(rules, found):
+                # Some programs look for options behind `--` as well.
+                raise UnsafeError(
+                    f"{shown(word.text)} behind {shown(title)} may be an option", "write `./` before the name of a file"
+                )
             found.place += 1
             found.operands.append(word)
             continue
@@ -67,10 +72,14 @@ def read(title: str, rules: Rules, words: Sequence[Word], *, in_front: bool = Fa
     return found
 
 
+def _is_pattern(rules: Rules, found: Read) -> bool:
+    return rules.leading is not None and rules.leading.kind == "text" and not found.operands
+
+
 def _option(title: str, rules: Rules, words: Sequence[Word], found: Read, *, any_word: bool) -> None:
     word = words[found.place - 1]
     text = word.text
-    if UNKNOWN in text:
+    if UNKNOWN in text.partition("=")[0]:
         if not any_word:
             raise UnsafeError(f"an option of {shown(title)} is known only when it runs", "write it out")
         return
@@ -80,13 +89,13 @@ def _option(title: str, rules: Rules, words: Sequence[Word], found: Read, *, any
         return
     place = 1
     while place < len(text):
-        name, value = f"-{text[place]}", text[place + 1 :]
+        name = f"-{text[place]}"
         listed = rules.options.get(name)
         if listed is not None and listed.takes == "flags":
             found.given.add(name)
             place += 1
         else:
-            _take(title, rules, name, value or None, words, found)
+            _take(title, rules, name, text[place + 1 :] or None, words, found)
             return
 
 
@@ -137,12 +146,12 @@ def _check(title: str, name: str, kind: str, text: str) -> None:
 
 
 def unlisted(title: str, rules: Rules, name: str) -> UnsafeError:
+    # A beginning of a long one stands for it.
     long = name if name.startswith("--") and len(name) > len("--x") else None
-    reason = next(
-        (why for each, why in rules.left_out.items() if each == name or (long and each.startswith(long))), None
-    )
     whole = [each for each in rules.options if long and each.startswith(long)]
-    if reason is not None and not whole:
+    cut = next((each for each in rules.left_out if long and each.startswith(long)), name) if not whole else name
+    reason = rules.left_out.get(name, rules.left_out.get(cut))
+    if reason is not None:
         return UnsafeError(f"{shown(name)} of {shown(title)} {reason}", rules.instead or f"leave {shown(name)} out")
     near = whole or difflib.get_close_matches(name[:_COMPARED], rules.options, 1)
     if whole:

@@ -9,61 +9,18 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 
-NAMES: Final = (
-    *(
-        "basename",
-        "cat",
-        "cmp",
-        "comm",
-        "cut",
-        "date",
-        "df",
-        "diff",
-        "dirname",
-        "du",
-        "echo",
-        "false",
-        "file",
-        "find",
-        "git",
-    ),
-    *(
-        "grep",
-        "head",
-        "jq",
-        "ls",
-        "md5sum",
-        "nl",
-        "nproc",
-        "od",
-        "paste",
-        "printf",
-        "pwd",
-        "pytest",
-        "readlink",
-        "realpath",
-    ),
-    *(
-        "rg",
-        "sed",
-        "seq",
-        "sha256sum",
-        "sort",
-        "stat",
-        "tac",
-        "tail",
-        "tar",
-        "test",
-        "timeout",
-        "tr",
-        "tree",
-        "true",
-        "uname",
-    ),
-    *("uniq", "wc", "which", "whoami", "xargs"),
+NAMES: Final = tuple(
+    sorted(
+        {"basename", "cat", "cmp", "comm", "cut", "date", "df", "diff", "dirname", "du", "echo", "false"}
+        | {"file", "find", "git", "grep", "head", "jq", "ls", "md5sum", "nl", "nproc", "od", "paste"}
+        | {"printf", "pwd", "pytest", "readlink", "realpath", "rg", "sed", "seq", "sha256sum", "sort", "stat"}
+        | {"tac", "tail", "tar", "test", "timeout", "tr", "tree", "true", "uname", "uniq", "wc", "which"}
+        | {"whoami", "xargs"}
+    )
 )
 """The programs that there are rules for."""
 ALSO: Final[Mapping[str, str]] = {
+    "[": "test",
     "egrep": "grep",
     "fgrep": "grep",
     "sha1sum": "sha256sum",
@@ -72,7 +29,8 @@ ALSO: Final[Mapping[str, str]] = {
     "python3 -m pytest": "pytest",
 }
 """Other ways to start one of them."""
-Style = Literal["options", "find", "starts"]
+Style = Literal["options", "words", "find", "starts"]
+"""How the words are read: options and operands; all as data; an expression; options, and a command behind them."""
 Takes = Literal["flags", "valued", "attached", "last", "pairs"]
 """
 What an option takes: nothing; the rest of its word or the next word; the rest of its word, or nothing; the next word if

@@ -10,7 +10,7 @@ import stat
 
 from typing import Final
 
-from guardrails.processes.rooted import Place, open_folder
+from .rooted import Place, open_folder
 
 
 STORES: Final = frozenset(

@@ -1,0 +1,35 @@
+"""
+Refuse the calls of a tool that somebody has to look at first.
+"""
+
+from typing import ClassVar
+
+from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
+from guardrails.core.state.state import SessionState
+from guardrails.core.tools.tool import Tool
+from guardrails.core.values.types import Denial, ToolCall
+
+
+@guard
+class Held(Guard):
+    """
+    Deny every call of a tool that is declared as held, with the reason that its declaration gives.
+
+    It is in every chain for such a tool. A policy file has no settings for it.
+    """
+
+    codes: ClassVar[Codes] = {"held.tool": ("tool", "reason")}
+    scope_settings: ClassVar[tuple[str, ...] | None] = ()
+
+    def applies(self, tool: Tool) -> bool:
+        return bool(tool.held)
+
+    def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
+        reason, shown = facts.tool.held, call.tool[:64]
+        return Denial(
+            code="held.tool",
+            message=f"`{shown}` is held: {reason}. It was not called.",
+            hint="Tell the user, who has to look at it and allow it. Go on without this tool.",
+            details={"error_type": "permission", "user_facing_hint": f"`{shown}` is held: {reason}."},
+            values={"tool": shown, "reason": reason},
+        )
