@@ -32,7 +32,7 @@ INSIDE: Final = 1000
 """The user that all in the jail is run by, as the jail sees it."""
 LIMITS: Final = (
     (resource.RLIMIT_AS, 2 << 30),
-    (resource.RLIMIT_NPROC, 128),
+    (resource.RLIMIT_NPROC, 2_000),
     (resource.RLIMIT_FSIZE, 8 << 20),
     (resource.RLIMIT_NOFILE, 256),
     (resource.RLIMIT_CORE, 0),

@@ -76,13 +76,13 @@ def test_a_planted_fault_is_found_and_made_small(fault: str, text: str, sort: st
         assert len(finding["small"]) <= len(ascii(small)) + 3, finding["small"]
 
 
-@pytest.mark.parametrize("fault", ["drops", "adds", "accepts", "raises"])
-def test_a_planted_fault_is_found_among_generated_commands(fault: str) -> None:
-    assert fuzz(count=250, subject=fault).found
+@pytest.mark.parametrize(("fault", "count"), [("drops", 250), ("adds", 250), ("accepts", 10), ("raises", 10)])
+def test_a_planted_fault_is_found_among_generated_commands(fault: str, count: int) -> None:
+    assert fuzz(count=count, subject=fault).found
 
 
 def test_findings_stand_in_the_report_as_reprs() -> None:
-    said = report(fuzz(count=1, texts=("ls 'a b'\n`cat`",), subject="accepts"))
+    said = report(fuzz(count=1, texts=("ls 'a b'\n`cat x`",), subject="accepts"))
     assert "findings: 1" in said
     assert "\\n" in said or "`" in said
 

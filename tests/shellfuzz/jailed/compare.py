@@ -32,7 +32,7 @@ _OWN: Final = frozenset({b"_", b"PWD", b"OLDPWD", b"SHLVL"})
 _SAID: Final = re.compile(rb"(?m)^(?:sh: |dash: |guardrails: |Killed|.*: line \d+: | *\d+ Killed).*(?:\n|\Z)")
 """What bash and dash say themselves, and what our runner says."""
 _HELD_BACK: Final = re.compile(
-    rb"^guardrails: .*(?:outside the workspace|it is a link, or behind one|has another name| is .*, not a file|no program, and no `#!`)"
+    rb"^guardrails: .*(?:outside the workspace|it is a link, or behind one|has another name| is .*, not a file|no program, and no `#!`|no process could be started)"
 )
 _NOT_DASH: Final = re.compile(r"&>|<<<|\btime\b|[{\[?]|[^\x00-\x7f]|\bcd\b[^;|&\n]*\.\.")
 _BUILTIN: Final = re.compile("|".join(name for name in BUILTINS if name != "["))

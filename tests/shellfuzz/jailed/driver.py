@@ -19,7 +19,7 @@ READ_SECONDS: Final = 2.0
 """Of work. No text takes longer to be read: those that are generated are short, or up to the limit of what is read."""
 MAX_FOUND: Final = 25
 """Findings that are made small and told; further ones are counted."""
-TIMES: Final = 4
+TIMES: Final = 8
 """How often a command that seems to differ is run again: its programs may be faster or slower than each other."""
 
 
@@ -100,7 +100,7 @@ class Trial:
         if self.found > MAX_FOUND:
             return
         sort = wrong[0]
-        tries = 20 if sort in ("slow", "hangs") else 300
+        tries = 4 if sort in ("slow", "hangs") else 300
         small = shrink.shrunk(text, lambda shorter: (self.wrong(shorter) or ("",))[0] == sort, tries=tries)
         why = (self.wrong(small) or wrong)[1]
         say(

@@ -15,7 +15,7 @@ from typing import Final
 from tests.shellfuzz.jailed import world
 
 
-SECONDS: Final = 5.0
+SECONDS: Final = 20.0
 """A command that runs longer is killed, and that is what came of it."""
 MAX_OUTPUT: Final = 200_000
 """Bytes that are kept of each output."""
