@@ -148,8 +148,8 @@ def _become(argv: list[str], environment: dict[str, str]) -> NoReturn:
     except FileNotFoundError:
         _say(f"{argv[0]}: there is no such program")
         os._exit(NOT_FOUND)
-    except OSError as error:
-        _say(f"{argv[0]}: {error.strerror}")
+    except (OSError, ValueError) as error:
+        _say(f"{argv[0]}: {getattr(error, 'strerror', error)}")
         os._exit(NOT_RUN)
 
 

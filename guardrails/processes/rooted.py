@@ -194,7 +194,8 @@ def check_writable(place: Place) -> None:
 
 
 def _check_not_gits(name: str, shown: str) -> None:
-    if name.lower() == ".git":
+    # Some file systems pass over letters that are not seen, and over capitals.
+    if "".join(filter(str.isprintable, name)).lower() == ".git":
         raise BadPlaceError(f"`{shown[:200]}` is git's own, which its commands alone write")
 
 

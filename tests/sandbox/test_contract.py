@@ -58,6 +58,31 @@ def test_a_planted_secret_is_not_read(place: Place) -> None:
     assert set(said) <= GONE, said
 
 
+def test_the_kernel_is_not_set(place: Place) -> None:
+    # Opened only: nothing is written even if that succeeds.
+    paths = [
+        "/proc/sys/kernel/core_pattern",
+        "/proc/sys/vm/drop_caches",
+        "/proc/sysrq-trigger",
+        "/proc/sys/fs/suid_dumpable",
+    ]
+    paths += [
+        "/proc/irq/default_smp_affinity",
+        "/sys/devices/system/cpu/cpu1/online",
+        "/proc/mtrr",
+        "/etc/passwd",
+        "/usr/bin/env",
+    ]
+    said = place.said("say([failed(os.open, path, os.O_WRONLY) for path in told])", told=paths)
+    assert set(said) <= GONE, said
+
+
+def test_the_folders_of_the_system_are_listed(place: Place) -> None:
+    assert (
+        place.said("say([failed(os.listdir, path) for path in told])", told=["/etc", "/usr/bin", "/proc"]) == [None] * 3
+    )
+
+
 def test_what_is_named_as_readable_is_read(place: Place) -> None:
     said = place.said("say(open(told).read())", told=str(place.outside / "secret"), readable=(str(place.outside),))
     assert said == "planted"
@@ -151,7 +176,7 @@ for name in os.listdir("/proc"):
 say([sorted(os.environ), any(found)])
 """
     )
-    assert set(said[0]) - {"LC_CTYPE"} == {"GUARDRAILS_COMMAND", "HOME", "PATH", "TMPDIR"}
+    assert set(said[0]) - {"LC_CTYPE", "TAR_OPTIONS"} == {"GUARDRAILS_COMMAND", "HOME", "PATH", "TMPDIR"}
     assert said[1] is False
 
 

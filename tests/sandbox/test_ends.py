@@ -59,6 +59,20 @@ time.sleep(1)
     assert free()
 
 
+@pytest.mark.skipif(os.geteuid() == 0, reason="the kernel counts no processes of root")
+def test_who_has_many_processes_may_start_some_more(place: Place) -> None:
+    others = [subprocess.Popen(["sleep", "60"], stdout=subprocess.DEVNULL) for _ in range(60)]  # noqa: S607
+    try:
+        ended = place.start(
+            ["sh", "-c", "sleep 0.1 | sleep 0.1 | sleep 0.1 | cat; echo done"], limits=Limits(processes=30)
+        )
+        assert ended.output == "done\n"
+    finally:
+        for other in others:
+            other.kill()
+            other.wait()
+
+
 STAYS = """
 import fcntl
 def stay():

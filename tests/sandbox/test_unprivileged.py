@@ -13,11 +13,23 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
-OPTIONS = ("-q", "-rs", "-x", "-c", "/dev/null", "--import-mode=importlib", "-p", "no:cacheprovider")
+OPTIONS = (
+    "-q",
+    "-rs",
+    "-x",
+    "-c",
+    "/dev/null",
+    "-W",
+    "ignore::pytest.PytestUnknownMarkWarning",
+    "--import-mode=importlib",
+    "-p",
+    "no:cacheprovider",
+)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="who runs this is unprivileged, and so are all other tests here")
-def test_an_unprivileged_user_is_confined_as_well(tmp_path: Path) -> None:
+@pytest.mark.parametrize("part", ["test_contract.py", pytest.param(".", marks=pytest.mark.slow)])
+def test_an_unprivileged_user_is_confined_as_well(part: str) -> None:
     site = Path(pytest.__file__).parents[1]
     python = shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin")
     if python is None or shutil.which("setpriv") is None:
@@ -40,7 +52,17 @@ def test_an_unprivileged_user_is_confined_as_well(tmp_path: Path) -> None:
         pytest.skip(f"an unprivileged user cannot run it here: {tried.stderr.strip()[-200:]}")
     folder = ROOT / "tests" / "sandbox"
     done = subprocess.run(  # noqa: S603
-        [*NOBODY, python, "-B", "-m", "pytest", *OPTIONS, f"--rootdir={ROOT}", f"--confcutdir={folder}", str(folder)],
+        [
+            *NOBODY,
+            python,
+            "-B",
+            "-m",
+            "pytest",
+            *OPTIONS,
+            f"--rootdir={ROOT}",
+            f"--confcutdir={folder}",
+            str(folder / part),
+        ],
         env=environment,
         cwd="/",
         capture_output=True,

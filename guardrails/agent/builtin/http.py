@@ -208,7 +208,8 @@ def _body(response: http.client.HTTPResponse, limit: int, deadline: float) -> tu
         # A small answer may be an endless one: never more is unpacked than is still wanted.
         found += unpacking.decompress(data, limit + 1 - len(found))
         if unpacking.eof:
-            return bytes(found[:limit]), len(found) <= limit and not unpacking.unused_data
+            whole = not unpacking.unused_data and (expected is None or received >= expected)
+            return bytes(found[:limit]), whole and len(found) <= limit
     return bytes(found[:limit]), False
 
 

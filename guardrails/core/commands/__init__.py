@@ -8,7 +8,7 @@ from guardrails.core.commands.plain.run import plainly
 from guardrails.core.commands.plain.unmatched import unmatched
 
 from .found import Command, Found
-from .patterns import Rule, allows, forbids, rule
+from .patterns import Rule, allows, forbids, rule, rules
 from .reading import walk
 
 
@@ -24,6 +24,7 @@ __all__ = [
     "forbids",
     "plainly",
     "rule",
+    "rules",
     "unmatched",
     "walk",
 ]

@@ -6,7 +6,8 @@ Nothing understands the code: only its string literals are looked at, where it s
 
 import re
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from guardrails.core.values.late_pattern import pattern
@@ -27,10 +28,17 @@ _INLINE: Final = {
 }
 _AWKS: Final = frozenset({"awk", "gawk", "mawk", "nawk"})
 _RUNS: Final = pattern(r"system|popen|exec|spawn|subprocess|shell|`|%x|\bqx|\|\s*getline|\bdo\b.{0,3}script")
-_LITERAL: Final = pattern(
-    r"""'((?:[^'\\\n]|\\.){1,4000})'|"((?:[^"\\\n]|\\.){1,4000})"|`([^`\n]{1,4000})`|(?:qx|%x)[({/]([^)}/\n]{1,4000})"""
-)
-_EMBEDDED: Final = pattern(r"(?:^:?!|=!|\bexec=|\w*[Cc]ommand=|--to-command=)\s*([^\n]{1,4000})")
+_QUOTED: Final = {
+    "'": pattern(r"'((?:[^'\\]|\\.)*+)'"),
+    '"': pattern(r'"((?:[^"\\]|\\.)*+)"'),
+    "`": pattern(r"`([^`]*)`"),
+    "q": pattern(r"qx[({/]([^)}/]+)"),
+    "%": pattern(r"%x[({/]([^)}/]+)"),
+}
+"""String literals, by how one begins."""
+_BEGINS: Final = pattern(r"['\"`]|qx[({/]|%x[({/]")
+_LONGEST: Final = 4_000
+_EMBEDDED: Final = pattern(r"(?:^:?!|=!|\bexec=|[Cc]ommand=|--to-command=)\s*([^\n]{1,4000})")
 """Commands in the options of other programs: `git -c alias.x='!...'`, `tar --checkpoint-action=exec=...`."""
 _MAX: Final = 32
 
@@ -49,9 +57,30 @@ def literals(name: str, words: Sequence[str], stdin: str | None = None) -> list[
         codes = [stdin]
     for code in codes:
         if _RUNS.search(code):
-            found += [next(filter(None, groups), "") for groups in _LITERAL.findall(code)]
-    found = [re.sub(r"\\(.)", r"\1", text) for text in found if text.strip()][:_MAX]
+            found += islice(_strings(code), _MAX)
+    found = [re.sub(r"\\(.)", r"\1", text) for text in islice(filter(str.strip, found), _MAX)]
     return [found, *([text] for text in found)] if found else []
+
+
+def _strings(code: str) -> Iterator[str]:
+    """
+    The string literals in *code*, those of a line in a row.
+    """
+    for line in code.split("\n"):
+        at, open_ended = 0, set[str]()
+        begin = _BEGINS.search(line)
+        while begin is not None:
+            sign = begin[0][0]
+            literal = None if sign in open_ended else _QUOTED[sign].match(line, begin.start())
+            if literal is None:
+                # What no later place of the line closes, none does that begins behind it.
+                open_ended.add(sign)
+                at = begin.end()
+            else:
+                at = literal.end()
+                if 0 < len(literal[1]) <= _LONGEST:
+                    yield literal[1]
+            begin = _BEGINS.search(line, at)
 
 
 def _code(name: str, words: Sequence[str]) -> list[str]:
@@ -72,4 +101,4 @@ def _code(name: str, words: Sequence[str]) -> list[str]:
 
 
 def _language(name: str) -> str:
-    return re.sub(r"[\d.]+$", "", name)
+    return name.rstrip("0123456789.")

@@ -62,7 +62,8 @@ def _stay(child: int, most: int | None, temporary: str | None) -> NoReturn:
     signal.setitimer(signal.ITIMER_REAL, 0)
     _end_all()
     if told:
-        os.write(2, b"guardrails: more processes than the limit allows; all of them were killed\n")
+        with suppress(OSError):
+            os.write(2, b"guardrails: more processes than the limit allows; all of them were killed\n")
     if temporary is not None:
         with suppress(OSError):
             os.chmod(temporary, 0o700)

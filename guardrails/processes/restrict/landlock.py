@@ -50,10 +50,17 @@ def abi() -> int:
 
 
 def restrict(
-    *, readable: Sequence[str], writable: Sequence[str], devices: Sequence[str], files: bool, network: bool
+    *,
+    readable: Sequence[str],
+    listed: Sequence[str],
+    writable: Sequence[str],
+    devices: Sequence[str],
+    files: bool,
+    network: bool,
 ) -> None:
     """
-    Leave this process what is below *readable*, *writable* and *devices*, and with *network* its connections.
+    Leave this process what is below *readable*, *writable* and *devices*, the names below *listed*, and with *network* its
+    connections.
 
     Without *files* only signals and abstract sockets are kept inside, as far as the kernel can. Paths that do not exist
     are passed over. It needs no_new_privs. Raises OSError if the kernel refuses.
@@ -70,6 +77,8 @@ def restrict(
         if files:
             for path in readable:
                 _allow(rules, path, handled & (_EXECUTE | _READ | _LIST))
+            for path in listed:
+                _allow(rules, path, handled & _LIST)
             for path in writable:
                 _allow(rules, path, handled & ~(_MAKE_DEVICES | _DEVICE_CONTROL))
             for path in devices:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from guardrails.core.values.errors import SandboxUnavailable
+from guardrails.processes.restrict.landlock import LEAST_ABI, SCOPES_ABI, abi
 from guardrails.processes.restrict.shares import tasks_of
 from guardrails.processes.started import Started
 
@@ -24,6 +25,9 @@ _FAMILIES: Final = (1, 2, 10, 16)
 """Of sockets: unix, internet, netlink. Others, as vsock, know no namespaces."""
 _COUNTED_APART: Final = (5, 14)
 """From this Linux on, processes in a namespace of users are counted apart."""
+_NO_SIZE: Final = "this bwrap is installed setuid: temporary files are not limited"
+_OTHERS: Final = "as root, files of other users in the workspace cannot be written to"
+_LOOKED: Final = "as root, processes are counted twenty times a second, not held by the kernel"
 _NO_ABSTRACT: Final = (
     "with the network on, before Linux 6.12: abstract unix sockets of other programs can be connected to"
 )
@@ -38,14 +42,22 @@ class Bubblewrap:
     program: str
     """The path of `bwrap`."""
     name: ClassVar[str] = "bwrap"
-    cannot: ClassVar[tuple[str, ...]] = (
-        "memory and CPU time are limited for each process, not for all together",
-        "a unix socket or a hard link that lies in the workspace leads out of it",
-        "with the network on, all of it can be reached: also this machine's own servers, and those of its cloud",
-        _NO_ABSTRACT,
-        "what is written into the workspace runs later, outside, if somebody starts it there: a Makefile, a test",
-        "as root, files of other users in the workspace cannot be written to",
-    )
+
+    @property
+    def cannot(self) -> tuple[str, ...]:
+        """
+        What it cannot do here, a sentence each.
+        """
+        return (
+            "memory and CPU time are limited for each process, not for all together",
+            "a unix socket or a hard link that lies in the workspace leads out of it",
+            "what is written into the workspace runs later, outside, if somebody starts it there: a Makefile, a test",
+            "git's hooks and settings are kept in the workspace's own .git, not in others below it",
+            "with the network on, all of it can be reached: also this machine's own servers, and those of its cloud",
+            *((_NO_ABSTRACT,) if abi() < SCOPES_ABI else ()),
+            *((_NO_SIZE,) if self._is_setuid() else ()),
+            *((_OTHERS, _LOOKED) if os.geteuid() == 0 else ()),
+        )
 
     @classmethod
     def found(cls) -> "Bubblewrap":
@@ -83,7 +95,7 @@ class Bubblewrap:
             # Without it what a program leaves behind would end a little after it. The kernel counts no processes of root.
             keep={"most": limits.processes if os.geteuid() == 0 else None},
             confine={
-                "landlock": {"readable": [], "writable": [], "devices": [], "files": False, "network": True},
+                "landlock": _also(confinement, folders),
                 "capabilities": 0,
                 "families": _FAMILIES,
                 "pairs_only": False,
@@ -96,24 +108,22 @@ class Bubblewrap:
         )
 
     def _options(self, confinement: Confinement, writable: tuple[str, ...]) -> list[str]:
-        options = [
-            *("--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL"),
-            *("--hostname", "sandbox"),
-        ]
+        options = ["--unshare-all", "--unshare-user", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
         if confinement.network:
             options.append("--share-net")
         if confinement.files == "all":
             return [*options, "--bind", "/", "/", "--dev-bind", "/dev", "/dev", "--proc", "/proc", "--chdir", "/"]
-        visible = [*_system(options), *python_folders(), *map(real, confinement.readable)]
+        visible = [*_system(options), *python_folders(), *map(real, confinement.readable), *confinement.readable]
         size = self._size(confinement.limits.temporary_bytes)
         options += ["--proc", "/proc", "--dev", "/dev", *size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]  # noqa: S108
         options += ["--perms", "1777", *size, "--tmpfs", _TEMPORARY, "--symlink", _TEMPORARY, "/var/tmp"]  # noqa: S108
-        for path in hidden(visible):
+        masked = hidden(visible)
+        for path in masked:
             # Of a device behind a mount without devices nothing can be read.
             options += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
         for path in visible:
             if os.path.exists(path) and not any(inside(path, real(folder)) for folder in SYSTEM):
-                options += ["--ro-bind", path, path]
+                options += ["--ro-bind", real(path), path]
         if confinement.network:
             options += _names()
         for path in writable:
@@ -121,16 +131,20 @@ class Bubblewrap:
         for path, read_only in self._kept(confinement, writable).items():
             # A mount cannot be moved away, so that no other folder takes its place.
             options += ["--ro-bind" if read_only else "--bind", path, path]
-        return [*options, "--remount-ro", "/", "--chdir", "/"]
+        # Last, since folders to mount on had to be made there.
+        for path in ("/", *(path for path in masked if os.path.isdir(path))):
+            options += ["--remount-ro", path]
+        return [*options, "--chdir", "/"]
 
     def _kept(self, confinement: Confinement, writable: tuple[str, ...]) -> dict[str, bool]:
         return {} if confinement.files == "all" else kept_in(writable)
 
     def _size(self, most: int | None) -> list[str]:
         # A bwrap that is installed setuid does not take it.
-        if most is None or os.stat(self.program).st_mode & stat.S_ISUID:
-            return []
-        return ["--size", str(most)]
+        return [] if most is None or self._is_setuid() else ["--size", str(most)]
+
+    def _is_setuid(self) -> bool:
+        return bool(os.stat(self.program).st_mode & stat.S_ISUID)
 
 
 def _system(options: list[str]) -> list[str]:
@@ -145,6 +159,21 @@ def _system(options: list[str]) -> list[str]:
             options += ["--ro-bind", real(path), path]
             found.append(path)
     return found
+
+
+def _also(confinement: Confinement, folders: tuple[str, ...]) -> dict[str, Any]:
+    """
+    What Landlock keeps besides. Root owns what of /proc and /sys sets the kernel, and needs no further right to change it.
+    """
+    files = confinement.files == "own" and os.geteuid() == 0 and abi() >= LEAST_ABI
+    return {
+        "readable": ["/"],
+        "listed": [],
+        "writable": [*folders, _TEMPORARY, "/dev/shm"],  # noqa: S108
+        "devices": ["/dev", "/proc/self/fd"],
+        "files": files,
+        "network": True,
+    }
 
 
 def _identity(path: str) -> tuple[str, int, int]:

@@ -94,6 +94,9 @@ def private(confinement: Confinement, *, home: str = "", temporary: str = "") ->
     if "HOME" in environment and not any(inside(real(environment["HOME"]), folder) for folder in shown):
         del environment["HOME"]
     environment.pop("TMPDIR", None)
+    if os.geteuid() == 0:
+        # Other owners cannot be given there, and as root tar would fail by that.
+        environment.setdefault("TAR_OPTIONS", "--no-same-owner")
     for name, folder in (("HOME", home), ("TMPDIR", temporary)):
         if folder:
             environment.setdefault(name, folder)

@@ -22,6 +22,7 @@ from .order import bare, launcher, order
 
 _FAMILIES: Final = (2, 10, 16)
 _DAC_OVERRIDE: Final = 1 << 1
+_LOOKED: Final = "as root, processes are counted twenty times a second, not held by the kernel"
 _BEFORE_SCOPES: Final = "before Linux 6.12: other processes of this user can be sent signals, and so ended"
 
 
@@ -43,7 +44,7 @@ class Landlock:
         return (
             "other processes are visible: their names and arguments, not their environment or memory",
             "files outside cannot be opened, but seen to exist; modes, owners and times of own ones can be changed",
-            "/tmp is not there for programs, only the folder that TMPDIR names; /dev/shm is not there either",  # noqa: S108
+            "/tmp is not there for programs, only the folder that TMPDIR names; /dev/shm and new terminals are not either",  # noqa: S108
             "programs cannot use unix sockets and shared memory, even among themselves",
             "memory and CPU time are limited for each process; the processes of this user are counted all together",
             "hooks and settings in the workspace's .git can be changed, and run later, outside",
@@ -51,6 +52,7 @@ class Landlock:
             "a hard link that lies in the workspace leads out of it",
             "with the network on, all of it can be reached: also this machine's own servers, and those of its cloud",
             *((_BEFORE_SCOPES,) if self.version < SCOPES_ABI else ()),
+            *((_LOOKED,) if os.geteuid() == 0 else ()),
         )
 
     @classmethod
@@ -103,6 +105,8 @@ class Landlock:
             confine={
                 "landlock": {
                     "readable": readable,
+                    # Parts of these are closed, so that they are not readable as a whole.
+                    "listed": [path for path in system if any(inside(other, path) for other in closed)],
                     "writable": list(folders),
                     "devices": list(DEVICES),
                     "files": confinement.files == "own",

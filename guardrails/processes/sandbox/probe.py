@@ -18,7 +18,7 @@ from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.processes.run import Ended, run_started
 
 from .blocked import why_not
-from .confinement import Backend, Confinement, Limits
+from .confinement import Backend, Confinement
 from .folders import interpreter
 
 
@@ -93,7 +93,9 @@ def probe(backend: Backend, folders: tuple[str, ...]) -> None:
     """
     with tempfile.TemporaryDirectory(prefix="guardrails-trial-") as workspace, _planted(folders) as canaries:
         os.chmod(workspace, 0o700)
-        confinement = Confinement(workspace=workspace, environment={"PATH": "/usr/bin:/bin"}, limits=Limits())
+        confinement = Confinement(
+            workspace=workspace, environment={"PATH": f"{os.environ.get('PATH', '')}:{os.defpath}"}
+        )
         ended = _run(backend, confinement, ["true"])
         if ended.exit_code != 0:
             raise SandboxUnavailable(why_not(backend.name, ended.output))
@@ -102,7 +104,7 @@ def probe(backend: Backend, folders: tuple[str, ...]) -> None:
             "tcp": canaries.tcp,
             "udp": canaries.udp,
             "abstract": canaries.abstract,
-            "names": ["PATH", "HOME", "TMPDIR", "PWD", "LC_CTYPE", "GUARDRAILS_COMMAND"],
+            "names": ["PATH", "HOME", "TMPDIR", "PWD", "LC_CTYPE", "GUARDRAILS_COMMAND", "TAR_OPTIONS"],
         }
         ended = _run(backend, confinement, [interpreter(), "-I", "-S", "-c", _TRIAL, json.dumps(told)])
         found = [*_let_through(ended), *canaries.touched()]

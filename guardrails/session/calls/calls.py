@@ -138,8 +138,9 @@ class Calls(Passing):
         plan = chain.plans.get(tool) or chain.plan(tool)
         spec = plan.arguments or self._specs.get(tool)
         call = tool_call(tool, arguments, new_id() if call_id is None else call_id, spec, plan.tool.labels)
-        if plan.locates:
-            call.places = places_of(plan.locates, call, plan.tool)
+        locates = plan.unfit_locates if call.problems else plan.locates
+        if locates:
+            call.places = places_of(locates, call, plan.tool)
         engine, now = self._engine, NO_TIME
         failed = "clock"
         try:

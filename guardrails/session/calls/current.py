@@ -32,6 +32,9 @@ def current_list(tool: str) -> "Shell | None":
     if session is None:
         return None
     chain = session._chain  # noqa: SLF001  of this room
-    plan = chain.plans.get(tool) or chain.plan(tool)
-    lists = [guard for guard in plan.guards if isinstance(guard, Shell) and guard.is_list and guard.mode == "enforce"]
-    return lists[0] if lists and plan.tool.commands else None
+    plans = [chain.plans.get(tool) or chain.plan(tool)]
+    if not plans[0].tool.commands:
+        # It may be called by another name.
+        plans = [plan for plan in list(chain.plans.values()) if plan.tool.by_argv]
+    guards = (guard for plan in plans for guard in plan.guards if isinstance(guard, Shell) and plan.tool.commands)
+    return next((guard for guard in guards if guard.is_list and guard.mode == "enforce"), None)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from guardrails import Envelope, Policy, Rule
+from guardrails import Envelope, Policy, Rule, Tool
 from guardrails import Shell as Guard
 from guardrails.agent.builtin import Root, Shell, builtin_tools
 from guardrails.session.calls.current import current_list
@@ -87,6 +87,17 @@ def test_if_it_is_declared_otherwise_plain_text_runs_by_argv_all_the_same(tmp_pa
     rule = Rule(match="exec_shell", declared={"by_argv": False})
     assert called(tmp_path, "echo a | cat", LISTS, rules=(rule,)).value["output"] == "a\n"
     assert called(tmp_path, "echo *", LISTS, rules=(rule,)).code == "shell.allow"
+
+
+def test_by_another_name_it_runs_what_was_judged_too(tmp_path: Path) -> None:
+    run = Shell(Root(tmp_path), sandbox="none").tools["exec_shell"]
+    tool = Tool(name="run", commands=("command",), by_argv=True)
+    with Policy([LISTS], tools=[tool]).session("s") as session:
+        said = session.call("run", {"command": "echo ?"}, lambda _, given: run(given["command"], None))
+        assert said.value["output"] == "?\n"
+        parent = "import os; print(open(f'/proc/{os.getppid()}/comm').read())"
+        said = session.call("run", {"command": f'python3 -c "{parent}"'}, lambda _, given: run(given["command"], None))
+        assert said.value["output"].startswith("python")
 
 
 def test_it_refuses_by_itself_what_the_guard_would_refuse(tmp_path: Path) -> None:

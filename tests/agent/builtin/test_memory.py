@@ -90,11 +90,6 @@ def test_a_damaged_file_and_a_missing_folder_are_errors(tmp_path: Path) -> None:
     assert read(tmp_path / "none/x").error_type == "unavailable"
 
 
-def test_its_file_is_the_owners_alone(file: Path) -> None:
-    write(file, "k", "x")
-    assert file.stat().st_mode & 0o777 == 0o600
-
-
 @pytest.mark.parametrize("bad", ["\ud800", "a\udfffb"])
 def test_text_that_is_not_unicode_is_told_or_replaced(file: Path, bad: str) -> None:
     assert write(file, bad, "x").error_type == "validation"

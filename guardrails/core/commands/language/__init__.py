@@ -2,7 +2,7 @@
 The small language of commands that are run as they were judged: read once, judged as a tree, run by argv without a shell.
 """
 
-from .files import is_data
+from .files import is_data, runs
 from .judged import Judged, OutsideError, Run, judged
 from .prepared import prepared
 from .reading import MAX_CHARACTERS, read
@@ -32,6 +32,7 @@ __all__ = [
     "judged",
     "prepared",
     "read",
+    "runs",
     "speaks",
     "to_data",
 ]

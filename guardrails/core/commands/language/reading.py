@@ -75,6 +75,9 @@ class _Script(Redirecting):
                 self.place += 2
             elif self.char == ";":
                 self.place += 1
+                if self.char and self.char in ";&":
+                    # Signs of `case`.
+                    raise NotInLanguageError("a missing command", self.place)
             elif self.char == "&":
                 raise NotInLanguageError("a job in the background", self.place)
             elif self.char not in ("", "\n", ")"):

@@ -16,7 +16,6 @@ from guardrails.core.values.late_pattern import pattern
 from .options import GNU, begin, check_known
 
 
-_VERSION: Final = pattern(r"[-\d.]+$")
 _ASSIGNMENT: Final = pattern(r"[A-Za-z_]\w*=")
 _OTHER_QUOTES: Final = frozenset({"fish", "csh", "tcsh"})
 """Shells that read quotes in another way than `sh` does."""
@@ -33,12 +32,10 @@ def started(words: Sequence[str], stdin: str | None) -> Iterator[Inner]:
     base, rest = words[0].rpartition("/")[2].lower().removesuffix(".exe"), words[1:]
     # `gtimeout` is what another system calls GNU's `timeout`.
     name = base[1:] if base.startswith("g") and base[1:] in GNU else base
-    shell = _VERSION.sub("", name)
+    shell = name.rstrip("-.0123456789")
     if shell in SHELLS:
         _check_shell(shell, rest)
         yield from inner(shell, words, stdin)
-    elif name == "alias":
-        yield from (Inner(script=value) for _, sign, value in (word.partition("=") for word in rest) if sign)
     elif name == "command" and rest[:1] and rest[0] in ("-v", "-V"):
         # It tells where a program is, and starts none.
         return
@@ -196,11 +193,10 @@ def _parallel(rest: Sequence[str]) -> Iterator[Inner]:
     place = words.index(":::")
     text, size = " ".join(words[:place]), 0
     for value in words[place + 1 :]:
-        script = text.replace("{}", value) if "{}" in text else f"{text} {value}".strip()
-        size += len(script)
+        size += len(text) + max(1, text.count("{}")) * len(value)
         if size > MAX_PARSED_BYTES:
             raise UnreadableError("`parallel` starts too much", "give it fewer values, and call it several times")
-        yield Inner(script=script)
+        yield Inner(script=text.replace("{}", value) if "{}" in text else f"{text} {value}".strip())
 
 
 _SPECIAL: Final[dict[str, Callable[[Sequence[str]], Iterator[Inner]]]] = {

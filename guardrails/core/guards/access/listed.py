@@ -48,7 +48,7 @@ def allowed_are(allow: Sequence[str], safe: Sequence[str], program: str) -> str:
 
 
 def _refusals(found: "Judged", allow: Sequence[str], safe: Sequence[str], unsafe: Unsafe) -> Iterator[Refusal]:
-    from guardrails.core.commands.language import is_data, is_harmless
+    from guardrails.core.commands.language import is_data, is_harmless, runs
 
     for variable in found.variables:
         if not is_harmless(variable) and not _fits(allow, (variable,)):
@@ -59,7 +59,10 @@ def _refusals(found: "Judged", allow: Sequence[str], safe: Sequence[str], unsafe
     for path in found.writes:
         if ".git" in path.lower().split("/"):
             yield Refusal(f"> {path}", "it is a file of git's own", "Use `git` itself.")
-        if not is_data(path) and not _fits(allow, (">", path)):
+        if is_data(path) or _fits(allow, (">", path)):
+            continue
+        # Its code could be given to the program as it is.
+        if not any(_fits(allow, (*words, "code")) for words in runs(path)):
             yield Refusal(
                 f"> {path}",
                 "only files that are plainly data may be written by a redirection",

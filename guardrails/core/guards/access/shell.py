@@ -75,6 +75,7 @@ class Shell(Guard):
         "shell.fork_bomb": (),
     }
     scope_settings: ClassVar[tuple[str, ...] | None] = ()
+    sees_unfit: ClassVar[bool] = False
 
     deny: tuple[CommandRule, ...] = ()
     """Rules; stands above *allow*. Blind to case."""
@@ -144,11 +145,9 @@ class Shell(Guard):
         from guardrails.core import commands
 
         listed, found = self._read(command, tool)
-        rules = [commands.rule(said) for said in self.deny]
-        for each in () if found is None else found.commands:
-            for one in rules:
-                if commands.forbids(one, each):
-                    return _denied(each, one.text)
+        broken = None if found is None else commands.rules(self.deny).broken(found.commands)
+        if broken is not None:
+            return _denied(broken[0], broken[1].text)
         if found is not None and found.fork_bomb is not None:
             return _refusal(
                 "shell.fork_bomb",

@@ -96,7 +96,9 @@ def test_a_shell_that_reads_what_nobody_knows_is_in_doubt(text: str) -> None:
     assert found(text).doubts
 
 
-@pytest.mark.parametrize("path", ["out.txt", "a/b/run.log", "r.json", "notes.md", "x.CSV", "build/report.html"])
+@pytest.mark.parametrize(
+    "path", ["out.txt", "a/b/run.log", "r.json", "notes.md", "x.CSV", "build/report.html", "out", "x", "sorted2"]
+)
 def test_plain_data_needs_no_rule(path: str) -> None:
     assert is_data(path)
 
@@ -127,6 +129,8 @@ def test_plain_data_needs_no_rule(path: str) -> None:
         "deno.json",
         "composer.json",
         "config",
+        "run",
+        "src/.x/out",
     ],
 )
 def test_what_a_program_may_take_for_instructions_needs_one(path: str) -> None:

@@ -119,10 +119,18 @@ def test_a_file_that_is_read_by_a_redirection_counts_as_a_word() -> None:
     assert refusal(guard, "sort -u < keys") is not None
 
 
+def test_code_may_be_written_by_who_may_run_any_of_it() -> None:
+    text = "cat > tool.py <<'E'\nprint(1)\nE\npython3 tool.py"
+    assert refusal(Shell(allow=("cat *", "python3 *")), text) is None
+    assert refusal(Shell(allow=("cat *", "python3 tool.py", "python3 -m *")), text) is not None
+    assert refusal(Shell(allow=("cat *", "python3 *")), "cat a.txt > run.sh") is not None
+    assert refusal(Shell(allow=("cat *", "python3 *")), "cat a.txt > .hooks/a.py") is not None
+
+
 def test_a_rule_for_any_program_is_one_for_no_file_and_no_variable() -> None:
     guard = Shell(allow=("* *",))
     assert refusal(guard, "anything at all") is None
-    assert refusal(guard, "ls > run.sh") is not None
+    assert refusal(guard, "ls > Makefile") is not None
     assert refusal(guard, "LD_PRELOAD=x ls") is not None
 
 
