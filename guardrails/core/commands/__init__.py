@@ -7,8 +7,9 @@ from guardrails.core.commands.plain.form import NotPlainError
 from guardrails.core.commands.plain.run import plainly
 from guardrails.core.commands.plain.unmatched import unmatched
 
+from .allowing import allows
 from .found import Command, Found
-from .patterns import Rule, allows, forbids, rule, rules
+from .patterns import Rule, forbids, rule, rules
 from .reading import walk
 
 

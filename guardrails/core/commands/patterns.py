@@ -6,7 +6,6 @@ anything, `{a,b}` for either. A rule that forbids names flags in any order, merg
 one that allows is the whole command, word by word.
 """
 
-import posixpath
 import shlex
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from guardrails.core.commands.grammar.paths import plain, under
 from guardrails.core.commands.grammar.scope import UNKNOWN
-from guardrails.core.commands.plain.unmatched import unmatched
 
 from .globs import Word, may_be
 
@@ -24,10 +22,8 @@ if TYPE_CHECKING:
     from .found import Command
 
 ANY: Final = "*"
-_SIGNS: Final = ("<", ">")
 _MERGED: Final = 5
 """A single dash and more letters than four is one flag, as find and java have them."""
-_PROGRAM_FOLDERS: Final = frozenset({"/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"})
 _LONG: Final = {"-r": "--recursive", "-f": "--force"}
 """What these two mean to every program that has them both."""
 _GLOB: Final = frozenset("*?[")
@@ -185,33 +181,6 @@ class _Words:
         return all(self._operands[start + number].fits(word) for number, word in enumerate(words))
 
 
-def allows(rule: Rule, command: "Command", *, by_argv: bool = False, folder: str = ".") -> bool:
-    """
-    Whether *command* is just what *rule* says, word by word.
-
-    With *by_argv* it is of a script that no shell reads, and may be a file that is written (`>`) or read (`<`), or a variable;
-    without it only rules that are commands in the plain form say anything. In another *folder* of the workspace, what *rule*
-    says with a `/` or a `*` in a word is said of the path from the workspace.
-    """
-    if len(rule.stages) > 1 or (not by_argv and unmatched(rule.text) is not None):
-        return False
-    program, *words = rule.stages[0]
-    first = command.words[0]
-    above, _, base = first.rpartition("/")
-    if "/" not in program.text and above in _PROGRAM_FOLDERS:
-        first = base
-    if by_argv and (first in _SIGNS or "=" in first) and program.text[-1:] not in _SIGNS and "=" not in program.text:
-        # `*` is any program, but no file and no variable.
-        return False
-    names = {first}
-    if "/" in first and not first.startswith("/") and folder != ".":
-        names = {posixpath.normpath(f"{folder}/{first}"), f"./{posixpath.normpath(f'{folder}/{first}')}"}
-    # `x/../ls` is a file of this folder, and not the `ls` that a rule speaks of.
-    climbs = ".." in first.split("/")
-    fits = folder == "." and first in program.options if climbs else any(map(program.exact.fullmatch, names))
-    return fits and UNKNOWN not in first and _sequence(words, command.words[1:], folder)
-
-
 def _parts(words: Sequence[str]) -> tuple[set[str], list[str]]:
     """
     The flags among *words*, lowercase, one by one; and the other words.
@@ -272,31 +241,6 @@ class _Operand:
         if any(map(word.loose.fullmatch, self._forms)):
             return True
         return any(may_be(form, option) for form in self._globs for option in word.options)
-
-
-def _sequence(words: Sequence[Word], given: Sequence[str], folder: str) -> bool:
-    at, here, after = 0, 0, None
-    while here < len(given):
-        if at < len(words) and words[at].text == ANY:
-            # It takes no word at first, and one more each time that what is behind it does not fit.
-            after, at = (at + 1, here), at + 1
-        elif at < len(words) and _equals(words[at], given[here], folder):
-            at, here = at + 1, here + 1
-        elif after is not None:
-            after = (after[0], after[1] + 1)
-            at, here = after
-        else:
-            return False
-    return all(word.text == ANY for word in words[at:])
-
-
-def _equals(word: Word, text: str, folder: str) -> bool:
-    # What is not known could be anything, and `src/*` is not `src/../..`.
-    if UNKNOWN in text:
-        return False
-    if folder != "." and not {"/", "*", "?", "["}.isdisjoint(word.text):
-        text = posixpath.normpath(posixpath.join(folder, text))
-    return bool(word.exact.fullmatch(plain(text) if ".." in text.split("/") else text))
 
 
 def _is_flag(text: str) -> bool:
