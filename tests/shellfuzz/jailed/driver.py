@@ -100,7 +100,7 @@ class Trial:
         if self.found > MAX_FOUND:
             return
         sort = wrong[0]
-        tries = 4 if sort in ("slow", "hangs") else 300
+        tries = 1 if sort in ("slow", "hangs") else 300
         small = shrink.shrunk(text, lambda shorter: (self.wrong(shorter) or ("",))[0] == sort, tries=tries)
         why = (self.wrong(small) or wrong)[1]
         say(
