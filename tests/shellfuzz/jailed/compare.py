@@ -20,6 +20,7 @@ DOCUMENTED: Final = {
     "dash": "dash has no `&>`, `<<<` or `time`, and no list in braces, its patterns are by bytes, its `cd` looks for no folder before `..`",
     "dashed": "a name that a pattern gives and that begins with a dash gets `./` before it",
     "dots": "dash, and bash before 5.2, take `.` and `..` for names that `.*` means",
+    "path": "a PATH that is empty or not absolute: a shell looks in the working folder, which no `cd` may make a program's",
     "option": "a word that begins with a dash is an option: its patterns are the program's",
     "messages": "what a shell itself says on standard error is said in other words",
     "variables": "_, PWD, OLDPWD and SHLVL are the shell's own",
@@ -32,10 +33,11 @@ _OWN: Final = frozenset({b"_", b"PWD", b"OLDPWD", b"SHLVL"})
 _SAID: Final = re.compile(rb"(?m)^(?:sh: |dash: |guardrails: |Killed|.*: line \d+: | *\d+ Killed).*(?:\n|\Z)")
 """What bash and dash say themselves, and what our runner says."""
 _HELD_BACK: Final = re.compile(
-    rb"^guardrails: .*(?:outside the workspace|it is a link, or behind one|has another name| is .*, not a file|no program, and no `#!`|no process could be started)"
+    rb"^guardrails: .*(?:outside the workspace|it is a link, or behind one|has another name| is .*, not a file|no program, and no `#!`|no process could be started|control character)"
 )
 _NOT_DASH: Final = re.compile(r"&>|<<<|\btime\b|[{\[?]|[^\x00-\x7f]|\bcd\b[^;|&\n]*\.\.")
 _BUILTIN: Final = re.compile("|".join(name for name in BUILTINS if name != "["))
+_PATH: Final = re.compile(r"\bPATH=(?!/)")
 _QUOTE: Final = re.compile(r"\\\n|['\"\\]")
 _DOTTED: Final = re.compile(r"\.[\"']*[*?\[]")
 _OPTION: Final = re.compile(r"(?:\A|[\s;|&(])-[^\s;|&<>()]*[*?\[]")
@@ -47,6 +49,8 @@ def not_asked(text: str, shell: str, *, takes_dots: bool) -> str | None:
     The name of the difference by which *shell* is not asked about *text*. Returns None if it is.
     """
     bare = _QUOTE.sub("", text)
+    if _PATH.search(bare):
+        return "path"
     if takes_dots and _DOTTED.search(text):
         return "dots"
     if shell == "dash" and _NOT_DASH.search(text):
