@@ -162,7 +162,7 @@ class _Runner:
                 encoded(program), list(map(encoded, words)), {encoded(k): encoded(v) for k, v in environment.items()}
             )
         except OSError as error:
-            code = NOT_FOUND if error.errno in (errno.ENOENT, errno.ENOTDIR) else NOT_RUN
+            code = NOT_FOUND if error.errno == errno.ENOENT else NOT_RUN
             reason = (
                 "no program, and no `#!` line says which runs it" if error.errno == errno.ENOEXEC else _reason(error)
             )

@@ -140,6 +140,7 @@ def test_a_script_does_what_it_does_in_a_shell(shell: str, text: str, scripts: d
         ("./a.txt", 126, "./a.txt: permission denied\n"),
         ("./nowhere", 127, "./nowhere: no such file or directory\n"),
         ("./src", 126, "./src: permission denied\n"),
+        ("./a.txt/", 126, "./a.txt/: not a directory\n"),
         ("./plain", 126, "./plain: no program, and no `#!` line says which runs it\n"),
         ("cat < nowhere", 1, "nowhere: no such file or directory\n"),
         ("cat < src", 1, "`src` is a folder, not a file\n"),

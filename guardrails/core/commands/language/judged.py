@@ -16,7 +16,7 @@ from guardrails.core.commands.plain.run import started_by
 from .tree import Change, Command, Group, Redirection, Script, Stage, Word
 
 
-MAX_FOLDERS: Final = 16
+MAX_FOLDERS: Final = 8
 NULL: Final = "/dev/null"
 TOP: Final = "."
 """The workspace, as a folder."""
@@ -95,7 +95,7 @@ def _script(found: Judged, script: Script, folders: AbstractSet[str], *, piped: 
         for place, stage in enumerate(step.stages):
             if isinstance(stage, Change):
                 _redirections(found, stage.redirections, start)
-                behind = frozenset(under(folder, stage.folder) for folder in start)
+                behind = _moved(start, stage.folder)
                 found.absolute += [folder for folder in behind if folder.startswith("/")]
             else:
                 _stage(found, stage, start, piped=piped or place > 0)
@@ -107,6 +107,18 @@ def _script(found: Judged, script: Script, folders: AbstractSet[str], *, piped: 
             raise UnreadableError(
                 f"it may run in more than {MAX_FOLDERS} folders", "write `( cd FOLDER && command )` for each"
             )
+
+
+def _moved(folders: AbstractSet[str], folder: str) -> frozenset[str]:
+    try:
+        return frozenset(under(each, folder) for each in folders)
+    except OutsideError as error:
+        if len(folders) == 1:
+            raise
+        raise OutsideError(
+            f"{error} if a `cd` before it fails",
+            "write `&&` behind each `cd`, so that nothing runs elsewhere if it fails",
+        ) from None
 
 
 def _stage(found: Judged, stage: Stage, folders: AbstractSet[str], *, piped: bool) -> None:

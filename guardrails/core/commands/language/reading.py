@@ -16,7 +16,6 @@ from .words import MAX_WORDS
 MAX_CHARACTERS: Final = 65_536
 """Longer texts are not read."""
 MAX_NESTED: Final = 8
-MAX_COMMANDS: Final = 1_000
 _KEYWORDS: Final = frozenset(
     {"!", "[[", "]]", "{", "}", "case", "coproc", "do", "done", "elif", "else", "end", "esac", "fi", "for"}
     | {"foreach", "function", "if", "in", "repeat", "select", "then", "time", "until", "while"}
@@ -48,10 +47,6 @@ class _Script(Redirecting):
     """
     A text while it is read.
     """
-
-    def __init__(self, text: str) -> None:
-        super().__init__(text)
-        self.commands = 0
 
     def script(self, depth: int) -> Script:
         """
@@ -103,9 +98,7 @@ class _Script(Redirecting):
         return tuple(stages)
 
     def stage(self, depth: int) -> Stage:
-        self.commands += 1
-        if self.commands > MAX_COMMANDS:
-            raise UnreadableError(f"it runs more than {MAX_COMMANDS:,} commands")
+        self.count()
         if self.char != "(":
             return self.command()
         begin = self.place
@@ -205,6 +198,7 @@ class _Script(Redirecting):
         if len(value) != 1 or self.char in ("<", ">", "("):
             raise NotInLanguageError("a variable of another form", place)
         self.one_line(place)
+        self.count()
         assignments.append((found[1], value[0].text))
         return True
 

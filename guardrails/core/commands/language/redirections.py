@@ -4,6 +4,7 @@ What stands between words: blanks, comments, line ends, and redirections with th
 
 from typing import Final
 
+from guardrails.core.commands.grammar.syntax import UnreadableError
 from guardrails.core.values.late_pattern import pattern
 
 from .documents import LAST, body
@@ -12,6 +13,8 @@ from .tree import Redirection
 from .words import Reader
 
 
+MAX_PARTS: Final = 500
+"""Commands, redirections and variables of a script: each is held against each rule."""
 _GAP: Final = pattern(r"(?:[ \t]|(?:(?<=[ \t\n;|&])|\A)\\\n)+")
 _REDIRECTION: Final = pattern(r"([0-9]*)(&>>|&>|>>|>&|<<<|<<|<&|<>|>\||<\(|>\(|[<>])")
 _DELIMITER: Final = pattern(rf"[ \t]*{LAST}(?=[ \t\n;|&<>)]|\Z)")
@@ -26,6 +29,7 @@ class Redirecting(Reader):
         super().__init__(text)
         self.body: int | None = None
         """Where the line goes on behind the here-documents that began in it."""
+        self._parts = 0
 
     def gap(self, *, lines: bool = False) -> None:
         """
@@ -46,6 +50,16 @@ class Redirecting(Reader):
                 return
             self.place, self.body = self.place + 1 if self.body is None else self.body, None
 
+    def count(self) -> None:
+        """
+        Note one more command, redirection or variable. Raises UnreadableError if there are too many.
+        """
+        self._parts += 1
+        if self._parts > MAX_PARTS:
+            raise UnreadableError(
+                f"it has more than {MAX_PARTS} commands, redirections and variables", "write them to several calls"
+            )
+
     def one_line(self, place: int) -> None:
         """
         Raise NotInLanguageError if the word from *place* to here goes over a line end behind the beginning of a here-document.
@@ -61,6 +75,7 @@ class Redirecting(Reader):
         found = _REDIRECTION.match(self.text, place)
         if found is None:
             return False
+        self.count()
         number, sign = found[1], found[2]
         self.place = found.end()
         if sign in ("<(", ">("):

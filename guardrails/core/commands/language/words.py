@@ -92,7 +92,11 @@ class _Parts:
             raise NotInLanguageError("too many words", begin)
         # The last list changes first, as in a shell.
         choices = [part if isinstance(part, tuple) else (part,) for part in self.parts]
-        return [_joined(parts) for parts in product(*choices)]
+        words = [_joined(parts) for parts in product(*choices)]
+        if not all(word.text for word in words):
+            # To a shell that is no word at all, unless there are quotes in it.
+            raise NotInLanguageError("a brace", begin)
+        return words
 
     def other(self, char: str) -> None:
         reader = self.reader

@@ -79,6 +79,13 @@ def test_a_script_that_leaves_the_workspace_is_refused(text: str) -> None:
     assert raised.value.advice
 
 
+def test_a_folder_that_depends_on_an_earlier_cd_is_asked_to_be_joined_to_it() -> None:
+    with pytest.raises(OutsideError, match="if a `cd` before it fails") as raised:
+        found("cd a; ls; cd ..; ls")
+    assert "write `&&` behind each `cd`" in str(raised.value.advice)
+    assert ran("cd a && ls; cd b && ls")[1] == (["ls"], ["a/b", "b"])
+
+
 @pytest.mark.parametrize("text", ["sh -c 'ls $HOME'", "sh <<'E'\nls\nid\nE", "timeout 5 bash -c 'ls > x'"])
 def test_text_for_a_shell_that_a_program_starts_is_held_to_the_plain_form(text: str) -> None:
     with pytest.raises(NotPlainError):

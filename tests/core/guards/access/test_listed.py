@@ -2,6 +2,8 @@
 An allow list held against commands that are run by argv: what passes, and what is said of the rest.
 """
 
+import sys
+
 from pathlib import Path
 from typing import Any
 
@@ -187,5 +189,7 @@ def passes(command: str) -> bool:
 
 def test_of_the_honest_commands_nearly_all_run_under_rules_for_their_programs() -> None:
     given: list[Any] = [*HONEST["plain"], *HONEST["other"]]
-    assert sum(map(passes, given)) >= len(given) * 0.9
-    assert sum(map(passes, given)) >= 56
+    run = sum(map(passes, given))
+    sys.stdout.write(f"{run} of {len(given)} honest commands run under rules for their programs\n")
+    assert run >= 56
+    assert run >= len(given) * 0.9
