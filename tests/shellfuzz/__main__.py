@@ -6,6 +6,7 @@ Generated commands, held against bash and dash in a jail: python3 dev.py shellfu
 import argparse
 import json
 import os
+import signal
 import sys
 import time
 
@@ -29,6 +30,8 @@ def main() -> int:
     parser.add_argument("--texts", type=Path, metavar="FILE", help="try the texts of this JSON list in their place")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures and findings there")
     chosen = parser.parse_args()
+    # As after Ctrl-C: the jails end, and their folders go.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     texts = tuple(json.loads(chosen.texts.read_text(encoding="utf-8"))) if chosen.texts else ()
     told, shown = time.monotonic(), set[int]()
 
