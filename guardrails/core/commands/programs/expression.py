@@ -36,7 +36,11 @@ def check_expression(program: Program, words: Sequence[Word]) -> Iterator[tuple[
             continue
         if text == "-exec":
             end = _end(words, place)
-            yield place, [_found(each) for each in words[place:end]]
+            inner = [_found(each) for each in words[place:end]]
+            if words[end].text == "+":
+                # As many files as there are.
+                inner[-1] = inner[-1]._replace(glob=True)
+            yield place, inner
             place = end + 1
             continue
         if not text.startswith("-"):

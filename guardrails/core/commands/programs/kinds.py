@@ -100,8 +100,13 @@ def _printed(text: str) -> None:
 
 
 def _archive(text: str) -> None:
-    if ":" in text:
-        raise UnsafeError(f"{shown(text)} may name another machine", "name a file without `:` in its path")
+    # Before a folder no colon names a machine; what is found may stand without one.
+    known, unknown, _ = text.partition(UNKNOWN)
+    if ":" in text or (unknown and "/" not in known.removeprefix("./")):
+        raise UnsafeError(
+            f"{shown(text.replace(UNKNOWN, '…'))} may name another machine",
+            "write the name of one file out, without `:` in its path",
+        )
     path(text)
 
 
