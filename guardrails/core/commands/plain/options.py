@@ -87,12 +87,13 @@ def begin(name: str, rest: Sequence[str]) -> tuple[int, list[tuple[str, str]]]:
     return position + options.operands, pairs
 
 
-def check_known(name: str, words: Sequence[str]) -> None:
+def check_known(name: str, words: Sequence[str], advice: str = "") -> None:
     """
-    Raise UnreadableError if one of *words*, which the program *name* reads itself, is known only at run time.
+    Raise UnreadableError, with *advice* if there is some, if one of *words*, which the program *name* reads itself, is known
+    only at run time.
     """
     if any(UNKNOWN in word for word in words):
         raise UnreadableError(
             f"words of `{name}` itself are known only when it runs, and what it starts with them",
-            f"write the words of `{name}` out, up to the program that it starts",
+            advice or f"write the words of `{name}` out, up to the program that it starts",
         )

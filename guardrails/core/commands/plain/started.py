@@ -147,7 +147,9 @@ def _xargs(rest: Sequence[str]) -> Iterator[Inner]:
 
 
 def _find(rest: Sequence[str]) -> Iterator[Inner]:
-    check_known("find", rest)
+    check_known(
+        "find", rest, "put a pattern between single quotes, as `-name '*.py'`, and write out other words of `find`"
+    )
     position = 0
     while position < len(rest):
         flag = rest[position]
