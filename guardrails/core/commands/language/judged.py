@@ -69,7 +69,7 @@ def judged(script: Script) -> Judged:
     not in the plain form, UnreadableError if nobody can say what it runs.
     """
     found = Judged()
-    _script(found, script, frozenset({TOP}), piped=False)
+    _script(found, script, frozenset({TOP}), (), piped=False)
     return found
 
 
@@ -85,7 +85,10 @@ def under(folder: str, path: str) -> str:
     return joined
 
 
-def _script(found: Judged, script: Script, folders: AbstractSet[str], *, piped: bool) -> None:
+def _script(found: Judged, script: Script, folders: AbstractSet[str], given: tuple[str, ...], *, piped: bool) -> None:
+    """
+    Note what *script* does, whose commands may read the files *given* to a group around them.
+    """
     # Where the last command succeeded, and where it failed.
     passed, failed = frozenset(folders), frozenset[str]()
     for step in script.steps:
@@ -94,11 +97,17 @@ def _script(found: Judged, script: Script, folders: AbstractSet[str], *, piped: 
         behind = start
         for place, stage in enumerate(step.stages):
             if isinstance(stage, Change):
+                if given:
+                    # Its name would be another one there.
+                    raise UnreadableError(
+                        "a group that is given a file goes to another folder",
+                        "give the file to the command that reads it",
+                    )
                 _redirections(found, stage.redirections, start)
                 behind = _moved(start, stage.folder)
                 found.absolute += [folder for folder in behind if folder.startswith("/")]
             else:
-                _stage(found, stage, start, piped=piped or place > 0)
+                _stage(found, stage, start, () if place else given, piped=piped or place > 0)
         passed, failed = (
             behind | (passed if step.sign == "||" else frozenset()),
             start | (failed if step.sign == "&&" else frozenset()),
@@ -121,11 +130,11 @@ def _moved(folders: AbstractSet[str], folder: str) -> frozenset[str]:
         ) from None
 
 
-def _stage(found: Judged, stage: Stage, folders: AbstractSet[str], *, piped: bool) -> None:
-    reads = _redirections(found, stage.redirections, folders)
+def _stage(found: Judged, stage: Stage, folders: AbstractSet[str], outer: tuple[str, ...], *, piped: bool) -> None:
     given = [each for each in stage.redirections if each.handle == 0]
+    reads = (*(() if given else outer), *_redirections(found, stage.redirections, folders))
     if isinstance(stage, Group):
-        _script(found, stage.script, folders, piped=piped or bool(given))
+        _script(found, stage.script, folders, reads, piped=piped or bool(given))
     elif isinstance(stage, Command):
         found.variables += [f"{name}={value}" for name, value in stage.assignments]
         stdin = UNKNOWN if piped else None
@@ -141,7 +150,7 @@ def _stage(found: Judged, stage: Stage, folders: AbstractSet[str], *, piped: boo
                 words=tuple(word.text for word in stage.words),
                 commands=tuple(started.commands),
                 folders=tuple(sorted(folders)),
-                reads=tuple(reads),
+                reads=reads,
             )
         )
 

@@ -193,3 +193,28 @@ def test_of_the_honest_commands_nearly_all_run_under_rules_for_their_programs() 
     sys.stdout.write(f"{run} of {len(given)} honest commands run under rules for their programs\n")
     assert run >= 56
     assert run >= len(given) * 0.9
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ("(wc -l) < data/a", None),
+        ("(wc -l < data/a) < b.txt", None),
+        ("((wc -l)) < data/a", "shell.allow"),
+        ("( ( wc -l ) ) < data/a", None),
+        ("(wc -l) < b.txt", "shell.allow"),
+        ("( ( wc -l ) ) < b.txt", "shell.allow"),
+        ("(wc -l | wc -l) < b.txt", "shell.allow"),
+        ("(cd data && wc -l) < a", "shell.unreadable"),
+    ],
+)
+def test_a_file_that_a_group_reads_is_read_by_its_commands(command: str, code: str | None) -> None:
+    said = refusal(Shell(allow=("wc -l", "< data/*")), command)
+    assert (said.code if said else None) == code
+
+
+@pytest.mark.parametrize("command", ["find . -name *.py", "find . -iname readme*"])
+def test_a_pattern_that_find_was_meant_to_get_is_told_to_be_quoted(command: str) -> None:
+    said = refusal(Shell(safe=("find",)), command)
+    assert said is not None
+    assert "between single quotes" in said.hint
