@@ -22,6 +22,8 @@ Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
                 free, or those that are named: claude is proprietary and is installed if it is named only
     hard        the long form of tests/hard: a million calls with odd arguments, faults, kills (about 20 minutes)
     fuzz        the same arguments, coverage-guided by atheris, for ten minutes or as -runs=N says
+    shellfuzz   200,000 generated commands, run as they are judged and by bash and dash, in a jail that proves to be one
+                (-n, --seed, --json FILE; --help tells more)
     model       run an agent on a small real model (downloads 100 MB into .venv-model, takes minutes)
     spark       the tests that start a real Spark cluster of this machine (Java 17; pyspark goes into .venv-spark)
     beliefs     fit the shipped retry model again, after a change of its beliefs or of the features
@@ -328,6 +330,7 @@ def main(target="help", *arguments):
         "beliefs": ("test", "-m", "guardrails.offline.learning.cold"),
         "skill": ("test", "-m", "benchmarks.retries.targets"),
         "records": ("test", "-m", "benchmarks.learning.extraction"),
+        "shellfuzz": ("test", "-m", "tests.shellfuzz"),
     }
     groups = {"lint": ("lint", "format"), "tests-all": ("test", "slow", "others")}
     groups["ci"] = ("test", "slow", "lint", "format", "type", "policies", "cases", "bench", "others")

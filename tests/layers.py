@@ -36,6 +36,8 @@ ROOMS: Final = (
     "policy",
     # What coding CLIs ask, call by call.
     "hooks",
+    # Programs: started, confined, ended as a whole.
+    "processes",
     # What never runs beside a call.
     "offline.pages",
     "offline.readers",
@@ -70,8 +72,8 @@ READ: Final = frozenset(
     | {"today", "utcnow", "write_bytes", "write_text"}
 )
 """What reads or writes, by its name as a function, and as an attribute of what the core may import."""
-READS: Final = frozenset({"core.repetition.learned.model_format.open"})
-"""What does all the same: a model, read once where a policy is made."""
+READS: Final = frozenset({"core.repetition.learned.model_format.open", "core.commands.programs.files.read_bytes"})
+"""What does all the same: a model, read once where a policy is made; the rules of a program, read once."""
 REQUIRED: Final = frozenset(
     {
         "annotated_types",

@@ -18,7 +18,7 @@ from guardrails.session.session import Session
 from guardrails.session.turns.loop import LoopResult
 
 from .asking import Asking
-from .built_in import built_in_tools, memory_file
+from .built_in import built_in_tools, confined, memory_file
 from .conversations import Conversation, Conversations
 from .own_tools import load_tools, replaced
 from .settings import AgentError, Settings
@@ -117,6 +117,19 @@ class Agent:
         """
         count = len({name for registry in self._tools for name in registry.entries})
         return "1 tool" if count == 1 else f"{count or 'no'} tools"
+
+    def begin(self) -> None:
+        """
+        Say what is run, with what, and what of it cannot be had.
+        """
+        settings = self.settings
+        said, refused = [settings.model, f"policy {settings.policy}", self.offered], None
+        if settings.builtins and not any("exec_shell" in registry for registry in self._given):
+            commands, refused = confined(settings)
+            said.append(commands)
+        self.view.say(f"conversation {self.chat.id}: {', '.join(said)}")
+        if refused is not None:
+            self.view.say(f"   note: exec_shell is refused, {refused}; see `guardrails doctor` and `--sandbox none`")
 
     def status(self) -> str:
         """

@@ -7,10 +7,11 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 
+from guardrails.core.values.errors import SandboxUnavailable
 from guardrails.policy.registry import Registry
 from guardrails.session.session import Session
 
-from .builtin import SearchEndpoint, Spawn, Web, builtin_tools
+from .builtin import Root, SearchEndpoint, Shell, Spawn, Web, builtin_tools
 from .settings import AgentError, Settings
 
 
@@ -35,9 +36,22 @@ def built_in_tools(
             web=Web(allow=settings.allow_hosts, search=search),
             spawn=Spawn(session, agent),
             message=message,
+            sandbox=settings.sandbox,
+            network=settings.network,
         )
     except (OSError, NotImplementedError, ValueError) as error:
         raise AgentError(f"the tools cannot be had in `{settings.workspace}`: {error}; see `--no-builtins`") from None
+
+
+def confined(settings: Settings) -> tuple[str, str | None]:
+    """
+    What the commands of *settings* run in, for a person, and why they are refused; None: they are not.
+    """
+    try:
+        name = Shell(Root(settings.workspace), sandbox=settings.sandbox, network=settings.network).sandbox
+    except SandboxUnavailable as error:
+        return "no commands", f"{error.code}: {error}"
+    return "commands in no sandbox" if name == "none" else f"commands in {name}", None
 
 
 def memory_file(conversations: str, workspace: str) -> str:

@@ -40,6 +40,10 @@ class Settings:
     """A file that configures MCP servers."""
     builtins: bool = True
     """The library's own tools: files, a shell, memory, the web, sub-agents, messages."""
+    sandbox: Literal["auto", "bwrap", "landlock", "none"] = "auto"
+    """What commands are confined by: `auto`, `bwrap`, `landlock`, or `none`; never `none` unless that is said."""
+    network: bool = False
+    """Commands may use the network."""
     search: str | None = None
     """The search service, a URL with `{query}`."""
     allow_hosts: tuple[str, ...] = ()

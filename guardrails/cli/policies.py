@@ -13,7 +13,7 @@ import typer
 
 from guardrails.cli.text.printing import FOUND, fail, printable
 
-from .needs import NO_SHELL, lacking, reads_commands
+from .text.needs import NO_SHELL, lacking, reads_commands
 
 
 if TYPE_CHECKING:

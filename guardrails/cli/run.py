@@ -45,6 +45,15 @@ def run(
     builtins: Annotated[
         bool | None, typer.Option("--builtins/--no-builtins", help="Files, shell, memory, web, sub-agents (with them).")
     ] = None,
+    sandbox: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|bwrap|landlock|none", help="What commands run in (`auto`); see `guardrails doctor`."
+        ),
+    ] = None,
+    network: Annotated[
+        bool | None, typer.Option("--network/--no-network", help="Let commands use the network (they may not).")
+    ] = None,
     search: Annotated[
         str | None, typer.Option(metavar="URL", help="A search service, with `{query}` where the query goes.")
     ] = None,
@@ -98,6 +107,8 @@ def run(
         "tools": tools or None,
         "mcp": None if mcp is None else str(mcp),
         "builtins": builtins,
+        "sandbox": sandbox,
+        "network": network,
         "search": search,
         "allow_hosts": allow_host or None,
         "stream": stream,
@@ -134,6 +145,8 @@ def _list(file: Path, *, as_json: bool) -> None:
 def _check(given: dict[str, Any], *, task: str | None, resume: str | None, raised: bool) -> None:
     if given["wire"] not in (None, "chat", "responses"):
         raise typer.BadParameter(f"`--wire` is chat or responses, not `{given['wire']}`")
+    if given["sandbox"] not in (None, "auto", "bwrap", "landlock", "none"):
+        raise typer.BadParameter(f"`--sandbox` is auto, bwrap, landlock or none, not `{given['sandbox']}`")
     if given["workspace"] is not None and not Path(given["workspace"]).is_dir():
         raise typer.BadParameter(f"`--workspace`: there is no folder `{given['workspace']}`")
     if resume is None and (task is None or not task.strip()):
@@ -186,7 +199,7 @@ def _agent(
         prepared = prepare(settings)
         client = opened.enter_context(client_of(settings.base_url))
         opened.enter_context(working_in(settings.workspace))
-        servers = opened.enter_context(mcp_tools(settings.mcp, view.say))
+        servers = opened.enter_context(mcp_tools(settings.mcp, view.say, settings.sandbox))
         prepared = prepared._replace(tools=(*servers, *prepared.tools))
         if chat is not None and kept is not None:
             yield Agent(kept, chat, prepared, view, client=client, records=records)
@@ -199,9 +212,9 @@ def _work(
     agent: "Agent", task: str | None, amounts: dict[str, Any], ending: Ending, *, forgive: bool, new: bool
 ) -> None:
     ending.follows(agent)
-    settings, view, result = agent.settings, agent.view, None
+    view, result = agent.view, None
     try:
-        view.say(f"conversation {agent.chat.id}: {settings.model}, policy {settings.policy}, {agent.offered}")
+        agent.begin()
         with _warnings_in(view):
             if amounts or forgive:
                 agent.extend(amounts)

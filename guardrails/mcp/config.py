@@ -9,17 +9,22 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.logs import log
 from guardrails.core.values.units import duration_ms
 
 
+if TYPE_CHECKING:
+    from guardrails.processes.sandbox.confinement import Name
+
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 MAX_FILE_BYTES: Final = 1_048_576
+SANDBOXES: Final = ("auto", "bwrap", "landlock", "none")
 _KEYS: Final = frozenset(
     {"command", "args", "env", "cwd", "url", "headers", "connect_timeout", "timeout", "type", "transport", "pins"}
+    | {"network", "sandbox"}
 )
 """Those that are read; what clients keep beside them for themselves (`disabled`, `description`, ...) means nothing here."""
 
@@ -36,6 +41,11 @@ class McpServer:
     env: Mapping[str, str] = field(default_factory=dict)
     """Added to the few variables that a server gets by default (PATH, HOME, ...); never this process's own secrets."""
     cwd: str | None = None
+    network: bool = True
+    """False: one that is started here is cut off the network, by a sandbox."""
+    sandbox: "Name | None" = None
+    """`auto`, `bwrap` or `landlock`: only its folder and a private /tmp can be written, no home is seen; `none`: not even
+    limits, also if all others have them; None: files stay as they are."""
     url: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     switches: Mapping[str, bool] = field(default_factory=dict)
@@ -116,6 +126,15 @@ def _server(name: str, said: Any, mistakes: list[str]) -> McpServer | None:
     if not isinstance(args, list) or not all(isinstance(arg, str) and "\0" not in arg for arg in args):
         mistakes.append(f"{at}.args: a list of texts")
     env, headers = (_texts(said, key, at, mistakes) for key in ("env", "headers"))
+    sandbox, network = said.get("sandbox"), said.get("network", True)
+    if sandbox is not None and sandbox not in SANDBOXES:
+        mistakes.append(f"{at}.sandbox: one of {', '.join(SANDBOXES)}")
+    if not isinstance(network, bool):
+        mistakes.append(f"{at}.network: true or false")
+    if command is None and url is not None and (sandbox is not None or network is False):
+        mistakes.append(f"{at}: `sandbox` and `network: false` are for a server that is started here, by `command`")
+    if sandbox == "none" and network is False:
+        mistakes.append(f"{at}: `network: false` takes a sandbox, so not `sandbox: none`")
     timeouts = {key: _seconds(said, key, at, mistakes) for key in ("connect_timeout", "timeout") if key in said}
     if command is None and url is not None and not url.startswith(("http://", "https://")):
         mistakes.append(f"{at}.url: `{url}` is no http or https URL")
@@ -133,6 +152,8 @@ def _server(name: str, said: Any, mistakes: list[str]) -> McpServer | None:
         args=tuple(args),
         env=env,
         cwd=cwd,
+        network=network,
+        sandbox=sandbox,
         url=None if command is not None else url,
         headers=headers,
         pins=pins,

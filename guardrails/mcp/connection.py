@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from guardrails.core.values.errors import GuardrailsError, needs
 from guardrails.core.values.logs import log
+from guardrails.processes.sandbox.confinement import Name
 
 from .config import McpServer
 from .stdio import stdio_server
@@ -63,8 +64,14 @@ class Connection:
     Keeps one server reachable. `start` it, `call` its tools from any task of the same loop, `close` it.
     """
 
-    def __init__(self, server: McpServer, changed: Callable[["Connection", list[McpTool]], None]) -> None:
+    def __init__(
+        self,
+        server: McpServer,
+        changed: Callable[["Connection", list[McpTool]], None],
+        sandbox: Name | None = None,
+    ) -> None:
         self.server = server
+        self._sandbox = sandbox
         self.problem: str | None = None
         """Why it cannot be reached now."""
         self._changed = changed
@@ -128,7 +135,7 @@ class Connection:
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self.server.connect_timeout):
-                    transport = _transport(self.server, life.lost)
+                    transport = _transport(self.server, life.lost, self._sandbox)
                     client = await stack.enter_async_context(
                         Client(transport, message_handler=lambda message: _heard(message, life.news))
                     )
@@ -200,9 +207,9 @@ async def _heard(message: object, news: asyncio.Event) -> None:
 
 
 @asynccontextmanager
-async def _transport(server: McpServer, lost: asyncio.Event) -> AsyncIterator[Any]:
+async def _transport(server: McpServer, lost: asyncio.Event, sandbox: Name | None) -> AsyncIterator[Any]:
     if server.command is not None:
-        async with stdio_server(server, lost) as streams:
+        async with stdio_server(server, lost, sandbox) as streams:
             yield streams
     else:
         async with (

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 from guardrails.core.values.errors import needs
 from guardrails.core.values.logs import log
 from guardrails.policy.registry import Registry
+from guardrails.processes.sandbox.confinement import Name
 
 from .config import McpServer
 from .connection import Connection
@@ -36,6 +37,9 @@ class McpTools:
     A tool whose description or schema changes after it was first seen is held: it is shown as it was, and the guards refuse
     its calls until `allow`. *pins* is the file of what was seen (`pins_file()` is this user's), None keeps it in this
     process, and False holds no tool.
+
+    With a *sandbox* but `none`, servers that are started here have limits. What the entry of one says of `network` and
+    `sandbox` holds without it too; one that cannot be confined so is not started, and `problems` says why.
     """
 
     def __init__(
@@ -44,11 +48,12 @@ class McpTools:
         registry: Registry | None = None,
         *,
         pins: str | Literal[False] | None = None,
+        sandbox: Name | None = None,
     ) -> None:
         self.registry = Registry() if registry is None else registry
         self._pins = None if pins is False else Pins(pins)
         self._offered: dict[Connection, list[McpTool]] = {}
-        self._connections = [Connection(server, self._changed) for server in servers]
+        self._connections = [Connection(server, self._changed, sandbox) for server in servers]
         self._mine: dict[str, Connection] = {}
 
     @property

@@ -44,7 +44,7 @@ def to_line(record: Record, withheld: frozenset[str] = frozenset(), paths: tuple
 
     if ("arguments" in withheld or (paths and leads_to("arguments", paths))) and has_messages(shown):
         gone = [(where, _opened(where, value)) for where, value in erased if _is_argument(where)]
-        cleared = without_repeats(shown, repeatable(gone) if "arguments" in record else None)
+        cleared = without_repeats(shown, repeatable(gone, shown) if "arguments" in record else None)
         erased += cleared.items()
         shown = {**shown, **cleared}
 

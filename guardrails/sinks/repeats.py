@@ -7,6 +7,7 @@ What a tool made of a value (another case, another encoding, a part of it) is no
 """
 
 import json
+import re
 import unicodedata
 
 from collections.abc import Iterable, Iterator
@@ -25,6 +26,10 @@ MESSAGES: Final = ("error_message", "problems", "guard_errors")
 ERASED: Final = "[erased]"
 MIN_CHARS: Final = 4
 """What is shorter is a part of too many words."""
+_ODD: Final = re.compile(r"(?a:[^\w-])|^(?=.{6}).*[0-9]|^.{12}", re.DOTALL)
+"""In a key inside of an argument that may be content, not a name."""
+_CONTENT: Final = re.compile(r"(?a:[^\w-])|^(?=.{6}).*[0-9]", re.DOTALL)
+"""The same of the arguments themselves: their names are the library's own."""
 EDGE_CHARS: Final = 8
 """A beginning or an end of this length stands for the whole value, which was cut."""
 
@@ -36,17 +41,24 @@ def has_messages(record: Record) -> bool:
     return any(isinstance(said := record.get(key), str | list | tuple) and said for key in MESSAGES)
 
 
-def repeatable(erased: Iterable[Erased]) -> frozenset[str] | None:
+def repeatable(erased: Iterable[Erased], record: Record | None = None) -> frozenset[str] | None:
     """
-    What a message could repeat of the arguments that were *erased*.
+    What a message of *record* could repeat of the arguments that were *erased*: values, and keys but the names of arguments.
 
     None where nobody can say: the arguments are one text, of which any part may be repeated, or they were cut.
     """
     found: set[str] = set()
+    unknown = _unknown(record or {})
     for where, value in erased:
         copy = plain(value)
         if (where == "arguments" and isinstance(copy, str)) or where.endswith(f".{CUT}") or _was_cut(copy):
             return None
+
+        if where == "arguments" and isinstance(copy, dict):
+            found.update(
+                key for key in copy if len(key) >= MIN_CHARS and (key.startswith(unknown) or _CONTENT.search(key))
+            )
+            copy = list(copy.values())
 
         found.update(text for text in _texts(copy) if len(text) >= MIN_CHARS)
 
@@ -62,6 +74,20 @@ def without_repeats(record: Record, values: frozenset[str] | None) -> Record:
     return {key: each for key, each in rewritten if each is not None}
 
 
+def _unknown(record: Record) -> tuple[str, ...]:
+    """
+    What the arguments begin with that no schema knows, as the problems of *record* tell of them: those may be content.
+    """
+    said = record.get("problems")
+    rows = said if isinstance(said, list | tuple) else ()
+
+    return tuple(
+        row[0].removesuffix("...")
+        for row in rows
+        if isinstance(row, list | tuple) and len(row) > 2 and row[2] == "unknown" and row[0] and isinstance(row[0], str)
+    )
+
+
 def _was_cut(value: Any) -> bool:
     last = value[-1] if isinstance(value, list) and value else value
     return isinstance(last, dict) and not last.keys().isdisjoint({CUT, "_truncated"})
@@ -69,8 +95,11 @@ def _was_cut(value: Any) -> bool:
 
 def _texts(value: Any) -> Iterator[str]:
     value = untagged(value)
-    if isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
+    if isinstance(value, dict):
+        yield from filter(_ODD.search, value)
+        yield from _texts(list(value.values()))
+    elif isinstance(value, list):
+        for each in value:
             yield from _texts(each)
     elif isinstance(value, str):
         yield value
@@ -108,8 +137,10 @@ def _row(row: Any, forms: set[str] | None) -> Any:
     if not isinstance(row, list | tuple) or len(row) < 2 or not isinstance(row[1], str):
         return row
 
+    # Of a problem; the guard of a `guard_errors` is the library's own word.
+    field = _cleared(row[0], forms) if len(row) > 2 and isinstance(row[0], str) and forms is not None else row[0]
     text = _cleared(row[1], forms)
-    return row if text == row[1] else [row[0], text, *row[2:]]
+    return row if (field, text) == (row[0], row[1]) else [field, text, *row[2:]]
 
 
 def _cleared(text: str, forms: set[str] | None) -> str:

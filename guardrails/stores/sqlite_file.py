@@ -5,9 +5,12 @@ The database file of `SqliteStore`: opened, made, known again, and what is said 
 import sqlite3
 import time
 
+from contextlib import suppress
 from typing import Final, Literal
 
 from guardrails.core.values.errors import StoreError
+
+from .folders import make_private
 
 
 APPLICATION_ID: Final = 0x54434752
@@ -26,15 +29,20 @@ _WAL_BYTES: Final = 16 << 20
 _WAL_PAGES: Final = 4_000
 """How long it grows before one, which waits for the disk: about as many steps, each of which writes a page or two."""
 _RETRY_S: Final = 0.005
+_NO_FILE: Final = frozenset({"", ":memory:"})
 
 
 def connect(path: str, timeout_s: float, synchronous: Synchronous) -> sqlite3.Connection:
     """
-    A connection to the store in the file *path*, which is made where it is not there.
+    A connection to the store in the file *path*, which is made for its owner only (0600) if it is not there.
 
     Raises StoreError where that fails, or the file is another program's or of a newer version.
     """
     database = None
+    # SQLite says better why a file cannot be made.
+    with suppress(OSError):
+        if path not in _NO_FILE:
+            make_private(path)
     try:
         database = sqlite3.connect(path, timeout=timeout_s, isolation_level=None, check_same_thread=False)
         _check(database, path)

@@ -209,6 +209,9 @@ def test_b4_an_agent_killed_while_its_sub_agent_works_is_resumed_with_the_budget
             policy,
             "--workspace",
             workspace,
+            # In one, what its command says of itself is no number of ours.
+            "--sandbox",
+            "none",
         ]
         command = [sys.executable, "-m", "guardrails", "run", *map(str, given)]
         agent = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # noqa: S603

@@ -6,6 +6,7 @@ import json
 import logging
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,6 +81,41 @@ def test_a_file_that_is_none_is_told_and_one_without_servers_has_none(tmp_path: 
     else:
         with pytest.raises(PolicyError, match=r"agent\.toml"):
             read_servers(path)
+
+
+def test_an_entry_says_what_its_server_is_confined_to() -> None:
+    entries = {
+        "plain": {"command": "x"},
+        "off": {"command": "x", "network": False},
+        "held": {"command": "x", "sandbox": "landlock", "network": True},
+        "free": {"command": "x", "sandbox": "none"},
+    }
+    found = {one.name: (one.network, one.sandbox, dict(one.switches)) for one in servers_of({"mcpServers": entries})}
+    assert found == {
+        "plain": (True, None, {}),
+        "off": (False, None, {}),
+        "held": (True, "landlock", {}),
+        "free": (True, "none", {}),
+    }
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"command": "x", "sandbox": "docker"},
+        {"command": "x", "sandbox": True},
+        {"command": "x", "sandbox": ["none"]},
+        {"command": "x", "network": "no"},
+        {"command": "x", "network": 0},
+        {"command": "x", "network": False, "sandbox": "none"},
+        {"url": "https://x", "network": False},
+        {"url": "https://x", "sandbox": "auto"},
+    ],
+    ids=str,
+)
+def test_what_cannot_confine_a_server_is_a_mistake(entry: dict[str, Any]) -> None:
+    with pytest.raises(PolicyError, match=r"mcp_servers\.a.*(sandbox|network)"):
+        servers_of({"mcpServers": {"a": entry}})
 
 
 def test_keys_are_not_shown() -> None:

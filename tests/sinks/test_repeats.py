@@ -119,6 +119,30 @@ def test_arguments_that_are_left_out_do_not_come_in_by_a_message(mode: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("arguments", "problem", "left"),
+    [
+        ({"sk-live-1234": 1}, ["sk-live-1234", "is unknown", "unknown"], ["[erased]", "is unknown", "unknown"]),
+        ({"hunter": 1}, ["hunter", "is unknown", "unknown"], ["[erased]", "is unknown", "unknown"]),
+        ({"k" * 90: 1}, ["k" * 61 + "...", "is unknown", "unknown"], ["[erased]...", "is unknown", "unknown"]),
+        (
+            {"headers": {"hunter2": 1}},
+            ["headers.hunter2", "is no `hunter2`", "value"],
+            ["headers.[erased]", "is no `[erased]`", "value"],
+        ),
+        ({"all": [{"key of one": 1}]}, ["all", "no `key of one`", "value"], ["all", "no `[erased]`", "value"]),
+        ({"city": "Kyoto"}, ["city", "must have 3 characters", "value"], ["city", "must have 3 characters", "value"]),
+        ({"stay": {"nights": "Kyoto"}}, ["stay.nights", "of nights", "value"], ["stay.nights", "of nights", "value"]),
+    ],
+)
+@pytest.mark.parametrize("mode", ["hash", "off"])
+def test_a_key_that_is_content_is_not_repeated_either(mode: str, arguments: Any, problem: Any, left: Any) -> None:
+    line = written({"arguments": arguments, "problems": [problem], "error_message": problem[1]}, arguments=mode)
+
+    assert line["problems"] == [left]
+    assert line["error_message"] == left[1]
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         "--password hunter2",

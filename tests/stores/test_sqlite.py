@@ -56,6 +56,27 @@ def test_the_file_says_whose_it_is_and_of_which_version(store: SqliteStore, path
     assert said == [[(APPLICATION_ID,)], [(1,)], [("wal",)], [(2,)]]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+@pytest.mark.parametrize("umask", [0, 0o022, 0o077])
+def test_a_new_file_and_what_stands_beside_it_are_the_owners_alone(path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        with SqliteStore(path) as store:
+            store.update(["s"], spend)
+            modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == {"state.db": 0o600, "state.db-wal": 0o600, "state.db-shm": 0o600}
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+def test_a_file_that_is_there_keeps_its_mode(path: Path) -> None:
+    path.touch()
+    path.chmod(0o660)
+    with SqliteStore(path):
+        assert path.stat().st_mode & 0o777 == 0o660
+
+
 def test_what_one_store_changed_another_finds_though_it_had_the_state_before(store: SqliteStore, path: Path) -> None:
     with SqliteStore(path) as other:
         counts = [where.update(["a", "b"], spend) for where in (store, other, store, store, other)]

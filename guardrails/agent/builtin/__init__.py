@@ -5,7 +5,7 @@ Tools of an agent: files, a shell, memory, the web, sub-agents, messages; small,
 import os
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.policy.registry import Registry
 
@@ -18,6 +18,9 @@ from .shell import Shell
 from .spawn import Agent, Spawn
 from .web import SearchEndpoint, Web
 
+
+if TYPE_CHECKING:
+    from guardrails.processes.sandbox.confinement import Name
 
 __all__ = [
     "DECLARED",
@@ -39,7 +42,7 @@ DECLARED: Final[Mapping[str, Mapping[str, Any]]] = {
     "edit_file": {"idempotent": False, "paths": ("path",), "timeout": 60},
     "list_directory": {"read_only": True, "idempotent": True, "paths": ("path",), "timeout": 60},
     # Longer than any time limit of its own, which kills the command; this one only gives up waiting.
-    "exec_shell": {"idempotent": False, "commands": ("command",), "timeout": 630},
+    "exec_shell": {"idempotent": False, "commands": ("command",), "by_argv": True, "timeout": 630},
     "memory_read": {"read_only": True, "idempotent": True, "timeout": 30},
     "memory_write": {"idempotent": True, "timeout": 30},
     "web_fetch": {"read_only": True, "idempotent": True, "timeout": 60},
@@ -47,7 +50,7 @@ DECLARED: Final[Mapping[str, Mapping[str, Any]]] = {
     "spawn": {"idempotent": False},
     "message": {"idempotent": False, "timeout": 30},
 }
-"""What is declared of each tool; `policies/agent.yaml` says the same."""
+"""What is declared of each tool; `policies/agent.yaml` says the same, but for `by_argv`, which is true of no other tool."""
 
 
 def builtin_tools(
@@ -58,6 +61,8 @@ def builtin_tools(
     web: Web | bool = True,
     spawn: Spawn | None = None,
     message: Callable[[str], object] | None = None,
+    sandbox: "Name | None" = None,
+    network: bool = False,
 ) -> Registry:
     """
     The tools of an agent that works in the folder *workspace*.
@@ -65,13 +70,16 @@ def builtin_tools(
     *memory* is the file of its notes; without one it has none. A `Shell` or `Web` of one's own has other time limits,
     addresses or a search endpoint; False leaves it out. *spawn* and *message* are there where they are given.
 
+    *sandbox* (`auto`, `bwrap`, `landlock`, `none`) confines commands, which reach the *network* only if they are let; see
+    `Shell`. Without it they may do what this process may, and the log says so once.
+
     Put guards before them: `Policy.load("agent")` has those for commands, paths and budgets. Raises OSError where there is
     no such folder, NotImplementedError on a system that cannot open files relative to a folder.
     """
     root = Root(workspace)
     sets: list[ToolSet] = [Files(root)]
     if shell is not False:
-        sets.append(Shell(root) if shell is True else shell)
+        sets.append(Shell(root, sandbox=sandbox, network=network) if shell is True else shell)
     if memory is not None:
         sets.append(Memory(memory))
     if web is not False:

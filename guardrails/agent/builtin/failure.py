@@ -68,7 +68,7 @@ class ToolSet:
         return {name: told(getattr(self, name)) for name in self.names}
 
 
-def no_path(reason: str) -> ToolFailure:
+def no_path(reason: str, *, hint: str = "Use a path inside the workspace.") -> ToolFailure:
     """
     The failure of a path that cannot be used.
     """
@@ -78,5 +78,5 @@ def no_path(reason: str) -> ToolFailure:
         retryable=False,
         retryable_after_correction=True,
         next_action="fix_arguments",
-        next_action_hint="Use a path inside the workspace.",
+        next_action_hint=hint,
     )

@@ -13,9 +13,10 @@ from typing import Annotated, Any, BinaryIO, Final
 from annotated_types import Ge, Le
 
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.processes.rooted import Place, check_writable
 
 from .failure import ToolFailure, ToolSet, no_path
-from .rooted import Place, Root
+from .rooted import Root
 
 
 MAX_READ_BYTES: Final = 40_960
@@ -79,8 +80,10 @@ class Files(ToolSet):
         with self._root.find(path) as place:
             before = _present(place)
             with _reading(self._root, place) as file:
-                found = file.read(MAX_WRITE_BYTES + 1)
-            if len(found) > MAX_WRITE_BYTES:
+                long = os.fstat(file.fileno()).st_size > MAX_WRITE_BYTES
+                # It may grow meanwhile.
+                found = b"" if long else file.read(MAX_WRITE_BYTES + 1)
+            if long or len(found) > MAX_WRITE_BYTES:
                 raise ToolFailure("too_large", f"`{path}` has more than {MAX_WRITE_BYTES:,} bytes", retryable=False)
             old, new = _encoded(old_text), _encoded(new_text)
             count = found.count(old)
@@ -91,9 +94,11 @@ class Files(ToolSet):
                     f"`old_text` is {count} times in `{path}`: give more of the lines around it, or `replace_all`",
                     "fix_arguments",
                 )
+            if len(found) + count * (len(new) - len(old)) > MAX_WRITE_BYTES:
+                raise ToolFailure(
+                    "too_large", f"`{path}` would have more than {MAX_WRITE_BYTES:,} bytes", retryable=False
+                )
             edited = found.replace(old, new)
-            if len(edited) > MAX_WRITE_BYTES:
-                raise ToolFailure("too_large", f"`{path}` would have more than {MAX_WRITE_BYTES:,} bytes")
             now = _present(place)
             if before is None or now is None or (before.st_ino, before.st_mtime_ns) != (now.st_ino, now.st_mtime_ns):
                 raise ToolFailure("conflict", f"`{path}` was changed by another meanwhile: read it again")
@@ -113,10 +118,13 @@ class Files(ToolSet):
                 shown = [_entry(name, handle) for name in names[offset : offset + limit]]
             finally:
                 os.close(handle)
-        complete = offset + len(shown) >= len(names) and not cut
-        rest = None if complete else f"There is more: list on from offset {offset + len(shown)}."
+        end = offset + len(shown)
+        complete = end >= len(names) and not cut
+        hint = None if complete else f"There is more: list on from offset {end}."
+        if cut and end >= len(names):
+            hint = f"It has more than {MAX_ENTRIES:,} entries: the rest is not listed."
         total = None if cut else len(names)
-        return Envelope.success(shown, total_matches=total, is_complete=complete, next_action_hint=rest)
+        return Envelope.success(shown, total_matches=total, is_complete=complete, next_action_hint=hint)
 
 
 @contextmanager
@@ -154,7 +162,7 @@ def _page(file: BinaryIO, limit: int) -> tuple[str, int, bool]:
     (text, lines, whether there is more)
     """
     parts: list[bytes] = []
-    size = 0
+    size = scanned = 0
     for _ in range(limit):
         line = file.readline(MAX_LINE_BYTES)
         if not line:
@@ -163,17 +171,23 @@ def _page(file: BinaryIO, limit: int) -> tuple[str, int, bool]:
             return _text(parts), len(parts), True
         if len(line) == MAX_LINE_BYTES and not line.endswith(b"\n"):
             line += b" [line cut]\n"
-            _finish(file)
+            scanned += _finish(file, MAX_SCANNED - scanned)
         parts.append(line)
         size += len(line)
     return _text(parts), len(parts), bool(file.read(1))
 
 
-def _finish(file: BinaryIO) -> None:
-    for _ in range(MAX_SCANNED // _CHUNK):
+def _finish(file: BinaryIO, most: int) -> int:
+    """
+    Go to the end of the line, *most* bytes at most; how many they were.
+    """
+    passed = 0
+    while passed < most:
         rest = file.readline(_CHUNK)
+        passed += len(rest)
         if not rest or rest.endswith(b"\n"):
-            return
+            break
+    return passed
 
 
 def _text(parts: list[bytes]) -> str:
@@ -191,6 +205,7 @@ def _encoded(text: str) -> bytes:
 
 
 def _present(place: Place) -> os.stat_result | None:
+    check_writable(place)
     try:
         found = os.stat(place.name, dir_fd=place.folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -204,7 +219,8 @@ def _replace(place: Place, data: bytes, before: os.stat_result | None) -> None:
     """
     Put *data* in the place of what is there, all or nothing: a full disk or a kill leaves the old file.
     """
-    mode = 0o666 if before is None else stat.S_IMODE(before.st_mode)
+    # Without the bits that let a program run as its owner: the system takes them from a file that is written, too.
+    mode = 0o666 if before is None else stat.S_IMODE(before.st_mode) & 0o777
     name = f".{secrets.token_hex(8)}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
     handle = os.open(name, flags, mode, dir_fd=place.folder)

@@ -3,6 +3,7 @@ One HTTP request of a tool: to an address that was judged, within a time, of a b
 """
 
 import http.client
+import re
 import socket
 import ssl
 import threading
@@ -13,20 +14,20 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import SplitResult, quote, urljoin, urlsplit
 
 from guardrails.core.outcome.error_names import error_type_of_status
 from guardrails.core.outcome.retry_after import wait_ms
 
-from .addresses import Network
+from .addresses import PORTS, Network, Target, onward_of, parsed, printable
 from .failure import ToolFailure
 
 
 MAX_REDIRECTS: Final = 5
-MAX_URL_CHARS: Final = 4_096
+_MAX_TYPE_CHARS: Final = 1_000
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _CHUNK: Final = 1 << 16
-_SAFE: Final = "%/:=&?~#+!$,;'@()*[]"
+_TYPE: Final = re.compile(r"\s*([a-z0-9!#$&^_.+-]{1,80}/[a-z0-9!#$&^_.+-]{1,80})\s*(?:[;,]|$)")
+_CHARSET: Final = re.compile(r"""[;,]\s*charset\s*=\s*["']?([a-z0-9_.:-]{1,40})""")
 
 
 @dataclass(slots=True)
@@ -40,6 +41,7 @@ class Page:
     content_type: str
     """Lowercase, without parameters; `""` where none was said."""
     charset: str
+    """As the server named it, lowercase; `""` where it did not."""
     body: bytes
     complete: bool
     """Nothing was cut, neither here nor on the way."""
@@ -47,164 +49,188 @@ class Page:
 
 class _Pinned(http.client.HTTPConnection):
     """
-    A connection to an address that was judged before, whatever its host's name may mean by now.
+    A connection to one of *addresses*, which were judged before, whatever its host's name may mean by now.
     """
 
-    def __init__(self, parts: SplitResult, port: int, address: str, timeout: float) -> None:
-        super().__init__(parts.hostname or "", port, timeout=timeout)
-        self._address = address
-        self._secure = parts.scheme == "https"
+    def __init__(self, target: Target, addresses: list[str], deadline: float) -> None:
+        # Its port is not said to the host where it is the usual one.
+        self.default_port = PORTS[target.scheme]
+        super().__init__(target.host, target.port)
+        self._addresses = addresses
+        self._secure = target.scheme == "https"
+        self._deadline = deadline
+        self.over = False
+        """Its time is up."""
         self.opened: socket.socket | None = None
         """The socket itself; `sock` is given up once the answer is known to be the last."""
 
     def connect(self) -> None:
         """
-        Connect to the address, by TLS to the name.
+        Connect to the first address that answers, by TLS to the name. Raises OSError, TimeoutError.
         """
-        plain = self.opened = self.sock = socket.create_connection((self._address, self.port), self.timeout)
+        plain = self.opened = self.sock = self._connected()
+        plain.settimeout(self._left())
         if self._secure:
             # The handshake comes after it is known here, so that it can be ended from outside too.
             context = ssl.create_default_context()
             self.opened = self.sock = context.wrap_socket(
                 plain, server_hostname=self.host, do_handshake_on_connect=False
             )
+            self._left()
             self.sock.do_handshake()
+
+    def end(self) -> None:
+        """
+        End it from another thread.
+        """
+        self.over = True
+        with suppress(OSError):
+            if self.opened is not None:
+                self.opened.shutdown(socket.SHUT_RDWR)
+
+    def _connected(self) -> socket.socket:
+        for number, address in enumerate(self._addresses):
+            others = len(self._addresses) - number
+            try:
+                return socket.create_connection((address, self.port), self._left() / others)
+            except OSError:
+                if others == 1:
+                    raise
+        raise OSError("no address")
+
+    def _left(self) -> float:
+        # The alarm may have come while there was no socket that it could end.
+        left = self._deadline - time.monotonic()
+        if self.over or left <= 0:
+            raise TimeoutError
+        return left
 
 
 def get(url: str, network: Network, *, timeout: float, limit: int, headers: Mapping[str, str] | None = None) -> Page:
     """
     GET *url*, following redirects, each judged by *network*; within *timeout* seconds in all, of the body at most *limit*
-    bytes. *headers* go to the first host only.
+    bytes. *headers* go to the first host only, and no more once a redirect has left it.
 
     Raises ToolFailure with the type of what went wrong.
     """
     deadline = time.monotonic() + timeout
-    first = parsed(url)
-    parts = first
+    target = parsed(url)
+    secure = target.scheme == "https"
     for _ in range(MAX_REDIRECTS + 1):
-        sent = headers if (parts.scheme, parts.netloc) == (first.scheme, first.netloc) else None
-        page, onward = _once(parts, network, deadline, timeout, limit, sent or {})
+        try:
+            page, onward = _once(target, network, deadline, limit, headers or {})
+        except TimeoutError:
+            raise ToolFailure("timeout", f"no complete answer within {timeout:g} s") from None
         if onward is None:
             return page
-        parts = parsed(urljoin(parts.geturl(), onward))
-        if first.scheme == "https" and parts.scheme == "http":
+        before, target = target, onward_of(target, onward)
+        if secure and target.scheme == "http":
             raise ToolFailure("permission", "the server redirects to an address without encryption", retryable=False)
+        if before.origin != target.origin:
+            headers = None
     raise ToolFailure("other", f"more than {MAX_REDIRECTS} redirects", retryable=False)
 
 
-def parsed(url: str) -> SplitResult:
-    """
-    *url* in its parts. Raises ToolFailure `validation` where it is none that can be fetched.
-    """
-    if len(url) > MAX_URL_CHARS or any(ord(char) <= 32 or ord(char) == 127 for char in url):
-        raise ToolFailure("validation", "the URL is too long or holds spaces or control characters", retryable=False)
-    try:
-        parts = urlsplit(quote(url, safe=_SAFE))
-        port = parts.port
-    except (ValueError, UnicodeError):
-        raise ToolFailure("validation", f"`{url[:200]}` is no URL", retryable=False) from None
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ToolFailure("validation", "a URL begins with `http://` or `https://` and a host", retryable=False)
-    if parts.username is not None or port == 0:
-        raise ToolFailure("validation", "a URL must not hold a name, a password or port 0", retryable=False)
-    return parts
-
-
 def _once(
-    parts: SplitResult, network: Network, deadline: float, timeout: float, limit: int, headers: Mapping[str, str]
+    target: Target, network: Network, deadline: float, limit: int, headers: Mapping[str, str]
 ) -> tuple[Page, str | None]:
-    port = parts.port or (443 if parts.scheme == "https" else 80)
-    host = parts.hostname or ""
-    address = network.address(host, port)
+    """
+    (the answer, where it says to look instead). Raises TimeoutError, ToolFailure.
+    """
     left = deadline - time.monotonic()
     if left <= 0:
-        raise _late(timeout)
-    connection = _Pinned(parts, port, address, left)
+        raise TimeoutError
+    addresses = network.addresses(target.host, target.port, timeout=left)
+    connection = _Pinned(target, addresses, deadline)
     # A server that sends a byte now and then passes every timeout of a socket; closing it ends that.
-    alarm = threading.Timer(left, _shut, [connection])
+    alarm = threading.Timer(max(0.0, deadline - time.monotonic()), connection.end)
     alarm.daemon = True
     alarm.start()
     try:
-        target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         own = {"User-Agent": "toolcall-guardrails", "Accept": "*/*", "Accept-Encoding": "identity", **headers}
-        connection.request("GET", target, headers=own)
+        connection.request("GET", target.path, headers=own)
         response = connection.getresponse()
         onward = response.getheader("Location")
         if response.status in _REDIRECTS and onward:
-            return Page(parts.geturl(), "", "", b"", complete=True), onward
-        if response.status >= 400:
-            raise _refused(response, host)
-        body, complete = _body(response, limit)
-        if time.monotonic() > deadline:
-            raise _late(timeout)
-        kind = response.headers.get_content_type() if response.headers.get("Content-Type") else ""
-        charset = response.headers.get_content_charset() or "utf-8"
-        return Page(parts.geturl(), kind, charset, body, complete), None
-    except ToolFailure:
+            return Page(target.url, "", "", b"", complete=True), onward
+        if not 200 <= response.status < 400:
+            raise _refused(response, target.host)
+        body, complete = _body(response, limit, deadline)
+        kind, charset = _kind(response.getheader("Content-Type", ""))
+        return Page(target.url, kind, charset, body, complete), None
+    except (ToolFailure, TimeoutError):
         raise
-    except TimeoutError:
-        raise _late(timeout) from None
     except (OSError, http.client.HTTPException, ValueError, AttributeError, zlib.error) as error:
         # A connection that was closed by the alarm fails in any of these ways.
-        if time.monotonic() >= deadline:
-            raise _late(timeout) from None
-        raise ToolFailure("connection", f"`{host[:200]}` could not be read: {_reason(error)}") from error
+        if connection.over or time.monotonic() >= deadline:
+            raise TimeoutError from None
+        raise ToolFailure("connection", f"`{target.host}` could not be read: {_reason(error)}") from error
     finally:
         alarm.cancel()
         connection.close()
-
-
-def _shut(connection: _Pinned) -> None:
-    with suppress(OSError):
-        if connection.opened is not None:
-            connection.opened.shutdown(socket.SHUT_RDWR)
-
-
-def _late(timeout: float) -> ToolFailure:
-    return ToolFailure("timeout", f"no complete answer within {timeout:g} s")
 
 
 def _refused(response: http.client.HTTPResponse, host: str) -> ToolFailure:
     status = response.status
     wait = wait_ms(response.getheader("Retry-After"))
     fields = {} if wait is None else {"retry_after_ms": wait}
-    return ToolFailure(
-        error_type_of_status(status) or "other",
-        f"`{host[:200]}` answered {status} {response.reason[:100]}",
-        http_status=status,
-        **fields,
-    )
+    # In the words of the standard: those of the server are a stranger's.
+    known = http.client.responses.get(status, "")
+    kind = error_type_of_status(status) or "other"
+    return ToolFailure(kind, f"`{host}` answered {status} {known}".rstrip(), http_status=status, **fields)
 
 
-def _body(response: http.client.HTTPResponse, limit: int) -> tuple[bytes, bool]:
+def _body(response: http.client.HTTPResponse, limit: int, deadline: float) -> tuple[bytes, bool]:
     """
     (at most *limit* bytes, whether that is all), whatever the server says its length is.
     """
-    said = response.getheader("Content-Encoding", "").strip().lower()
-    if said not in ("", "identity", "gzip", "deflate"):
-        raise ToolFailure("other", f"the answer is encoded as `{said[:40]}`", retryable=False)
-    unpacking = zlib.decompressobj(47) if said in ("gzip", "deflate") else None
+    packings = [each.strip() for each in response.getheader("Content-Encoding", "").lower().split(",")]
+    packings = [each for each in packings if each not in ("", "identity")]
+    if len(packings) > 1 or not set(packings) <= {"gzip", "x-gzip", "deflate"}:
+        raise ToolFailure("other", "the answer is packed in a way that was not asked for", retryable=False)
+    unpacking = zlib.decompressobj(47) if packings else None
     expected = response.length
-    parts, size, received = [], 0, 0
-    while size <= limit:
+    found, received = bytearray(), 0
+    # What is packed may unpack to nothing, and never end; so it is counted as it comes as well.
+    while len(found) <= limit and received <= limit:
+        if time.monotonic() > deadline:
+            raise TimeoutError
         data = response.read1(_CHUNK)
         received += len(data)
         if not data:
-            if unpacking is not None:
-                data = unpacking.flush()
-                parts.append(data)
-            whole = expected is None or received >= expected
-            return b"".join(parts)[:limit], whole and size + len(data) <= limit
-        if unpacking is not None:
-            # A small answer may be an endless one: never more is unpacked than is still wanted.
-            data = unpacking.decompress(data, limit + 1 - size)
-        parts.append(data)
-        size += len(data)
-    return b"".join(parts)[:limit], False
+            # An alarm that ends the connection looks like its end.
+            if time.monotonic() > deadline:
+                raise TimeoutError
+            return bytes(found), (expected is None or received >= expected) and (not unpacking or unpacking.eof)
+        if unpacking is None:
+            found += data
+            continue
+        # A small answer may be an endless one: never more is unpacked than is still wanted.
+        found += unpacking.decompress(data, limit + 1 - len(found))
+        if unpacking.eof:
+            whole = not unpacking.unused_data and (expected is None or received >= expected)
+            return bytes(found[:limit]), whole and len(found) <= limit
+    return bytes(found[:limit]), False
+
+
+def _kind(said: str) -> tuple[str, str]:
+    """
+    (type, charset) of a `Content-Type`, each `""` where it says none.
+    """
+    text = said[:_MAX_TYPE_CHARS].lower()
+    kind, charset = _TYPE.match(text), _CHARSET.search(text)
+    return kind[1] if kind else "", charset[1] if charset else ""
 
 
 def _reason(error: Exception) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"its certificate is not valid ({error.verify_message})"
-    said = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return str(said).lower()[:200]
+    """
+    What went wrong, in words of this machine: those of an answer that is none are a stranger's.
+    """
+    match error:
+        case ssl.SSLCertVerificationError():
+            return f"its certificate is not valid ({printable(error.verify_message)})"
+        case OSError():
+            return printable(error.strerror or type(error).__name__).lower()
+        case zlib.error():
+            return "its answer cannot be unpacked"
+    return "its answer is no valid HTTP"

@@ -9,7 +9,10 @@ from .failure import ToolFailure, ToolSet
 
 
 MAX_CHARS: Final = 16_384
-_CONTROL: Final = {code: None for code in (*range(32), 127) if chr(code) not in "\n\r\t"}
+_CONTROL: Final = dict.fromkeys(
+    {*range(32), *range(127, 160), *range(0x202A, 0x202F), *range(0x2066, 0x206A)} - {ord("\n"), ord("\t")}
+)
+"""What moves the cursor of a terminal, or turns the order of what is read."""
 
 
 class Outbox(ToolSet):
@@ -26,7 +29,7 @@ class Outbox(ToolSet):
         """
         Send the user a short message while you go on working; nobody answers it.
         """
-        plain = text.translate(_CONTROL).strip()
+        plain = text.encode(errors="replace").decode().replace("\r\n", "\n").translate(_CONTROL).strip()
         if not plain:
             raise ToolFailure("validation", "the message is empty", retryable=False)
         if len(plain) > MAX_CHARS:

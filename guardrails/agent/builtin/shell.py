@@ -4,45 +4,161 @@ The tool that runs shell commands in a workspace: exec_shell.
 
 import errno
 import os
-import re
 import shutil
 import signal
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Final
+from collections.abc import Collection, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from annotated_types import Ge, Le
 
 from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.values.errors import SandboxUnavailable
+from guardrails.core.values.logs import warn_once
+from guardrails.processes.environment import harmless
+from guardrails.processes.run import Ended, run_started
+from guardrails.processes.started import Started
+from guardrails.session.calls.current import current_list
 from guardrails.session.calls.running import seconds_left
 
 from .failure import ToolFailure, ToolSet
-from .processes import Ended, run_to_end
 from .rooted import Root
 
+
+if TYPE_CHECKING:
+    from guardrails.processes.sandbox import Backend, Confinement, Limits
+    from guardrails.processes.sandbox.confinement import Name, Program
 
 MAX_OUTPUT_BYTES: Final = 24_576
 """Half as long again where every character of it needs quoting, and it still fits into a result of 64 KiB."""
 MAX_TIMEOUT_S: Final = 600
-_SECRET: Final = re.compile(r"KEY|TOKEN|SECRET|PASSW|CREDENTIAL|COOKIE|AUTH|SESSION|DSN|_URL$|_URI$", re.IGNORECASE)
-_HARMLESS: Final = frozenset({"XDG_SESSION_TYPE", "DESKTOP_SESSION", "XAUTHORITY"})
+UNREACHED: Final = (
+    *("Could not resolve", "Temporary failure in name resolution", "Name or service not known", "EAI_AGAIN"),
+    *("Network is unreachable", "ENOTFOUND", "Failed to establish a new connection"),
+)
+UNWRITTEN: Final = ("Read-only file system", "Permission denied", "EROFS", "EACCES")
+"""What programs print that meet the walls of a sandbox."""
+NOT_CHOSEN: Final = (
+    'exec_shell runs commands with all rights of this process, since no sandbox was chosen: say `sandbox="auto"`, or '
+    '`sandbox="none"` if that is meant'
+)
+
+
+class Refused(ToolFailure):
+    """
+    A command that cannot be confined as it is to be, so that it was not run.
+    """
+
+    def __init__(self, error: SandboxUnavailable) -> None:
+        super().__init__("unavailable", str(error))
+
+    def envelope(self) -> Envelope:
+        """
+        See `ToolFailure.envelope`.
+        """
+        return Envelope(
+            "denied",
+            code=SandboxUnavailable.code,
+            error_type=self.error_type,
+            message=str(self),
+            retryable=False,
+            next_action="ask_user",
+            next_action_hint=(
+                "Commands cannot be run here: do what you can with other tools. The user can make a sandbox work "
+                "(`guardrails doctor` says how), or go without one (`sandbox: none`)."
+            ),
+        )
 
 
 class Shell(ToolSet):
     """
     Runs commands in the workspace *root*, each for *timeout* seconds at most unless the call says otherwise.
 
-    *environment* replaces what commands see of the process's own, which is all but what is named like a secret. It is no
-    sandbox: a command may do what the process may. Put the guard `shell` before it, and a container around it.
+    *sandbox* is what confines them: `auto` takes the best there is here, `bwrap` or `landlock` that one; a command that
+    cannot be confined so is refused (`sandbox.unavailable`). In it they reach the *network* only if they are let, and see
+    what is listed of the process's own environment. With `none` a command may do what the process may, and sees all variables
+    but those named like a secret. None says nothing, which is `none` and a line in the log. *environment* replaces what they
+    see.
+
+    In a session whose guard `shell` has an allow list, and with *by_argv* always, no shell is started: the command is read in
+    the small language that the guard judges, and its programs are started one by one. Other text is refused.
     """
 
     names = ("exec_shell",)
 
-    def __init__(self, root: Root, *, timeout: float = 120, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        root: Root,
+        *,
+        timeout: float = 120,
+        environment: Mapping[str, str] | None = None,
+        sandbox: "Name | None" = None,
+        network: bool = False,
+        limits: "Limits | None" = None,
+        by_argv: bool = False,
+    ) -> None:
         self._root = root
+        self._by_argv = by_argv
         self._timeout = timeout
         self._environment = environment
+        self._sandbox = sandbox
+        self._network = network
+        self._limits = limits
         self._bash = shutil.which("bash") or "/bin/sh"
+        if sandbox is None:
+            warn_once("exec_shell without a sandbox", NOT_CHOSEN)
+
+    @property
+    def sandbox(self) -> str:
+        """
+        What confines commands here: `bwrap`, `landlock`, `none`. Raises SandboxUnavailable if what was asked for does not work, or
+        not in this workspace.
+        """
+        if self._sandbox in (None, "none"):
+            return "none"
+        backend, confinement = self._confined
+        return backend.started(confinement, (self._bash, "-c", "true")).backend
+
+    @cached_property
+    def _confined(self) -> "tuple[Backend, Confinement]":
+        """
+        What confines commands, and to what. Found once: later on they could change what it is told by.
+        """
+        from guardrails.processes.needs import confinement_for
+        from guardrails.processes.sandbox import choose
+
+        confinement = confinement_for(
+            self._root.path, network=self._network, environment=self._environment, limits=self._limits
+        )
+        return choose(self._sandbox or "none"), confinement
+
+    def _program(self, command: str) -> "Program":
+        """
+        What is started for *command*. Raises ToolFailure if it may be run without a shell only, and cannot be.
+        """
+        listed = current_list(self.names[0])
+        if listed is None and not self._by_argv:
+            return (self._bash, "-c", command)
+        return tree_of(command, self._root, safe=() if listed is None else listed.safe)
+
+    def _started(self, command: str) -> Started:
+        program = self._program(command)
+        if self._sandbox in (None, "none"):
+            environment = harmless(os.environ) if self._environment is None else self._environment
+            if isinstance(program, Mapping):
+                from guardrails.processes.sandbox import Confinement, Limits, choose
+
+                free = Limits(memory_bytes=None, cpu_s=None, processes=None, file_bytes=None, temporary_bytes=None)
+                confinement = Confinement(
+                    workspace=self._root.path, environment=environment, limits=self._limits or free
+                )
+                return choose("none").started(confinement, program)
+            return Started(
+                arguments=tuple(program), environment=environment, folder=self._root.path, backend="none", whole=False
+            )
+        backend, confinement = self._confined
+        return backend.started(confinement, program)
 
     def exec_shell(self, command: str, timeout: Annotated[int, Ge(1), Le(MAX_TIMEOUT_S)] | None = None) -> Envelope:
         """
@@ -54,13 +170,10 @@ class Shell(ToolSet):
         # What the session has no time for ends with it.
         seconds = seconds if left is None else min(seconds, round(left, 3))
         try:
-            ended = run_to_end(
-                [self._bash, "-c", command],
-                folder=self._root.path,
-                environment=harmless(os.environ) if self._environment is None else self._environment,
-                timeout=seconds,
-                limit=MAX_OUTPUT_BYTES,
-            )
+            started = self._started(command)
+            ended = run_started(started, timeout=seconds, limit=MAX_OUTPUT_BYTES)
+        except SandboxUnavailable as error:
+            raise Refused(error) from None
         except OSError as error:
             long = error.errno == errno.E2BIG
             reason = (error.strerror or "unknown").lower()
@@ -69,10 +182,46 @@ class Shell(ToolSet):
             ) from error
         except ValueError:
             raise ToolFailure("validation", "the command is not valid Unicode", retryable=False) from None
-        return _told(ended, seconds)
+        if started.backend == "none":
+            return _told(ended, seconds, None)
+        return _told(ended, seconds, started.backend, _advice(ended.output, network=self._network))
 
 
-def _told(ended: Ended, timeout: float) -> Envelope:
+def tree_of(command: str, root: Root, *, safe: Collection[str] = ()) -> dict[str, Any]:
+    """
+    *command* as `guardrails.processes.tree` runs it in the workspace *root*; programs of *safe* that only read get the options
+    that keep them to it. Raises ToolFailure if it is not in the language, or leads out of the workspace.
+    """
+    from guardrails.core.commands import UnreadableError
+    from guardrails.core.commands.language import judged, prepared, read, to_data
+
+    try:
+        script = read(command)
+        found = judged(script)
+    except UnreadableError as error:
+        advice = error.advice
+        raise ToolFailure(
+            "validation",
+            f"the command was not run, since no shell is started here: {error}",
+            retryable=False,
+            retryable_after_correction=True,
+            next_action="fix_arguments",
+            next_action_hint=None if advice is None else f"{advice[0].upper()}{advice[1:]}.",
+        ) from None
+    for path in found.absolute:
+        if root.below.relative(path) is None:
+            raise ToolFailure(
+                "invalid_path",
+                f"the command was not run: `{path[:200]}` is outside the workspace",
+                retryable=False,
+                retryable_after_correction=True,
+                next_action="fix_arguments",
+                next_action_hint="Name a file or folder of the workspace, from where you are.",
+            )
+    return to_data(prepared(script, safe))
+
+
+def _told(ended: Ended, timeout: float, sandbox: str | None, advice: str | None = None) -> Envelope:
     value: dict[str, Any] = {"output": ended.output, "exit_code": ended.exit_code, "seconds": ended.seconds}
     if ended.left_behind:
         value["background_processes"] = "killed"
@@ -82,11 +231,30 @@ def _told(ended: Ended, timeout: float) -> Envelope:
             f"the command did not end within {timeout:g} s and was killed; its output so far is in `result`",
             value=value,
             is_complete=False,
+            sandbox=sandbox,
         )
     if ended.exit_code:
-        raise ToolFailure("exec_nonzero", _exit(ended.exit_code), value=value, is_complete=ended.complete)
+        raise ToolFailure(
+            "exec_nonzero",
+            _exit(ended.exit_code),
+            value=value,
+            is_complete=ended.complete,
+            sandbox=sandbox,
+            next_action_hint=advice,
+        )
     hint = None if ended.complete else "Write the output to a file and read a part of it, or filter it."
-    return Envelope.success(value, is_complete=ended.complete, next_action_hint=hint)
+    return Envelope.success(value, is_complete=ended.complete, next_action_hint=hint, sandbox=sandbox)
+
+
+def _advice(output: str, *, network: bool) -> str | None:
+    """
+    What a command that failed with this *output* may have met in its sandbox.
+    """
+    if not network and any(said in output for said in UNREACHED):
+        return "Commands have no network in this sandbox: do without, or ask the user for it."
+    if any(said in output for said in UNWRITTEN):
+        return "Only the workspace and $TMPDIR can be written in this sandbox, and no home is there."
+    return None
 
 
 def _exit(code: int) -> str:
@@ -96,10 +264,3 @@ def _exit(code: int) -> str:
         return f"the command was ended by {signal.Signals(-code).name}"
     except ValueError:
         return f"the command was ended by signal {-code}"
-
-
-def harmless(environment: Mapping[str, str]) -> dict[str, str]:
-    """
-    *environment* without what is named like a secret: keys, tokens, passwords, addresses that may hold one.
-    """
-    return {name: text for name, text in environment.items() if name in _HARMLESS or not _SECRET.search(name)}

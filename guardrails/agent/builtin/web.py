@@ -22,7 +22,23 @@ from .page_text import page_text
 MAX_TEXT_CHARS: Final = 24_000
 """Of a page at a time."""
 MAX_BODY_BYTES: Final = 4 << 20
+MAX_QUERY_CHARS: Final = 1_000
 _TEXTS: Final = ("text/", "application/json", "application/xml", "application/xhtml", "application/javascript")
+_CODECS: Final = {
+    **{f"iso8859{number}": f"iso8859-{number}" for number in (*range(2, 12), *range(13, 17))},
+    **{f"{name}{number}": f"cp{number}" for name in ("windows", "cp") for number in (866, 874, *range(1250, 1259))},
+    **dict.fromkeys(("ascii", "usascii", "latin1", "iso88591"), "cp1252"),
+    **dict.fromkeys(("gb2312", "gbk", "gb18030"), "gb18030"),
+    **dict.fromkeys(("shiftjis", "sjis", "windows31j", "cp932"), "cp932"),
+    **dict.fromkeys(("euckr", "ksc56011987", "windows949", "cp949"), "cp949"),
+    **dict.fromkeys(("big5", "big5hkscs"), "big5hkscs"),
+    **{name.replace("-", ""): name for name in ("utf-16", "utf-16le", "utf-16be", "koi8-r", "koi8-u")},
+    **{name: name for name in ("eucjp", "iso2022jp")},
+    "tis620": "cp874",
+    "ibm866": "cp866",
+    "macintosh": "mac_roman",
+}
+"""Charsets as browsers know them, without hyphens. All that they call Latin-1 is read as its superset of Windows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +103,9 @@ class Web(ToolSet):
         endpoint = self._search
         if endpoint is None:
             raise ToolFailure("tool_missing", "no search service is set up", retryable=False)
-        url = endpoint.url.replace("{query}", quote(query, safe="")).replace("{count}", str(count))
+        if len(query) > MAX_QUERY_CHARS:
+            raise ToolFailure("validation", f"a query has at most {MAX_QUERY_CHARS:,} characters", retryable=False)
+        url = endpoint.url.replace("{query}", quote(query, safe="", errors="replace")).replace("{count}", str(count))
         # Its address is the host's own choice, so it may be anywhere; where it redirects to is not.
         host = urlsplit(url).hostname or ""
         network = Network([host])
@@ -95,9 +113,9 @@ class Web(ToolSet):
         found = _found(page, endpoint)
         shown = [
             {
-                "title": str(each.get(endpoint.title) or "")[:300],
-                "url": str(each.get(endpoint.link) or "")[:2_000],
-                "snippet": str(each.get(endpoint.snippet) or "")[:1_000],
+                "title": _text(each.get(endpoint.title), 300),
+                "url": _text(each.get(endpoint.link), 2_000),
+                "snippet": _text(each.get(endpoint.snippet), 1_000),
             }
             for each in found[:count]
             if isinstance(each, dict)
@@ -107,14 +125,27 @@ class Web(ToolSet):
 
 def _readable(page: Page) -> tuple[str, str]:
     kind = page.content_type
-    if b"\0" in page.body[:8_192] or (kind and not kind.startswith(_TEXTS) and not kind.endswith(("+json", "+xml"))):
+    binary = b"\0" in page.body[:8_192] and not page.charset.startswith("utf-16")
+    if binary or (kind and not kind.startswith(_TEXTS) and not kind.endswith(("+json", "+xml"))):
         raise ToolFailure("validation", f"the page is no text but `{kind[:60] or 'binary data'}`", retryable=False)
-    try:
-        text = page.body.decode(page.charset, errors="replace")
-    except LookupError:
-        text = page.body.decode(errors="replace")
+    text = page.body.decode(_codec(page.charset), errors="replace").removeprefix("\ufeff")
     html = "html" in kind or (not kind and "<html" in text[:1_000].lower())
     return page_text(text) if html else ("", text)
+
+
+def _codec(charset: str) -> str:
+    """
+    The codec of a page's *charset*; that of UTF-8 for what no browser knows: Python has others, that are no text.
+    """
+    name = charset.replace("-", "").replace("_", "").removeprefix("x")
+    return _CODECS.get(name, "utf-8")
+
+
+def _text(value: object, most: int) -> str:
+    """
+    *value* if it is text, without lone surrogates, which no envelope holds.
+    """
+    return value[:most].encode(errors="replace").decode() if isinstance(value, str) else ""
 
 
 def _found(page: Page, endpoint: SearchEndpoint) -> list[Any]:

@@ -3,6 +3,7 @@ Read a recorded OpenAI chat: the assistant's turns, and the result of each tool 
 """
 
 import gzip
+import io
 import json
 import re
 import zlib
@@ -19,6 +20,7 @@ from guardrails.core.values.errors import GuardrailsError
 Message = dict[str, Any]
 
 _GZIP: Final = b"\x1f\x8b"
+_MAX_BYTES: Final = 256 << 20
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _PROMPTS: Final = frozenset({"system", "developer", "user"})
 
@@ -110,6 +112,8 @@ def read_transcript(path: str | PathLike[str]) -> Transcript:
         raise TranscriptError(f"{path}:{error.lineno}:{error.colno}: {cut}not JSON: {_said(error)}") from None
     except RecursionError:
         raise TranscriptError(f"{path}: nested too deeply") from None
+    except TranscriptError as error:
+        raise TranscriptError(f"{path}: {error}") from None
     try:
         return parse_transcript(data, name=name)
     except TranscriptError as error:
@@ -121,7 +125,13 @@ def _said(error: json.JSONDecodeError) -> str:
 
 
 def _unpacked(data: bytes) -> bytes:
-    return gzip.decompress(data) if data.startswith(_GZIP) else data
+    if not data.startswith(_GZIP):
+        return data
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as packed:
+        found = packed.read(_MAX_BYTES + 1)
+    if len(found) > _MAX_BYTES:
+        raise TranscriptError(f"it unpacks to more than {_MAX_BYTES >> 20} MB")
+    return found
 
 
 def parse_transcript(data: Any, *, name: str = "transcript") -> Transcript:

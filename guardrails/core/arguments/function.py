@@ -56,7 +56,7 @@ class FunctionArguments(TypedArguments):
             if parameter in described:
                 schema["properties"][alias].setdefault("description", described[parameter])
 
-        super().__init__(schema, names, adapter.validator.validate_python)
+        super().__init__(schema, names, adapter.validator.validate_python, core_schema=adapter.core_schema)
         self.signature = inspect.Signature(parameters)
         self._keywords_only = all(p.kind not in (*_VARIADIC, p.POSITIONAL_ONLY) for p in parameters)
 

@@ -13,6 +13,7 @@ from guardrails.core.values.types import Problem
 
 from .problems import Kind, Path, as_object, capped, clean, dotted, missing, of_union, quoted, type_name, unknown
 from .schema import for_model, names_at
+from .visits import Visits, head, is_large
 
 
 if TYPE_CHECKING:
@@ -52,6 +53,14 @@ _TYPES: Final[Mapping[str, str]] = {
 }
 
 
+_MAX_VISITS: Final = 30_000
+"""Of schemas to values, up to which errors are built: each visit may be one, and one takes 1.5 kB and more."""
+_FEW: Final = 200
+"""Values, on each of which a schema that is not inside of itself is tried as often as it is long at most."""
+_WIDTHS: Final = (None, 64, 8, 2)
+_OF_SIZE: Final = frozenset({"Contains", "MinItems", "MinProperties", "Required"})
+
+
 class SchemaArguments:
     """
     Arguments defined by a JSON Schema of an object (drafts 4 to 2020-12; the newest where `$schema` says nothing).
@@ -60,7 +69,7 @@ class SchemaArguments:
     is no valid schema, is not of an object, or refers to another document, which is never fetched.
     """
 
-    __slots__ = ("_definition", "_is_valid", "_iter_errors")
+    __slots__ = ("_definition", "_is_valid", "_iter_errors", "_validate", "_visits")
 
     def __init__(self, definition: Mapping[str, Any]) -> None:
         import jsonschema_rs
@@ -83,6 +92,8 @@ class SchemaArguments:
 
         self._is_valid = validator.is_valid
         self._iter_errors = validator.iter_errors
+        self._validate = validator.validate
+        self._visits: Visits | None = None
 
     def schema(self) -> dict[str, Any]:
         """
@@ -109,9 +120,50 @@ class SchemaArguments:
             return arguments, (Problem("", clean(f"the arguments cannot be checked: {_reason(error)}"), "type"),)
 
     def _problems(self, arguments: object) -> tuple[Problem, ...]:
-        told = capped(problem for error in self._iter_errors(arguments) for problem in self._told(error, arguments))
+        """
+        What is wrong with *arguments*. The validator builds all errors before it gives one, so of arguments that may have
+        very many the first parts of their arrays and objects are looked at.
+        """
+        if self._visits is None:
+            self._visits = Visits(self._definition)
 
-        return told or (Problem("", "the arguments do not fit the schema", "value"),)
+        for width in _WIDTHS:
+            given = arguments if width is None else head(arguments, width)
+
+            if not self._too_many(self._visits, given):
+                told = capped(
+                    problem
+                    for error in self._iter_errors(given)
+                    if given is arguments or not _of_the_cut(error, given, arguments)
+                    for problem in self._told(error, given)
+                )
+
+                if told:
+                    return told
+
+        return self._first(arguments) or (Problem("", "the arguments do not fit the schema", "value"),)
+
+    def _too_many(self, visits: Visits, given: object) -> bool:
+        if not visits.recursive and not is_large((given,), _FEW):
+            return False
+
+        counted = visits.of(given, _MAX_VISITS)
+
+        return counted is None or counted[0] > _MAX_VISITS
+
+    def _first(self, arguments: object) -> tuple[Problem, ...]:
+        """
+        The first error alone, if it cannot contain those of alternatives.
+        """
+        import jsonschema_rs
+
+        if self._visits is not None and not self._visits.has_unions:
+            try:
+                self._validate(arguments)
+            except jsonschema_rs.ValidationError as error:
+                return capped(self._told(error, arguments))
+
+        return ()
 
     def _told(self, error: "ValidationError", arguments: object) -> Iterator[Problem]:
         """
@@ -140,6 +192,18 @@ class SchemaArguments:
         else:
             wording, of_kind = _WORDING.get(name, ("does not fit `{name}`", "value"))
             yield Problem(field, wording.format(**{"name": kind.name, **kind.as_dict()}), of_kind)
+
+
+def _of_the_cut(error: "ValidationError", cut: object, arguments: object) -> bool:
+    """
+    Whether *error* may be there only since *cut* has not all of *arguments*.
+    """
+    if type(error.kind).__name__ not in _OF_SIZE:
+        return False
+
+    path = tuple(error.instance_path)
+
+    return len(at(cut, path)) != len(at(arguments, path))
 
 
 def refuse(uri: str) -> Any:

@@ -205,7 +205,7 @@ def _subject(problem: Problem, ask_user: frozenset[str]) -> str:
     The field of *problem* that only the user can know, or "".
     """
     if not problem.field:
-        return next((name for name in re.findall(r"[\w.]*\w", problem.message) if name in ask_user), "")
+        return next((name for name in re.findall(r"\w+(?:\.\w+)*", problem.message) if name in ask_user), "")
 
     names = [part for part in problem.field.split(".") if not part.isdigit()]
     found = problem.field in ask_user or ".".join(names) in ask_user or not ask_user.isdisjoint(names)

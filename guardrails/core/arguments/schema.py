@@ -10,6 +10,8 @@ _UNIONS: Final = ("anyOf", "oneOf", "allOf")
 _NOT_AT_ROOT: Final = (*_UNIONS, "not", "enum", "const", "$ref", "$schema")
 _ORDER: Final = ("type", "description", "properties", "required", "additionalProperties")
 
+_SCALARS: Final = frozenset({"boolean", "integer", "null", "number", "string"})
+
 
 def for_model(schema: Mapping[str, Any]) -> dict[str, Any]:
     """
@@ -67,11 +69,11 @@ def _alternatives(node: Any, root: Mapping[str, Any]) -> Iterator[tuple[Mapping[
 
         seen.add(id(each))
         yield each, always
-        waiting.append((_target(each, root), always))
+        waiting.append((target(each, root), always))
         waiting.extend((branch, always and word == "allOf") for word in _UNIONS for branch in each.get(word, ()))
 
 
-def _target(node: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
+def target(node: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
     """
     What the `$ref` of *node* points to inside *root*, or None.
     """
@@ -96,3 +98,23 @@ def _child(node: Mapping[str, Any], part: str | int) -> Any:
         return first[part] if part < len(first) else node.get("items")
 
     return node.get("properties", {}).get(part, node.get("additionalProperties"))
+
+
+def is_scalar(schema: Any) -> bool:
+    """
+    Whether what fits *schema* contains nothing.
+    """
+    if not isinstance(schema, dict):
+        return schema is False
+
+    return schema.get("type") in _SCALARS or ("anyOf" in schema and all(map(is_scalar, schema["anyOf"])))
+
+
+def never_number(schema: Any) -> bool:
+    """
+    Whether what fits *schema* is text or a boolean, as given and as coerced.
+    """
+    if not isinstance(schema, dict):
+        return schema is False
+
+    return schema.get("type") == "boolean" or (schema.get("type") == "string" and "format" not in schema)

@@ -6,19 +6,20 @@ import copy
 import functools
 import operator
 
-from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Problem
 
+from .fail_fast import fail_fast
+from .flags import counted_flags, item, key_of
 from .plain_model import dict_validator
-from .problems import NOT_A_FLAG, Path, as_object, capped, clean, dotted
-from .schema import for_model
+from .problems import NOT_A_FLAG, as_object, capped, clean, dotted, unknown
+from .schema import for_model, is_scalar, names_at, never_number
 from .typed_errors import problems_of
+from .visits import LARGE, Visits, is_large
 
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 _FLAGS_IN: Final = frozenset({bool, dict, list})
 """Types of values that are or may contain booleans."""
+_MAX_VISITS: Final = 300_000
+"""Of schemas to values that pydantic is let make: a fifth of a second."""
+_EACH: Final = 5
+"""More of them for each pair of a schema and a value, so that many honest values are not too many."""
 
 
 class TypedArguments:
@@ -37,7 +42,18 @@ class TypedArguments:
     number, it is a problem of kind `type` (a `bool` field, or a union with one, takes it as it is).
     """
 
-    __slots__ = ("_data", "_error", "_names", "_schema", "_suspects", "_validate")
+    __slots__ = (
+        "_core_schema",
+        "_data",
+        "_error",
+        "_fail_fast",
+        "_names",
+        "_roomy",
+        "_schema",
+        "_suspects",
+        "_validate",
+        "_visits",
+    )
 
     def __init__(
         self,
@@ -45,10 +61,12 @@ class TypedArguments:
         names: Mapping[str, str],
         validate: Callable[..., Any],
         data: Callable[[Any], dict[str, Any]] = dict,
+        *,
+        core_schema: Any = None,
     ) -> None:
         """
         *names*: from the name in *schema* (the alias) to the name in the coerced arguments. *data*: from what *validate*
-        gives, where that is no dict, to the coerced arguments.
+        gives, where that is no dict, to the coerced arguments. *core_schema*: pydantic's, of what *validate* checks.
         """
         from pydantic import ValidationError
 
@@ -59,13 +77,18 @@ class TypedArguments:
         self._validate = functools.partial(validate, by_name=True) if self._names else validate
         self._data = data
         self._suspects: tuple[str, ...] | None = None
+        visits = Visits(self._schema, tagged=True)
+        self._visits = visits if visits.recursive else None
+        self._core_schema = core_schema
+        self._fail_fast: Callable[..., Any] | None = None
+        self._roomy = not all(map(is_scalar, self._schema["properties"].values()))
 
-        if _never_number(self._schema.get("additionalProperties", False)):
+        if never_number(self._schema.get("additionalProperties", False)):
             self._suspects = tuple(
                 key
                 for alias, name in names.items()
                 for key in dict.fromkeys((alias, name))
-                if not _never_number(self._schema["properties"].get(alias))
+                if not never_number(self._schema["properties"].get(alias))
             )
 
     def schema(self) -> dict[str, Any]:
@@ -87,7 +110,13 @@ class TypedArguments:
                 if problems:
                     return arguments, problems
 
-            result = self._validate(given)
+            if (self._roomy or len(given) > LARGE) and (self._visits or len(given) > LARGE or is_large(given.values())):
+                if problems := self._unbounded(given):
+                    return given, problems
+
+                result = self._briefly(given)
+            else:
+                result = self._validate(given)
 
             for key in given if self._suspects is None else self._suspects:
                 if type(given.get(key)) in _FLAGS_IN:
@@ -105,11 +134,42 @@ class TypedArguments:
     def _object(self, arguments: object) -> tuple[object, tuple[Problem, ...]]:
         return as_object(arguments)
 
+    def _unbounded(self, given: dict[str, Any]) -> tuple[Problem, ...]:
+        """
+        Why pydantic is not asked about *given*: it would take time, and build errors, out of all proportion.
+        """
+        if self._visits is not None:
+            counted = self._visits.of(given)
+
+            if counted and counted[0] > _MAX_VISITS + _EACH * counted[1]:
+                return (Problem("", "is nested too deep in alternatives that contain each other", "value"),)
+
+        if len(given) > LARGE and self._schema.get("additionalProperties") is False:
+            known = self._schema["properties"].keys() | self._names.values()
+
+            return capped(unknown((name,), names_at(self._schema, ())) for name in given if name not in known)
+
+        return ()
+
+    def _briefly(self, given: dict[str, Any]) -> Any:
+        """
+        The arguments that *given* are. If they are many, each array and object in them has one error at most: pydantic builds
+        all errors before it gives one.
+        """
+        if self._core_schema is None or not is_large((given,)):
+            return self._validate(given)
+
+        if self._fail_fast is None:
+            validate = fail_fast(self._core_schema) or self._validate
+            self._fail_fast = functools.partial(validate, by_name=True) if self._names else validate
+
+        return self._fail_fast(given)
+
     def _flags(self, given: dict[str, Any], result: Any) -> tuple[Problem, ...]:
         paths = (
             path
             for key, value in given.items()
-            for path in _counted_flags(value, _item(given, result, self._names.get(key, key)), (key,))
+            for path in counted_flags(value, item(given, result, self._names.get(key, key)), (key,))
         )
 
         return capped(Problem(dotted(path), NOT_A_FLAG, "type") for path in paths)
@@ -136,11 +196,12 @@ class ModelArguments(TypedArguments):
             raise PolicyError([f"`{definition.__name__}` is a `RootModel`; arguments need names"])
 
         schema = json_schema(definition.__name__, definition.model_json_schema)
-        names = {_key(field, name): name for name, field in definition.model_fields.items()}
+        names = {key_of(field, name): name for name, field in definition.model_fields.items()}
         nested = "$defs" in schema
         validate = None if nested else dict_validator(definition)
         build = definition.__pydantic_validator__.validate_python
-        super().__init__(schema, names, validate or build, _plain_fields if nested else _fields_of(definition))
+        data = _plain_fields if nested else _fields_of(definition)
+        super().__init__(schema, names, validate or build, data, core_schema=definition.__pydantic_core_schema__)
         self._model = definition
 
     def _object(self, arguments: object) -> tuple[object, tuple[Problem, ...]]:
@@ -171,62 +232,6 @@ def json_schema(name: str, make: Callable[..., dict[str, Any]]) -> dict[str, Any
             del node["title"]
 
     return schema
-
-
-def _key(field: Any, name: str) -> str:
-    """
-    The name of *field* in the JSON Schema: its alias, the first where it has several.
-    """
-    alias = field.validation_alias or field.alias or name
-    choices = [alias, *getattr(alias, "choices", ())]
-
-    return next((choice for choice in choices if isinstance(choice, str)), name)
-
-
-def _never_number(schema: Any) -> bool:
-    if not isinstance(schema, dict):
-        return schema is False
-
-    return schema.get("type") == "boolean" or (schema.get("type") == "string" and "format" not in schema)
-
-
-def _counted_flags(given: Any, got: Any, path: Path) -> Iterator[Path]:
-    """
-    The paths at which a boolean of *given* is a number in *got*.
-    """
-    if given is got:
-        return
-
-    if given is True or given is False:
-        if type(got) is not bool and isinstance(got, (int, float, complex, timedelta)):
-            yield path
-    elif type(given) is dict:
-        for key, each in given.items():
-            yield from _counted_flags(each, _item(given, got, key), (*path, key))
-    elif type(given) is list and isinstance(got, (set, frozenset)):
-        if not any(type(each) is bool for each in got):
-            yield from ((*path, at) for at, each in enumerate(given) if each is True or each is False)
-    elif type(given) is list and isinstance(got, (list, tuple, deque)):
-        for at, pair in enumerate(zip(given, got, strict=False)):
-            yield from _counted_flags(*pair, (*path, at))
-
-
-def _item(given: dict[Any, Any], got: Any, key: Any) -> Any:
-    """
-    What became of `given[key]`: an item or, in a model or dataclass, an attribute, by name or alias.
-    """
-    if isinstance(got, dict):
-        if key in got or any(type(name) is str for name in got):
-            return got.get(key)
-
-        # The keys of a `dict[int, ...]` are coerced too; the order stays.
-        return dict(zip(given, got.values(), strict=False)).get(key)
-
-    for name, field in getattr(type(got), "model_fields", {}).items():
-        if key in (name, _key(field, name)):
-            return getattr(got, name, None)
-
-    return getattr(got, key, None) if isinstance(key, str) else None
 
 
 def _fields_of(definition: "type[BaseModel]") -> Callable[[Any], dict[str, Any]]:

@@ -2,13 +2,14 @@
 What a shell command would run, found by reading it; nothing is run and no file is touched.
 """
 
-from guardrails.core.commands.grammar.syntax import NoParserError, UnreadableError
+from guardrails.core.commands.grammar.syntax import NoParserError, NotListedError, UnreadableError
 from guardrails.core.commands.plain.form import NotPlainError
 from guardrails.core.commands.plain.run import plainly
 from guardrails.core.commands.plain.unmatched import unmatched
 
+from .allowing import allows
 from .found import Command, Found
-from .patterns import Rule, allows, forbids, rule
+from .patterns import Rule, forbids, rule, rules
 from .reading import walk
 
 
@@ -16,6 +17,7 @@ __all__ = [
     "Command",
     "Found",
     "NoParserError",
+    "NotListedError",
     "NotPlainError",
     "Rule",
     "UnreadableError",
@@ -23,6 +25,7 @@ __all__ = [
     "forbids",
     "plainly",
     "rule",
+    "rules",
     "unmatched",
     "walk",
 ]

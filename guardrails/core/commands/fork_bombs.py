@@ -2,78 +2,103 @@
 Functions that start themselves more than once, and endless loops that start something in the background.
 """
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from guardrails.core.commands.grammar.escapes import unquoted
-from guardrails.core.commands.grammar.syntax import nodes, text_of
+from guardrails.core.commands.grammar.syntax import UnreadableError, text_of
 
 
 if TYPE_CHECKING:
     from tree_sitter import Node
 
 _ENDS: Final = frozenset({"sleep", "wait", "break", "exit", "return", "read", "usleep"})
+_TRUE: Final = frozenset({"true", ":", "1", "[ 1 ]", "/bin/true"})
+_MAX_FUNCTIONS: Final = 100
 
 
 def fork_bomb(root: "Node") -> str | None:
     """
     The name of what would fill the machine with processes; None where nothing does.
+
+    Raises UnreadableError for more than 100 functions.
     """
-    calls: dict[str, set[str]] = {}
-    spawns: dict[str, list[list[set[str]]]] = {}
-    for node in nodes(root):
-        if node.type == "function_definition":
-            called, body = node.child_by_field_name("name"), node.child_by_field_name("body")
-            if called is not None and body is not None:
-                own = unquoted(text_of(called))
-                calls.setdefault(own, set()).update(_called(body))
-                spawns.setdefault(own, []).extend(_started(body))
-        elif node.type in ("while_statement", "c_style_for_statement") and _endless(node):
+    placed, behind, calls = _places(root)
+    if len(calls) > _MAX_FUNCTIONS:
+        raise UnreadableError(f"it defines more than {_MAX_FUNCTIONS} functions")
+    leading = {name: _leading(calls, name) for name in calls}
+    # Of what is below each node: how many children start their function again, does anything wait or end, is anything
+    # put into the background. Children stand behind their parents.
+    again, ends, background = ([0] * len(placed) for _ in range(3))
+    for at in range(len(placed) - 1, 0, -1):
+        node, parent, own = placed[at]
+        kind = node.type
+        if kind == "command_name":
+            name = unquoted(text_of(node))
+            again[at] += own is not None and name in leading[own]
+            ends[at] += name in _ENDS
+        elif kind == "&":
+            background[at] += 1
+        elif kind == "pipeline" and again[at] > 1:
+            return f"the function `{str(own)[:40]}`"
+        elif background[at] and not ends[at] and _endless(node):
             return "an endless loop"
-    for name, groups in spawns.items():
-        for group in groups:
-            if sum(_reaches(calls, started, name) for started in group) >= 2:
-                return f"the function `{name[:40]}`"
+        if again[at] and node.id in behind and kind != "function_definition":
+            # What goes to the background once goes there again from each of its children.
+            return f"the function `{str(own)[:40]}`"
+        again[parent] += again[at] > 0 and kind != "function_definition"
+        ends[parent] += ends[at] > 0
+        background[parent] += background[at] > 0
     return None
 
 
-def _called(node: "Node") -> set[str]:
-    return {unquoted(text_of(each)) for each in nodes(node) if each.type == "command_name"}
-
-
-def _started(body: "Node") -> Iterator[list[set[str]]]:
+def _places(root: "Node") -> "tuple[list[tuple[Node, int, str | None]], set[int], dict[str, set[str]]]":
     """
-    For each place that starts several processes at once: the commands that each calls.
+    All nodes with the place of their parent and the function that they stand in, the ids of those that go to the background,
+    and the commands of each function.
     """
-    for node in nodes(body):
-        if node.type == "pipeline":
-            yield [_called(child) for child in node.named_children]
-        following = zip(node.children, node.children[1:], strict=False)
-        behind = [_called(one) for one, sign in following if sign.type == "&" and one.is_named]
-        if behind:
-            # What goes to the background once goes there again from each of its children.
-            yield behind + behind
+    placed: list[tuple[Node, int, str | None]] = []
+    behind: set[int] = set()
+    calls: dict[str, set[str]] = {}
+    waiting: list[tuple[Node, int, str | None]] = [(root, 0, None)]
+    while waiting:
+        each = waiting.pop()
+        node, _, own = each
+        place = len(placed)
+        placed.append(each)
+        if node.type == "function_definition":
+            name = node.child_by_field_name("name")
+            own = own if name is None else unquoted(text_of(name))
+            calls.setdefault(own or "", set())
+        elif node.type == "command_name" and own is not None:
+            calls[own].add(unquoted(text_of(node)))
+        before: Node | None = None
+        for child in node.children:
+            if child.type == "&" and before is not None:
+                behind.add(before.id)
+            before = child
+            waiting.append((child, place, own))
+    return placed, behind, calls
 
 
-def _reaches(calls: dict[str, set[str]], start: set[str], goal: str) -> bool:
-    waiting, seen = list(start), set[str]()
+def _leading(calls: dict[str, set[str]], goal: str) -> set[str]:
+    """
+    The functions by which *goal* is called in the end, itself among them.
+    """
+    callers: dict[str, list[str]] = {}
+    for caller, called in calls.items():
+        for name in called:
+            callers.setdefault(name, []).append(caller)
+    waiting, seen = [goal], set[str]()
     while waiting:
         name = waiting.pop()
-        if name == goal:
-            return True
         if name not in seen:
             seen.add(name)
-            waiting += calls.get(name, ())
-    return False
+            waiting += callers.get(name, ())
+    return seen
 
 
 def _endless(node: "Node") -> bool:
     condition = node.child_by_field_name("condition")
     if node.type == "while_statement":
-        always = condition is not None and text_of(condition).strip() in ("true", ":", "1", "[ 1 ]", "/bin/true")
-    else:
-        always = condition is None
-    body = node.child_by_field_name("body")
-    if not always or body is None or _called(body) & _ENDS:
-        return False
-    return any(each.type == "&" for each in nodes(body))
+        return condition is not None and text_of(condition).strip() in _TRUE
+    return node.type == "c_style_for_statement" and condition is None

@@ -28,9 +28,11 @@ _INLINE: Final = {
 _AWKS: Final = frozenset({"awk", "gawk", "mawk", "nawk"})
 _RUNS: Final = pattern(r"system|popen|exec|spawn|subprocess|shell|`|%x|\bqx|\|\s*getline|\bdo\b.{0,3}script")
 _LITERAL: Final = pattern(
-    r"""'((?:[^'\\\n]|\\.){1,4000})'|"((?:[^"\\\n]|\\.){1,4000})"|`([^`\n]{1,4000})`|(?:qx|%x)[({/]([^)}/\n]{1,4000})"""
+    r"""'((?:[^'\\\n]|\\.)*+)'|"((?:[^"\\\n]|\\.)*+)"|`([^`\n]*+)`|(?:qx|%x)[({/]([^)}/\n]++)|['"`][^\n]*"""
 )
-_EMBEDDED: Final = pattern(r"(?:^:?!|=!|\bexec=|\w*[Cc]ommand=|--to-command=)\s*([^\n]{1,4000})")
+"""A string; what begins with a quote that its line does not close is none, to the end of that line."""
+_LONGEST: Final = 4_000
+_EMBEDDED: Final = pattern(r"(?:^:?!|=!|\bexec=|[Cc]ommand=|--to-command=)\s*([^\n]{1,4000})")
 """Commands in the options of other programs: `git -c alias.x='!...'`, `tar --checkpoint-action=exec=...`."""
 _MAX: Final = 32
 
@@ -49,8 +51,8 @@ def literals(name: str, words: Sequence[str], stdin: str | None = None) -> list[
         codes = [stdin]
     for code in codes:
         if _RUNS.search(code):
-            found += [next(filter(None, groups), "") for groups in _LITERAL.findall(code)]
-    found = [re.sub(r"\\(.)", r"\1", text) for text in found if text.strip()][:_MAX]
+            found += (next(filter(None, literal.groups()), "") for literal in _LITERAL.finditer(code))
+    found = [re.sub(r"\\(.)", r"\1", text) for text in found if text.strip() and len(text) <= _LONGEST][:_MAX]
     return [found, *([text] for text in found)] if found else []
 
 
@@ -72,4 +74,4 @@ def _code(name: str, words: Sequence[str]) -> list[str]:
 
 
 def _language(name: str) -> str:
-    return re.sub(r"[\d.]+$", "", name)
+    return name.rstrip("0123456789.")

@@ -6,18 +6,16 @@ anything, `{a,b}` for either. A rule that forbids names flags in any order, merg
 one that allows is the whole command, word by word.
 """
 
-import re
 import shlex
 
-from collections.abc import Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from guardrails.core.commands.grammar.escapes import braces, unquoted
 from guardrails.core.commands.grammar.paths import plain, under
 from guardrails.core.commands.grammar.scope import UNKNOWN
-from guardrails.core.commands.plain.unmatched import unmatched
+
+from .globs import Word, may_be
 
 
 if TYPE_CHECKING:
@@ -26,23 +24,13 @@ if TYPE_CHECKING:
 ANY: Final = "*"
 _MERGED: Final = 5
 """A single dash and more letters than four is one flag, as find and java have them."""
-_PROGRAM_FOLDERS: Final = frozenset({"/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"})
 _LONG: Final = {"-r": "--recursive", "-f": "--force"}
 """What these two mean to every program that has them both."""
 _GLOB: Final = frozenset("*?[")
-_STARS: Final = {"**": ".*", "*": "[^/]*"}
-
-
-class Word(NamedTuple):
-    """
-    One word of a rule: what it may be.
-    """
-
-    text: str
-    options: tuple[str, ...]
-    loose: re.Pattern[str]
-    """Blind to case."""
-    exact: re.Pattern[str]
+_NAMED: Final = frozenset("*?[/")
+"""What makes the program of a rule more than a name."""
+_MAX_RULE: Final = 4_096
+_MAX_STAGES: Final = 64
 
 
 class Rule(NamedTuple):
@@ -57,8 +45,10 @@ class Rule(NamedTuple):
 @lru_cache(maxsize=4096)
 def rule(text: str) -> Rule:
     """
-    *text* as a rule. Raises ValueError where it is none.
+    *text* as a rule. Raises ValueError where it is none, or longer than 4,096 characters.
     """
+    if len(text) > _MAX_RULE:
+        raise ValueError(f"`{text[:40]}...` has {len(text):,} characters (limit {_MAX_RULE:,})")
     try:
         words = shlex.split(text)
     except ValueError as error:
@@ -68,54 +58,114 @@ def rule(text: str) -> Rule:
         if word == "|":
             stages.append([])
         else:
-            stages[-1].append(_word(word))
+            stages[-1].append(Word(word))
     if not all(stages):
         raise ValueError(f"`{text}` is no command: a word is missing")
     return Rule(text, tuple(map(tuple, stages)))
+
+
+class Rules:
+    """
+    Rules that forbid, by the programs that they speak of.
+    """
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._rules = [rule(text) for text in texts]
+        self._named: dict[str, list[int]] = {}
+        self._others: list[int] = []
+        for number, each in enumerate(self._rules):
+            program = each.stages[-1][0]
+            if any(not _NAMED.isdisjoint(option) for option in program.options):
+                self._others.append(number)
+                continue
+            for option in program.lowered:
+                self._named.setdefault(option, []).append(number)
+
+    def broken(self, commands: "Iterable[Command]") -> "tuple[Command, Rule] | None":
+        """
+        The first of *commands* that a rule speaks of, whatever else it does, and that rule. Each stands behind what is piped
+        into it.
+        """
+        for command in commands:
+            numbers = self._named.get(command.base.lower(), [])
+            words: _Words | None = None
+            for number in sorted({*numbers, *self._others}) if numbers else self._others:
+                each = self._rules[number]
+                if not _speaks(each.stages[-1], command):
+                    continue
+                words = words or _Words(command)
+                if words.fit(each.stages[-1]) and _piped(each.stages[:-1], command):
+                    return command, each
+        return None
+
+
+rules = lru_cache(maxsize=64)(Rules)
+"""The rules of these texts, which forbid; the same again for the same texts. Raises ValueError where one is none."""
 
 
 def forbids(rule: Rule, command: "Command") -> bool:
     """
     Whether *command* is one that *rule* speaks of, whatever else it does.
     """
-    if not _forbids(rule.stages[-1], command):
-        return False
-    earlier = command.previous
-    for stage in reversed(rule.stages[:-1]):
-        while earlier is not None and not _forbids(stage, earlier):
-            earlier = earlier.previous
-        if earlier is None:
-            return False
+    return Rules([rule.text]).broken([command]) is not None
+
+
+def _speaks(stage: Sequence[Word], command: "Command") -> bool:
+    """
+    Whether *stage* of a rule speaks of the program of *command*.
+    """
+    return stage[0].loose.fullmatch(command.program if "/" in stage[0].text else command.base) is not None
+
+
+def _piped(stages: Sequence[Sequence[Word]], command: "Command") -> bool:
+    """
+    Whether what is piped into *command* has all *stages*, one behind the other; only so far back is looked.
+    """
+    earlier, left = command.previous, list(stages)
+    for _ in range(_MAX_STAGES):
+        if earlier is None or not left:
+            break
+        if _speaks(left[-1], earlier) and _Words(earlier).fit(left[-1]):
+            left.pop()
         earlier = earlier.previous
-    return True
+    return not left
 
 
-def allows(rule: Rule, command: "Command") -> bool:
+class _Words:
     """
-    Whether *command* is just what *rule* says, word by word.
+    The words of a command behind its program: flags, and operands in the forms that a rule may name them by.
     """
-    if unmatched(rule.text) is not None:
-        return False
-    program, *words = rule.stages[0]
-    first = command.words[0]
-    folder, _, base = first.rpartition("/")
-    if "/" not in program.text and folder in _PROGRAM_FOLDERS:
-        first = base
-    # `x/../ls` is a file of this folder, and not the `ls` that a rule speaks of.
-    fits = first in program.options if ".." in first.split("/") else program.exact.fullmatch(first)
-    return bool(fits) and UNKNOWN not in first and _sequence(words, command.words[1:])
 
+    def __init__(self, command: "Command") -> None:
+        self._flags, operands = _parts(command.words[1:])
+        self._operands = [_Operand(operand, command.directories) for operand in operands]
 
-def _forbids(stage: Sequence[Word], command: "Command") -> bool:
-    program, *words = stage
-    if not program.loose.fullmatch(command.program if "/" in program.text else command.base):
-        return False
-    flags, operands = _parts(command.words[1:])
-    wanted = [word for word in words if _is_flag(word.options[0])]
-    if not all(any(_has(flag, flags) for flag in word.options) for word in wanted):
-        return False
-    left = [word for word in words if word not in wanted]
-    return _prefix(left, [_Operand(operand, command.directories) for operand in operands])
+    def fit(self, stage: Sequence[Word]) -> bool:
+        """
+        Whether *stage* of a rule speaks of them.
+        """
+        left: list[list[Word]] = [[]]
+        for word in stage[1:]:
+            if _is_flag(word.options[0]):
+                if not any(_has(flag, self._flags) for flag in word.options):
+                    return False
+            elif word.text == ANY:
+                left.append([])
+            else:
+                left[-1].append(word)
+        at = 0
+        for number, words in enumerate(left):
+            # Behind a `*` the first place will do: what follows may be anything.
+            last = len(self._operands) - len(words)
+            starts = range(at, min(at, last) + 1) if number == 0 else range(at, last + 1)
+            found = next((start for start in starts if self._fit_at(start, words)), None)
+            if found is None:
+                return False
+            at = found + len(words)
+        return True
+
+    def _fit_at(self, start: int, words: Sequence[Word]) -> bool:
+        return all(self._operands[start + number].fits(word) for number, word in enumerate(words))
 
 
 def _parts(words: Sequence[str]) -> tuple[set[str], list[str]]:
@@ -158,83 +208,27 @@ class _Operand:
 
     def __init__(self, text: str, directories: Sequence[str]) -> None:
         known = text.replace(UNKNOWN, "")
-        self.forms = {under(one, known) for one in directories if UNKNOWN not in one}
-        if plain(known) not in (".", "..") or not self.forms:
-            self.forms |= {known, plain(known)}
-        self.partial = known != text
+        self._forms = {under(one, known) for one in directories if UNKNOWN not in one}
+        if plain(known) not in (".", "..") or not self._forms:
+            self._forms |= {known, plain(known)}
+        self._partial = known != text
         if not known:
             # Of what is not known at all nothing is said.
-            self.forms = {""}
+            self._forms = {""}
+        # `/b*` is `/bin`, among others.
+        self._globs = [each for each in self._forms if each.startswith(("/", "~")) and not _GLOB.isdisjoint(each)]
 
     def fits(self, word: Word) -> bool:
         """
         Whether *word* speaks of it. Where a variable in it may be empty, only what *word* names in full counts:
         `"$DIR/"` may be the root, `"$DIR/build"` is no folder of the root.
         """
-        if self.partial:
-            return any(form.lower() == option.lower() for form in self.forms for option in word.options)
-        if any(map(word.loose.fullmatch, self.forms)):
+        if self._partial:
+            return any(form.lower() in word.lowered for form in self._forms)
+        if any(map(word.loose.fullmatch, self._forms)):
             return True
-        # `/b*` is `/bin`, among others.
-        globs = [form for form in self.forms if form.startswith(("/", "~")) and not _GLOB.isdisjoint(form)]
-        return any(fnmatchcase(option, form) for form in globs for option in word.options)
-
-
-def _prefix(words: Sequence[Word], operands: Sequence[_Operand]) -> bool:
-    if not words:
-        return True
-    if words[0].text == ANY:
-        return any(_prefix(words[1:], operands[start:]) for start in range(len(operands) + 1))
-    return bool(operands) and operands[0].fits(words[0]) and _prefix(words[1:], operands[1:])
-
-
-def _sequence(words: Sequence[Word], given: Sequence[str]) -> bool:
-    at, here, after = 0, 0, None
-    while here < len(given):
-        if at < len(words) and words[at].text == ANY:
-            # It takes no word at first, and one more each time that what is behind it does not fit.
-            after, at = (at + 1, here), at + 1
-        elif at < len(words) and _equals(words[at], given[here]):
-            at, here = at + 1, here + 1
-        elif after is not None:
-            after = (after[0], after[1] + 1)
-            at, here = after
-        else:
-            return False
-    return all(word.text == ANY for word in words[at:])
-
-
-def _equals(word: Word, text: str) -> bool:
-    # What is not known could be anything, and `src/*` is not `src/../..`.
-    if UNKNOWN in text:
-        return False
-    return bool(word.exact.fullmatch(plain(text) if ".." in text.split("/") else text))
+        return any(may_be(form, option) for form in self._globs for option in word.options)
 
 
 def _is_flag(text: str) -> bool:
     return text.startswith("-") and len(text) > 1
-
-
-def _word(text: str) -> Word:
-    options = tuple(braces(unquoted(text))) if "{" in text else (text,)
-    pattern = "|".join(map(_regex, options))
-    return Word(text, options, re.compile(pattern, re.IGNORECASE | re.DOTALL), re.compile(pattern, re.DOTALL))
-
-
-def _regex(glob: str) -> str:
-    parts = re.split(r"(\*\*|\*|\?|\[[^]]+\])", glob)
-    stars = [place for place, part in enumerate(parts) if part in _STARS]
-    made = _fixed(parts[: stars[0]]) if stars else _fixed(parts)
-    for place, after in zip(stars, [*stars, len(parts)][1:], strict=True):
-        star, fixed = _STARS[parts[place]], _fixed(parts[place + 1 : after])
-        later = {parts[each] for each in stars if each > place}
-        # If what is behind it reaches as far, the first place of *fixed* will do: the others would cost a power of the length.
-        made += f"(?>{star}?{fixed})" if later and (parts[place] == ANY or ANY not in later) else f"{star}{fixed}"
-    return made
-
-
-def _fixed(parts: Sequence[str]) -> str:
-    return "".join(
-        "[^/]" if part == "?" else part if part.startswith("[") and part.endswith("]") else re.escape(part)
-        for part in parts
-    )

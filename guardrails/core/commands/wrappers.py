@@ -5,6 +5,8 @@ Programs that run other commands, and the command that each is given.
 import re
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import dropwhile
 from typing import Final, NamedTuple
 
 from guardrails.core.commands.grammar.scope import UNKNOWN
@@ -12,6 +14,7 @@ from guardrails.core.values.late_pattern import pattern
 
 
 SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "fish", "rbash", "csh", "tcsh"})
+_LONGEST: Final = 65_536
 _ASSIGNMENT: Final = pattern(r"[A-Za-z_]\w*\+?=")
 
 
@@ -99,6 +102,18 @@ def inner(name: str, words: Sequence[str], stdin: str | None) -> Iterator[Inner]
         yield Inner(tuple(_aftertaking(rest, taking("--library-path --preload --argv0"))))
 
 
+def filled(text: str, place: str, value: str) -> str:
+    """
+    *text* with *value* at each *place*; `UNKNOWN` if that is too long to be looked at.
+    """
+    most = len(text) + max(0, len(value) - len(place)) * text.count(place)
+    return text.replace(place, value) if most <= _LONGEST else UNKNOWN
+
+
+def _alias(rest: list[str], stdin: str | None) -> Iterator[Inner]:
+    yield from (Inner(script=value) for _, sign, value in (word.partition("=") for word in rest) if sign)
+
+
 def _aftertaking(words: list[str], options: Options) -> list[str]:
     """
     *words* from the first that is neither an option nor its value; an option's name may hold its value.
@@ -134,14 +149,13 @@ def _prefixed(name: str, rest: list[str], stdin: str | None) -> Iterator[Inner]:
         yield from _su(rest, stdin)
     words = _aftertaking(rest, PREFIXES[name])
     if name in ("env", "sudo", "doas", "command"):
-        while words and _ASSIGNMENT.match(words[0]):
-            words = words[1:]
+        words = list(dropwhile(_ASSIGNMENT.match, words))
     if name == "parallel":
         words = words[: words.index(":::")] if ":::" in words else words
         given = rest[rest.index(":::") + 1 :] if ":::" in rest else [stdin or ""]
-        for one in given[:16]:
-            text = " ".join(words)
-            yield Inner(script=text.replace("{}", one) if "{}" in text else f"{text} {one}".strip())
+        text = " ".join(words)
+        for one in given:
+            yield Inner(script=filled(text, "{}", one) if "{}" in text else f"{text} {one}".strip())
     elif words:
         yield Inner(tuple(words))
 
@@ -180,9 +194,8 @@ def _eval(rest: list[str], stdin: str | None) -> Iterator[Inner]:
 
 
 def _trap(rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    words = [word for word in rest if word != "--"]
-    if words and not words[0].startswith("-"):
-        yield Inner(script=words[0])
+    words = rest[rest[:1] == ["--"] :][:1]
+    yield from (Inner(script=word) for word in words if not word.startswith("-"))
 
 
 def _su(rest: list[str], stdin: str | None) -> Iterator[Inner]:
@@ -201,16 +214,11 @@ def _xargs(rest: list[str], stdin: str | None) -> Iterator[Inner]:
     given = stdin or ""
     place = next((rest[i + 1] for i, w in enumerate(rest[:-1]) if w == "-I"), None)
     place = place or next((w[2:] for w in rest if w.startswith("-I") and len(w) > 2), None)
-    if place is not None:
-        lines = [UNKNOWN] if given in ("", UNKNOWN) else given.splitlines()[:16]
-        for line in lines:
-            yield Inner(tuple(word.replace(place, line) for word in words))
+    if place is None:
+        yield Inner((*words, *given.replace("\0", " ").split()) if given != UNKNOWN else (*words, UNKNOWN))
         return
-    yield Inner(
-        (*words, *re.split(r"[ \t\n\0]+" if given != UNKNOWN else r"\n", given.strip(" \t\n")))
-        if given
-        else tuple(words)
-    )
+    for line in [UNKNOWN] if given in ("", UNKNOWN) else given.splitlines():
+        yield Inner(tuple(filled(word, place, line) for word in words))
 
 
 def below(words: Sequence[str]) -> list[str]:
@@ -234,31 +242,21 @@ def _find(rest: list[str], stdin: str | None) -> Iterator[Inner]:
             words = rest[position + 1 : end]
             for start in starts:
                 if words:
-                    yield Inner(tuple(word.replace("{}", start) for word in words))
+                    yield Inner(tuple(filled(word, "{}", start) for word in words))
             position = end
         position += 1
 
 
 def _fd(rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    for place, word in enumerate(rest):
-        if word in ("-x", "--exec", "-X", "--exec-batch"):
-            yield Inner(tuple(rest[place + 1 :]))
-            return
+    places = [place for place, word in enumerate(rest) if word in ("-x", "--exec", "-X", "--exec-batch")]
+    yield from (Inner(tuple(rest[place + 1 :])) for place in places[:1])
 
 
-def _ssh(rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    valued = "-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w"
-    words = _aftertaking(rest, taking(valued, 1))
-    if words:
-        yield Inner(script=" ".join(words))
-    elif stdin is not None:
-        yield Inner(script=stdin)
-
-
-def _watch(rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    words = _aftertaking(rest, taking("-n -q --interval --equexit"))
-    if words:
-        yield Inner(script=" ".join(words))
+def _joined(options: Options, rest: list[str], stdin: str | None) -> Iterator[Inner]:
+    words = _aftertaking(rest, options)
+    text = " ".join(words) if words else stdin
+    if text is not None:
+        yield Inner(script=text)
 
 
 def _flock(rest: list[str], stdin: str | None) -> Iterator[Inner]:
@@ -269,32 +267,21 @@ def _flock(rest: list[str], stdin: str | None) -> Iterator[Inner]:
         yield Inner(tuple(words))
 
 
-def _script(rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    for place, word in enumerate(rest):
-        if re.fullmatch(r"-[a-z]*c|--command", word) and place + 1 < len(rest):
-            yield Inner(script=rest[place + 1])
-
-
-def _at(rest: list[str], stdin: str | None) -> Iterator[Inner]:
-    if stdin is not None:
-        yield Inner(script=stdin)
-
-
 _SPECIAL: Final[dict[str, Callable[[list[str], str | None], Iterator[Inner]]]] = {
     "eval": _eval,
     "source": _source,
     ".": _source,
     "trap": _trap,
+    "alias": _alias,
     "su": _su,
     "xargs": _xargs,
     "gxargs": _xargs,
     "find": _find,
     "gfind": _find,
     "fd": _fd,
-    "ssh": _ssh,
-    "watch": _watch,
+    "ssh": partial(_joined, taking("-b -c -D -E -e -F -I -i -J -L -l -m -O -o -p -Q -R -S -W -w", 1)),
+    "watch": partial(_joined, taking("-n -q --interval --equexit")),
     "flock": _flock,
-    "script": _script,
-    "at": _at,
-    "batch": _at,
+    "script": _su,
+    **dict.fromkeys(("at", "batch"), lambda _, stdin: iter([] if stdin is None else [Inner(script=stdin)])),
 }

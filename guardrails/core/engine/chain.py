@@ -11,6 +11,7 @@ from typing import Any, Final
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.access.approve import Approve
 from guardrails.core.guards.access.held import Held
+from guardrails.core.guards.access.validation import Validation
 from guardrails.core.guards.base import Guard, overrides
 from guardrails.core.guards.far import far_of
 from guardrails.core.guards.limits.budget import Budget
@@ -178,7 +179,10 @@ class Chain:
         present = [] if (mode or self.mode) == "off" else [(g, self._enforced(g, mode)) for g in heard]
         checking = [(g, (g.name, enforced, g.check)) for g, enforced in present if overrides(g, "check")]
         fresh = [(g, check) for g, check in checking if g.checks_fresh(name, self.known)]
+        locating = [(g, (g.name, g.paths)) for g, _ in present if overrides(g, "paths")]
         acting = [g for g, enforced in present if enforced]
+        # What validation refuses need not be looked at by what looks long.
+        refused = any(isinstance(g, Validation) for g in acting)
         asks = any(isinstance(g, Approve) and g.asks(name) for g in acting)
         if tool.idempotent is None and asks:
             # What a person is asked about does something each time.
@@ -202,13 +206,11 @@ class Chain:
             tokens=tool.tokens,
             known=None if self.known is None else name in self.known,
             deny_on_error=asks or on_error == "deny",
-            enforced=tuple(
-                dict.fromkeys(
-                    g.name for g, enforced in present if enforced and any(overrides(g, method) for method in ACTS)
-                )
-            ),
+            enforced=tuple(dict.fromkeys(g.name for g in acting if any(overrides(g, method) for method in ACTS))),
             speaks=partial(own_words, tool),
-            locates=tuple((g.name, g.paths) for g, _ in present if overrides(g, "paths")),
+            locates=tuple(paths for _, paths in locating),
+            unfit_checks=tuple(check for g, check in checking if g.sees_unfit or not refused),
+            unfit_locates=tuple(paths for g, paths in locating if g.sees_unfit or not refused),
         )
 
     def _ruled(self, name: str, tool: Tool) -> tuple[dict[str, Any], dict[str, dict[str, Any]], Mode | None, str]:

@@ -80,7 +80,7 @@ class Ask(Event[Decision]):
         found = None if state.exhausted is None else Found([over(chain, state.exhausted)])
         far = False
         if sig in state.latest or state.pending or call.problems:
-            checks = plan.checks
+            checks = plan.unfit_checks if call.problems else plan.checks
         else:
             far = chain.far is not None and not tokens and guess is NOTHING and chain.far(state, now, cost)
             checks = plan.far_checks if far else plan.fresh_checks

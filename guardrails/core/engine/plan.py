@@ -63,5 +63,8 @@ class Plan:
     """Names of the guards that do something for it."""
     locates: tuple[tuple[str, Callable[..., Any]], ...]
     """What names the paths whose real places are to be looked up before it is decided."""
+    unfit_checks: tuple[tuple[str, bool, Callable[..., Any]], ...]
+    """Those of a call whose arguments do not fit: without what need not look at what is refused anyhow."""
+    unfit_locates: tuple[tuple[str, Callable[..., Any]], ...]
     speaks: Speaks
     """Of the arguments of a call, whose words its text is."""

@@ -22,6 +22,7 @@ FIELDS: Final = (
     "truncated",
     "original_bytes",
     "handle",
+    "sandbox",
     "error_type",
     "error_message",
     "http_status",
@@ -60,6 +61,7 @@ class More(TypedDict, total=False):
     query_summary: Any
     total_matches: int | None
     is_complete: bool | None
+    sandbox: str | None
     http_status: int | None
     errors: list[dict[str, str]] | None
     user_facing_hint: str | None
@@ -133,6 +135,7 @@ class Content:
         "retry_success_probability",
         "retryable",
         "retryable_after_correction",
+        "sandbox",
         "status",
         "total_matches",
         "user_facing_hint",
@@ -145,6 +148,8 @@ class Content:
         self.query_summary: Any = None
         self.total_matches: int | None = None
         self.is_complete: bool | None = None
+        self.sandbox: str | None = None
+        """What the call was confined by, of a tool of ours: `bwrap`, `landlock`; None: by nothing."""
         self.error_type: ErrorType | None = None
         self.error_message: str | None = None
         self.http_status: int | None = None

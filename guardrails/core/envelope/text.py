@@ -96,6 +96,8 @@ def fields_of(  # noqa: PLR0915  every call comes this way
         shown["is_complete"] = envelope.is_complete
     if envelope.cut is not None:
         shown |= _cut_fields(envelope.cut)
+    if envelope.sandbox is not None:
+        shown["sandbox"] = envelope.sandbox
     if envelope.error_type is not None:
         shown["error_type"] = envelope.error_type
     if envelope.error_message is not None:
@@ -205,6 +207,8 @@ def said_of(envelope: Content) -> dict[str, Any]:
         said["is_complete"] = False
     if envelope.cut is not None:
         said |= _cut_fields(envelope.cut)
+    if envelope.sandbox is not None:
+        said["sandbox"] = envelope.sandbox
     if (envelope.is_complete is False or envelope.nudged) and envelope.next_action_hint is not None:
         said["next_action_hint"] = envelope.next_action_hint
     if envelope.limit_message is not None:

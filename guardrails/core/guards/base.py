@@ -61,6 +61,8 @@ class Guard:
     """Settings that name a file, relative to the policy file."""
     nudges_repeats: ClassVar[bool] = False
     """True: what it nudges is left out of the envelope of a call that brought something new."""
+    sees_unfit: ClassVar[bool] = True
+    """Whether it looks at a call whose arguments do not fit the tool, though `validation` refuses that call."""
 
     mode: Mode = "enforce"
     """`observe` records what would have been said and changes nothing; `off` is as if it were not there."""

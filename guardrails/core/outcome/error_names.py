@@ -7,9 +7,9 @@ their parts (`ReadTimeout`, `APITimeoutError`), so that a client nobody thought 
 
 import errno
 
-from functools import lru_cache
 from typing import Final
 
+from guardrails.core.text.short_keys import cached_if_short
 from guardrails.core.values.types import ErrorType
 
 
@@ -227,7 +227,7 @@ def error_type_of_builtin(name: str) -> ErrorType | None:
     return _BUILTIN.get(name)
 
 
-@lru_cache(maxsize=512)
+@cached_if_short(512)
 def error_type_of_name(name: str) -> ErrorType | None:
     """
     The kind that a class name or a code stands for: `ReadTimeout`, `ThrottlingException`, `RESOURCE_EXHAUSTED`,

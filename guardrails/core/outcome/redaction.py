@@ -33,7 +33,7 @@ _PRIVATE_KEY: Final = pattern(
 _PRIVATE_KEY_END: Final = pattern(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY[^\n]{0,15}")
 
 _TOKEN: Final = pattern(
-    r"""(?<![A-Za-z0-9])(?:
+    r"""(?:(?<![A-Za-z0-9])|(?<=\\[nrtfb])|(?<=%[0-9A-Fa-f][0-9A-Fa-f])|(?<=\\[ux]00[0-9A-Fa-f][0-9A-Fa-f]))(?:
       sk-[A-Za-z0-9_-]{16,}                                  # OpenAI, Anthropic, OpenRouter, DeepSeek
     | (?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{8,} | whsec_[A-Za-z0-9+/=]{16,}
     | gh[oprsu]_[A-Za-z0-9]{16,} | github_pat_\w{20,} | gl(?:pat|dt|rt|cbt|ptt)-[\w.-]{16,}
@@ -57,7 +57,12 @@ _URL_LOGIN: Final = pattern(
 )
 
 # A name may go on (`password2`, `secretAccessKey`, `token_v2`) but not into another word (`secretary`, `tokens`).
-_SIGN: Final = r"""\\?["'`\])]{0,2}\s{0,3}(?:=>|:=|[:=])\s{0,3}"""
+_QUOTE: Final = r"""(?:%2[27]|&quot;|&\#3[49];)?"""
+_SIGN: Final = (
+    rf"""\\?["'`\])]{{0,2}}{_QUOTE}\s{{0,3}}(?:=>|:=|[:=]|%3[ADad]|\\u003[ADad]|\\x3[ADad]|&\#(?:61|58|[xX]3[ADad]);)\s{{0,3}}"""
+    + _QUOTE
+)
+"""As it is, or as URLs, JSON and XML write it."""
 _SEPARATOR: Final = r"""(?:\d{1,3}|[_-][\w-]{0,24}|(?-i:[A-Z])\w{0,24})?""" + _SIGN
 _VALUE: Final = (
     r"""(?:\\["'][^"'\\\n]*|"(?:[^"\\\n]|\\.)*|'(?:[^'\\\n]|\\.)*"""
@@ -75,8 +80,8 @@ _COOKIE: Final = pattern(rf"""(cookie{_SEPARATOR})(["']?[^\n\r"'{{}}\[\]]+)""", 
 _NAMED: Final = pattern(
     rf"""((?:pass(?:word|wd|phrase|code)|secret|api[ _-]?key|apikey|access[_-]?key|account[_-]?key|private[_-]?key
     |signing[_-]?key|encryption[_-]?key|subscription[_-]?key|connection[_-]?string){_SEPARATOR}
-    |\bpwd{_SEPARATOR}(?![/~.])
-    |--(?:[\w-]{{1,20}}-)?(?:password|pass|secret|token|api-key)\s{{1,3}}
+    |(?:\b|(?<=_))pwd{_SEPARATOR}(?![/~.])
+    |--(?:[\w-]{{1,20}}-)?(?:password|pass|secret|token|api-key)(?:\s{{1,3}}|["']\s{{0,3}},\s{{0,3}}(?=["']))
     )({_VALUE})""",
     re.VERBOSE | re.IGNORECASE,
 )
@@ -101,6 +106,22 @@ _LOGIN_FLAG: Final = pattern(
     r"""((?<![\w-])(?:-u|--user)(?:["'],)?[\s=]{0,3}["']?[^\s:"'/]{1,64}:)(?!//)([^\s"'\[][^\s"']{0,255})"""
 )
 """`curl -u user:...`"""
+_OF_SECRETS: Final = r"""(?:[\w.:-]{0,24}[_.:-])?(?:pass(?:word|wd|phrase)|secret|(?:api|access|private|secret)[_-]?key|(?:auth|access)[_-]?token)"""
+_IN_XML: Final = pattern(rf"""(<{_OF_SECRETS}(?:\s[^<>]{{0,100}})?>)([^<\s][^<]{{0,200}})(?=</)""", re.IGNORECASE)
+_OF_NAME: Final = pattern(
+    rf"""(\b(?:key|name)\\?["']?\s{{0,3}}[:=]\s{{0,3}}\\?["']{_OF_SECRETS}\\?["']
+    (?:\s{{0,3}},?\s{{0,3}}\\?["']?value\\?["']?\s{{0,3}}[:=]\s{{0,3}}(?=\\?["']) | \s{{0,3}}>(?=[^<\s])))
+    (\\["'][^"'\\\n]*|"[^"\n]{{0,200}}|'[^'\n]{{0,200}}|[^<"'\\]{{1,200}})""",
+    re.VERBOSE | re.IGNORECASE,
+)
+"""`<add key="Password" value="..."/>`, `{"name": "password", "value": "..."}`"""
+_SHORT_FLAG: Final = pattern(
+    r"""(\b(?:(?:sshpass|(?:docker|podman|nerdctl|helm\ registry|oras)\ login)\b[^\n|;&]{0,80}?\s["']?-p[\s"',]{0,4}
+      |sshpass["'],\s?["']-p["']?,?\s?["']? | (?:mysql|mariadb)(?:dump|admin|import|check|show)?\b(?:["'],\s?["']-p["'],\s?["']
+      |[^\n|;&]{0,80}?\s["']?-p)))([^\s"',;|&-][^\s"',;|&]{0,200})""",
+    re.VERBOSE,
+)
+"""`sshpass -p ...`, `mysql -p...`; what else `-p` may be is left."""
 _NAME_WORDS: Final = (
     "auth",
     "cookie",
@@ -173,9 +194,13 @@ def without_secrets(text: str) -> str:
         text = _COOKIE.sub(_named, text)
         text = _NAMED.sub(_named, text)
         text = _PAIR.sub(_named, text)
+        text = _OF_NAME.sub(_named_unless_plain, text)
+        text = _IN_XML.sub(_named_unless_plain, text)
         text = _VARIABLE.sub(_named_unless_plain, text)
         text = _PASS.sub(_named_if_mixed, text)
         text = _LOOSELY_NAMED.sub(_named_if_random, text)
+    if "-p" in text:
+        text = _SHORT_FLAG.sub(_named, text)
     if "-u" in text:
         text = _LOGIN_FLAG.sub(_named_unless_plain, text)
     return _TOKEN.sub(REDACTED, text)

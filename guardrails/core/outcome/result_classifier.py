@@ -2,15 +2,14 @@
 Which results of a tool are failures, declared as plain data that a policy file can hold.
 """
 
-import re
-
 from dataclasses import dataclass
 from typing import Annotated, Final
 
+from guardrails.core.text.linear_pattern import NotLinearError, finder
 from guardrails.core.values.bounds import MaxLen, MinLen
 from guardrails.core.values.types import ErrorType
 
-from .result_views import MISSING, Scalar, as_number, compiled, is_found, is_same, says_something, value_at
+from .result_views import MISSING, Scalar, as_number, is_found, is_same, says_something, value_at
 
 
 Field = Annotated[str, MinLen(1), MaxLen(200)]
@@ -38,7 +37,8 @@ class FailureRule:
     present: bool | None = None
     """True: the field is there and neither null, false, empty nor 0; False: it is not."""
     matches: Pattern | None = None
-    """A regular expression, looked for in the first 8,192 characters; `(?i)` ignores case."""
+    """A regular expression, looked for in the first 8,192 characters in linear time: no lookaround, no backreferences.
+    `(?i)` ignores case."""
     error_type: ErrorType | None = None
     """None: taken from the status, or from the text of the failure."""
 
@@ -97,6 +97,6 @@ def _check(pattern: str | None) -> None:
     if pattern is None:
         return
     try:
-        compiled(pattern)
-    except (re.error, OverflowError, RecursionError) as problem:
+        finder(pattern)
+    except NotLinearError as problem:
         raise ValueError(f"not a regular expression: `{pattern[:100]}`: {problem}") from None

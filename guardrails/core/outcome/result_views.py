@@ -6,11 +6,12 @@ import re
 
 from collections.abc import Mapping
 from contextlib import suppress
-from functools import lru_cache
 from itertools import islice
 from typing import Final
 
 import orjson
+
+from guardrails.core.text.linear_pattern import finder
 
 
 SCAN_CHARS: Final = 8192
@@ -116,16 +117,8 @@ def is_same(value: object, wanted: Scalar) -> bool:
     return isinstance(value, bool) is isinstance(wanted, bool) and bool(value == wanted)
 
 
-@lru_cache(maxsize=512)
-def compiled(pattern: str) -> re.Pattern[str]:
-    """
-    *pattern*, compiled once; raises re.error where it is no regular expression.
-    """
-    return re.compile(pattern)
-
-
 def is_found(pattern: str, text: str) -> bool:
     """
     Whether *pattern* occurs in the head of *text*.
     """
-    return compiled(pattern).search(text, 0, SCAN_CHARS) is not None
+    return finder(pattern)(text[:SCAN_CHARS])

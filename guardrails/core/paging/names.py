@@ -3,9 +3,9 @@ How results name their pages: the usual names of cursors, totals, flags and plac
 """
 
 from enum import Enum, auto
-from functools import lru_cache
 from typing import Final
 
+from guardrails.core.text.short_keys import cached_if_short
 from guardrails.core.values.late_pattern import pattern
 
 
@@ -212,7 +212,7 @@ def sayable(name: str) -> str:
     return ""
 
 
-@lru_cache(maxsize=4096)
+@cached_if_short(4096, MAX_NAME)
 def kind_of(key: str) -> Kind | None:
     """
     What a member called *key* says, by its letters alone; None if that is nothing of pages.

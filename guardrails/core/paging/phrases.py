@@ -120,6 +120,6 @@ MEMBER: Final = pattern(
 STRIPPED: Final = " \t\r*_#>()[]{}<=-|/.…·•~`\"'"
 PAGER: Final = pattern(r"\s{0,8}-- ?more ?--")
 TAG: Final = pattern(r"^<[a-z_-]{1,16}>")
-TOKEN: Final = pattern(r"\d|[=/]|[A-Z].*[a-z].*[A-Z]|[A-Z]{2}")
+TOKEN: Final = pattern(r"\d|[=/]|[A-Z]{2}|(?m:^[^A-Z\n]*[A-Z][^a-z\n]*[a-z][^A-Z\n]*[A-Z])")
 BRACKETS: Final = frozenset(".[(<\u2026*")
 COUNTED: Final = pattern(r"\d[^\d].*\d")

@@ -15,7 +15,7 @@ from .scalars import flag, is_empty, number
 
 _WORD: Final = pattern(r"[A-Za-z]+(?:[ _.\-][A-Za-z0-9]{1,12}){0,5}(?:\(\))?")
 """A step, a function or a chapter rather than a place in a listing."""
-_CODE: Final = pattern(r"[A-Z].*[a-z].*[A-Z]|[A-Z]{2}|[0-9].*[0-9]")
+_CODE: Final = pattern(r"[A-Z]{2}|(?m:^[^A-Z\n]*[A-Z][^a-z\n]*[a-z][^A-Z\n]*[A-Z])|[0-9][^0-9\n]*[0-9]")
 _SPACE: Final = pattern(r"\s")
 _RELATION: Final = pattern(r"""\brel=["']?([a-z]{1,12})""", re.IGNORECASE)
 _NO_RESULTS: Final = pattern(r"""\bresults=["']?false\b""", re.IGNORECASE)

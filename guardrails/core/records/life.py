@@ -20,7 +20,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError
 
 from .record import newer_told, newer_version
-from .recorded import Record, advised_of, call_of, event_of, prepared_of
+from .recorded import WRONG, Record, advised_of, call_of, event_of, no_good, prepared_of
 
 
 T = TypeVar("T")
@@ -40,8 +40,14 @@ class Replayed(NamedTuple):
     @property
     def same(self) -> bool:
         """
-        The decision is the recorded one, with all that guards had to say.
+        The decision is the recorded one, with all that guards had to say. Raises SessionError if the record misstates that.
         """
+        try:
+            return self._same()
+        except WRONG as error:
+            raise no_good(error, self.record) from error
+
+    def _same(self) -> bool:
         denials = [denial.code for denial in self.decision.denials]
         return (
             self.record["seq"] == self.decision.seq
@@ -87,8 +93,14 @@ class Life:
         Let the event of *record* happen again, the next of this session, in what is *beside* it too; a call as it is decided
         now.
 
-        Raises SessionError where a number is missing: what happened there is not known.
+        Raises SessionError where a number is missing, since what happened there is not known, and for what is no record.
         """
+        try:
+            return self._live(record, beside)
+        except WRONG as error:
+            raise no_good(error, record) from error
+
+    def _live(self, record: Record, beside: Beside) -> Replayed | None:
         version = newer_version(record)
         if version is not None:
             raise SessionError(f"a record of `{self._id}` is of {newer_told(version)}")

@@ -137,6 +137,8 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
     `ctx_logged`, `p_logged`, `spec_version` and `model_version` are the context of a failure, the predicted success of a
     retry, and what computed them; null where no model was asked.
 
+    `sandbox` is there where the call ran in one: which.
+
     Where there are messages, the arguments are with them, for a sink that erases what messages repeat of them.
     """
     call, outcome, rendered, judged = decision.call, prepared.outcome, prepared.rendered, completion.judged
@@ -182,6 +184,8 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
         record["steady"] = prepared.steady
     if prepared.empty:
         record["empty"] = prepared.empty
+    if prepared.own is not None and prepared.own.sandbox is not None:
+        record["sandbox"] = prepared.own.sandbox
     if rendered is not None:
         record["result"] = orjson.Fragment(rendered.payload)
     if call.canonical is not None and (outcome.error_message or completion.errors):

@@ -3,7 +3,7 @@ Events, calls and outcomes as records tell them.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from guardrails.core.engine.engine import Event, Happened
 from guardrails.core.engine.events.admissions import Unpark
@@ -20,6 +20,21 @@ from guardrails.core.values.types import Outcome, Problem, ToolCall
 
 
 Record = Mapping[str, Any]
+
+
+WRONG: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+"""What a record raises whose fields are missing, or hold what no record has there."""
+
+
+def no_good(error: Exception, record: object = None) -> SessionError:
+    """
+    What to raise if *record*, or one of several, is none of this library as *error* shows.
+    """
+    n, own = (record.get("n"), record.get("session_id")) if isinstance(record, Mapping) else (None, None)
+    which = f"the record of event {n!r:.20} of `{own!s:.80}`" if n is not None else "a record"
+    said = f"lacks or misstates {error!s:.100}" if isinstance(error, KeyError) else f"is no good: {error!s:.200}"
+
+    return SessionError(f"{which} {said}")
 
 
 def event_of(name: str, record: Record, now: int) -> Event[Happened]:
@@ -103,6 +118,7 @@ def prepared_of(record: Record) -> Prepared:
             retryable=retryable,
             retry_after_ms=wait_ms,
             max_retries_remaining=retries,
+            sandbox=record.get("sandbox"),
         )
     evidence = record["result_hash" if outcome.error_type is None else "result_hash_masked"]
     return Prepared(outcome, None, evidence, own, record.get("steady", 0), record.get("empty", 0))

@@ -13,7 +13,7 @@ from guardrails.core.tools.tool import Tool
 from guardrails.core.values.errors import SessionError
 
 from .life import ALONE, Beside, Life, Replayed
-from .recorded import Record
+from .recorded import WRONG, Record, no_good
 
 
 __all__ = ["Record", "Replayed", "kin", "replay", "replay_together", "shares"]
@@ -33,7 +33,8 @@ def replay(
     Each life of its name (`run`) begins with a new state, in the order in which the records first tell of them. A
     child's limits are in its records, and so is what its tools were declared to be; *tools*, those that the session was
     given beside its policy's, are needed for records of before that only. *state* is where to start, and holds the state
-    at the end. Raises SessionError where a number is missing: what happened there is not known.
+    at the end. Raises SessionError where a number is missing, since what happened there is not known, and for what is no
+    record.
 
     What a session shares with others (scopes, the counters and the work of its family) is not in its own records alone:
     see `replay_together`.
@@ -43,13 +44,18 @@ def replay(
     given = list(tools)
     whole = chain.with_tools(given) if given else chain
     lives: dict[str, list[Record]] = {}
-    for record in records:
-        lives.setdefault(record.get("run") or "", []).append(record)
+    try:
+        for record in records:
+            lives.setdefault(record.get("run") or "", []).append(record)
+        for life in lives.values():
+            life.sort(key=lambda line: int(line["n"]))
+    except WRONG as error:
+        raise no_good(error) from error
     for index, life in enumerate(lives.values()):
         if index:
             begin_again(state)
-        again = Life(life[0]["session_id"], whole, state)
-        yield from filter(None, map(again.live, sorted(life, key=lambda line: int(line["n"]))))
+        again = Life(str(life[0].get("session_id")), whole, state)
+        yield from filter(None, map(again.live, life))
 
 
 def replay_together(
@@ -63,12 +69,20 @@ def replay_together(
     The calls of sessions that share something, decided again from the records of all of them, in the order in which they
     were: sessions of one scope (*scopes* as a policy has them), a session and its children. All are held in memory.
 
-    Raises SessionError where a number is missing, of a session, a scope or a family: what happened there is not known.
+    Raises SessionError where a number is missing, of a session, a scope or a family, since what happened there is not known,
+    and for what is no record.
     """
     given = list(tools)
     whole = chain.with_tools(given) if given else chain
+    try:
+        yield from _together(whole, records, scopes or {})
+    except WRONG as error:
+        raise no_good(error) from error
+
+
+def _together(whole: Chain, records: Iterable[Record], scopes: Mapping[str, Chain]) -> Iterator[Replayed]:
     lives: dict[LifeKey, Life] = {}
-    shared = _Scopes(scopes or {})
+    shared = _Scopes(scopes)
 
     def life(session_id: str, run: str) -> Life:
         if (session_id, run) not in lives:
@@ -140,8 +154,15 @@ def shares(record: Record) -> bool:
 
 def kin(lives: Iterable[Sequence[Record]]) -> Iterator[list[Record]]:
     """
-    The records of *lives* by what must be replayed together.
+    The records of *lives* by what must be replayed together. Raises SessionError for what is no record.
     """
+    try:
+        yield from _kin(lives)
+    except WRONG as error:
+        raise no_good(error) from error
+
+
+def _kin(lives: Iterable[Sequence[Record]]) -> Iterator[list[Record]]:
     group: dict[Hashable, Hashable] = {}
 
     def leader(of: Hashable) -> Hashable:

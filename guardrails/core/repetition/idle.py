@@ -33,6 +33,8 @@ _IDLE: Final = pattern(
     rf"|(?:already )?up[ -]to[ -]date){_WHERE}\W*",
     re.IGNORECASE,
 )
+_LONGEST: Final = 100
+"""Characters of a field that may be one of these."""
 _COUNTS: Final = pattern(
     r"(?:\w+_)?(?:replac(?:ed|ements?)|chang(?:ed|es?)|modified|modifications?|edited|edits?|substitutions?|occurrences|affected|updated"
     r"|applied|matched|written)(?:_\w+)?",
@@ -51,7 +53,7 @@ def says_idle(payload: bytes, call: ToolCall) -> bool:
         return _IDLE.fullmatch(value.strip()) is not None
     if type(value) is not dict:
         return False
-    counted = {name for name in value if _COUNTS.fullmatch(name)}
+    counted = {name for name in value if len(name) <= _LONGEST and _COUNTS.fullmatch(name)}
     if not counted or not said_by(value, given_by(call)).nothing:
         return False
     return not any(

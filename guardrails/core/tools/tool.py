@@ -67,6 +67,11 @@ class Tool:
     Arguments that are shell commands, text or lists of words; for the guard `shell`. `command+args`: the words of one
     command, from several arguments.
     """
+    by_argv: bool = False
+    """
+    Its commands are read by the library's own small language and run program by program, without a shell, if an allow list
+    is held against them (the guard `shell`). Only for tools that do so: an allow list is held against plain text for others.
+    """
     labels: tuple[str, ...] = ()
     """Arguments that only tell a person what the call is for, in other words each time: no part of what makes calls the same."""
     held: str = ""

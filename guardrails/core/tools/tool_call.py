@@ -11,6 +11,7 @@ from guardrails.core.text.jsonable import exact
 from guardrails.core.text.signature import low64, parse_arguments, sign
 from guardrails.core.text.tagged import TAG
 from guardrails.core.values.errors import SessionError
+from guardrails.core.values.tool_name import bounded_name
 from guardrails.core.values.types import Problem, ToolCall
 
 
@@ -63,7 +64,7 @@ def asked(tool: str, arguments: Any) -> NoReturn:
 
 def checked(tool: Any, call_id: Any, execute: Any) -> tuple[str, str | None]:
     """
-    The names of a call as plain text: a member of a string enumeration is its value.
+    The names of a call as plain text: a member of a string enumeration is its value. That of a tool is bounded.
 
     Raises TypeError where one is no text or *execute* cannot be called, SessionError for an empty id.
     """
@@ -73,12 +74,12 @@ def checked(tool: Any, call_id: Any, execute: Any) -> tuple[str, str | None]:
         shown = type(execute).__name__
         raise TypeError(f"`execute` is a function of (tool, arguments) that makes the call, not `{shown}`")
     if call_id is None:
-        return str.__str__(tool), None
+        return bounded_name(str.__str__(tool)), None
     if not isinstance(call_id, str):
         raise TypeError(f"`id` is the model's id of the call, text or None, not `{type(call_id).__name__}`")
     if not call_id:
         raise SessionError("`id` must not be empty: leave it out where the model gave none")
-    return str.__str__(tool), str.__str__(call_id)
+    return bounded_name(str.__str__(tool)), str.__str__(call_id)
 
 
 def _read_text(text: str, *, required: bool) -> tuple[Any, tuple[Problem, ...]]:

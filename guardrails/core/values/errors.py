@@ -11,12 +11,14 @@ The exceptions of the library.
     ├── ModelError           a model file that is not valid
     ├── TrainingError        records or cells that nothing can be learned from
     ├── MissingExtra         an optional package that is not installed, with its install command; a ModuleNotFoundError too
+    ├── SandboxUnavailable   a program cannot be confined here, so it is not started
     ├── LoopLimitExceeded    an agent loop that was asked to raise at its iteration limit
     └── ResponseFailed       a model response that its server calls failed, that was cut off, or that is no response at all
 
 The two that carry an envelope are in `core/envelope/errors.py`.
 """
 
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Final
 
@@ -70,6 +72,20 @@ class StateUnreadable(StoreError, SessionError):  # noqa: N818
         super().__init__(f"{place} {reason}")
         self.reason = reason
         self.whose = whose
+
+
+class SandboxUnavailable(GuardrailsError):  # noqa: N818
+    """
+    A program cannot be confined as it was asked, so it is not started; the message says what blocked it.
+
+    *blocked* has that by the name of each sandbox that was tried.
+    """
+
+    code = "sandbox.unavailable"
+
+    def __init__(self, message: str, blocked: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.blocked = dict(blocked or {})
 
 
 class LoopLimitExceeded(GuardrailsError):  # noqa: N818

@@ -10,6 +10,9 @@ from .errors import SessionError
 MAX_BYTES: Final = 256
 SCOPES: Final = "/"
 """What the keys of scopes begin with in a store; no session's id does."""
+_UNSEEN: Final = frozenset({"Cf", "Zl", "Zp"})
+_JOINERS: Final = "\u200c\u200d"
+"""What words of some scripts and pictures are spelt with."""
 
 
 def checked_id(name: str, what: str = "a session id") -> str:
@@ -17,7 +20,7 @@ def checked_id(name: str, what: str = "a session id") -> str:
     *name*, if it may name a session, or *what* is named here by the same rules.
 
     Raises SessionError where it is empty, longer than 256 bytes, or holds `..`, a path separator, NUL, a control
-    character or text that is not valid Unicode.
+    character, a mark of direction or another that is not seen, or text that is not valid Unicode.
     """
     if not isinstance(name, str):
         raise SessionError(f"{what} is text, not {type(name).__name__}")
@@ -29,12 +32,23 @@ def checked_id(name: str, what: str = "a session id") -> str:
         raise SessionError(f"{what} must be valid Unicode") from None
     if size > MAX_BYTES:
         raise SessionError(f"{what} has at most {MAX_BYTES} bytes, not {size}")
+    if any(ord(char) < 32 or 127 <= ord(char) < 160 for char in name):
+        raise SessionError(f"{what} must not hold control characters")
+    if not name.isascii() and any(map(_is_unseen, name)):
+        raise SessionError(f"{what} must not hold characters that are not seen or turn the text around")
     for bad in ("..", "/", "\\"):
         if bad in name:
             raise SessionError(f"{what} must not hold `{bad}`: `{name}`")
-    if any(ord(char) < 32 or 127 <= ord(char) < 160 for char in name):
-        raise SessionError(f"{what} must not hold control characters")
     return name
+
+
+def _is_unseen(char: str) -> bool:
+    """
+    Whether *char* changes how other text is shown, or shows nothing; two such names look the same.
+    """
+    from unicodedata import category
+
+    return category(char) in _UNSEEN and char not in _JOINERS
 
 
 def session_name(given: object) -> str:

@@ -4,9 +4,13 @@ What of a tool's name is its own, what a host put before it, and the words withi
 
 from typing import Final
 
+from xxhash import xxh3_128_hexdigest
+
 from .late_pattern import pattern
 
 
+MAX_CHARS: Final = 512
+_EDGE: Final = 230
 TOKEN: Final = pattern(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 """A word within a name: `list` and `Queues` of `listQueues`."""
 MARKS: Final = pattern(r"__|[/.:]")
@@ -37,3 +41,15 @@ def own_name(name: str) -> str:
     if hyphen and "_" in rest and _ACTS.isdisjoint(_WORDS.split(server.lower())):
         return rest
     return own
+
+
+def bounded_name(name: str) -> str:
+    """
+    *name* as a session keeps it: one of more than 512 characters by its ends, which rules match, and a hash of the whole.
+
+    Providers take 64 characters, MCP 128. What is longer is no tool's name, and would be kept in states and caches.
+    """
+    if len(name) <= MAX_CHARS:
+        return name
+
+    return f"{name[:_EDGE]}~{xxh3_128_hexdigest(name.encode(errors='surrogatepass'))}~{name[-_EDGE:]}"

@@ -49,6 +49,8 @@ false alone, which may be what was asked for; empty: it was not.
 Mode = Literal["enforce", "observe", "off"]
 
 MICRO: Final = 1_000_000
+MONEY_CHARS: Final = 100
+"""Of an amount that is written as text."""
 NO_TIME: Final = -1
 """The time of a clock that fails, in milliseconds: the session\'s time stands still."""
 
@@ -60,6 +62,9 @@ def micro_dollars(usd: float | str | Decimal) -> int:
 
     Raises ValueError where *usd* is no finite number.
     """
+    # What raises is not kept either.
+    if isinstance(usd, str) and len(usd) > MONEY_CHARS:
+        raise ValueError(f"not an amount in USD: `{usd[:MONEY_CHARS]}`")
     try:
         return int((Decimal(str(usd)) * MICRO).to_integral_value(ROUND_HALF_EVEN))
     except (ArithmeticError, ValueError):

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
+from guardrails.stores.folders import make_private
+
 
 APPLICATION_ID: Final = 0x54434750
 """`TCGP` in the file's header."""
@@ -45,8 +47,7 @@ def opened(path: str | None) -> sqlite3.Connection:
     if path is not None:
         folder = os.path.dirname(os.path.abspath(path))  # noqa: PTH100, PTH120
         os.makedirs(folder, mode=0o700, exist_ok=True)  # noqa: PTH103
-        # Made by us, so that nobody else may read it.
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        make_private(path)
     database = sqlite3.connect(path or ":memory:", timeout=WAIT_S, isolation_level=None, check_same_thread=False)
     try:
         database.execute("PRAGMA trusted_schema = OFF")

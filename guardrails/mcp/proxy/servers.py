@@ -55,6 +55,10 @@ def chosen(options: Options) -> Options:
     if found is None:
         known = ", ".join(f"`{name}`" for name in servers) or "none"
         raise UsageError(f"`{options.config}` has no server `{options.server}`; it has {known}")
+    if found.sandbox not in (None, "none") or not found.network:
+        sys.stderr.write(
+            f"guardrails mcp: `{found.name}` is not confined: `sandbox` and `network` hold in `guardrails run`\n"
+        )
     store = options.store
     if store is None:
         folder = state_folder()

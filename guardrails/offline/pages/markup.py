@@ -4,9 +4,10 @@ the direction of writing is shown as what it is.
 """
 
 from collections.abc import Iterable
-from functools import lru_cache
 from html import escape
 from typing import Final
+
+from guardrails.core.text.short_keys import cached_if_short
 
 
 NAME: Final = 72
@@ -58,7 +59,7 @@ def visible(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-@lru_cache(maxsize=512)
+@cached_if_short(512)
 def short(text: str, limit: int = NAME) -> str:
     """
     *text*, visible, in at most *limit* characters: the middle is left out.

@@ -18,13 +18,16 @@ from guardrails.offline.readers.text.parsing import MAX_DOCUMENT, MAX_LINE, TOO_
 
 from .base import RecordedCall, Report
 from .formats import recognise
-from .unpacked import DamageError, unpacked
+from .unpacked import CHUNK, DamageError, unpacked
 from .watched import watched
 
 
 STDIN: Final = "-"
 
 _BOM: Final = b"\xef\xbb\xbf"
+_EMPTY_BYTES: Final = 8 << 20
+_EMPTY_RATIO: Final = 400
+"""Transcripts are packed to a tenth, seldom to a hundredth; what unpacks to more, and holds no call, is there to be read for ever."""
 _NO_CALLS: Final = "it holds no calls in a form that can be read"
 _NOTHING: Final = "nothing of it can be unpacked"
 _SUFFIXES: Final = (".gz", ".zst", ".zstd", ".jsonl", ".ndjson", ".json")
@@ -144,10 +147,19 @@ def _chunks(raw: BinaryIO, damage: list[str], report: Report) -> Iterator[bytes]
     What *raw* holds, unpacked, in chunks; damage ends it, and goes into *damage*.
     """
     told = raw.seekable()
+    calls, made, since = report.calls, 0, 0
     try:
         for chunk in unpacked(raw):
             if told:
                 report.read = raw.tell()
-            yield chunk
+            # What came before this chunk has been read by now.
+            if report.calls != calls:
+                calls, made, since = report.calls, 0, report.read
+            elif told and made > _EMPTY_BYTES and made > _EMPTY_RATIO * (report.read - since):
+                damage.append(f"{made:,} bytes are packed in {report.read - since:,}, and hold no call")
+                return
+            made += len(chunk)
+            # What little packs may be very many lines.
+            yield from (chunk[at : at + CHUNK] for at in range(0, len(chunk), CHUNK))
     except DamageError as error:
         damage.append(str(error))

@@ -4,6 +4,8 @@ Calls as they are read, counted and looked after: missing results, times that go
 
 from collections.abc import Iterable, Iterator
 
+from guardrails.core.values.tool_name import MAX_CHARS, bounded_name
+
 from .base import RecordedCall, Report
 from .recent import Recent
 from .waiting import Session, session_of
@@ -13,8 +15,8 @@ def watched(
     calls: Iterable[RecordedCall], report: Report, file: str, what: str, source: str | None = None
 ) -> Iterator[RecordedCall]:
     """
-    *calls* of the file *file*, which is a *what*, under the name *source* where one is given. Nothing else of them is
-    changed; the report gets their number, and one notice for each thing that is wrong in the file.
+    *calls* of the file *file*, which is a *what*, under the name *source* where one is given, and of a tool's name that is
+    bounded. Nothing else of them is changed; the report gets their number, and one notice for each thing that is wrong in the file.
     """
     count = without = 0
     backwards: RecordedCall | None = None
@@ -30,6 +32,8 @@ def watched(
             call.source = source
         if not call.has_result:
             without += 1
+        if len(call.tool) > MAX_CHARS:
+            call.tool = bounded_name(call.tool)
         if call.session_id != session_id or call.run != run:
             latest[of] = at_ms
             session_id, run, of = call.session_id, call.run, session_of(call)

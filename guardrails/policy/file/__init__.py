@@ -14,7 +14,7 @@ from guardrails.core.values.errors import PolicyError
 from .extends import Document, read, read_text
 from .folder import find, names
 from .schema import OtherNames, Schema, json_schema
-from .yaml_position import Mistake, Node, plain
+from .yaml_position import MAX_MISTAKES, Mistake, Node, plain
 
 
 if TYPE_CHECKING:
@@ -116,7 +116,13 @@ def _explained(
         schema = {}
 
     for root, error, partial in failures:
-        yield from find_mistakes(error.errors(include_url=False), root, schema, partial=partial)
+        errors = error.errors(include_url=False)
+        yield from find_mistakes(errors[:MAX_MISTAKES], root, schema, partial=partial)
+
+        if len(errors) > MAX_MISTAKES:
+            yield Mistake(
+                root.position, f"more than {MAX_MISTAKES} mistakes: {len(errors) - MAX_MISTAKES} are not shown"
+            )
 
 
 def _in_order(mistakes: list[Mistake], document: Document) -> list[Mistake]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from guardrails.core.values.errors import PolicyError
+from guardrails.core.values.late_pattern import pattern as late
 from guardrails.policy.compiled.source import is_name
 
 from .folder import PATH_SHOWN, find
@@ -24,6 +25,12 @@ from .yaml_reader import parse
 
 
 MAX_FILES: Final = 32
+_NO_FILES: Final = (("proc",), ("sys",), ("dev",))
+"""Folders of a system in which to read is to ask: it may wait for ever, and tell what no file tells."""
+_VERSION_LINE: Final = late(r"version:[ ]{1,9}[0-9]{1,9}\s{0,9}(?:#.*)?")
+_LINES: Final = 200
+_LINE: Final = 200
+_NO_VERSION: Final = f": a policy begins with `version: {VERSION}`"
 _FILE_KEYS: Final = ("version", "extends")
 _SAID_OF: Final = {"max_cost_usd": "on_unpriced"}
 """Settings by the limit that they are said of: a cap that a file writes is not softened by a file that it extends."""
@@ -101,19 +108,37 @@ class _Assembly:
         self.done: dict[Path, Node | None] = {}
         self.spelling = Respelling(document.other_names, document.mistakes, document.outdated)
 
-    def file(self, path: Path, chain: tuple[Path, ...]) -> Node | None:
+    def file(self, path: Path, chain: tuple[Path, ...], named: Position | None = None) -> Node | None:
+        """
+        The settings of a file, which is *named* by another one, unless a person gave it.
+        """
         real = path.resolve()
 
         if real not in self.done:
             with path.open("rb") as stream:
                 text = stream.read(MAX_BYTES + 1)
 
-            self.done[real] = self.text(text, str(path), path.parent, (*chain, path))
+            self.done[real] = self.text(text, str(path), path.parent, (*chain, path), named)
 
         return self.done[real]
 
-    def text(self, text: str | bytes, name: str, directory: Path | None, chain: tuple[Path, ...]) -> Node | None:
+    def text(
+        self,
+        text: str | bytes,
+        name: str,
+        directory: Path | None,
+        chain: tuple[Path, ...],
+        named: Position | None = None,
+    ) -> Node | None:
         parsed = parse(text, name)
+
+        if named is not None and not _is_policy(parsed.root, parsed.source.lines):
+            place = parsed.mistakes[-1].position if parsed.root is None else None
+            where = "" if place is None else f": it cannot be read from line {place.line}, column {place.column} on"
+            self._mistake(named, f"extends: {quoted(name, PATH_SHOWN)} is no policy{where or _NO_VERSION}")
+
+            return None
+
         self.document.sources.append(parsed.source)
         self.document.mistakes += parsed.mistakes
         root = parsed.root
@@ -188,21 +213,36 @@ class _Assembly:
         try:
             path = find(name if by_name else (directory or Path()) / name, folder=self.folder)
             real = path.resolve()
+
             circle = [i for i, above in enumerate(chain) if above.resolve() == real]
 
-            if circle:
+            if real.parts[1:2] in _NO_FILES:
+                self._mistake(position, f"extends: no policy file {quoted(str(path), PATH_SHOWN)}")
+            elif circle:
                 links = " -> ".join(quoted(str(link), PATH_SHOWN) for link in [*chain[circle[0] :], path])
                 self._mistake(position, f"extends: goes in a circle, {links}")
             elif len(self.document.sources) >= MAX_FILES:
                 self._mistake(position, f"extends: more than {MAX_FILES} files")
             else:
-                return self.file(path, chain)
+                return self.file(path, chain, position)
         except PolicyError as error:
             self._mistake(position, f"extends: {error}")
         except OSError as error:
             self._mistake(position, f"extends: {_unreadable(path, error)}")
 
         return None
+
+
+def _is_policy(root: Node | None, lines: tuple[str, ...]) -> bool:
+    """
+    Whether a file says that it is a policy. What another file holds may be a secret, and is not shown in a mistake.
+    """
+    if root is None:
+        return any(_VERSION_LINE.fullmatch(line[:_LINE]) for line in lines[:_LINES])
+
+    version = root.value.get("version") if isinstance(root.value, dict) else None
+
+    return version is not None and type(version.node.value) is int
 
 
 def merge(base: Node, over: Node) -> Node:

@@ -5,6 +5,7 @@ Rules of a policy that no call can match, at their places: the policy can be use
 from collections.abc import Iterator
 
 from guardrails.core.commands import unmatched
+from guardrails.core.commands.language import speaks
 
 from .extends import Document
 from .yaml_position import Entry, Mistake, Node, quoted
@@ -12,7 +13,8 @@ from .yaml_position import Entry, Mistake, Node, quoted
 
 def idle_rules(document: Document) -> list[Mistake]:
     """
-    The rules in `shell.allow` of *document*, which is valid, that speak of no command in the plain form.
+    The rules in `shell.allow` of *document*, which is valid, that speak of no command in the plain form, and of nothing else that
+    a script may do which is run by argv.
     """
     if document.root is None:
         return []
@@ -22,7 +24,7 @@ def idle_rules(document: Document) -> list[Mistake]:
     return [
         Mistake(node.position, f"{where}: {quoted(node.value)} matches no command: {reason}")
         for where, node in found
-        if isinstance(node.value, str) and (reason := unmatched(node.value)) is not None
+        if isinstance(node.value, str) and (reason := unmatched(node.value)) is not None and not speaks(node.value)
     ]
 
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 
+MAX_MISTAKES: Final = 200
+"""Of one file that are told: each is put in words, and looked for among all keys."""
 _SHOWN: Final = 60
 _LINE_SHOWN: Final = 100
 

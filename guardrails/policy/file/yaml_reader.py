@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from guardrails.core.values.late_pattern import pattern
 
 from .yaml_events import UnreadableError, check_text, decode, events
-from .yaml_position import Entry, Mistake, Node, Position, Source, quoted
+from .yaml_position import MAX_MISTAKES, Entry, Mistake, Node, Position, Source, quoted
 
 
 MAX_DEPTH: Final = 32
@@ -130,6 +130,9 @@ class _Composer:
         return Position(self.source, event.start_mark.line + 1, event.start_mark.column + 1)
 
     def _mistake(self, position: Position, message: str) -> None:
+        if len(self.mistakes) >= MAX_MISTAKES:
+            raise UnreadableError(position, f"more than {MAX_MISTAKES} mistakes stand above")
+
         self.mistakes.append(Mistake(position, message))
 
     def _document(self, event: Any) -> bool:

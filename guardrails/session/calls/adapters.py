@@ -12,6 +12,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.state.state import Pending, SessionState
 from guardrails.core.tools.tool_call import asked, tool_call
 from guardrails.core.values.errors import SessionError
+from guardrails.core.values.tool_name import bounded_name
 from guardrails.core.values.types import ToolCall
 
 from .calls import Calls
@@ -81,6 +82,7 @@ class Adapted(Calls):
         """
         The calls of *tool* with *arguments* that are open, oldest first, but those that wait for a person.
         """
+        tool = bounded_name(tool)
         plan = self._chain.plan(tool)
         spec = plan.arguments or self._specs.get(tool)
         sig = tool_call(tool, arguments, "-", spec, plan.tool.labels).sig

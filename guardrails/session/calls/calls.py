@@ -25,6 +25,7 @@ from guardrails.core.state.state import SessionState
 from guardrails.core.tools.tool_call import asked, checked, tool_call
 from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.session_id import checked_id
+from guardrails.core.values.tool_name import MAX_CHARS
 from guardrails.core.values.types import NO_TIME, Outcome
 from guardrails.session.approval import Approver
 from guardrails.session.growing import grow
@@ -130,6 +131,7 @@ class Calls(Passing):
     ) -> tuple[Decision, Plan]:
         if (
             type(tool) is not str
+            or len(tool) > MAX_CHARS
             or not (call_id is None or (type(call_id) is str and call_id))
             or not callable(execute)
         ):
@@ -138,8 +140,9 @@ class Calls(Passing):
         plan = chain.plans.get(tool) or chain.plan(tool)
         spec = plan.arguments or self._specs.get(tool)
         call = tool_call(tool, arguments, new_id() if call_id is None else call_id, spec, plan.tool.labels)
-        if plan.locates:
-            call.places = places_of(plan.locates, call, plan.tool)
+        locates = plan.unfit_locates if call.problems else plan.locates
+        if locates:
+            call.places = places_of(locates, call, plan.tool)
         engine, now = self._engine, NO_TIME
         failed = "clock"
         try:

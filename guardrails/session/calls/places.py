@@ -42,6 +42,6 @@ def is_in(path: str, folders: Iterable[str]) -> bool:
             base = os.path.realpath(folder)
             if within(real, base) and (within(path, folder) or within(path, base)):
                 return True
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:  # the last for a thousand links in a row
         log.error("a path could not be looked up: %r", error)
     return False

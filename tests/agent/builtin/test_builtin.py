@@ -45,8 +45,11 @@ def test_the_shipped_policy_declares_what_the_tools_do(tmp_path: Path) -> None:
     chain = Policy.load("agent").chain
     for name, declared in DECLARED.items():
         tool = chain.plan(name).tool
-        known = {field.name for field in fields(tool)}
-        assert {key: getattr(tool, key) for key in declared if key in known} == declared, name
+        # Of a tool of that name that is not ours nobody knows how it runs its commands.
+        known = {field.name for field in fields(tool)} - {"by_argv"}
+        assert {key: getattr(tool, key) for key in declared if key in known} == {
+            key: value for key, value in declared.items() if key != "by_argv"
+        }, name
 
 
 def test_guards_stand_before_them(tmp_path: Path) -> None:
@@ -155,6 +158,8 @@ def test_d9_a_message_is_delivered_without_control_characters() -> None:
     send = Outbox(said.append).tools["message"]
     assert send("a\0b\x1b[31m\x7f\n\tc ") == {"delivered": True}
     assert said == ["ab[31m\n\tc"]
+    send("1\r\n2\r3\x9b4\u202e5\u2066 \ud800\u200f")
+    assert said.pop() == "1\n234" + "5 ?\u200f"
     assert send(" \0").error_type == "validation"
     assert send("x" * 20_000).error_type == "too_large"
     assert len(said) == 1

@@ -4,6 +4,7 @@ The file tools: what they read and write, and what they refuse.
 
 import os
 import socket
+import tracemalloc
 
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from guardrails import Envelope
 from guardrails.agent.builtin import Files, Root
 from guardrails.agent.builtin import files as module
+from guardrails.processes import hard_links
 
 
 @pytest.fixture
@@ -148,10 +150,98 @@ def test_a_write_that_fails_leaves_the_old_file(root: Path, monkeypatch: pytest.
     assert [p.name for p in root.iterdir()] == ["a"]
 
 
-def test_a_hard_link_to_a_file_outside_is_not_written_through(root: Path) -> None:
+def test_a_hard_link_to_a_file_outside_is_neither_read_nor_written_through(root: Path) -> None:
     os.link(root.parent / "secret.txt", root / "linked")
+    (root / "more").mkdir()
+    os.link(root.parent / "secret.txt", root / "more/linked")
+    assert failed(root, "read_file", path="linked") == "invalid_path"
+    assert failed(root, "edit_file", path="more/linked", old_text="secret", new_text="x") == "invalid_path"
     use(root, "write_file", path="linked", content="new")
     assert (root.parent / "secret.txt").read_text() == "secret"
+    assert (root / "linked").read_text() == "new"
+
+
+@pytest.mark.parametrize("name", ["node_modules/a/index.js", ".venv/lib/python3/site-packages/a.py", ".git/packed"])
+def test_what_a_package_manager_links_from_its_store_is_read_and_the_store_stays(root: Path, name: str) -> None:
+    (root / name).parent.mkdir(parents=True)
+    os.link(root.parent / "secret.txt", root / name)
+    assert use(root, "read_file", path=name).value["text"] == "secret"
+    said = use(root, "edit_file", path=name, old_text="secret", new_text="patched")
+    assert isinstance(said, dict) is (".git" not in name)
+    assert (root.parent / "secret.txt").read_text() == "secret"
+
+
+def test_a_file_with_two_names_in_the_workspace_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "a/b").mkdir(parents=True)
+    (root / "data").write_text("twice")
+    os.link(root / "data", root / "a/b/cached")
+    assert use(root, "read_file", path="data").value["text"] == "twice"
+    monkeypatch.setattr(hard_links, "MAX_LOOKED_AT", 2)
+    assert failed(root, "read_file", path="data") == "invalid_path"
+
+
+@pytest.mark.parametrize("tool", ["read_file", "write_file", "edit_file", "list_directory"])
+@pytest.mark.parametrize("name", ["a\nb", "a\rb", "a\x1b[2Jb", "a\x7f"])
+def test_names_with_control_characters_are_refused(root: Path, tool: str, name: str) -> None:
+    (root / name).write_text("x")
+    more = {"write_file": {"content": "x"}, "edit_file": {"old_text": "a", "new_text": "b"}}.get(tool, {})
+    said = use(root, tool, path=name, **more)
+    assert said.error_type == "invalid_path"
+    assert said.error_message.isprintable()
+
+
+@pytest.mark.parametrize("flags", [0o4755, 0o2755, 0o6711])
+def test_a_file_that_runs_as_its_owner_does_not_once_it_is_written(root: Path, flags: int) -> None:
+    (root / "tool").write_text("old")
+    (root / "tool").chmod(flags)
+    use(root, "write_file", path="tool", content="new")
+    assert (root / "tool").stat().st_mode & 0o7777 == flags & 0o777
+
+
+def test_an_edit_that_would_make_gigabytes_is_refused_before_it_is_made(root: Path) -> None:
+    (root / "a").write_text("a" * (8 << 20))
+    tracemalloc.start()
+    assert failed(root, "edit_file", path="a", old_text="a", new_text="b" * 100_000, replace_all=True) == "too_large"
+    assert tracemalloc.get_traced_memory()[1] < 64 << 20
+    tracemalloc.stop()
+
+
+def test_a_sparse_file_of_10_gb_is_not_edited_and_its_long_line_is_cut(root: Path) -> None:
+    with (root / "big").open("wb") as file:
+        file.write(b"text" * 4_000)
+        file.truncate(10 << 30)
+    assert failed(root, "edit_file", path="big", old_text="text", new_text="b", replace_all=True) == "too_large"
+    said = use(root, "read_file", path="big")
+    assert said.is_complete is False
+    assert len(said.value["text"]) < 60_000
+
+
+def test_a_file_that_grows_while_it_is_read_ends(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (root / "log").write_text("start\n")
+    real = module._page
+
+    def growing(file: Any, limit: int) -> Any:
+        with (root / "log").open("a") as log:
+            log.write("more\n" * 100_000)
+        return real(file, limit)
+
+    monkeypatch.setattr(module, "_page", growing)
+    said = use(root, "read_file", path="log")
+    assert (said.value["lines"], said.is_complete) == (2_000, False)
+
+
+def test_a_folder_of_more_entries_than_are_listed_says_so_at_its_end(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_ENTRIES", 5)
+    for number in range(9):
+        (root / str(number)).write_text("")
+    first = use(root, "list_directory", limit=3)
+    assert (first.total_matches, first.is_complete) == (None, False)
+    assert "list on from offset 3" in first.next_action_hint
+    last = use(root, "list_directory", offset=3, limit=3)
+    assert (len(last.value), last.is_complete) == (2, False)
+    assert "offset" not in last.next_action_hint
 
 
 @pytest.mark.parametrize(
@@ -195,6 +285,7 @@ def test_a_folder_is_listed_by_name_and_page(root: Path) -> None:
     assert (listed.total_matches, listed.is_complete) == (6, True)
     page = use(root, "list_directory", offset=2, limit=2)
     assert [entry["name"] for entry in page.value] == ["c", "d"]
+    assert use(root, "list_directory", path="d/").is_complete
     assert (page.total_matches, page.is_complete) == (6, False)
     assert use(root, "list_directory", path="e").value == []
     assert failed(root, "list_directory", path="a") == "invalid_path"

@@ -2,6 +2,7 @@
 The memory tools: notes in a file, whatever befalls it.
 """
 
+import os
 import sqlite3
 
 from pathlib import Path
@@ -35,6 +36,12 @@ def test_what_is_written_is_read_by_another_session(file: Path) -> None:
     assert read(file).value == [{"key": "color", "text": "grün", "changed_ms": 2_000}]
     assert write(file, "color", "") == {"key": "color", "deleted": True}
     assert read(file).value == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+def test_the_notes_are_their_owners_alone(file: Path) -> None:
+    write(file, "color", "blue")
+    assert file.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.parametrize(
@@ -81,3 +88,41 @@ def test_a_damaged_file_and_a_missing_folder_are_errors(tmp_path: Path) -> None:
     (tmp_path / "bad").write_bytes(b"no database at all" * 100)
     assert read(tmp_path / "bad").error_type == "other"
     assert read(tmp_path / "none/x").error_type == "unavailable"
+
+
+@pytest.mark.parametrize("bad", ["\ud800", "a\udfffb"])
+def test_text_that_is_not_unicode_is_told_or_replaced(file: Path, bad: str) -> None:
+    assert write(file, bad, "x").error_type == "validation"
+    assert read(file, bad).error_type == "validation"
+    write(file, "k", bad)
+    assert "?" in read(file).value[0]["text"]
+
+
+def test_a_look_takes_no_longer_than_its_time(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert read(file, "x" * 257).error_type == "validation"
+    write(file, "k", "x")
+    with sqlite3.connect(file) as notes:
+        # Who can write the file puts an endless table in the place of the notes.
+        notes.execute("DROP TABLE notes")
+        endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, i, i FROM n"
+        notes.execute(f"CREATE VIEW notes(key, text, changed_ms) AS {endless}")
+    notes.close()
+    monkeypatch.setattr(module, "MAX_SECONDS", 0.2)
+    assert read(file).error_type == "timeout"
+
+
+@pytest.mark.parametrize(("row", "expected"), [(("odd", b"\xff", 3), None), (("big", "x" * (2 << 20), 0), "other")])
+def test_what_is_no_note_is_left_out_or_told(file: Path, row: Any, expected: str | None) -> None:
+    write(file, "k", "x")
+    with sqlite3.connect(file) as notes:
+        notes.execute("INSERT INTO notes VALUES (?, ?, ?)", row)
+    notes.close()
+    said = read(file)
+    assert said.error_type == expected
+    assert said.ok is (expected is None)
+    assert expected or said.value == [{"key": "k", "text": "x", "changed_ms": 1_000}]
+
+
+def test_a_pipe_is_no_memory(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert read(tmp_path / "pipe").error_type == "unavailable"

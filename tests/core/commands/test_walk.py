@@ -31,11 +31,20 @@ def words(script: str) -> list[str]:
         ("for i in a b; do $i; done", ["a", "b"]),
         ("bash -c 'a \"$1\"' x y", ['bash -c a "$1" x y', "a y"]),
         ("a # b", ["a"]),
+        ('a=(b c); "${a[@]}"', ["a=b\1c", "b c"]),
+        ("X=a; (X=b; $X); $X", ["X=a", "X=b", "b", "a"]),
+        ("(X=b); $X c", ["X=b", "\0 c", "c"]),
+        ('a > "$(b)" < $(c)', ["b", "> \0", "c", "a"]),
+        ("cd /x; a `pwd` $(which b)", ["cd /x", "pwd", "which b", "a . b"]),
+        (
+            "find . -name x | xargs a; echo b | xargs a",
+            ["find . -name x", "xargs a", "a ./*", "echo b", "xargs a", "a b"],
+        ),
         ("(a); { b; }; ! c", ["a", "b", "c"]),
         ("[[ -n $(a) ]] && [ -f x ]", ["a"]),
         ("echo a | xargs -n1 b c", ["echo a", "xargs -n1 b c", "b c a"]),
-        ('a=(b c); ${a[1]} "${a[@]}"', ["a=b\1c", "c b c"]),
-        ("${x:-a} ${HOME:+b} ${PATH:0:1}", ["a /", "a b /"]),
+        ('a=(b c); ${a[1]} "${a[@]}"', ["a=b\1c", "\0 b c", "b c"]),
+        ("${x:-a} ${HOME:+b} ${PATH:0:1}", ["a \0", "a b /"]),
     ],
 )
 def test_every_command_is_found_with_its_words_expanded(script: str, expected: list[str]) -> None:
@@ -90,3 +99,10 @@ def test_what_only_looks_like_a_here_document_hides_nothing() -> None:
 def test_any_text_is_walked_or_refused(parts: list[str]) -> None:
     with suppress(UnreadableError):
         walk("".join(parts))
+
+
+def test_a_long_here_document_that_a_shell_reads_is_not_taken_for_data() -> None:
+    hidden = f"{'# ' + 'x' * 90 + chr(10)}" * 200 + "a\n"
+    with pytest.raises(UnreadableError):
+        walk(f"sh <<'EOF'\n{hidden}EOF")
+    assert words(f"xargs a <<'EOF'\n{'b' * 20_000}\nEOF")[1] == f"a {'b' * 20_000}"

@@ -11,7 +11,19 @@ import pytest
 
 from pydantic import BaseModel, model_validator
 
-from guardrails import Budget, Duplicates, Envelope, Policy, Retryable, Success, Summary, Tool, Truncate, Validation
+from guardrails import (
+    Budget,
+    Duplicates,
+    Envelope,
+    MemorySink,
+    Policy,
+    Retryable,
+    Success,
+    Summary,
+    Tool,
+    Truncate,
+    Validation,
+)
 from guardrails.core.envelope.content import FIELDS, OPTIONAL, SETTABLE, Cut
 from guardrails.core.values.types import STATUSES, Denial, Outcome
 
@@ -330,3 +342,26 @@ def test_d9_the_model_reads_no_control_characters_and_the_caller_gets_the_value_
     assert envelope.value == {"text": odd}
     assert got == [{"q": odd}]
     assert session.call("u", {}, gives(odd)).to_json().count("\x1b") == 0
+
+
+def test_what_a_call_was_confined_by_is_said_in_either_form_and_is_recorded(clock: Any) -> None:
+    for form in ("nested", "merged"):
+        sink = MemorySink()
+        session = Policy([], envelope=form).session("s", clock=clock, records=sink)
+        said = session.call("run", {}, gives(Envelope.success({"output": "x"}, sandbox="bwrap")))
+        assert read(said)["sandbox"] == "bwrap"
+        failed = session.call("run", {}, gives(Envelope.error("timeout", "too slow", sandbox="bwrap")))
+        assert read(failed)["sandbox"] == "bwrap"
+        assert "sandbox" not in read(session.call("other", {}, gives({"output": "x"})))
+        settled = [record for record in sink.records if record["event"] == "settle"]
+        assert [record.get("sandbox") for record in settled] == ["bwrap", "bwrap", None]
+        assert ["sandbox" in record for record in settled] == [True, True, False]
+
+
+def test_no_tool_says_by_its_data_what_it_was_confined_by(clock: Any) -> None:
+    session = Policy([]).session("s", clock=clock)
+    tool = Tool(name="run", returns_envelope=True)
+    told = {"status": "success", "result": 1, "sandbox": "bwrap"}
+    said = session.scoped({}, [tool]).call("run", {}, gives(told))
+    assert "sandbox" not in read(said)
+    assert read(said)["result"] == {"result": 1, "sandbox": "bwrap"}

@@ -263,3 +263,63 @@ def test_d9_sanitised_text_always_encodes_and_has_no_control_characters(text: st
     assert not re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]", clean)
     assert sanitise(clean) == clean
     assert re.sub(r"[^\n\r\t]", "", clean) == re.sub(r"[^\n\r\t]", "", text)
+
+
+TOKEN = "ghp_" + "abcdefghij" * 4
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        rf"error\n{TOKEN}",
+        rf"\\t{TOKEN}",
+        f"q=token%3D{TOKEN}",
+        rf"\u0022{TOKEN}",
+        "https://h/?api_key%3Dhunter2hunter2",
+        "password%3Dhunter2",
+        "%22password%22%3A%22hunter2%22",
+        r"password\u003dhunter2",
+        "password&#61;hunter2",
+        "mysql -u root -phunter2 db",
+        "mysqldump --all -phunter2",
+        "sshpass -p hunter2 ssh x",
+        "docker login -u me -p hunter2 registry",
+        "['mysql', '-p', 'hunter2']",
+        "['sshpass', '-p', 'hunter2', 'ssh']",
+        "MYSQL_PWD=hunter2 mysql",
+        '["--password", "hunter2", "--host", "x"]',
+        "['--api-key', 'hunter2']",
+        "<password>hunter2</password>",
+        '<db:Secret name="x">hunter2</db:Secret>',
+        '<add key="Password" value="hunter2" />',
+        '<entry key="api_key">hunter2hunter2</entry>',
+        '{"name": "DB_PASSWORD", "value": "hunter2"}',
+        r"{\"name\": \"password\", \"value\": \"hunter2\"}",
+    ],
+)
+def test_a_secret_is_found_however_its_text_was_written(text: str) -> None:
+    shown = without_secrets(text)
+
+    assert "hunter2" not in shown
+    assert TOKEN not in shown
+    assert REDACTED in shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mkdir -p src/app && docker run -p 8080:80 nginx",
+        "mysql -u root -p shop",
+        "OLDPWD=/home/me PWD=/tmp",
+        "<password></password> <label for='password'>Password</label>",
+        "<token>true</token> <secret>null</secret>",
+        '<input name="password" value="">',
+        '{"name": "path", "value": "src/main.py"}',
+        '{"key": "total", "value": 12}',
+        '["password", "username", "email"]',
+        "ask-abcdefghijklmnopqrstuvwxyz and task-scheduler-with-a-long-name",
+        "ps -p 4242 -o pid",
+    ],
+)
+def test_honest_text_that_looks_a_little_like_it_stays(text: str) -> None:
+    assert without_secrets(text) == text

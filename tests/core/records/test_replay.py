@@ -2,12 +2,13 @@
 Deciding again what was recorded.
 """
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
 
 from guardrails import Budget, Duplicates, Growth, Policy, Retryable, SessionError, SessionState, Tool, ToolFilter
-from guardrails.core.records.replay import Replayed, replay
+from guardrails.core.records.replay import Replayed, kin, replay, replay_together
 from guardrails.session.session import Session
 from guardrails.sinks import MemorySink, by_session, read
 from guardrails.stores.memory import MemoryStore
@@ -158,3 +159,71 @@ def test_a_session_with_tools_of_its_own_is_replayed_with_them(clock: Any) -> No
     before = [{k: v for k, v in r.items() if k not in ("known", "estimate")} for r in sink.records]
     assert [r.same for r in replay(policy.chain, before)] != [True] * 6, "records of before that say less"
     assert [r.same for r in replay(policy.chain, before, tools=tools)] == [True] * 6
+
+
+def everything(clock: Any) -> tuple[Policy, list[dict[str, Any]]]:
+    """
+    A policy and the records of a session in which most things happen.
+    """
+    policy, sink = Policy([Budget(max_calls=9), Duplicates(), Growth(max_requests_per_second=50)]), MemorySink()
+    session = policy.session("s", records=sink, clock=clock)
+    session.begin_turn()
+    session.request()
+    session.call("a", {"n": 1}, ok)
+    session.call("a", {"n": 1}, ok)
+    session.call("b", {}, lambda *_: 1 / 0)
+    session.charge(model="m", cost_usd=0.1)
+    session.extend(max_calls=3)
+    late = session.decide("slow", {}, id="x")
+    clock.advance(601)
+    session.call("c", {}, ok)
+    session.complete(late, "late")
+    session.close()
+    return policy, [dict(record) for record in sink.records]
+
+
+ODD: list[Any] = [
+    None,
+    True,
+    -1,
+    1.5,
+    10**30,
+    "",
+    "text",
+    [],
+    [1],
+    ["a", "b", "c"],
+    {},
+    {"a": 1},
+    float("nan"),
+    object(),
+]
+
+
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: str(odd)[:12])
+def test_a_field_that_is_no_good_is_a_clear_error_or_no_matter(clock: Any, odd: Any) -> None:
+    policy, records = everything(clock)
+    for at, record in enumerate(records):
+        for field in record:
+            wrong = [*records[:at], {**record, field: odd}, *records[at + 1 :]]
+            lacking = [*records[:at], {key: record[key] for key in record if key != field}, *records[at + 1 :]]
+            for given in (wrong, lacking):
+                for again in (replay(policy.chain, given), replay_together(policy.chain, given)):
+                    with suppress(SessionError):
+                        assert all(one.same in (True, False) for one in again)
+
+
+@pytest.mark.parametrize("odd", [None, 1, "text", [], {}, {"n": 1}, {"n": "x", "session_id": "s"}, {"n": []}], ids=str)
+def test_what_is_no_record_is_said_to_be_none(odd: Any) -> None:
+    chain = Policy([Budget(max_calls=1)]).chain
+    for again in (replay(chain, [odd]), replay_together(chain, [odd]), kin([[odd]])):
+        with pytest.raises(SessionError, match="record"):
+            list(again)
+
+
+def test_an_error_names_the_record_and_what_is_wrong_with_it(clock: Any) -> None:
+    policy, records = everything(clock)
+    call = next(record for record in records if record["event"] == "call")
+    del call["problems"]
+    with pytest.raises(SessionError, match=rf"event {call['n']} of `s` lacks or misstates 'problems'"):
+        list(replay(policy.chain, records))

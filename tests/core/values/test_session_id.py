@@ -28,6 +28,15 @@ from guardrails.core.values.session_id import checked_id, session_name
         ("a\nb", "control"),
         ("a\x7fb", "control"),
         ("a\x9bb", "control"),
+        ("a\u202eb", "turn the text around"),
+        ("a\u2066b", "turn the text around"),
+        ("\u200fa", "turn the text around"),
+        ("a\u061cb", "turn the text around"),
+        ("a\u200bb", "not seen"),
+        ("\ufeffa", "not seen"),
+        ("a\u2028b", "not seen"),
+        ("a\u00adb", "not seen"),
+        ("..\u202e", "turn the text around"),
         ("x" * 257, "at most 256 bytes, not 257"),
         ("é" * 129, "not 258"),
         ("\ud800", "Unicode"),
@@ -41,7 +50,10 @@ def test_d8_a_name_that_could_reach_outside_is_refused(name: Any, said: str) -> 
         checked_id(name)
 
 
-@pytest.mark.parametrize("name", ["trip-42", "x" * 256, "é" * 128, "user@example.org:7", "a b", ".", "日本", "C:x"])
+@pytest.mark.parametrize(
+    "name",
+    ["trip-42", "x" * 256, "é" * 128, "user@example.org:7", "a b", ".", "日本", "C:x", "می‌خواهم", "👩‍🔬", "שלום"],
+)
 def test_d8_other_names_are_kept_as_they_are(name: str) -> None:
     assert checked_id(name) is name
 

@@ -118,7 +118,7 @@ def test_a_record_that_lacks_a_field_is_a_difference(records: Path) -> None:
     cut = {key: value for key, value in json.loads(first).items() if key != "denials"}
     records.write_text("\n".join([json.dumps(cut), *rest]))
     (difference,) = exact(records).first
-    assert difference.recorded == "a record lacks or misstates 'denials'"
+    assert difference.recorded == "the record of event 1 of `s` lacks or misstates 'denials'"
 
 
 def test_a_child_is_replayed_with_what_its_parent_held_for_it(tmp_path: Path, clock: Any) -> None:

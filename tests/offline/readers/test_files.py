@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from guardrails.offline.readers import ReaderError, Report, files, open_calls, unpacked
+from guardrails.offline.readers import files as files_module
 from guardrails.offline.readers.text import leading
 
 
@@ -62,6 +63,27 @@ def test_a_source_is_the_name_of_the_file_unless_it_is_said(files: Path, tmp_pat
     assert calls_of(files / "tau2.json", source="team-a")[0][0].source == "team-a"
     assert calls_of(write(tmp_path, gzip.compress(LINE.encode()), "my.log.jsonl.gz"))[0][0].source == "my.log"
     assert calls_of(write(tmp_path, LINE, ".jsonl"))[0][0].source == ".jsonl"
+
+
+@pytest.mark.parametrize("fill", [b"\n", b" "], ids=["empty lines", "one line"])
+def test_gzip_that_unpacks_to_very_much_without_a_call_ends_there(
+    tmp_path: Path, fill: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files_module, "_EMPTY_BYTES", 1 << 18)
+    monkeypatch.setattr(unpacked, "_GZIP_PIECE", 256)
+    data = LINE.encode() + b"\n" + fill * (2 << 20)
+    calls, report = calls_of(write(tmp_path, gzip.compress(data), "f.jsonl.gz"))
+
+    assert len(calls) == 1
+    assert any("hold no call" in notice and "what stands before is read" in notice for notice in report.notices)
+
+
+def test_gzip_of_many_like_calls_is_read_to_its_end(tmp_path: Path) -> None:
+    line = b'{"tool": "t", "arguments": {"text": "' + b"a" * 4_000 + b'"}, "session_id": "s", "result": "ok"}\n'
+    calls, report = calls_of(write(tmp_path, gzip.compress(line * 3_000), "f.jsonl.gz"))
+
+    assert len(calls) == 3_000
+    assert report.notices == []
 
 
 def test_gzip_is_told_by_its_content(tmp_path: Path) -> None:

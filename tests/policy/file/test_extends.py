@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from guardrails import Policy
 from guardrails.core.values.errors import PolicyError
 from guardrails.policy.file.extends import Document, read, read_text
 
@@ -151,7 +152,7 @@ def test_a_file_that_cannot_be_read_is_named_where_it_is_asked_for(tmp_path: Pat
         read("/proc/self/mem")
 
     assert mistakes_of(read(tmp_path / "top.yaml"), tmp_path) == [
-        "top.yaml:2:10: extends: cannot read `/proc/self/mem`: input/output error"
+        "top.yaml:2:10: extends: no policy file `/proc/self/mem`"
     ]
 
 
@@ -193,3 +194,69 @@ def test_a_broken_extends_is_one_mistake() -> None:
         'a number with a leading zero: write 10 or "010", got `010`',
         "alias `*x` has no anchor above it",
     ]
+
+
+SECRET = "hunter2-is-the-password"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        f"root:{SECRET}:0:0\n",
+        f"{SECRET}\n",
+        f"password: {SECRET}\n",
+        f"version: '3'\nservices: {{db: {{password: {SECRET}}}}}\n",
+        f"- {SECRET}\n",
+        f"a: [{SECRET}\n",
+        f"\tpassword={SECRET}\n",
+        f"PASSWORD={SECRET}\0OTHER=1",
+        f"password: &{SECRET} x\nb: *{SECRET}2\n",
+        f"<<: {SECRET}\npassword: !{SECRET} x\n",
+        f"{SECRET}: 1\n{SECRET}: 2\n",
+        "",
+    ],
+)
+def test_of_a_file_that_is_no_policy_nothing_is_shown(tmp_path: Path, content: str) -> None:
+    (tmp_path / "secrets").write_text(content)
+    (tmp_path / "top.yaml").write_text("version: 1\nextends: ./secrets\n")
+
+    with pytest.raises(PolicyError) as caught:
+        Policy.load(tmp_path / "top.yaml")
+
+    (told,) = caught.value.mistakes
+    assert "top.yaml:2:10: extends: " in told
+    assert "is no policy" in told
+    assert SECRET not in str(caught.value)
+
+
+@pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
+@pytest.mark.parametrize(
+    "there", ["/proc/self/environ", "/proc/kmsg", "/dev/stdin", "link", "fifo", "/sys/kernel/notes"]
+)
+def test_what_is_no_file_of_a_disk_is_not_opened(tmp_path: Path, there: str) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    (tmp_path / "link").symlink_to("/proc/self/environ")
+    (tmp_path / "top.yaml").write_text(f"version: 1\nextends: {there if there[0] == '/' else './' + there}\n")
+
+    with pytest.raises(PolicyError, match="no policy file") as caught:
+        Policy.load(tmp_path / "top.yaml")
+
+    assert len(caught.value.mistakes) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "version: 1\n" + "".join(f"budgot{n}: 1\n" for n in range(5_000)),
+        "version: 1\nx: [" + "012," * 5_000 + "]\n",
+        "version: 1\n" + "".join(f"a{n}: *a\n" for n in range(5_000)),
+    ],
+    ids=["unknown keys", "numbers", "aliases"],
+)
+def test_of_very_many_mistakes_the_first_are_told(tmp_path: Path, text: str) -> None:
+    (tmp_path / "top.yaml").write_text(text)
+
+    with pytest.raises(PolicyError, match="more than 200 mistakes") as caught:
+        Policy.load(tmp_path / "top.yaml")
+
+    assert 200 <= len(caught.value.mistakes) <= 402

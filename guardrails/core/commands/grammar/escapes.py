@@ -6,8 +6,8 @@ Three private characters stand for the braces and commas of a word that nothing 
 
 import re
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Sequence
+from itertools import islice, product
 from typing import Final
 
 from guardrails.core.values.late_pattern import pattern
@@ -16,9 +16,11 @@ from guardrails.core.values.late_pattern import pattern
 OPEN, CLOSE, COMMA = "\ue000", "\ue001", "\ue002"
 MAX_WORDS: Final = 64
 """Words that one brace expression becomes at most."""
+_MAX_LEVELS: Final = 16
 
 _PLAIN: Final = str.maketrans({OPEN: "{", CLOSE: "}", COMMA: ","})
 _MARKED: Final = str.maketrans({"{": OPEN, "}": CLOSE, ",": COMMA})
+_MARKS: Final = pattern(f"([{OPEN}{CLOSE}{COMMA}])")
 _ANSI: Final = pattern(r"\\(x[0-9A-Fa-f]{1,2}|u[0-9A-Fa-f]{1,4}|U[0-9A-Fa-f]{1,8}|[0-7]{1,3}|c.|.)", re.DOTALL)
 _LETTERS: Final = {
     "n": "\n",
@@ -38,6 +40,8 @@ def unquoted(text: str) -> str:
     """
     A word that nothing quotes: backslashes gone, its braces marked.
     """
+    if "\\" not in text:
+        return text.translate(_MARKED)
     out: list[str] = []
     characters = iter(text)
     for char in characters:
@@ -58,7 +62,7 @@ def double_quoted(text: str) -> str:
 
 def ansi(text: str) -> str:
     r"""
-    Text between `$'` and `'`, or the format of `printf`: `\x72`, `\162`, `\u0072`.
+    Text between `$'` and `'`: `\x72`, `\162`, `\u0072`.
     """
     return _ANSI.sub(_decoded, text)
 
@@ -77,36 +81,44 @@ def _decoded(match: re.Match[str]) -> str:
 
 def braces(word: str) -> list[str]:
     """
-    The words that *word* is after brace expansion, at most 64.
+    The words that *word* is after brace expansion, at most 64. Deeper than 16 levels nothing is expanded.
     """
-    return [made.translate(_PLAIN) for made in islice(_braces(word, 0), MAX_WORDS)]
+    if OPEN not in word:
+        return [word.translate(_PLAIN)]
+    # Of each brace that is open its options, and of each option its parts: the words that a part may be.
+    levels: list[list[list[Sequence[str]]]] = [[[]]]
+    for piece in _MARKS.split(word):
+        if piece == OPEN:
+            levels.append([[]])
+            if len(levels) > _MAX_LEVELS:
+                return [word.translate(_PLAIN)]
+        elif piece == COMMA and len(levels) > 1:
+            levels[-1].append([])
+        elif piece == CLOSE and len(levels) > 1:
+            options = levels.pop()
+            levels[-1][-1].append(_closed(options))
+        elif piece:
+            levels[-1][-1].append((piece.translate(_PLAIN),))
+    while len(levels) > 1:
+        options = levels.pop()
+        for sign, option in zip("{" + "," * len(options), options, strict=False):
+            levels[-1][-1] += [(sign,), *option]
+    return _joined(levels[0][0])
 
 
-def _braces(word: str, depth: int) -> Iterator[str]:
-    start = word.find(OPEN)
-    if start < 0 or depth > 16:
-        yield word
-        return
-    level, parts, begin = 0, list[str](), start + 1
-    for place in range(start, len(word)):
-        char = word[place]
-        if char == OPEN:
-            level += 1
-        elif char == COMMA and level == 1:
-            parts.append(word[begin:place])
-            begin = place + 1
-        elif char == CLOSE:
-            level -= 1
-            if level == 0:
-                parts.append(word[begin:place])
-                options = parts if len(parts) > 1 else _sequence(parts[0])
-                if options is None:
-                    break
-                head, tail = word[:start], word[place + 1 :]
-                for option in options:
-                    yield from _braces(f"{head}{option}{tail}", depth + 1)
-                return
-    yield from (word[: start + 1].translate(_PLAIN) + rest for rest in _braces(word[start + 1 :], depth + 1))
+def _joined(parts: Sequence[Sequence[str]]) -> list[str]:
+    return ["".join(chosen) for chosen in islice(product(*parts), MAX_WORDS)]
+
+
+def _closed(options: Sequence[Sequence[Sequence[str]]]) -> list[str]:
+    """
+    What `{...}` with these *options* may be.
+    """
+    if len(options) > 1:
+        return [word for option in options for word in _joined(option)][:MAX_WORDS]
+    words = _joined(options[0])
+    found = _sequence(words[0]) if len(words) == 1 else None
+    return found or [f"{{{word}}}" for word in words]
 
 
 def _sequence(text: str) -> list[str] | None:

@@ -4,6 +4,8 @@ Long here-documents, taken out of a command before it is parsed: their text is d
 
 import re
 
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from guardrails.core.values.late_pattern import pattern
@@ -29,15 +31,20 @@ def without_bodies(text: str) -> Taken:
     kept: list[str] = []
     bodies: dict[int, str] = {}
     size, lines = 0, text.split("\n")
+    places, stripped = _places(lines), _places([line.lstrip("\t") for line in lines])
     position = 0
     while position < len(lines):
         line = lines[position]
         position += 1
-        starts = [(m, size + len(line[: _word(m)].encode())) for m in _START.finditer(line)]
         kept.append(line)
+        begin, place = 0, size
         size += len(line.encode()) + 1
-        for match, place in starts:
-            end = _end(lines, position, match)
+        for match in _START.finditer(line):
+            word = _word(match)
+            place += len(line[begin:word].encode())
+            begin = word
+            found = stripped if match[1] else places
+            end = _next(found.get(match[2] or match[3] or match[4], ()), position)
             if end is None:
                 break
             body = "\n".join(lines[position:end])
@@ -55,9 +62,13 @@ def _word(match: re.Match[str]) -> int:
     return match.start() + len(text) - len(text.lstrip("<-").lstrip(" \t"))
 
 
-def _end(lines: list[str], start: int, match: re.Match[str]) -> int | None:
-    delimiter = match[2] or match[3] or match[4]
-    for number in range(start, len(lines)):
-        if (lines[number].lstrip("\t") if match[1] else lines[number]) == delimiter:
-            return number
-    return None
+def _places(lines: Sequence[str]) -> Mapping[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for number, line in enumerate(lines):
+        found.setdefault(line, []).append(number)
+    return found
+
+
+def _next(places: Sequence[int], start: int) -> int | None:
+    at = bisect_left(places, start)
+    return places[at] if at < len(places) else None

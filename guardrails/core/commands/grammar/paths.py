@@ -2,25 +2,25 @@
 Paths as a shell command writes them, made comparable without looking at any file system.
 """
 
-from guardrails.core.values.late_pattern import pattern
+from typing import Final
 
 
-_ALL_OF = pattern(r"/(?:\*\*?|\.\*|\.\[!\.\]\*|\{\*,\.\*\}|\?\*|\*\.\*)/*$")
+_ALL_OF: Final = frozenset({"*", "**", ".*", ".[!.]*", "{*,.*}", "?*", "*.*"})
 
 
 def plain(word: str) -> str:
     """
     *word* as a path without `//`, `.` and `..`, and without a last `/*`: all in a directory is the directory.
     """
-    previous = None
-    while previous != word:
-        previous = word
-        word = _ALL_OF.sub("/", word)
-    if not word.startswith(("/", "~", ".")) and "/" not in word:
+    if "/" not in word and not word.startswith(("~", ".")):
         return "." if word == "*" else word
     start = "/" if word.startswith("/") else ""
+    given = word.split("/")
+    end = len(given)
+    while end > 1 and (not given[end - 1] or given[end - 1] in _ALL_OF):
+        end -= 1
     parts: list[str] = []
-    for part in word.split("/"):
+    for part in given[:end]:
         if part in ("", "."):
             continue
         if part == ".." and parts and parts[-1] not in ("..", "~"):

@@ -15,9 +15,16 @@ if TYPE_CHECKING:
 MAX_BYTES: Final = 1 << 20
 """Longer commands are not read."""
 MAX_PARSED_BYTES: Final = 16_384
-"""The same without here-documents: on some wrong input the parser's work grows with the square of it."""
+"""The same without here-documents."""
+_MOST: Final = {"`": 512, "$(": 256, "|": 1_024}
+"""Signs that cost the parser the square of their number, even where nothing is wrong."""
+_SMALL: Final = 512
+"""Bytes that the parser reads in a few milliseconds whatever they are."""
+_PIECE: Final = 32
+"""Bytes that the parser is given at a time."""
 MAX_DEPTH: Final = 100
 """Levels of the tree; far beyond what people write, far below what Python's stack takes."""
+_FORKING: Final = frozenset({"function_definition", "while_statement", "c_style_for_statement"})
 _MARKS: Final = frozenset("\x00\x01\x02\ue000\ue001\ue002")
 
 
@@ -29,6 +36,12 @@ class UnreadableError(Exception):
     def __init__(self, reason: str, advice: str | None = None) -> None:
         super().__init__(reason)
         self.advice = advice
+
+
+class NotListedError(UnreadableError):
+    """
+    A command that no rule of an allow list speaks of, whatever it says.
+    """
 
 
 class NoParserError(Exception):
@@ -45,6 +58,8 @@ class Tree(NamedTuple):
     root: "Node"
     bodies: dict[int, str]
     """Text of the here-documents that were not parsed, by the byte of the word that begins them."""
+    forks: bool
+    """Whether it has what a fork bomb needs: a function, or a loop."""
 
 
 def parse(text: str) -> Tree:
@@ -62,21 +77,58 @@ def parse(text: str) -> Tree:
     if not _MARKS.isdisjoint(text):
         raise UnreadableError("it holds a control or private character")
     bodies: dict[int, str] = {}
-    if len(source) > MAX_PARSED_BYTES:
+    if len(source) > MAX_PARSED_BYTES or _crowded(text):
         text, bodies = without_bodies(text)
         source = text.encode()
-        if len(source) > MAX_PARSED_BYTES:
+        if len(source) > MAX_PARSED_BYTES or _crowded(text):
             raise UnreadableError(
-                f"it has {len(source):,} bytes beside its here-documents (limit {MAX_PARSED_BYTES:,}): "
-                "write a script file and run that"
+                f"beside its here-documents it has {len(source):,} bytes (limit {MAX_PARSED_BYTES:,}) or too many of its signs",
+                "write a script file and run that",
             )
-    root: Node = _parser().parse(source).root_node
-    if root.has_error:
-        raise UnreadableError(f"it is no valid command near `{_near(root)}`")
-    found = {node.start_byte for node in nodes(root) if node.type == "heredoc_start"}
-    if not bodies.keys() <= found:
+    parser = _parser()
+    if len(source) > _SMALL:
+        _check(_tried(parser, source), source)
+    root: Node = parser.parse(source).root_node
+    _check(root, source)
+    starts, forks = set[int](), False
+    for node in nodes(root):
+        kind = node.type
+        if kind == "heredoc_start":
+            starts.add(node.start_byte)
+        elif kind in _FORKING:
+            forks = True
+    if not bodies.keys() <= starts:
         raise UnreadableError("what looks like a here-document in it is none")
-    return Tree(root, bodies)
+    return Tree(root, bodies, forks)
+
+
+def _crowded(text: str) -> bool:
+    return any(text.count(sign) > most for sign, most in _MOST.items())
+
+
+def _tried(parser: Any, source: bytes) -> "Node":
+    """
+    The tree of *source*, whose nodes have no text.
+
+    Raises UnreadableError if the parser comes back to the same places again and again: where text is wrong, its work grows
+    with the square of it. What is right is read about once.
+    """
+    left = 64 + len(source) // 2
+
+    def piece(at: int, _: object) -> bytes:
+        nonlocal left
+        left -= 1
+        return source[at : at + _PIECE] if left > 0 else b""
+
+    root: Node = parser.parse(piece).root_node
+    if left <= 0:
+        raise UnreadableError("it is no valid command, and what is wrong with it takes long to find")
+    return root
+
+
+def _check(root: "Node", source: bytes) -> None:
+    if root.has_error:
+        raise UnreadableError(f"it is no valid command near `{_near(root, source)}`")
 
 
 def nodes(root: "Node") -> "Iterator[Node]":
@@ -118,12 +170,14 @@ def _language() -> Any:
     return Language(tree_sitter_bash.language())
 
 
-def _near(root: "Node") -> str:
+def _near(root: "Node", source: bytes) -> str:
     node = root
     while not (node.is_error or node.is_missing):
         inner = next((child for child in node.children if child.has_error or child.is_missing), None)
         if inner is None:
             break
         node = inner
-    text = text_of(node) or text_of(node.parent or root)
+    if node.start_byte == node.end_byte:
+        node = node.parent or root
+    text = source[node.start_byte : node.end_byte].decode(errors="replace")
     return " ".join(text.split())[:40]

@@ -1,18 +1,16 @@
 """
-What the words of a command may be once a shell has expanded them.
+What the words of a command may be once a shell has expanded them: as far as the script itself writes it out.
 """
 
-import re
-
-from collections.abc import Iterable, Mapping
-from itertools import islice, product
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from guardrails.core.values.late_pattern import pattern
 
 from .escapes import ansi, braces, double_quoted, unquoted
-from .scope import MAX_VARIANTS, SPLIT, UNKNOWN, Scope
+from .scope import SPLIT, UNKNOWN, Scope
 from .syntax import text_of
+from .work import Work
 
 
 if TYPE_CHECKING:
@@ -21,35 +19,37 @@ if TYPE_CHECKING:
 Variants = tuple[str, ...]
 
 _SUBSTITUTIONS: Final = frozenset({"command_substitution", "process_substitution"})
-_OPERATORS: Final = frozenset({":-", "-", ":=", "=", ":?", "?", ":+", "+", ":", "/", "//", "^", "^^", ",", ",,"})
-_SLICE: Final = pattern(r":\s*(-?\d+)(?::\s*(-?\d+))?")
+_DEFAULTS: Final = frozenset({":-", "-", ":=", "=", ":?", "?", ":+", "+"})
+_BLANKS: Final = pattern(r"[ \t\n]+")
+_PRINTS: Final = pattern(r"[$`]\(?\s*(?:(pwd)|which\s+([\w.-]+))\s*[)`]")
+"""Substitutions that are as good as a word: `$(pwd)`, `$(which python3)`."""
+_SHORT: Final = 80
+_ROOTED: Final = frozenset({"HOME", "PATH", "PWD", "OLDPWD", "SHELL", "BASH"})
+"""Variables whose values begin with `/`: so may what is cut out of one."""
 
 
 class Words:
     """
-    Expansion in one scope; *outputs* has what each substitution prints, by node, None where nobody knows.
+    Expansion in one *scope*, at the cost of *work*.
     """
 
-    def __init__(self, scope: Scope, outputs: Mapping[int, str | None]) -> None:
+    def __init__(self, scope: Scope, work: Work) -> None:
         self._scope = scope
-        self._outputs = outputs
+        self._work = work
 
     def lists(self, nodes: "Iterable[Node]") -> list[list[str]]:
         """
-        The word lists that *nodes* may become, at most 16.
+        The word lists that *nodes* may become, at most 16: each of what a word may be stands in one of them.
         """
         # Of an expansion that nothing quotes and that is empty no word is left.
         variants = [tuple(one or _nothing(node) for one in self.variants(node)) for node in nodes]
-        made = [[word for one in chosen for word in _split(one)] for chosen in islice(product(*variants), MAX_VARIANTS)]
-        if _count(variants) > MAX_VARIANTS:
-            made.append([UNKNOWN if len(options) > 1 else options[0] for options in variants])
-        return made
+        return [[word for one in chosen for word in self._split(one)] for chosen in _side_by_side(variants)]
 
     def texts(self, node: "Node") -> Variants:
         """
         What *node* may become where it does not part into words: the value of an assignment, a file's name.
         """
-        return tuple(" ".join(_split(text)) for text in self.variants(node))
+        return tuple(" ".join(self._split(text)) for text in self.variants(node))
 
     def variants(self, node: "Node", *, quoted: bool = False) -> Variants:
         """
@@ -69,9 +69,8 @@ class Words:
             case "expansion":
                 return self._expansion(node, quoted=quoted)
             case kind if kind in _SUBSTITUTIONS:
-                said = self._outputs.get(node.id)
-                value = UNKNOWN if said is None else said.rstrip("\n")
-                return (value if quoted else self._parted(value),)
+                said = _PRINTS.fullmatch(text_of(node)) if node.end_byte - node.start_byte < _SHORT else None
+                return (UNKNOWN if said is None else "." if said[1] else said[2],)
             case "arithmetic_expansion":
                 return (UNKNOWN,)
             case "array":
@@ -102,98 +101,60 @@ class Words:
             end = child.end_byte
         if node.child_count == 0:
             return (unquoted(text_of(node)),)
-        return tuple(dict.fromkeys("".join(one) for one in islice(product(*parts), MAX_VARIANTS)))
-
-    def _parted(self, value: str) -> str:
-        separators = "".join(self._scope.variables.get("IFS", ()))
-        return re.sub(f"[ \t\n{re.escape(separators)}]+", SPLIT, value)
+        return tuple(dict.fromkeys("".join(one) for one in _side_by_side(parts)))
 
     def _values(self, name: str, *, quoted: bool) -> Variants:
-        values = self._scope.variables.get(name)
-        if values is None:
-            return (UNKNOWN,)
+        values = self._scope.variables.get(name, (UNKNOWN,))
+        self._work.spend(sum(map(len, values)))
         if quoted:
             return tuple(value if name == "@" else value.replace(SPLIT, " ") for value in values)
-        return tuple(map(self._parted, values))
+        if self._scope.variables.get("IFS") != (" ",) and name != "IFS":
+            # What parts words now is another thing.
+            return (UNKNOWN,)
+        return tuple(_BLANKS.sub(SPLIT, value) for value in values)
 
     def _expansion(self, node: "Node", *, quoted: bool) -> Variants:
         """
-        `${name}` and what can be said within the braces; UNKNOWN where it cannot be worked out.
+        `${name}`, an array as a whole, and `${name:-word}` and its like; UNKNOWN for all else that can stand in braces.
         """
         inner = text_of(node)[2:-1]
         named = next((c for c in node.named_children if "variable_name" in c.type or c.type == "subscript"), None)
         if named is None:
             return self._values(inner, quoted=quoted)
-        name = text_of(named)
-        head, _, rest = inner.partition(name)
-        values = self._element(name, quoted=quoted)
-        if head == "!":
-            return tuple(found for value in values for found in self._values(value, quoted=quoted))
-        if head == "#":
+        said = text_of(named)
+        name, bracket, index = said.partition("[")
+        if not inner.startswith(said) or (bracket and index.strip("]\"'") not in ("@", "*")):
             return (UNKNOWN,)
-        if head or not rest:
-            return values if not head else (UNKNOWN,)
-        operator = next((c for c in node.children if c.start_byte >= named.end_byte and c.type in _OPERATORS), None)
-        if operator is None:
-            return (UNKNOWN,)
-        said = operator.type
-        others = [c for c in node.children if c.start_byte >= operator.end_byte and c.type != "}"]
-        if said.lstrip(":") in ("-", "=", "?", "+"):
-            other = tuple("".join(one) for one in islice(product(*(self.variants(c) for c in others)), MAX_VARIANTS))
-            known = () if UNKNOWN in values else values
-            if said.lstrip(":") == "?":
-                return values
-            return ("", *other) if said.lstrip(":") == "+" else (*known, *other)
-        if said in ("^", "^^", ",", ",,"):
+        values = self._values(name, quoted=quoted and not bracket)
+        if inner == said:
             return values
-        return tuple(_edited(value, rest) for value in values)
+        behind = [child for child in node.children if child.start_byte >= named.end_byte]
+        if behind[0].type not in _DEFAULTS:
+            return (UNKNOWN, "/") if name in _ROOTED else (UNKNOWN,)
+        sign = behind[0].type[-1]
+        if sign == "?":
+            return values
+        other = tuple("".join(one) for one in _side_by_side([self.variants(c) for c in behind[1:] if c.type != "}"]))
+        return ("", *other) if sign == "+" else (*(value for value in values if value != UNKNOWN), *other)
 
-    def _element(self, name: str, *, quoted: bool) -> Variants:
-        """
-        The values of a variable, or of one or all elements of an array.
-        """
-        name, bracket, index = name.partition("[")
-        values = self._values(name, quoted=False)
-        index = index.rstrip("]").strip("\"'")
-        if bracket and index.lstrip("-").isdecimal():
-            return tuple(_at(value.split(SPLIT), int(index)) for value in values)
-        if bracket and index not in ("@", "*"):
-            return (UNKNOWN,)
-        return values if bracket else self._values(name, quoted=quoted)
+    def _split(self, text: str) -> list[str]:
+        if SPLIT not in text:
+            words = braces(text)
+        else:
+            words = [word for part in text.split(SPLIT) if part for word in braces(part)]
+        self._work.spend(len(words) + sum(map(len, words)))
+        return words
+
+
+def _side_by_side(parts: Sequence[Variants]) -> Iterable[tuple[str, ...]]:
+    """
+    As many rows as the part with the most variants has, each variant in one of them.
+    """
+    rows = max(map(len, parts), default=1)
+    return [tuple(part[row % len(part)] for part in parts) for row in range(rows)]
 
 
 def _nothing(node: "Node") -> str:
     while node.type == "command_name" and node.children:
         node = node.children[0]
     return SPLIT if node.type.endswith(("expansion", "substitution")) else ""
-
-
-def _edited(value: str, rest: str) -> str:
-    slice_ = _SLICE.fullmatch(rest)
-    if UNKNOWN in value:
-        return UNKNOWN
-    if slice_ is not None:
-        start = int(slice_[1])
-        cut = value[start:]
-        return cut if slice_[2] is None else cut[: int(slice_[2])]
-    if rest.startswith("/") and not set(rest) & set("$`*?["):
-        old, _, new = rest.lstrip("/").partition("/")
-        return value.replace(old, new, -1 if rest.startswith("//") else 1) if old else value
-    return UNKNOWN
-
-
-def _at(items: list[str], index: int) -> str:
-    return items[index] if -len(items) <= index < len(items) else ""
-
-
-def _split(text: str) -> list[str]:
-    if SPLIT not in text:
-        return braces(text)
-    return [word for part in text.split(SPLIT) if part for word in braces(part)]
-
-
-def _count(variants: list[Variants]) -> int:
-    count = 1
-    for options in variants:
-        count *= max(1, len(options))
-    return count

@@ -9,7 +9,7 @@ import re
 
 from typing import Final
 
-from guardrails.core.commands.grammar.syntax import MAX_PARSED_BYTES, UnreadableError
+from guardrails.core.commands.grammar.syntax import MAX_PARSED_BYTES, NotListedError, UnreadableError
 from guardrails.core.values.late_pattern import pattern
 
 
@@ -89,7 +89,7 @@ _LONGER: Final = {
 }
 
 
-class NotPlainError(UnreadableError):
+class NotPlainError(NotListedError):
     """
     Text that is not in the plain form: which *kind* of thing stands at which *place*, and what to write instead.
     """

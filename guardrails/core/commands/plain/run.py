@@ -43,9 +43,17 @@ def plainly(command: str | Sequence[str]) -> Found:
 
     Raises NotPlainError for other text, UnreadableError where nobody can say what it runs.
     """
-    found = Found()
     if any(UNKNOWN in part for part in ([command] if isinstance(command, str) else command)):
         raise UnreadableError("it holds a NUL")
+    return started_by(command, None)
+
+
+def started_by(command: str | Sequence[str], stdin: str | None) -> Found:
+    """
+    The same of a command that reads *stdin*: text, `UNKNOWN` if nobody knows it, None if nothing is piped into it. `UNKNOWN` in
+    its words is what only the running command knows.
+    """
+    found = Found()
     longest = 0 if isinstance(command, str) else max(map(len, command), default=0)
     if longest > MAX_BYTES:
         raise UnreadableError(
@@ -53,9 +61,9 @@ def plainly(command: str | Sequence[str]) -> Found:
         )
     try:
         if isinstance(command, str):
-            _script(found, command, None, 0)
+            _script(found, command, stdin, 0)
         else:
-            _run(found, command, None, 0, by_shell=False)
+            _run(found, command, stdin, 0, by_shell=False)
     except UnreadableError:
         raise
     except Exception as error:

@@ -6,6 +6,7 @@ import re
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import dropwhile
 from typing import Final
 
 from guardrails.core.commands.grammar.scope import UNKNOWN
@@ -16,7 +17,6 @@ from guardrails.core.values.late_pattern import pattern
 from .options import GNU, begin, check_known
 
 
-_VERSION: Final = pattern(r"[-\d.]+$")
 _ASSIGNMENT: Final = pattern(r"[A-Za-z_]\w*=")
 _OTHER_QUOTES: Final = frozenset({"fish", "csh", "tcsh"})
 """Shells that read quotes in another way than `sh` does."""
@@ -33,12 +33,10 @@ def started(words: Sequence[str], stdin: str | None) -> Iterator[Inner]:
     base, rest = words[0].rpartition("/")[2].lower().removesuffix(".exe"), words[1:]
     # `gtimeout` is what another system calls GNU's `timeout`.
     name = base[1:] if base.startswith("g") and base[1:] in GNU else base
-    shell = _VERSION.sub("", name)
+    shell = name.rstrip("-.0123456789")
     if shell in SHELLS:
         _check_shell(shell, rest)
         yield from inner(shell, words, stdin)
-    elif name == "alias":
-        yield from (Inner(script=value) for _, sign, value in (word.partition("=") for word in rest) if sign)
     elif name == "command" and rest[:1] and rest[0] in ("-v", "-V"):
         # It tells where a program is, and starts none.
         return
@@ -82,8 +80,8 @@ def _check_shell(name: str, rest: Sequence[str]) -> None:
 
 def _prefixed(name: str, rest: Sequence[str], stdin: str | None) -> Iterator[Inner]:
     words = list(rest[begin(name, rest)[0] :])
-    while name in ("env", "sudo") and words and _ASSIGNMENT.match(words[0]):
-        del words[0]
+    if name in ("env", "sudo"):
+        words = list(dropwhile(_ASSIGNMENT.match, words))
     if words:
         yield Inner(tuple(words))
     elif stdin is not None:
@@ -117,7 +115,7 @@ def _anywhere(name: str, rest: Sequence[str]) -> Iterator[Inner]:
     """
     scripts: list[str] = []
     operands: list[str] = []
-    while rest:
+    while rest and len(operands) < 2:
         start, pairs = begin(name, rest)
         scripts += [value for option, value in pairs if option in ("-c", "--command")]
         operands += rest[start : start + 1]
@@ -162,7 +160,9 @@ def _find(rest: Sequence[str]) -> Iterator[Inner]:
             if rest[position] == "+" and rest[position - 1] == "{}" and flag.startswith("-exec"):
                 break
             position += 1
-        yield Inner(tuple(word.replace("{}", UNKNOWN) for word in rest[start:position]))
+        # What it finds begins as the folder does where it began to look: with no `-`.
+        words = (f"./{word}" if word.startswith("{}") else word for word in rest[start:position])
+        yield Inner(tuple(word.replace("{}", UNKNOWN) for word in words))
 
 
 def _fd(rest: Sequence[str]) -> Iterator[Inner]:
@@ -194,11 +194,10 @@ def _parallel(rest: Sequence[str]) -> Iterator[Inner]:
     place = words.index(":::")
     text, size = " ".join(words[:place]), 0
     for value in words[place + 1 :]:
-        script = text.replace("{}", value) if "{}" in text else f"{text} {value}".strip()
-        size += len(script)
+        size += len(text) + max(1, text.count("{}")) * len(value)
         if size > MAX_PARSED_BYTES:
             raise UnreadableError("`parallel` starts too much", "give it fewer values, and call it several times")
-        yield Inner(script=script)
+        yield Inner(script=text.replace("{}", value) if "{}" in text else f"{text} {value}".strip())
 
 
 _SPECIAL: Final[dict[str, Callable[[Sequence[str]], Iterator[Inner]]]] = {

@@ -15,9 +15,12 @@ from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import Denial, ToolCall
 from guardrails.core.values.units import FromText
 
+from .listed import NOT_LISTED, allowed_are, refused
+
 
 if TYPE_CHECKING:
-    from guardrails.core.commands import Command, Found, NotPlainError, UnreadableError
+    from guardrails.core.commands import Command, Found, UnreadableError
+    from guardrails.core.commands.language import Judged
 
 # A policy that names no command does without the reading of commands: `commands` is imported where it is used.
 
@@ -33,7 +36,19 @@ def command_rule(text: object) -> object:
     return text
 
 
+def safe_program(text: object) -> object:
+    """
+    *text*, where it is none or a program that there are rules for. Raises ValueError for other text.
+    """
+    from guardrails.core.commands.programs import NAMES
+
+    if isinstance(text, str) and text not in NAMES:
+        raise ValueError(f"there are no rules for `{text[:_SHOWN]}`, only for {', '.join(NAMES)}")
+    return text
+
+
 CommandRule = Annotated[str, FromText(command_rule, {"type": "string", "minLength": 1})]
+SafeProgram = Annotated[str, FromText(safe_program, {"type": "string", "minLength": 1})]
 
 _SHOWN = 80
 _NAME = pattern(r"[A-Za-z0-9_./+-]+")
@@ -48,8 +63,8 @@ class Shell(Guard):
     Pipes, lists, substitutions, wrappers (`sh -c`, `env`, `xargs`, `find -exec`, ...) and quoting are seen through. What
     cannot be read, and a fork bomb, is always denied. A denylist stops accidents, not an attacker: see docs/guards/shell.md.
 
-    If *allow* is given, anything that it does not speak of is denied, and so is any text but plain commands: words and
-    quotes with nothing to expand, and `|`, `&&`, `||`, `;` between commands.
+    If *allow* or *safe* is given, anything that they do not speak of is denied, and so is any text but plain commands: words
+    and quotes with nothing to expand, and `|`, `&&`, `||`, `;` between commands.
     """
 
     codes: ClassVar[Codes] = {
@@ -60,11 +75,14 @@ class Shell(Guard):
         "shell.fork_bomb": (),
     }
     scope_settings: ClassVar[tuple[str, ...] | None] = ()
+    sees_unfit: ClassVar[bool] = False
 
     deny: tuple[CommandRule, ...] = ()
     """Rules; stands above *allow*. Blind to case."""
     allow: tuple[CommandRule, ...] = ()
-    """Rules; empty allows every command that is not denied."""
+    """Rules; empty allows every command that is not denied, if *safe* is empty as well."""
+    safe: tuple[SafeProgram, ...] = ()
+    """Programs whose commands are allowed as far as they only read and start nothing: `git`, `rg`, `ls`, ..."""
     undecidable: Literal["deny", "allow"] = "deny"
     """What to do where the program that would run is known only at run time (`$X -rf /`, `curl ... | sh`, `eval "$X"`)."""
 
@@ -76,21 +94,21 @@ class Shell(Guard):
 
         # It asks for none; but reading a hostile command may take seconds, which must not pass while the state is locked.
         with suppress(commands.UnreadableError, TooManyError, commands.NoParserError):
-            for value in _values(call, tool, plain=bool(self.allow)):
+            for value in _values(call, tool, plain=self.is_list):
                 with suppress(commands.UnreadableError):
-                    self._read(_command(value))
+                    self._read(_command(value), tool)
         return ()
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         from guardrails.core import commands
 
         try:
-            for value in _values(call, facts.tool, plain=bool(self.allow)):
+            for value in _values(call, facts.tool, plain=self.is_list):
                 command = _command(value)
-                denial = self._judged(command)
+                denial = self._judged(command, facts.tool)
                 if denial is not None:
                     return denial
-        except commands.NotPlainError as error:
+        except commands.NotListedError as error:
             return _not_plain(error, command)
         except (commands.UnreadableError, TooManyError) as error:
             return _refusal(
@@ -108,47 +126,75 @@ class Shell(Guard):
             )
         return None
 
-    def _read(self, command: str | list[str]) -> "tuple[Found | None, Found | None]":
+    def _read(self, command: str | list[str], tool: Tool) -> "tuple[Found | Judged | None, Found | None]":
         """
         What *command* would run, as *allow* and as *deny* are held against it; None if there is none of them.
         """
         from guardrails.core import commands
 
-        plain = commands.plainly(command) if self.allow else None
-        return plain, None if self.allow and not self.deny else commands.walk(command)
+        listed: Found | Judged | None = None
+        if self.is_list and tool.by_argv and isinstance(command, str):
+            from guardrails.core.commands.language import judged, read
 
-    def _judged(self, command: str | list[str]) -> Denial | None:
+            listed = judged(read(command))
+        elif self.is_list:
+            listed = commands.plainly(command)
+        return listed, None if self.is_list and not self.deny else commands.walk(command)
+
+    def _judged(self, command: str | list[str], tool: Tool) -> Denial | None:
         from guardrails.core import commands
 
-        plain, found = self._read(command)
-        rules = [commands.rule(said) for said in self.deny]
-        for each in () if found is None else found.commands:
-            for one in rules:
-                if commands.forbids(one, each):
-                    return _denied(each, one.text)
+        listed, found = self._read(command, tool)
+        broken = None if found is None else commands.rules(self.deny).broken(found.commands)
+        if broken is not None:
+            return _denied(broken[0], broken[1].text)
         if found is not None and found.fork_bomb is not None:
             return _refusal(
                 "shell.fork_bomb",
                 f"The command starts processes without end: {found.fork_bomb}.",
                 "Start a fixed number of processes, and wait for them.",
             )
-        allowed = None if plain is None else self._allowed(plain)
-        return allowed or self._decided([doubt for each in (plain, found) if each is not None for doubt in each.doubts])
+        allowed = None if listed is None else self._allowed(listed)
+        return allowed or self._decided(
+            [doubt for each in (listed, found) if each is not None for doubt in each.doubts]
+        )
 
-    def _allowed(self, found: "Found") -> Denial | None:
+    @property
+    def is_list(self) -> bool:
+        """
+        Whether only what it lists may run.
+        """
+        return bool(self.allow or self.safe)
+
+    def _allowed(self, found: "Found | Judged") -> Denial | None:
         from guardrails.core import commands
 
+        if not isinstance(found, commands.Found):
+            refusal = refused(found, self.allow, self.safe, self._unsafe)
+            return None if refusal is None else _not_allowed(*refusal)
         for command in found.commands:
             if not any(commands.allows(commands.rule(said), command) for said in self.allow):
-                names = ", ".join(f"`{said}`" for said in self.allow[:20])
-                shown = _shown(" ".join(command.words))
-                return _refusal(
-                    "shell.allow",
-                    f"`{shown}` is not among the allowed commands.",
-                    f"Allowed are: {names}.",
-                    command=shown,
-                )
+                reason, advice = self._unsafe(command)
+                if reason is not None:
+                    hint = advice or allowed_are(self.allow, self.safe, command.words[0])
+                    return _not_allowed(" ".join(command.words), reason or NOT_LISTED, hint)
         return None
+
+    def _unsafe(self, command: "Command") -> tuple[str | None, str]:
+        """
+        Why *command* is none that only reads, by a program of *safe*: None if it is one, "" if it is of another program; and
+        what to write in its place.
+        """
+        if not self.safe:
+            return "", ""
+        from guardrails.core.commands import programs
+
+        if programs.program_of(command.words) not in self.safe:
+            return "", ""
+        refused = programs.reads_only(command.words, command.globs, among=self.safe)
+        if refused is None:
+            return None, ""
+        return refused.reason, f"{refused.advice[:1].upper()}{refused.advice[1:]}." if refused.advice else ""
 
     def _decided(self, doubts: list[str]) -> Denial | None:
         if not doubts or self.undecidable == "allow":
@@ -207,11 +253,19 @@ def _denied(command: "Command", said: str) -> Denial:
     )
 
 
-def _not_plain(error: "NotPlainError", command: str | list[str]) -> Denial:
+def _not_allowed(command: str, reason: str, hint: str) -> Denial:
+    shown = _shown(command)
+    return _refusal("shell.allow", f"`{shown}` is not allowed here: {reason}.", hint, command=shown)
+
+
+def _not_plain(error: "UnreadableError", command: str | list[str]) -> Denial:
     shown = _shown(command if isinstance(command, str) else " ".join(command))
+    from guardrails.core.commands import NotPlainError
+
+    plain = "is no plain command, and only plain ones are allowed here"
     return _refusal(
         "shell.allow",
-        f"`{shown}` is no plain command, and only plain ones are allowed here: {error}.",
+        f"`{shown}` {plain if isinstance(error, NotPlainError) else 'cannot be run here'}: {error}.",
         _advice(error),
         command=shown,
     )

@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any, Final
 
 from guardrails.core.repetition.sketch import LABELS
+from guardrails.core.text.short_keys import cached_if_short
 from guardrails.core.values.late_pattern import pattern
 from guardrails.core.values.types import ToolCall
 
@@ -134,7 +135,7 @@ def _commands(arguments: dict[Any, Any], tool: str) -> Iterator[Command]:
         yield (*(() if words[: len(named)] == named else named), *words, *_words(parameters))
 
 
-@lru_cache(maxsize=256)
+@cached_if_short(256)
 def _holds_command(key: str) -> bool:
     return _COMMANDS.search(key) is not None
 

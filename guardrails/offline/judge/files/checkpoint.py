@@ -14,6 +14,7 @@ from typing import Any, Final
 from guardrails.core.values.errors import GuardrailsError
 from guardrails.offline.judge.tracks import Tracks
 from guardrails.offline.readers import Copies
+from guardrails.stores.folders import make_private
 
 from .spill import key_bytes
 
@@ -64,6 +65,7 @@ def save(
     made = path.with_name(f"{path.name}.new")
     try:
         made.unlink(missing_ok=True)
+        make_private(made)
         database = sqlite3.connect(made, isolation_level=None)
         try:
             database.execute("PRAGMA journal_mode = OFF")

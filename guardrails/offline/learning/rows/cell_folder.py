@@ -172,7 +172,8 @@ class CellFolder:
             if path.read_text(encoding="utf-8") == text:
                 return
         shutil.rmtree(self.work, ignore_errors=True)
-        self.work.mkdir(parents=True)
+        # It holds copies of records.
+        self.work.mkdir(mode=0o700, parents=True)
         path.write_text(text, encoding="utf-8")
 
     def planned(self) -> dict[str, Any] | None:

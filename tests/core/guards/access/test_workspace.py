@@ -123,6 +123,15 @@ def test_what_is_no_path_is_denied_with_the_reason(root: Path, path: object, rea
     assert reason in str(envelope.message)
 
 
+def test_thousands_of_links_in_a_row_lead_nowhere(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for number in range(3_000):
+        (root / f"link{number}").symlink_to(f"link{number + 1}")
+    (root / "link3000").symlink_to("/etc")
+    guard = Workspace(root=str(root))
+    assert asked(guard, {"path": "link0/passwd"}).code == "workspace.root"
+    assert "failed to name its paths" not in caplog.text
+
+
 def test_an_absolute_path_and_a_file_url_inside_pass(root: Path) -> None:
     guard = Workspace(root=str(root))
     assert asked(guard, {"path": str(root / "src/app.py")}).ok

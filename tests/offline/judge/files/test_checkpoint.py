@@ -3,6 +3,7 @@ A checkpoint on its own; what it is for is in the tests of `run`.
 """
 
 import json
+import os
 import sqlite3
 
 from collections.abc import Callable
@@ -44,6 +45,12 @@ def test_what_is_saved_is_loaded(calls: Calls, tmp_path: Path) -> None:
     assert (key_of(key), stops) == (("data", "\ud800", ""), 1)
     assert packed == judge._track.to_bytes() if judge._track else None
     assert list(packed_tracks(path, 1)) == []
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes of POSIX")
+def test_a_checkpoint_is_its_owners_alone(tmp_path: Path) -> None:
+    save(tmp_path / "work", POSITION, [], [], Copies())
+    assert (tmp_path / "work").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_checkpoint_takes_the_place_of_the_one_before(tmp_path: Path) -> None:

@@ -12,7 +12,8 @@ import pytest
 
 from typer.testing import CliRunner
 
-from guardrails.cli import app, needs
+from guardrails.cli import app
+from guardrails.cli.text import needs
 from guardrails.policy.model_files import COLD
 
 

@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from .launch import MARK
+from .living import lives
+from .started import Started
+
 
 GRACE_S: Final = 1.0
 """Between SIGTERM and SIGKILL."""
-MARK: Final = "GUARDRAILS_COMMAND"
-"""A variable of every command, by which its processes are known wherever they went."""
 MAX_ROUNDS: Final = 5
 _POLL_S: Final = 0.05
 _CHUNK: Final = 1 << 16
@@ -76,13 +78,34 @@ class Ended:
     """Processes it had started still ran and were killed."""
 
 
+def run_started(started: Started, *, timeout: float, limit: int) -> Ended:
+    """
+    Run what a sandbox *started*, as `run_to_end` does. Raises OSError where it cannot be started.
+    """
+    return run_to_end(
+        started.arguments,
+        folder=started.folder,
+        environment=started.environment,
+        timeout=timeout,
+        limit=limit,
+        whole=started.whole,
+    )
+
+
 def run_to_end(
-    arguments: Sequence[str], *, folder: str, environment: Mapping[str, str], timeout: float, limit: int
+    arguments: Sequence[str],
+    *,
+    folder: str,
+    environment: Mapping[str, str],
+    timeout: float,
+    limit: int,
+    whole: bool = False,
 ) -> Ended:
     """
     Run *arguments* in *folder*, for at most *timeout* seconds; of its output at most *limit* bytes are kept, however much
     there is. All processes of its group end with it, on Linux also
-    those that left the group, unless they cleared their environment. Raises OSError where it cannot be started.
+    those that left the group, unless they cleared their environment. With *whole* its first process ends all others
+    once its own children are killed. Raises OSError where it cannot be started.
     """
     started = time.monotonic()
     output = Bounded(limit)
@@ -98,20 +121,41 @@ def run_to_end(
     )
     left_behind = False
     try:
-        finished = _read_until_exit(process, output, started + timeout)
-        if not finished:
-            _signal(process.pid, signal.SIGTERM)
-            _read_until_exit(process, output, time.monotonic() + GRACE_S)
-        left_behind = _signal(process.pid, 0, others=True)
+        with lives(lambda: _end_now(process.pid, mark.encode(), whole=whole)):
+            finished = _read_until_exit(process, output, started + timeout)
+            if not finished:
+                end_children(process.pid) if whole else _signal(process.pid, signal.SIGTERM)
+                _read_until_exit(process, output, time.monotonic() + GRACE_S)
+            left_behind = _signal(process.pid, 0, others=True)
     finally:
         # Its exit is not collected yet, so that no other group can have taken its number.
         _signal(process.pid, signal.SIGKILL)
         code = process.wait()
-        left_behind = _end_strays(mark.encode()) or left_behind
+        left_behind = end_strays(mark.encode()) or left_behind
         if process.stdout is not None:
             process.stdout.close()
     seconds = round(time.monotonic() - started, 3)
     return Ended(output.text(), output.total <= limit, code if finished else None, seconds, left_behind and finished)
+
+
+def _end_now(pid: int, mark: bytes, *, whole: bool) -> None:
+    """
+    End the command *pid*, since this process ends and nobody will wait for it.
+    """
+    # The first process of one that is whole ends all others when it is asked to, and only then.
+    _signal(pid, signal.SIGTERM if whole else signal.SIGKILL)
+    if not whole:
+        end_strays(mark)
+
+
+def end_children(pid: int) -> None:
+    """
+    Kill the children of *pid*: of a `Started` that is whole, so all of it ends, and its first process last.
+    """
+    for child in _pids():
+        with suppress(OSError, ValueError, IndexError):
+            if int(Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[1]) == pid:
+                os.kill(child, signal.SIGKILL)
 
 
 def _read_until_exit(process: "subprocess.Popen[bytes]", output: Bounded, deadline: float) -> bool:
@@ -173,7 +217,7 @@ def _signal(group: int, number: int, *, others: bool = False) -> bool:
     return False
 
 
-def _end_strays(mark: bytes) -> bool:
+def end_strays(mark: bytes) -> bool:
     """
     Kill what left the group (`setsid`, a daemon) but still has *mark* in its environment; whether there was any. Linux only.
     """

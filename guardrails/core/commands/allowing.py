@@ -1,0 +1,72 @@
+"""
+Commands that a rule of an allow list speaks of, word by word.
+"""
+
+import posixpath
+
+from collections.abc import Sequence
+from typing import Final
+
+from guardrails.core.commands.grammar.paths import plain
+from guardrails.core.commands.grammar.scope import UNKNOWN
+from guardrails.core.commands.plain.unmatched import unmatched
+
+from .found import Command
+from .globs import Word
+from .patterns import ANY, Rule
+
+
+_PROGRAM_FOLDERS: Final = frozenset({"/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/usr/sbin"})
+_SIGNS: Final = ("<", ">")
+
+
+def allows(rule: Rule, command: "Command", *, by_argv: bool = False, folder: str = ".") -> bool:
+    """
+    Whether *command* is just what *rule* says, word by word.
+
+    With *by_argv* it is of a script that no shell reads, and may be a file that is written (`>`) or read (`<`), or a variable;
+    without it only rules that are commands in the plain form say anything. In another *folder* of the workspace, what *rule*
+    says with a `/` or a `*` in a word is said of the path from the workspace.
+    """
+    if len(rule.stages) > 1 or (not by_argv and unmatched(rule.text) is not None):
+        return False
+    program, *words = rule.stages[0]
+    first = command.words[0]
+    above, _, base = first.rpartition("/")
+    if "/" not in program.text and above in _PROGRAM_FOLDERS:
+        first = base
+    if by_argv and (first in _SIGNS or "=" in first) and program.text[-1:] not in _SIGNS and "=" not in program.text:
+        # `*` is any program, but no file and no variable.
+        return False
+    names = {first}
+    if "/" in first and not first.startswith("/") and folder != ".":
+        names = {posixpath.normpath(f"{folder}/{first}"), f"./{posixpath.normpath(f'{folder}/{first}')}"}
+    # `x/../ls` is a file of this folder, and not the `ls` that a rule speaks of.
+    climbs = ".." in first.split("/")
+    fits = folder == "." and first in program.options if climbs else any(map(program.exact.fullmatch, names))
+    return fits and UNKNOWN not in first and _sequence(words, command.words[1:], folder)
+
+
+def _sequence(words: Sequence[Word], given: Sequence[str], folder: str) -> bool:
+    at, here, after = 0, 0, None
+    while here < len(given):
+        if at < len(words) and words[at].text == ANY:
+            # It takes no word at first, and one more each time that what is behind it does not fit.
+            after, at = (at + 1, here), at + 1
+        elif at < len(words) and _equals(words[at], given[here], folder):
+            at, here = at + 1, here + 1
+        elif after is not None:
+            after = (after[0], after[1] + 1)
+            at, here = after
+        else:
+            return False
+    return all(word.text == ANY for word in words[at:])
+
+
+def _equals(word: Word, text: str, folder: str) -> bool:
+    # What is not known could be anything, and `src/*` is not `src/../..`.
+    if UNKNOWN in text:
+        return False
+    if folder != "." and not {"/", "*", "?", "["}.isdisjoint(word.text):
+        text = posixpath.normpath(posixpath.join(folder, text))
+    return bool(word.exact.fullmatch(plain(text) if ".." in text.split("/") else text))

@@ -1,0 +1,3 @@
+"""
+Programs: started, confined, ended as a whole.
+"""

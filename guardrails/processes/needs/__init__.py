@@ -1,0 +1,8 @@
+"""
+What honest programs need in a sandbox beside the system and the workspace: languages, git, the network's settings.
+"""
+
+from .needed import confinement_for
+
+
+__all__ = ["confinement_for"]

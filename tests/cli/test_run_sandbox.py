@@ -1,0 +1,261 @@
+"""
+`guardrails run` in a sandbox: what commands reach, what is refused where there is none, what stays behind (nothing).
+"""
+
+import json
+import os
+import shlex
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from typer.testing import CliRunner, Result
+
+from guardrails.agent.conversations import Conversations
+from guardrails.agent.settings import Settings
+from guardrails.cli import app
+from guardrails.core.values.errors import SandboxUnavailable
+from guardrails.processes.sandbox import choose
+from guardrails.processes.sandbox.confinement import Name
+from guardrails.sinks import read
+from guardrails.testing.scripted_openai import Calls, Reply, ScriptedOpenAI, Text, call
+
+
+BACKENDS: tuple[Name, ...] = ("bwrap", "landlock")
+WITHOUT = Path(__file__).with_name("without_landlock.py")
+POLICY = "version: 1\nextends: default\nmode: observe\n"
+
+
+@pytest.fixture(autouse=True)
+def workspace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    folder = tmp_path / "workspace"
+    folder.mkdir()
+    return folder
+
+
+def run(*arguments: object, **options: Any) -> Result:
+    return CliRunner().invoke(app, ["run", *map(str, arguments)], **options)
+
+
+def options(server: ScriptedOpenAI, workspace: Path, *more: object) -> list[object]:
+    policy = workspace.parent / "policy.yaml"
+    return ["--base-url", server.base_url, "--model", "m", "--policy", policy, "--workspace", workspace, *more]
+
+
+def works(name: Name) -> None:
+    try:
+        choose(name)
+    except SandboxUnavailable as error:
+        pytest.skip(str(error))
+
+
+def commands(*texts: str) -> list[Reply]:
+    return [*(Calls(call("exec_shell", {"command": text})) for text in texts), Text("done")]
+
+
+def told(server: ScriptedOpenAI) -> list[dict[str, Any]]:
+    """
+    The envelopes of all calls.
+    """
+    return [json.loads(m["content"]) for m in server.requests[-1]["messages"] if m["role"] == "tool"]
+
+
+def until(true: Callable[[], bool], seconds: float = 20) -> None:
+    over = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < over
+        time.sleep(0.02)
+
+
+def marked(mark: str) -> list[int]:
+    """
+    The processes whose command line holds *mark*.
+    """
+    found = []
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdecimal():
+            try:
+                if mark.encode() in (folder / "cmdline").read_bytes():
+                    found.append(int(folder.name))
+            except OSError:
+                continue
+    return found
+
+
+@pytest.mark.parametrize("sandbox", ["none", "auto"])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_an_interrupted_run_leaves_no_process(workspace: Path, sandbox: str, number: signal.Signals) -> None:
+    if sandbox == "none" and number == signal.SIGKILL:
+        pytest.skip("nobody is left to end a command that no sandbox holds")
+    mark = f"600.{os.getpid()}{number}"
+    with ScriptedOpenAI(commands(f"setsid sleep {mark} & touch running; sleep {mark}")) as server:
+        given = options(server, workspace, "--sandbox", sandbox)
+        command = [sys.executable, "-m", "guardrails", "run", "task", *map(str, given)]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)  # noqa: S603
+        until(lambda: (workspace / "running").exists() or process.poll() is not None)
+        process.send_signal(number)
+        _, said = process.communicate(timeout=30)
+        assert process.returncode == {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGKILL: -9}[number], said
+    until(lambda: not marked(mark), 5)
+
+
+@pytest.mark.parametrize("sandbox", BACKENDS)
+def test_a_command_reads_no_key_writes_nothing_outside_and_reaches_nobody(
+    workspace: Path, sandbox: Name, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    works(sandbox)
+    outside = Path.home() / f".guardrails-planted-{os.getpid()}"
+    outside.write_text("sk-planted-in-the-home")
+    (workspace.parent / "key").write_text("sk-planted-beside")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        listening.settimeout(0.2)
+        connect = f"exec 3<>/dev/tcp/127.0.0.1/{listening.getsockname()[1]} && echo connected"
+        script = commands(
+            "echo work > made && cat made && touch $HOME/own $TMPDIR/own && echo whole",
+            f"cat {shlex.quote(str(outside))} {shlex.quote(str(workspace.parent / 'key'))}; env; cat /proc/*/environ",
+            f"echo x > {shlex.quote(str(outside))}; echo x > {shlex.quote(str(workspace.parent / 'written'))}; echo tried",
+            connect,
+        )
+        try:
+            with ScriptedOpenAI(script) as server:
+                shown = run("task", *options(server, workspace, "--sandbox", sandbox))
+                assert shown.exit_code == 0, shown.output
+                assert f"commands in {sandbox}" in shown.stderr
+            assert outside.read_text() == "sk-planted-in-the-home"
+        finally:
+            outside.unlink()
+        with pytest.raises(TimeoutError):
+            listening.accept()
+    whole, read_, written, connected = told(server)
+    assert whole["result"]["output"] == "work\nwhole\n"
+    assert "sk-planted" not in json.dumps(read_)
+    assert "tried" in written["result"]["output"]
+    assert connected["status"] == "error"
+    assert "connected" not in connected["result"]["output"]
+    assert not (workspace.parent / "written").exists()
+    assert (workspace / "made").read_text() == "work\n"
+    assert {said["sandbox"] for said in (whole, read_, written, connected)} == {sandbox}
+    records = read(workspace.parent / "state" / "guardrails" / "conversations.jsonl")
+    assert [record["sandbox"] for record in records if record["event"] == "settle"] == [sandbox] * 4
+
+
+@pytest.mark.parametrize("sandbox", BACKENDS)
+def test_a_command_reaches_the_network_if_it_is_let_and_a_resumed_run_keeps_what_was_said(
+    workspace: Path, sandbox: Name
+) -> None:
+    works(sandbox)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        connect = f"exec 3<>/dev/tcp/127.0.0.1/{listening.getsockname()[1]} && echo connected"
+        with ScriptedOpenAI([*commands(connect), *commands(connect), *commands(connect)]) as server:
+            shown = run("task", *options(server, workspace, "--sandbox", sandbox, "--network", "--json"))
+            assert shown.exit_code == 0, shown.output
+            name = json.loads(shown.stdout)["id"]
+            assert run("again", "--resume", name).exit_code == 0
+            assert run("and again", "--resume", name, "--no-network").exit_code == 0
+    said = told(server)
+    assert [one["status"] for one in said] == ["success", "success", "error"]
+    assert {one["sandbox"] for one in said} == {sandbox}
+
+
+def test_where_no_sandbox_works_commands_are_refused_and_the_rest_goes_on(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    script: list[Reply] = [
+        Calls(call("exec_shell", {"command": "echo x > made"})),
+        Calls(call("write_file", {"path": "written", "content": "x"})),
+        Text("done"),
+        *commands("echo by hand"),
+    ]
+    with ScriptedOpenAI(script) as server:
+        shown = run("task", *options(server, workspace, "--json"))
+        assert shown.exit_code == 0, shown.output
+        assert "note: exec_shell is refused, sandbox.unavailable: " in shown.stderr
+        again = run("again", "--resume", json.loads(shown.stdout)["id"], "--sandbox", "none")
+        assert "commands in no sandbox" in again.stderr
+    refused, written, by_hand = told(server)
+    assert (refused["status"], refused["code"]) == ("denied", "sandbox.unavailable")
+    for part in ("bwrap: ", "landlock: ", "macOS", "`sandbox: none`"):
+        assert part in refused["message"]
+    assert refused["retryable"] is False
+    assert "sandbox" not in refused
+    assert not (workspace / "made").exists()
+    assert written["status"] == "success"
+    assert by_hand["result"]["output"] == "by hand\n"
+    assert "sandbox" not in by_hand
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="it takes a filter of system calls away from Linux")
+def test_without_bwrap_and_landlock_the_refusal_names_what_blocked_each_and_run_goes_on(workspace: Path) -> None:
+    script: list[Reply] = [
+        Calls(call("exec_shell", {"command": "echo x > made"})),
+        Calls(call("write_file", {"path": "written", "content": "x"})),
+        Text("done"),
+    ]
+    with ScriptedOpenAI(script) as server:
+        command = [sys.executable, str(WITHOUT), "run", "task", *map(str, options(server, workspace))]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)  # noqa: S603
+        if ended.returncode == 77:
+            pytest.skip("system calls cannot be filtered here")
+        assert (ended.returncode, ended.stdout) == (0, "done\n"), ended.stderr
+        doctor = subprocess.run([*command[:2], "doctor", "--json"], capture_output=True, text=True, check=False)  # noqa: S603
+    refused, written = told(server)
+    assert (refused["status"], refused["code"]) == ("denied", "sandbox.unavailable")
+    for part in (
+        "the program `bwrap` is not installed (package bubblewrap)",
+        "the kernel has no Landlock",
+        "`sandbox: none`",
+    ):
+        assert part in refused["message"]
+        assert part in ended.stderr
+    assert not (workspace / "made").exists()
+    assert written["status"] == "success"
+    assert doctor.returncode == 1, doctor.stderr
+    assert json.loads(doctor.stdout)["auto"] is None
+
+
+def test_a_sandbox_that_is_none_of_the_four_is_refused_before_anything_starts(workspace: Path) -> None:
+    shown = run("task", "--model", "m", "--sandbox", "docker")
+    assert shown.exit_code == 2
+    assert "auto, bwrap, landlock or none" in shown.stderr
+
+
+def test_a_conversation_of_before_there_were_sandboxes_goes_on_in_one(workspace: Path) -> None:
+    works("auto")
+    with ScriptedOpenAI([Text("one"), *commands("echo x")]) as server:
+        shown = run("task", *options(server, workspace, "--json"))
+        name = json.loads(shown.stdout)["id"]
+        path = workspace.parent / "state" / "guardrails" / "conversations.db"
+        with Conversations(path) as kept, kept.resume(name) as chat:
+            assert (chat.settings["sandbox"], chat.settings["network"]) == ("auto", False)
+            old = {key: value for key, value in chat.settings.items() if key not in ("sandbox", "network")}
+        assert Settings.kept(old, {}).sandbox == "auto"
+        assert run("more", "--resume", name).exit_code == 0
+    assert told(server)[0]["sandbox"] in BACKENDS
+
+
+def test_a_workspace_that_holds_the_home_is_told_at_the_start(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    works("auto")
+    monkeypatch.setenv("HOME", str(workspace / "home"))
+    (workspace / "home").mkdir()
+    with ScriptedOpenAI(commands("touch made")) as server:
+        shown = run("task", *options(server, workspace))
+        assert shown.exit_code == 0, shown.output
+    assert "note: exec_shell is refused, sandbox.unavailable: " in shown.stderr
+    assert "--sandbox none" in shown.stderr
+    assert told(server)[0]["code"] == "sandbox.unavailable"
+    assert not (workspace / "made").exists()

@@ -1,0 +1,159 @@
+"""
+Patterns of a policy's author on text of strangers: linear, and as Python reads them.
+"""
+
+import re
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails.core.outcome import FailureRule, ResultClassifier, outcome_of
+from guardrails.core.text.linear_pattern import NotLinearError, finder
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        (r"(a+)+$", "a" * 8_000 + "!"),
+        (r"(?:x+x+)+y", "x" * 8_000),
+        (r"^(\w+\s?)*$", "word " * 1_600 + "!"),
+        (r"(.*)(.*)(.*)(.*)(.*)!", "a" * 8_000),
+        (r"(?i)(a|a|ab)*c", "ab" * 4_000),
+        (r"(a?){40}a{40}b", "a" * 8_000),
+        (r"(a|a)(a|a)(a|a)(a|a)" * 20 + "b", "a" * 8_000),
+        (r"error.*timeout.*retry.*failed", "error timeout retry " * 400),
+    ],
+)
+def test_a_pattern_that_invites_going_back_takes_no_time(pattern: str, text: str) -> None:
+    code = (
+        "import resource, sys; from guardrails.core.text.linear_pattern import finder; find = finder(sys.argv[1]);"
+        "resource.setrlimit(resource.RLIMIT_CPU, (8, 8)); print([find(sys.argv[2]) for _ in range(20)][0])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code, pattern, text], capture_output=True, text=True, check=False)  # noqa: S603
+
+    assert (ran.returncode, ran.stdout) == (0, "False\n"), ran.stderr[-300:]
+
+
+SAME = [
+    *(r"^Error\b", r"(?i)^failed to", r"^oops", "1", "", "a.c", r"a\.c", r"\d+ errors?", r"(?m)^x$", r"(?s)a.b", "é+"),
+    *(
+        r"^ok$",
+        r"ok\Z",
+        r"\<error\>",
+        r"[^]]x",
+        r"[]a]",
+        r"(?P<name>a)b",
+        r"(?:a|b)c",
+        r"\x41\u0042",
+        r"a{2,3}",
+        r"\bno\b",
+    ),
+    *(r"[*+]a?", r"[(?=]", r"[a-z]+\s*:\s*[0-9]+", r"(?i)straße|ÄRGER", r"\/path\-x\ y\_z\'\"", r"^$", r"\n$", "a$|b"),
+]
+TEXTS = [
+    *(
+        "",
+        "\n",
+        "Error: x",
+        "Errors",
+        "FAILED to",
+        "oops",
+        "abc",
+        "a.c",
+        "3 errors",
+        "y\nx\n",
+        "a\nb",
+        "éé",
+        "ok",
+        "ok\n",
+    ),
+    *(
+        "ok\n\n",
+        "<error>",
+        "error",
+        "ax",
+        "]x",
+        "]",
+        "ab",
+        "AB",
+        "aaa",
+        "say no",
+        "note",
+        "n : 12",
+        "STRASSE straße",
+        "ärger",
+    ),
+    *("/path-x y_z'\"", "x\n", "\udc80 Error", "a\n", "b"),
+]
+
+
+@pytest.mark.parametrize("pattern", SAME)
+def test_a_pattern_means_what_it_means_to_python(pattern: str) -> None:
+    assert [finder(pattern)(text) for text in TEXTS] == [re.search(pattern, text) is not None for text in TEXTS]
+
+
+PIECES = st.sampled_from(
+    [*"ab1 \n.$^|", r"\d", r"\w", r"\b", r"\s", "(?:a|b)", "[ab]", "[^a]", "a*", "b+", "1?", "a{2}", "(b)"]
+)
+
+
+@given(st.lists(PIECES, min_size=1, max_size=6).map("".join), st.text("ab1 \né", max_size=8))
+def test_patterns_in_general_mean_what_they_mean_to_python(pattern: str, text: str) -> None:
+    # `$` before something else is another matter: only Python's stands before a newline and goes on with it.
+    if "$" in pattern[:-1]:
+        pattern = pattern[:-1].replace("$", "") + pattern[-1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = re.search(pattern, text) is not None
+
+    assert finder(pattern)(text) is expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "told"),
+    [
+        (r"(?<!no )error", "lookaround"),
+        (r"error(?= 5)", "lookaround"),
+        (r"(a+)\1", "write out what is repeated"),
+        (r"(?P<n>a)(?P=n)", "write out what is repeated"),
+        (r"(?#why)a+", "leave them out"),
+        (r"(?a)\w+", "[0-9]"),
+        (r"\w{600}!", "too large"),
+        (r"[[a]+", r"\["),
+        (r"a{", "put a backslash"),
+        (r"(", "unterminated"),
+        (r"a[", "unterminated"),
+        (r"\Qa", "bad escape"),
+    ],
+)
+def test_what_it_cannot_be_is_told_with_what_to_write(pattern: str, told: str) -> None:
+    with pytest.raises(NotLinearError, match=re.escape(told)):
+        finder(pattern)
+
+    with pytest.raises(ValueError, match="not a regular expression"):
+        ResultClassifier(text_matches=(pattern,))
+
+
+def test_rules_of_a_policy_are_looked_for_that_way() -> None:
+    classifier = ResultClassifier(
+        text_matches=(r"(x+x+)+y",), error_when=(FailureRule(field="said", matches=r"^(a+)+$"),)
+    )
+
+    assert outcome_of("x" * 8_000, classifier=classifier).error_type is None
+    assert outcome_of({"said": "a" * 8_000 + "!"}, classifier=classifier).error_type is None
+    assert outcome_of({"said": "a" * 8_000}, classifier=classifier).error_type is not None
+
+
+def test_a_plain_pattern_imports_no_other_engine() -> None:
+    code = (
+        "import sys; from guardrails.core.text.linear_pattern import finder;"
+        "print(finder(r'(?i)^error\\b')('Error 5'), 'pydantic_core' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
+
+    assert ran.stdout == "True False\n"
