@@ -69,6 +69,9 @@ def _refusals(found: "Judged", allow: Sequence[str], safe: Sequence[str], unsafe
                 "Write it with a tool for files, or to a file with a name such as `out.txt`.",
             )
     for run in found.runs:
+        if run.words[0] == "command":
+            # Of it the language has `command -v NAME` only, which starts nothing: we tell it ourselves.
+            continue
         for number, command in enumerate(run.commands):
             reads = run.reads if number == 0 else ()
             if _allowed(allow, command, run.folders) and all(_may_read(path, command, allow, run) for path in reads):
