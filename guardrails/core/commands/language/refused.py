@@ -39,6 +39,7 @@ ADVICE: Final = {
     "nested too deep": "write the commands one after another",
 }
 """By kind what to write instead."""
+EXIT_CODE: Final = "leave `$?` out; the result tells the exit code of the last command"
 BUILTINS: Final = {
     **dict.fromkeys(
         ("export", "declare", "typeset", "local", "readonly", "unset"),

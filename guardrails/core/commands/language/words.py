@@ -12,7 +12,7 @@ from typing import Final
 from guardrails.core.values.late_pattern import pattern
 
 from .documents import LAST, body
-from .refused import NotInLanguageError, seen
+from .refused import EXIT_CODE, NotInLanguageError, seen
 from .tree import Glob, Word
 
 
@@ -125,7 +125,9 @@ class _Parts:
                 raise NotInLanguageError("a home directory", begin)
         elif not (char == "#" and any(self.parts)) and not (char == "$" and _BARE_DOLLAR.match(reader.text, begin)):
             if char in _NAMED:
-                raise NotInLanguageError("a substitution" if char == "$" and after == "(" else _NAMED[char], begin)
+                raise NotInLanguageError(
+                    "a substitution" if char == "$" and after == "(" else _NAMED[char], begin, _advice(char, after)
+                )
             seen(char, begin)
         self.parts.append(part.text if self.value and isinstance(part, Glob) else part)
 
@@ -163,7 +165,9 @@ class _Parts:
                 found.append(char)
             else:
                 raise NotInLanguageError(
-                    "a substitution" if char == "`" or after == "(" else "an expansion", reader.place - 1
+                    "a substitution" if char == "`" or after == "(" else "an expansion",
+                    reader.place - 1,
+                    _advice(char, after),
                 )
 
     def document(self, found: "re.Match[str]") -> str:
@@ -193,6 +197,10 @@ class _Parts:
             raise NotInLanguageError("a brace", begin)
         self.reader.place = found.end()
         return found[0] if pair else tuple(found[0][1:-1].split(","))
+
+
+def _advice(char: str, after: str) -> str | None:
+    return EXIT_CODE if char + after == "$?" else None
 
 
 def _ordered(inside: str) -> bool:

@@ -218,3 +218,16 @@ def test_a_pattern_that_find_was_meant_to_get_is_told_to_be_quoted(command: str)
     said = refusal(Shell(safe=("find",)), command)
     assert said is not None
     assert "between single quotes" in said.hint
+
+
+def test_where_a_program_is_needs_no_rule_and_starts_nothing() -> None:
+    assert refusal(Shell(allow=("ls",)), "command -v node && ls") is None
+    assert refusal(Shell(allow=("ls",)), "command node") is not None
+    assert refusal(Shell(allow=("ls", "timeout *")), "timeout 5 command -v node") is not None
+
+
+@pytest.mark.parametrize("command", ["ls; echo $?", 'ls; echo "exit code: $?"'])
+def test_an_exit_code_is_told_to_be_in_the_result(command: str) -> None:
+    said = refusal(Shell(allow=("ls", "echo *")), command)
+    assert said is not None
+    assert "the result tells the exit code" in said.hint
