@@ -17,9 +17,14 @@ LISTED: Final = frozenset(
     | {"PYTHONIOENCODING", "PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONUTF8", "PYTHONWARNINGS", "VIRTUAL_ENV"}
     | {"CARGO_TERM_COLOR", "DOTNET_ROOT", "GEM_PATH", "GOFLAGS", "GOROOT", "GOTOOLCHAIN", "JAVA_HOME", "NODE_ENV"}
     | {"NODE_OPTIONS", "NODE_PATH", "NVM_DIR", "PERL5LIB", "RUBYLIB", "RUSTFLAGS", "RUSTUP_TOOLCHAIN", "RUST_BACKTRACE"}
+    | {"LC_ALL", "LC_COLLATE", "LC_CTYPE", "LC_MESSAGES", "LC_MONETARY", "LC_NUMERIC", "LC_TIME", "LC_ADDRESS"}
+    | {"LC_IDENTIFICATION", "LC_MEASUREMENT", "LC_NAME", "LC_PAPER", "LC_TELEPHONE"}
     | {"CURL_CA_BUNDLE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE"}
 )
-"""What programs are told of the machine: of languages, compilers and terminals. No name of these is that of a key."""
+"""
+What programs are told of the machine: of languages, compilers and terminals. No name of these is that of a key; what else
+begins with `LC_` may be one, since ssh sends such variables.
+"""
 OF_NETWORK: Final = frozenset(
     {"ALL_PROXY", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "GOPROXY", "NPM_CONFIG_REGISTRY", "PIP_EXTRA_INDEX_URL"}
     | {"PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL"}
@@ -38,7 +43,7 @@ def harmless(environment: Mapping[str, str]) -> dict[str, str]:
 
 def listed(environment: Mapping[str, str], *, network: bool = False) -> dict[str, str]:
     """
-    What a confined process sees of *environment*: the names of `LISTED`, those of a locale, and with *network* `OF_NETWORK`.
+    What a confined process sees of *environment*: the names of `LISTED`, and with *network* `OF_NETWORK`.
 
     HOME and TMPDIR are not in it: in a sandbox they are others.
     """
@@ -46,6 +51,4 @@ def listed(environment: Mapping[str, str], *, network: bool = False) -> dict[str
 
 
 def _is_listed(name: str, text: str, *, network: bool) -> bool:
-    if name in LISTED or name.startswith("LC_"):
-        return True
-    return network and name.upper() in OF_NETWORK and "@" not in text
+    return name in LISTED or (network and name.upper() in OF_NETWORK and "@" not in text)

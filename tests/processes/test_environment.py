@@ -12,7 +12,7 @@ def test_harmless_variables_are_those_not_named_like_secrets() -> None:
 
 def test_a_confined_process_sees_the_names_of_a_list_and_of_the_network_only_if_it_may_use_it() -> None:
     given = dict.fromkeys(
-        ["PATH", "LC_ALL", "VIRTUAL_ENV", "OPENAI_API_KEY", "AWS_PROFILE", "MY_PLAIN", "http_proxy"], "x"
+        ["PATH", "LC_ALL", "VIRTUAL_ENV", "OPENAI_API_KEY", "AWS_PROFILE", "MY_PLAIN", "LC_MY_KEY", "http_proxy"], "x"
     )
     assert sorted(listed(given)) == ["LC_ALL", "PATH", "VIRTUAL_ENV"]
     assert sorted(listed(given, network=True)) == ["LC_ALL", "PATH", "VIRTUAL_ENV", "http_proxy"]

@@ -88,3 +88,17 @@ def test_calls_that_no_program_needs_are_refused(place: Place) -> None:
     assert said.pop("setuid made") == "EPERM"
     assert {name: said[name] for name in ABSENT} == dict.fromkeys(ABSENT, "ENOSYS")
     assert {said[name] for name in REFUSED if name in said} == {"EPERM"}, said
+
+
+def test_attributes_of_files_outside_and_the_priority_of_other_processes_stay(place: Place) -> None:
+    secret = place.outside / "secret"
+    code = """
+out = [failed(os.setxattr, told["file"], "user.made", b"x"), failed(os.setpriority, os.PRIO_PROCESS, told["process"], 19)]
+out += [failed(os.setpriority, os.PRIO_PROCESS, 0, 5), failed(os.setpriority, os.PRIO_USER, 0, 19)]
+say(out)
+"""
+    said = place.said(code, told={"file": str(secret), "process": os.getpid()})
+    assert None not in said[:2]
+    assert said[2] is None
+    assert os.listxattr(secret) == []
+    assert os.getpriority(os.PRIO_PROCESS, 0) < 19

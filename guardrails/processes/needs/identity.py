@@ -1,5 +1,6 @@
 """
-Who commits: the one part of a person's git settings that a sandbox shows, since there may be keys in the others.
+Who commits, and which folders of other owners git may use: the part of a person's git settings that a sandbox shows, since
+there may be keys in the others.
 """
 
 import os
@@ -11,21 +12,23 @@ from typing import Final
 from guardrails.stores.folders import cache_folder
 
 
-NAMES: Final = ("user.name", "user.email")
+SETTINGS: Final = (("user", "name"), ("user", "email"), ("safe", "directory"))
+"""Section and key."""
 WITHIN_S: Final = 5.0
 
 
 def identity_file() -> str | None:
     """
-    A file with name and email of the user's own git settings, for `GIT_CONFIG_GLOBAL`.
+    A file with name, email and safe folders of the user's own git settings, for `GIT_CONFIG_GLOBAL`.
 
     Returns None if nothing of that is set, or git is not here.
     """
-    known = {name: said for name in NAMES if (said := _setting(name))}
-    if not known:
+    lines = [
+        f"[{section}]\n\t{key} = {_quoted(said)}\n" for section, key in SETTINGS for said in _settings(section, key)
+    ]
+    if not lines:
         return None
-    lines = ["[user]", *(f"\t{name.partition('.')[2]} = {_quoted(said)}" for name, said in known.items())]
-    text = "\n".join([*lines, ""])
+    text = "".join(lines)
     file = Path(cache_folder(), "gitconfig")
     try:
         if not file.exists() or file.read_text(encoding="utf-8") != text:
@@ -38,14 +41,16 @@ def identity_file() -> str | None:
     return str(file)
 
 
-def _setting(name: str) -> str:
+def _settings(section: str, key: str) -> list[str]:
     # Of no repository: what its settings say, git finds in there.
-    asked = ["git", "config", "--global", "--get", name]
+    asked = ["git", "config", "--global", "--null", "--get-all", f"{section}.{key}"]
+    if section == "safe":
+        asked.insert(3, "--path")  # with `~` replaced, since inside the home is another
     try:
         said = subprocess.run(asked, capture_output=True, check=False, timeout=WITHIN_S, stdin=subprocess.DEVNULL)  # noqa: S603
     except (OSError, subprocess.SubprocessError):
-        return ""
-    return said.stdout.decode(errors="replace").rstrip("\n") if said.returncode == 0 else ""
+        return []
+    return said.stdout.decode(errors="replace").split("\0")[:-1] if said.returncode == 0 else []
 
 
 def _quoted(text: str) -> str:

@@ -61,6 +61,7 @@ def shown_of(home: str, path: str) -> tuple[str, ...]:
                 found.update(_prefix(own, target.parent))
     # What a virtual environment in a workspace leads to, also if nothing on the path does.
     found.update(_real(own / name) for name in MANAGERS if (own / name).is_dir())
+    found.update(_real(site) for site in _user_sites(own))
     return tuple(sorted(str(one) for one in found if not found.intersection(one.parents)))
 
 
@@ -68,7 +69,17 @@ def homes_of(home: str) -> dict[str, str]:
     """
     The variables by which managers below *home* are found from another home.
     """
-    return {name: str(Path(home) / folder) for name, folder in HOMES.items() if (Path(home) / folder).is_dir()}
+    found = {name: str(Path(home) / folder) for name, folder in HOMES.items() if (Path(home) / folder).is_dir()}
+    if any(_user_sites(Path(home))):
+        found["PYTHONUSERBASE"] = str(Path(home) / ".local")
+    return found
+
+
+def _user_sites(home: Path) -> Iterator[Path]:
+    """
+    What `pip install --user` put below *home*, by version of Python.
+    """
+    return (home / ".local/lib").glob("python3*")
 
 
 def _prefix(home: Path, folder: Path) -> Iterator[Path]:

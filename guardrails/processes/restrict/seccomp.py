@@ -11,7 +11,7 @@ import sys
 from typing import Final, NamedTuple
 
 from .libc import PR_SET_SECCOMP, prctl
-from .syscalls import ABSENT, MACHINES, REFUSED, SHARED_MEMORY, X86_64, number_of
+from .syscalls import ABSENT, ATTRIBUTES, MACHINES, REFUSED, SHARED_MEMORY, X86_64, number_of
 
 
 _LOAD: Final = 0x20
@@ -93,6 +93,11 @@ def rules(
         # Limits of other processes, memory of other processes.
         found.append(Rule("prlimit64", unless=((0, 0xFFFFFFFF, 0),)))
         found.append(Rule("move_pages", unless=((0, 0xFFFFFFFF, 0),)))
+        # How much time and disk other processes get: left is what a process (first argument) does to itself.
+        for name, process in (("setpriority", 0), ("ioprio_set", 1)):
+            found.append(Rule(name, unless=((0, 0xFFFFFFFF, process),)))
+            found.append(Rule(name, unless=((1, 0xFFFFFFFF, 0),)))
+        found += [Rule(name, errno.ENOTSUP) for name in ATTRIBUTES]
     if memory_bytes is not None:
         # The kernel counts it for no process, so that no limit of memory holds it.
         above = ~((1 << max(memory_bytes - 1, 0).bit_length()) - 1) & 0xFFFFFFFFFFFFFFFF

@@ -23,6 +23,7 @@ fanotify_init 300 262
 fchmod 91 52
 fchmodat 268 53
 fchmodat2 452 452
+file_setattr 469 469
 finit_module 313 273
 fsconfig 431 431
 fsmount 432 432
@@ -33,11 +34,14 @@ io_uring_enter 426 426
 io_uring_register 427 427
 io_uring_setup 425 425
 ioctl 16 29
+ioprio_set 251 30
 kcmp 312 272
 kexec_file_load 320 294
 kexec_load 246 104
 keyctl 250 219
 lookup_dcookie 212 18
+lremovexattr 198 15
+lsetxattr 189 6
 mknod 133 -
 mknodat 259 33
 mmap 9 222
@@ -67,9 +71,14 @@ ptrace 101 117
 quotactl 179 60
 quotactl_fd 443 443
 reboot 169 142
+removexattr 197 14
+removexattrat 466 466
 request_key 249 218
 semget 64 190
 setns 308 268
+setpriority 141 140
+setxattr 188 5
+setxattrat 463 463
 shmget 29 194
 socket 41 198
 socketpair 53 199
@@ -115,3 +124,16 @@ what runs in an `io_uring` passes no filter.
 """
 SHARED_MEMORY: Final = ("mq_open", "msgget", "semget", "shmget")
 """By which processes talk where they share the namespace for it."""
+ATTRIBUTES: Final = (
+    "file_setattr",
+    "lremovexattr",
+    "lsetxattr",
+    "removexattr",
+    "removexattrat",
+    "setxattr",
+    "setxattrat",
+)
+"""
+What is written beside a file's content, by its path: Landlock does not look at it. Programs take it for a file system
+without attributes.
+"""

@@ -52,7 +52,7 @@ class Bubblewrap:
             "memory and CPU time are limited for each process, shared memory by the piece: not for all together",
             "a unix socket or a hard link that lies in the workspace leads out of it",
             "what is written into the workspace runs later, outside, if somebody starts it there: a Makefile, a test",
-            "git's hooks and settings are kept in the workspace's own .git, not in others below it",
+            "git's hooks and settings are kept in the workspace's own .git, not in others, to which it may be led",
             "with the network on, all of it can be reached: also this machine's own servers, and those of its cloud",
             *((_NO_ABSTRACT,) if abi() < SCOPES_ABI else ()),
             *((_NO_SIZE,) if self._is_setuid() else ()),

@@ -50,6 +50,7 @@ class Landlock:
             "hooks and settings in the workspace's .git can be changed, and run later, outside",
             "what is written into the workspace runs later, outside, if somebody starts it there: a Makefile, a test",
             "a hard link that lies in the workspace leads out of it",
+            "temporary files are limited by the piece, not all together",
             "with the network on, all of it can be reached: also this machine's own servers, and those of its cloud",
             *((_BEFORE_SCOPES,) if self.version < SCOPES_ABI else ()),
             *((_LOOKED,) if os.geteuid() == 0 else ()),

@@ -39,5 +39,14 @@ def test_who_commits_is_shown_and_no_key(home: Path, name: str) -> None:
     assert identity_file() == file
 
 
+def test_folders_of_other_owners_stay_safe(home: Path) -> None:
+    git("--global", "--add", "safe.directory", "/mounted/app")
+    git("--global", "--add", "safe.directory", "~/shared")
+    git("--global", "--add", "safe.directory", "*")
+    file = identity_file()
+    assert file is not None
+    assert git("--file", file, "--get-all", "safe.directory").splitlines() == ["/mounted/app", f"{home}/shared", "*"]
+
+
 def test_without_settings_there_is_no_file() -> None:
     assert identity_file() is None

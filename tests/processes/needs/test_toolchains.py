@@ -58,3 +58,9 @@ def test_managers_are_shown_with_what_they_start(tmp_path: Path) -> None:
         "RUSTUP_HOME": str(tmp_path / ".rustup"),
         "PYENV_ROOT": str(tmp_path / ".pyenv"),
     }
+
+
+def test_what_pip_installed_for_the_user_is_found_from_another_home(tmp_path: Path) -> None:
+    folders(tmp_path, ".local/lib/python3.11/site-packages", ".local/lib/secret", ".local/share/keyrings")
+    assert shown(tmp_path, "/usr/bin") == [".local/lib/python3.11"]
+    assert homes_of(str(tmp_path)) == {"PYTHONUSERBASE": str(tmp_path / ".local")}

@@ -151,3 +151,12 @@ def test_limits_of_other_processes_stay() -> None:
     assert answer(CLOSED, X86_64, limits, 0) == ALLOWED
     assert answer(CLOSED, X86_64, limits, 77) == errno.EPERM
     assert answer(REFUSES, X86_64, limits, 77) == ALLOWED
+
+
+def test_of_processes_that_share_its_numbers_a_program_slows_itself_only() -> None:
+    for name, process in (("setpriority", 0), ("ioprio_set", 1)):
+        number = of(name, X86_64)
+        assert answer(CLOSED, X86_64, number, process, 0) == ALLOWED
+        for other in ((process, 77), (process + 1, 0), (process + 2, 0)):
+            assert answer(CLOSED, X86_64, number, *other) == errno.EPERM
+            assert answer(REFUSES, X86_64, number, *other) == ALLOWED
