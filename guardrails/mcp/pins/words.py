@@ -13,7 +13,8 @@ _WORDS: Final = ("description", "title")
 """Members whose texts a model reads."""
 _DATA: Final = frozenset({"const", "default", "enum", "examples", "pattern"})
 """Members whose texts are values, and stay as they are."""
-MAX_DEPTH: Final = 64
+MAX_DEPTH: Final = 128
+"""Lists and objects in one another; a tool with more of them is left out."""
 _JOINERS: Final = "\u200c\u200d"
 """Persian, Indic scripts and emoji need them, one at a time."""
 _RUN: Final = re.compile("[\u200c\u200d\ufe00-\ufe0f]{3,}")
@@ -40,25 +41,32 @@ def cleaned(declared: Mapping[str, Any]) -> dict[str, Any]:
     """
     What a tool *declared*, with visible texts only; values, such as those of `enum`, stay as they are.
     """
-    made: dict[str, Any] = _cleaned(declared, 0)
+    made: dict[str, Any] = _cleaned(declared)
     return made
 
 
-def _cleaned(said: Any, depth: int) -> Any:
-    if depth > MAX_DEPTH:
-        return said
+def _cleaned(said: Any) -> Any:
     if isinstance(said, list):
-        return [_cleaned(one, depth + 1) for one in said]
+        return [_cleaned(one) for one in said]
     if not isinstance(said, Mapping):
         return said
     return {
-        name: visible(one)
-        if name in _WORDS and isinstance(one, str)
-        else one
-        if name in _DATA
-        else _cleaned(one, depth + 1)
+        name: visible(one) if name in _WORDS and isinstance(one, str) else one if name in _DATA else _cleaned(one)
         for name, one in said.items()
     }
+
+
+def is_deep(said: Any) -> bool:
+    """
+    Whether more than `MAX_DEPTH` lists and objects of *said* are in one another.
+    """
+    level = [said]
+    for _ in range(MAX_DEPTH + 1):
+        level = [one for one in level if isinstance(one, (Mapping, list))]
+        if not level:
+            return False
+        level = [each for one in level for each in (one.values() if isinstance(one, Mapping) else one)]
+    return True
 
 
 def marked(server: str, description: str) -> str:
