@@ -30,9 +30,20 @@ def has_names_elsewhere(handle: int, place: Place, workspace: int) -> bool:
     found = os.fstat(handle)
     if found.st_nlink <= 1 or not STORES.isdisjoint(place.above):
         return False
+    if any(_is_of_conda(place.above[:depth], workspace) for depth in range(1, len(place.above) + 1)):
+        return False
     search = _Search(found)
     search.look_into(workspace, 0)
     return search.names < found.st_nlink
+
+
+def _is_of_conda(folders: tuple[str, ...], workspace: int) -> bool:
+    # An environment has files of the store in all of its folders.
+    try:
+        os.stat("/".join((*folders, "conda-meta", "history")), dir_fd=workspace, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
 
 
 class _Search:

@@ -3,6 +3,7 @@ The tools that read the web: web_fetch, web_search.
 """
 
 import json
+import re
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,11 @@ MAX_TEXT_CHARS: Final = 24_000
 MAX_BODY_BYTES: Final = 4 << 20
 MAX_QUERY_CHARS: Final = 1_000
 _TEXTS: Final = ("text/", "application/json", "application/xml", "application/xhtml", "application/javascript")
+_META_BYTES: Final = 1_024
+"""Where browsers look for the charset of a page that its server does not name."""
+_META: Final = re.compile(
+    rb"""<(?:meta|\?xml)[\s/][^>]{0,200}?(?:charset|encoding)\s*=\s*["']?([a-z0-9_.:-]{1,40})""", re.IGNORECASE
+)
 _CODECS: Final = {
     **{f"iso8859{number}": f"iso8859-{number}" for number in (*range(2, 12), *range(13, 17))},
     **{f"{name}{number}": f"cp{number}" for name in ("windows", "cp") for number in (866, 874, *range(1250, 1259))},
@@ -128,9 +134,19 @@ def _readable(page: Page) -> tuple[str, str]:
     binary = b"\0" in page.body[:8_192] and not page.charset.startswith("utf-16")
     if binary or (kind and not kind.startswith(_TEXTS) and not kind.endswith(("+json", "+xml"))):
         raise ToolFailure("validation", f"the page is no text but `{kind[:60] or 'binary data'}`", retryable=False)
-    text = page.body.decode(_codec(page.charset), errors="replace").removeprefix("\ufeff")
+    inside = _said_inside(page.body) if not page.charset and (not kind or kind.endswith("ml")) else ""
+    text = page.body.decode(_codec(page.charset or inside), errors="replace").removeprefix("\ufeff")
     html = "html" in kind or (not kind and "<html" in text[:1_000].lower())
     return page_text(text) if html else ("", text)
+
+
+def _said_inside(body: bytes) -> str:
+    """
+    The charset that a page names in its first bytes; `""` if it names none, or one that those bytes cannot be in.
+    """
+    found = _META.search(body[:_META_BYTES])
+    named = found[1].decode("ascii").lower() if found else ""
+    return "" if named.startswith("utf-16") else named
 
 
 def _codec(charset: str) -> str:

@@ -4,6 +4,7 @@ The commands `guardrails mcp pins` and `guardrails mcp allow`: what servers chan
 
 import difflib
 import json
+import shlex
 import sys
 import time
 
@@ -46,7 +47,7 @@ def main(argv: list[str]) -> int:
         return _wrong("`allow` needs the name of a server")
     pins = Pins(path)
     try:
-        return _listed(pins, as_json=as_json) if argv[0] == "pins" else _allowed(pins, words[0], words[1:])
+        return _listed(pins, path, as_json=as_json) if argv[0] == "pins" else _allowed(pins, words[0], words[1:])
     except StoreError as error:
         sys.stderr.write(f"guardrails mcp: {error}\n")
         return 2
@@ -59,11 +60,12 @@ def _wrong(what: str) -> int:
     return 2
 
 
-def _listed(pins: Pins, *, as_json: bool) -> int:
+def _listed(pins: Pins, path: str, *, as_json: bool) -> int:
     found = pins.listed()
     if as_json:
         sys.stdout.write(json.dumps([_to_dict(pin) for pin in found], indent=2) + "\n")
         return 0
+    named = "" if path == pins_file() else f"--pins {shlex.quote(path)} "
     servers: dict[tuple[str, str], list[Pin]] = {}
     for pin in found:
         servers.setdefault((pin.server.label, pin.server.key), []).append(pin)
@@ -76,15 +78,19 @@ def _listed(pins: Pins, *, as_json: bool) -> int:
         for pin in held:
             sys.stdout.write(f"  {_shown(pin.tool)}: {pin.reason}\n")
             sys.stdout.writelines(f"    {line}\n" for line in _difference(pin))
+        if held:
+            sys.stdout.write(f"  to allow: guardrails mcp allow {named}{key} [TOOL]...\n")
     return 0
 
 
 def _allowed(pins: Pins, named: str, tools: list[str]) -> int:
-    keys = {pin.server.key: pin.server.label for pin in pins.listed() if named in (pin.server.key, pin.server.label)}
-    if not keys:
+    own = [pin for pin in pins.listed() if named in pin.server]
+    if not own:
         return _wrong(f"no server `{named}` was seen: `guardrails mcp pins` lists them")
+    # A server that was given other arguments since is there by its old ones still, with nothing to allow.
+    keys = {pin.server.key for pin in own if pin.reason} or {own[0].server.key}
     if len(keys) > 1:
-        return _wrong(f"several servers are called `{named}`: give the id of one, {', '.join(keys)}")
+        return _wrong(f"several servers are called `{named}`: give the id of one, {', '.join(sorted(keys))}")
     allowed = pins.allow(next(iter(keys)), tools)
     if allowed:
         sys.stdout.write(f"allowed: {', '.join(map(_shown, allowed))}\n")

@@ -6,8 +6,9 @@ import os
 import sqlite3
 
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Final
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
 
 from guardrails.stores.folders import make_private
 
@@ -23,6 +24,28 @@ CREATE TABLE IF NOT EXISTS pins (
     declared TEXT NOT NULL, changed TEXT, reason TEXT NOT NULL DEFAULT '', PRIMARY KEY (server, tool)
 )
 """
+_ROWS: Final = "SELECT server, label, tool, first_seen, declared, changed, reason FROM pins"
+
+
+def rows(database: sqlite3.Connection, server: str | None = None) -> list[tuple[Any, ...]]:
+    """
+    All pins, by label and tool; those of *server* if it is given.
+    """
+    if server is not None:
+        return database.execute(f"{_ROWS} WHERE server = ?", (server,)).fetchall()
+    return database.execute(f"{_ROWS} ORDER BY label, server, tool").fetchall()
+
+
+def left_in(path: str) -> list[tuple[Any, ...]]:
+    """
+    The pins in the file *path* that can be read without a change of it; none if it is locked or damaged.
+    """
+    file = Path(path).absolute()
+    with suppress(sqlite3.Error, OSError, ValueError):
+        if file.is_file():
+            with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=0)) as database:
+                return rows(database)
+    return []
 
 
 @contextmanager

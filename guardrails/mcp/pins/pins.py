@@ -5,12 +5,14 @@ What tools said of themselves when they were first seen, in a file that all proc
 import hashlib
 import json
 import os
+import shlex
 import sqlite3
 import threading
 import time
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from guardrails.core.values.errors import StoreError
@@ -18,8 +20,8 @@ from guardrails.core.values.logs import log
 from guardrails.stores.folders import state_folder
 
 from .changes import changed, said_of
-from .database import opened, transaction
-from .words import cleaned, looks
+from .database import left_in, opened, rows, transaction
+from .words import cleaned, is_deep, looks, visible
 
 
 MAX_DECLARED: Final = 1 << 20
@@ -72,7 +74,7 @@ def server_of(command: Sequence[str] = (), url: str | None = None, name: str | N
         # Arguments may hold keys: the program, and the first word that is no option, are enough to know it by.
         words = [os.path.basename(word) for word in command if not word.startswith("-")][:2]  # noqa: PTH119
         name = " ".join(words) if url is None else url.partition("?")[0].rpartition("@")[2]
-    return Server(key, name)
+    return Server(key, visible(name))
 
 
 def pins_file() -> str:
@@ -87,7 +89,7 @@ class Pins:
     What tools said of themselves when they were first seen, in the file *path*; None: in this process only.
 
     Safe in any number of threads and processes. If the file cannot be used, the log says so, and what is seen is kept in
-    this process.
+    this process, beside what can be read of the file.
     """
 
     def __init__(self, path: str | None = None, *, clock: Callable[[], float] = time.time) -> None:
@@ -95,6 +97,8 @@ class Pins:
         self._lock = threading.Lock()
         self._path = path
         self._database: sqlite3.Connection | None = None
+        self._latest: dict[str, list[tuple[Any, ...]]] = {}
+        """The rows of each server, as they were left here."""
 
     def look(self, server: Server, offered: Sequence[Mapping[str, Any]]) -> list[Seen]:
         """
@@ -117,16 +121,16 @@ class Pins:
                 with self._changing() as database:
                     return self._looked(database, server, offered)
 
-    def holds(self, server: Server, tool: str) -> bool:
+    def reason(self, server: Server, tool: str) -> str | None:
         """
-        Whether *tool* is held still.
+        Why *tool* is held now, an empty text if it is not. Returns None if that is not known.
         """
         with self._lock, suppress(sqlite3.Error, OSError), self._changing() as database:
             row = database.execute(
                 "SELECT reason FROM pins WHERE server = ? AND tool = ?", (server.key, _stored(tool))
             ).fetchone()
-            return row is not None and bool(row[0])
-        return True
+            return None if row is None else self._with_advice(row[0])
+        return None
 
     def allow(self, key: str, tools: Sequence[str] = ()) -> list[str]:
         """
@@ -135,8 +139,8 @@ class Pins:
         Raises StoreError if the file cannot be used.
         """
         with self._lock, self._told(), self._changing() as database:
-            rows = database.execute("SELECT tool FROM pins WHERE server = ? AND reason != ''", (key,)).fetchall()
-            names = [tool for (tool,) in rows if not tools or tool in map(_stored, tools)]
+            held = database.execute("SELECT tool FROM pins WHERE server = ? AND reason != ''", (key,)).fetchall()
+            names = [tool for (tool,) in held if not tools or tool in map(_stored, tools)]
             database.executemany(
                 "UPDATE pins SET declared = coalesce(changed, declared), changed = NULL, reason = '' "
                 "WHERE server = ? AND tool = ?",
@@ -149,20 +153,7 @@ class Pins:
         All that is known, by label and tool. Raises StoreError if the file cannot be used.
         """
         with self._lock, self._told(), self._changing() as database:
-            rows = database.execute(
-                "SELECT server, label, tool, first_seen, declared, changed, reason FROM pins ORDER BY label, server, tool"
-            ).fetchall()
-        return [
-            Pin(
-                Server(key, label),
-                json.loads(tool),
-                seen,
-                json.loads(declared),
-                None if now is None else json.loads(now),
-                why,
-            )
-            for key, label, tool, seen, declared, now, why in rows
-        ]
+            return [_pin(row) for row in rows(database)]
 
     def close(self) -> None:
         """
@@ -174,15 +165,10 @@ class Pins:
                 self._database = None
 
     def _looked(self, database: sqlite3.Connection, server: Server, offered: Sequence[Mapping[str, Any]]) -> list[Seen]:
-        known = {
-            json.loads(tool): (json.loads(declared), seen, json.loads(now) if now else None, why)
-            for tool, declared, seen, now, why in database.execute(
-                "SELECT tool, declared, first_seen, changed, reason FROM pins WHERE server = ?", (server.key,)
-            )
-        }
+        known = {pin.tool: pin for pin in map(_pin, rows(database, server.key))}
         alike: dict[str, str] = {}
-        for name in known:
-            alike.setdefault(looks(name), name)
+        for seen in known:
+            alike.setdefault(looks(seen), seen)
         found: dict[str, Seen] = {}
         for tool in offered:
             name = tool.get("name")
@@ -191,7 +177,7 @@ class Pins:
                     log.warning("MCP server `%s` lists two tools `%s`; the first counts", server.label, name[:64])
                 continue
             said = said_of(tool)
-            if len(json.dumps(said)) > MAX_DECLARED:
+            if is_deep(tool) or len(json.dumps(said)) > MAX_DECLARED:
                 log.warning("`%s` of MCP server `%s` says too much of itself; it is left out", name[:64], server.label)
                 continue
             was = known.get(name)
@@ -201,8 +187,10 @@ class Pins:
                 self._put(database, server, name, said, None, held)
             else:
                 held = self._compared(database, server, name, said, was)
-            shown = {key: one for key, one in tool.items() if key not in said} | (was[0] if was and held else said)
-            found[name] = Seen(name, cleaned(shown), held)
+            shown = {key: one for key, one in tool.items() if key not in said} | (
+                was.declared if was and held else said
+            )
+            found[name] = Seen(name, cleaned(shown), self._with_advice(held))
             if held:
                 log.warning(
                     "`%s` of MCP server `%s` is held: %s (`guardrails mcp pins` shows it, `guardrails mcp allow` allows it)",
@@ -210,24 +198,18 @@ class Pins:
                     server.label,
                     held,
                 )
+        self._latest[server.key] = rows(database, server.key)
         return list(found.values())
 
-    def _compared(
-        self,
-        database: sqlite3.Connection,
-        server: Server,
-        name: str,
-        said: dict[str, Any],
-        was: tuple[dict[str, Any], int, dict[str, Any] | None, str],
-    ) -> str:
-        before, seen, now, why = was
+    def _compared(self, database: sqlite3.Connection, server: Server, name: str, said: dict[str, Any], was: Pin) -> str:
+        before, now, why = was.declared, was.changed, was.reason
         parts = changed(before, said)
         if not parts and now is None:
             # A look-alike stays held for its name.
             return why
         held = ""
         if parts:
-            day = time.strftime("%Y-%m-%d", time.gmtime(seen))
+            day = time.strftime("%Y-%m-%d", time.gmtime(was.first_seen))
             held = f"its server changed its {' and '.join(parts)} since it was first seen on {day}"
         if held != why or (now or before) != said:
             self._put(database, server, name, before, said if held else None, held)
@@ -278,7 +260,36 @@ class Pins:
         if self._database is not None:
             with suppress(sqlite3.Error):
                 self._database.close()
-        self._database, self._path = None, None
+        found = chain(*self._latest.values(), filter(_is_whole, left_in(self._path or "")))
+        left = {(row[0], row[2]): row for row in found}
+        self._database, self._path = opened(None), None
+        self._database.executemany("INSERT INTO pins VALUES (?, ?, ?, ?, ?, ?, ?)", left.values())
+
+    def _with_advice(self, held: str) -> str:
+        if not held or self._path is None:
+            return held
+        named = "" if self._path == pins_file() else f" --pins {shlex.quote(self._path)}"
+        return f"{held}; `guardrails mcp pins{named}` shows it"
+
+
+def _pin(row: tuple[Any, ...]) -> Pin:
+    """
+    The pin of a *row*. Raises sqlite3.DatabaseError if it is damaged.
+    """
+    key, label, tool, seen, declared, now, why = row
+    try:
+        made = Pin(Server(key, label), json.loads(tool), seen, json.loads(declared), now and json.loads(now), why)
+    except (ValueError, TypeError, RecursionError):
+        raise sqlite3.DatabaseError("a row of it is damaged") from None
+    if not isinstance(made.declared, dict) or not isinstance(made.tool, str) or type(seen) is not int:
+        raise sqlite3.DatabaseError("a row of it is damaged")
+    return made
+
+
+def _is_whole(row: tuple[Any, ...]) -> bool:
+    with suppress(sqlite3.Error):
+        return bool(_pin(row))
+    return False
 
 
 def _stored(name: str) -> str:

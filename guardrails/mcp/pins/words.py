@@ -13,11 +13,25 @@ _WORDS: Final = ("description", "title")
 """Members whose texts a model reads."""
 _DATA: Final = frozenset({"const", "default", "enum", "examples", "pattern"})
 """Members whose texts are values, and stay as they are."""
-MAX_DEPTH: Final = 64
+MAX_DEPTH: Final = 128
+"""Lists and objects in one another; a tool with more of them is left out."""
 _JOINERS: Final = "\u200c\u200d"
 """Persian, Indic scripts and emoji need them, one at a time."""
 _RUN: Final = re.compile("[\u200c\u200d\ufe00-\ufe0f]{3,}")
 """More of them in a row join nothing: they would be a code."""
+_ALIKE: Final = str.maketrans(
+    "\u0430\u0441\u0501\u0435\u04bb\u0456\u0458\u043e\u0440\u051b\u0455\u0443\u051d\u0445"  # Cyrillic
+    "\u03b1\u03b9\u03bd\u03bf\u03c1\u03c5\u0251\u0261\u0131",  # Greek, and letters of phonetics
+    "acdehijopqsywx" + "aivopuagi",
+    "\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164",
+)
+"""Small letters that are drawn as those of Latin, and fillers, which are drawn as nothing."""
+_ALIKE_CAPITALS: Final = str.maketrans(
+    "\u0412\u041a\u041c\u041d\u0422" + "\u0392\u0395\u0396\u0397\u039a\u039c\u039d\u03a4\u03a5\u03a7",
+    "BKMHT" + "BEZHKMNTYX",
+)
+"""Capitals that are, if their small letters are not."""
+_JOINTS: Final = re.compile(r"[-_.\s\u058a\u2010-\u2015\u2212]+")
 
 
 def visible(text: str) -> str:
@@ -40,25 +54,32 @@ def cleaned(declared: Mapping[str, Any]) -> dict[str, Any]:
     """
     What a tool *declared*, with visible texts only; values, such as those of `enum`, stay as they are.
     """
-    made: dict[str, Any] = _cleaned(declared, 0)
+    made: dict[str, Any] = _cleaned(declared)
     return made
 
 
-def _cleaned(said: Any, depth: int) -> Any:
-    if depth > MAX_DEPTH:
-        return said
+def _cleaned(said: Any) -> Any:
     if isinstance(said, list):
-        return [_cleaned(one, depth + 1) for one in said]
+        return [_cleaned(one) for one in said]
     if not isinstance(said, Mapping):
         return said
     return {
-        name: visible(one)
-        if name in _WORDS and isinstance(one, str)
-        else one
-        if name in _DATA
-        else _cleaned(one, depth + 1)
+        name: visible(one) if name in _WORDS and isinstance(one, str) else one if name in _DATA else _cleaned(one)
         for name, one in said.items()
     }
+
+
+def is_deep(said: Any) -> bool:
+    """
+    Whether more than `MAX_DEPTH` lists and objects of *said* are in one another.
+    """
+    level = [said]
+    for _ in range(MAX_DEPTH + 1):
+        level = [one for one in level if isinstance(one, (Mapping, list))]
+        if not level:
+            return False
+        level = [each for one in level for each in (one.values() if isinstance(one, Mapping) else one)]
+    return True
 
 
 def marked(server: str, description: str) -> str:
@@ -70,6 +91,8 @@ def marked(server: str, description: str) -> str:
 
 def looks(name: str) -> str:
     """
-    How the *name* of a tool looks to a reader: equal for names that differ in case, joints or unseen characters only.
+    How the *name* of a tool looks to a reader: equal for names that differ in case, joints, unseen characters or the alphabet of
+    letters that are drawn alike only.
     """
-    return re.sub(r"[-_.\s]+", "_", visible(unicodedata.normalize("NFKC", name))).casefold()
+    plain = visible(unicodedata.normalize("NFKC", name)).translate(_ALIKE_CAPITALS).casefold().translate(_ALIKE)
+    return _JOINTS.sub("_", plain.strip())

@@ -127,9 +127,14 @@ class Calls:
         meta = meta if isinstance(meta, dict) else {}
         session = self._session(meta, run)
         tool = self._tools.declared(name)
-        if tool.held and self._pins is not None and not self._pins.holds(self._server, name):
-            # Somebody has allowed it meanwhile.
-            tool = self._tools.released(name)
+        if self._pins is not None and not self._watches and (tool.held or self._tools.of(name) is None):
+            why = self._pins.reason(self._server, name)
+            if tool.held and why == "":
+                # Somebody has allowed it meanwhile.
+                tool = self._tools.released(name)
+            elif why and not tool.held:
+                # Its client knows it from elsewhere, such as a list of before.
+                tool = replace(tool, held=why)
         if "inputResponses" in params or "requestState" in params:
             # It carries what its client was asked for, and is the same call again, as often as the tool asks.
             session.declare(tool)

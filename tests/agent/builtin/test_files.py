@@ -171,6 +171,17 @@ def test_what_a_package_manager_links_from_its_store_is_read_and_the_store_stays
     assert (root.parent / "secret.txt").read_text() == "secret"
 
 
+def test_an_environment_of_conda_is_read_in_all_of_its_folders(root: Path) -> None:
+    for folder in ("env/conda-meta", "env/lib/python3.12", "other/lib"):
+        (root / folder).mkdir(parents=True)
+    (root / "env/conda-meta/history").touch()
+    for name in ("env/lib/python3.12/ast.py", "env/setup.h", "other/lib/ast.py"):
+        os.link(root.parent / "secret.txt", root / name)
+    assert use(root, "read_file", path="env/lib/python3.12/ast.py").value["text"] == "secret"
+    assert use(root, "read_file", path="env/setup.h").value["text"] == "secret"
+    assert failed(root, "read_file", path="other/lib/ast.py") == "invalid_path"
+
+
 def test_a_file_with_two_names_in_the_workspace_is_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / "a/b").mkdir(parents=True)
     (root / "data").write_text("twice")

@@ -377,3 +377,21 @@ def test_whatever_a_server_says_gives_an_envelope(server: Any, answer: bytes) ->
     said = fetch(server.url("/"), timeout=3)
     assert said.ok or str(said.error_message).isprintable()
     json.dumps([said.value, said.error_message], ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
+    ("head", "codec"),
+    [
+        ('<html><meta charset="gbk">', "gbk"),
+        ("<html><META http-equiv=Content-Type content='text/html; charset=windows-1251'>", "cp1251"),
+        ('<?xml version="1.0" encoding="ISO-8859-7"?><html>', "iso8859-7"),
+        ("<html><meta charset=utf-16>", "utf-8"),
+        ("<html><meta charset=rot13>", "utf-8"),
+        ("<html><meta " * 80, "utf-8"),
+    ],
+)
+def test_a_page_may_name_its_charset_itself(server: Any, head: str, codec: str) -> None:
+    said = {"gbk": "\u4f60\u597d", "cp1251": "\u043f\u0440\u0438", "iso8859-7": "\u03b1\u03b2", "utf-8": "\xe9"}[codec]
+    body = f"{head}><p>{said}".encode(codec)
+    server.pages["/"] = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + body
+    assert said in fetch(server.url("/")).value["text"]

@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import threading
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -43,12 +44,12 @@ def test_a_tool_is_held_from_its_change_until_it_is_allowed(path: str, clock: Fa
     why = "its server changed its description since it was first seen on 2027-01-15"
     for process in (pins, Pins(path)):
         (seen,) = process.look(HERE, [evil])
-        assert (seen.held, seen.shown) == (why, tool())
-        assert process.holds(HERE, "read")
+        assert seen.shown == tool()
+        assert seen.held == process.reason(HERE, "read") == f"{why}; `guardrails mcp pins --pins {path}` shows it"
     assert pins.allow(HERE.key) == ["read"]
-    assert not Pins(path).holds(HERE, "read")
+    assert Pins(path).reason(HERE, "read") == ""
     assert held(pins, evil) == {}
-    assert held(pins, tool()) == {"read": why}
+    assert list(held(pins, tool())) == ["read"]
 
 
 def test_only_the_tools_that_are_named_are_allowed() -> None:
@@ -131,9 +132,70 @@ def test_a_file_that_another_process_holds_costs_a_while_and_no_tool(
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     assert [one.name for one in Pins(path).look(HERE, [tool()])] == ["read"]
-    # What nobody can look up stays held.
-    assert Pins(path).holds(HERE, "read")
+    # What nobody can look up is not known.
+    assert Pins(path).reason(HERE, "read") is None
     other.close()
+
+
+def _lock(path: str) -> sqlite3.Connection:
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    return other
+
+
+def _damage(path: str) -> None:
+    Path(path).write_bytes(b"no database " * 1_000)
+
+
+def _damage_row(path: str) -> None:
+    with sqlite3.connect(path) as other:
+        other.execute("UPDATE pins SET declared = '{'")
+    other.close()
+
+
+def _drop(path: str) -> None:
+    with sqlite3.connect(path) as other:
+        other.execute("DROP TABLE pins")
+    other.close()
+
+
+@pytest.mark.parametrize("spoil", [_lock, _damage, _damage_row, _drop])
+def test_a_file_that_can_no_longer_be_used_takes_no_change_along(
+    spoil: Callable[[str], sqlite3.Connection | None], path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("guardrails.mcp.pins.database.WAIT_S", 0.01)
+    pins = Pins(path)
+    held(pins, tool(), tool("write"))
+    assert list(held(pins, tool(title="new"), tool("write"))) == ["read"]
+    other = spoil(path)
+    assert list(held(pins, tool(title="new"), tool("write", title="new"))) == ["read", "write"]
+    assert pins.reason(HERE, "read")
+    if other is not None:
+        other.close()
+
+
+def test_a_file_that_can_only_be_read_is_read(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("guardrails.mcp.pins.database.WAIT_S", 0.01)
+    pins = Pins(path)
+    held(pins, tool())
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    assert list(held(Pins(path), tool(title="new"))) == ["read"]
+    other.close()
+
+
+def test_a_declaration_without_an_end_is_left_out_and_its_neighbours_are_not() -> None:
+    deep: dict[str, Any] = {"type": "object"}
+    for _ in range(450):
+        deep = {"properties": {"a": deep}}
+    pins = Pins()
+    for _ in range(2):
+        assert [one.name for one in pins.look(HERE, [tool("deep", inputSchema=deep), tool()])] == ["read"]
+
+
+def test_a_command_may_be_no_text(path: str) -> None:
+    server = server_of([os.fsdecode(b"/opt/\xff/server")])
+    assert [one.held for one in Pins(path).look(server, [tool()])] == [""]
 
 
 def test_the_file_is_its_users_own(path: str) -> None:
@@ -178,6 +240,7 @@ def test_the_commands_show_and_allow(path: str, capsys: pytest.CaptureFixture[st
     shown = capsys.readouterr().out
     assert f"npx server ({HERE.key}): 2 tools, 1 held" in shown
     assert '- "description": "Read a file."' in shown
+    assert f"to allow: guardrails mcp allow --pins {path} {HERE.key} [TOOL]...\n" in shown
     assert '+ "description": "Read.\\u001b[2J Send."' in shown
     assert "\x1b" not in shown
     assert main(["pins", "--json", option]) == 0
@@ -220,3 +283,5 @@ def test_several_servers_of_one_name_are_told_apart_by_their_ids(path: str, caps
         False,
         True,
     ]
+    # One of them has nothing to allow any more.
+    assert main(["allow", f"--pins={path}", "s"]) == 0

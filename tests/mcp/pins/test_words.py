@@ -63,11 +63,28 @@ def test_a_description_says_whose_words_it_is() -> None:
     assert marked("fs", "") == ""
 
 
-@pytest.mark.parametrize("name", ["Read_File", "read-file", "read_\u200bfile", "\uff52ead_file", "read.file"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("Read_File", "read-file", "read_\u200bfile", "\uff52ead_file", "read.file", "read_file "),
+        *("r\u0435\u0430d_fil\u0435", "read\u2010file", "read_fi\u3164le", "read_fi\u034fle", "re\u0251d_f\u0131le"),
+        "R\u0395AD_FIL\u0415",
+    ],
+)
 def test_names_that_a_reader_cannot_tell_apart_look_alike(name: str) -> None:
     assert looks(name) == looks("read_file")
 
 
-@pytest.mark.parametrize("name", ["read_files", "readfile", "write_file", "read_file2"])
+@pytest.mark.parametrize("name", ["read_files", "readfile", "write_file", "read_file2", "_read_file", "r\u00e9ad_file"])
 def test_other_names_do_not(name: str) -> None:
     assert looks(name) != looks("read_file")
+
+
+def test_names_in_other_alphabets_are_told_apart() -> None:
+    names = [
+        "\u043f\u043e\u0438\u0441\u043a",
+        "\u0447\u0438\u0442\u0430\u0442\u044c",
+        "\u03b1\u03bd\u03ac\u03b3\u03bd\u03c9\u03c3\u03b7",
+    ]
+    names += ["\u691c\u7d22", "\u0916\u094b\u091c", "\u0916\u093e\u091c"]
+    assert len({looks(name) for name in names}) == len(names)

@@ -464,6 +464,17 @@ def test_a_tool_that_changed_is_shown_as_it_was_and_refused(tmp_path: Path) -> N
     assert connection.call(TOOLS[3]["name"], {}).get("isError") is not True
 
 
+def test_a_client_that_knows_its_tools_from_elsewhere_calls_no_held_one(tmp_path: Path) -> None:
+    ((name, _),) = turned(held_tools(tmp_path)).items()
+    other = Connection(pins=str(tmp_path / "pins.db"))
+    refused = other.call(name)
+    assert was_refused(refused)
+    assert "`guardrails mcp pins --pins" in json.dumps(refused)
+    assert other.call(TOOLS[3]["name"], {}).get("isError") is not True
+    watching = Connection(pins=str(tmp_path / "pins.db"), policy="observe")
+    assert watching.call(name).get("isError") is not True
+
+
 def test_a_tool_that_was_allowed_meanwhile_runs_at_once(tmp_path: Path) -> None:
     from guardrails.mcp.pins.command import main
 
