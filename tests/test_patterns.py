@@ -20,7 +20,6 @@ SOON_S: Final = 0.03
 """What takes less is not looked at: of so much text, one that goes back takes more, and any other seldom so much."""
 TRUSTED: Final = {
     "core.arguments.docstring": "docstrings of the host's own functions",
-    "core.commands": "commands, which are bounded before, and a policy's own rules",
     "core.text.linear_pattern": "patterns of a policy's author, of up to 1,000 characters",
     "core.values.units": "a policy's own globs and durations",
     "hooks.install": "settings of the user's own programs, and their commands",

@@ -47,11 +47,10 @@ def replay(
     try:
         for record in records:
             lives.setdefault(record.get("run") or "", []).append(record)
-        for life in lives.values():
-            life.sort(key=lambda line: int(line["n"]))
+        ordered = [sorted(life, key=lambda line: int(line["n"])) for life in lives.values()]
     except WRONG as error:
         raise no_good(error) from error
-    for index, life in enumerate(lives.values()):
+    for index, life in enumerate(ordered):
         if index:
             begin_again(state)
         again = Life(str(life[0].get("session_id")), whole, state)

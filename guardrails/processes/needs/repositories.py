@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 
-_WORKTREE: Final = re.compile(r"^[ \t]*worktree[ \t]*=[ \t]*(\S.*)$", re.MULTILINE)
+_WORKTREE: Final = re.compile(r"^[ \t]*worktree[ \t]*=(.*)$", re.MULTILINE)
 _READ: Final = 65_536
 
 
@@ -45,7 +45,7 @@ def _linked(kept: Path) -> Path | None:
         if folder.parent.name == "worktrees":
             return folder.parent.parent if _real(_text(folder / "gitdir").strip()) == _real(kept) else None
         back = _WORKTREE.search(_text(folder / "config"))
-        return folder if back is not None and _real(folder / back[1].rstrip(" \t")) == _real(kept.parent) else None
+        return folder if back is not None and _real(folder / back[1].strip()) == _real(kept.parent) else None
     except (OSError, ValueError):
         return None
 

@@ -25,8 +25,10 @@ class BadRulesError(ValueError):
 @lru_cache(maxsize=len(NAMES))
 def program(name: str) -> Program:
     """
-    The rules of *name*, one of `NAMES`. Raises BadRulesError for a file that is not as it should be.
+    The rules of *name*, one of `NAMES`. Raises BadRulesError for another name, and for a file that is not as it should be.
     """
+    if name not in NAMES:
+        raise BadRulesError(f"there are no rules for `{name[:80]}`")
     return parsed(orjson.loads((Path(__file__).parent / "rules" / f"{name}.json").read_bytes()), name)
 
 
