@@ -13,7 +13,7 @@ from guardrails.core.values.types import Problem
 
 from .problems import Kind, Path, as_object, capped, clean, dotted, missing, of_union, quoted, type_name, unknown
 from .schema import for_model, names_at
-from .visits import Visits, head, is_large
+from .visits import Visits, head
 
 
 if TYPE_CHECKING:
@@ -55,8 +55,6 @@ _TYPES: Final[Mapping[str, str]] = {
 
 _MAX_VISITS: Final = 30_000
 """Of schemas to values, up to which errors are built: each visit may be one, and one takes 1.5 kB and more."""
-_FEW: Final = 200
-"""Values, on each of which a schema that is not inside of itself is tried as often as it is long at most."""
 _WIDTHS: Final = (None, 64, 8, 2)
 _OF_SIZE: Final = frozenset({"Contains", "MinItems", "MinProperties", "Required"})
 
@@ -144,9 +142,6 @@ class SchemaArguments:
         return self._first(arguments) or (Problem("", "the arguments do not fit the schema", "value"),)
 
     def _too_many(self, visits: Visits, given: object) -> bool:
-        if not visits.recursive and not is_large((given,), _FEW):
-            return False
-
         counted = visits.of(given, _MAX_VISITS)
 
         return counted is None or counted[0] > _MAX_VISITS
@@ -169,7 +164,7 @@ class SchemaArguments:
         """
         *error* in our words. Its own message is not used: it repeats the value, which may be a secret.
         """
-        path: Path = tuple(error.instance_path)
+        path = _keys(error.instance_path, arguments)
         field = dotted(path)
         name = type(error.kind).__name__
         kind: Any = error.kind
@@ -201,7 +196,7 @@ def _of_the_cut(error: "ValidationError", cut: object, arguments: object) -> boo
     if type(error.kind).__name__ not in _OF_SIZE:
         return False
 
-    path = tuple(error.instance_path)
+    path = _keys(error.instance_path, cut)
 
     return len(at(cut, path)) != len(at(arguments, path))
 
@@ -238,10 +233,32 @@ def at(value: Any, path: Iterable[str | int]) -> Any:
     """
     What stands at *path* in *value*.
     """
-    for part in path:
+    for part in _keys(path, value):
         value = value[part]
 
     return value
+
+
+def _keys(path: Iterable[str | int], value: Any) -> Path:
+    """
+    *path* by the names that objects in *value* have: the validator gives those of digits (`7`, `+7`, `007`) as numbers.
+    """
+    keys: list[str | int] = []
+
+    for part in path:
+        key = part
+
+        if isinstance(part, int) and isinstance(value, dict):
+            key = (
+                str(part)
+                if str(part) in value
+                else next(name for name in value if name.lstrip("+0") == str(part or ""))
+            )
+
+        keys.append(key)
+        value = value[key]
+
+    return tuple(keys)
 
 
 def _or(kinds: Iterable[str]) -> str:

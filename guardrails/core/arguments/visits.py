@@ -17,6 +17,7 @@ LARGE: Final = 10_000
 _ALL_OF: Final = ("allOf", "anyOf", "oneOf")
 _ONE: Final = ("not", "if", "then", "else")
 _NAMED: Final = ("dependentSchemas", "dependencies")
+_OF_FIELDS: Final = ("dependentRequired", "dependencies")
 _OF_OBJECTS: Final = ("unevaluatedProperties",)
 _OF_ARRAYS: Final = ("additionalItems", "contains", "unevaluatedItems")
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
@@ -65,7 +66,7 @@ class Visits:
                     last.visits += known[key]
                 else:
                     known[key] = 0  # what leads back to itself is tried once
-                    stack.append(_Counted(key, self._pairs(node, part)))
+                    stack.append(_Counted(key, self._pairs(node, part), 1 if self._tagged else 1 + _lacks(node, part)))
                     break
             else:
                 stack.pop()
@@ -139,10 +140,23 @@ class _Counted:
 
     __slots__ = ("key", "pairs", "visits")
 
-    def __init__(self, key: tuple[int, object] | None, pairs: Iterator[tuple[Any, Any]]) -> None:
+    def __init__(self, key: tuple[int, object] | None, pairs: Iterator[tuple[Any, Any]], visits: int = 1) -> None:
         self.key = key
         self.pairs = pairs
-        self.visits = 1
+        self.visits = visits
+
+
+def _lacks(node: Mapping[str, Any], value: object) -> int:
+    """
+    How many fields *value* may lack: each is an error of its own.
+    """
+    if not isinstance(value, dict):
+        return 0
+
+    named = [node.get(word) for word in _OF_FIELDS]
+    lists = [node.get("required"), *(each for by in named if isinstance(by, Mapping) for each in by.values())]
+
+    return sum(name not in value for each in lists if isinstance(each, list) for name in each)
 
 
 def _inner(node: Mapping[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:

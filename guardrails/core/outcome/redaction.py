@@ -57,15 +57,15 @@ _URL_LOGIN: Final = pattern(
 )
 
 # A name may go on (`password2`, `secretAccessKey`, `token_v2`) but not into another word (`secretary`, `tokens`).
-_QUOTE: Final = r"""(?:%2[27]|&quot;|&\#3[49];)?"""
+_QUOTE: Final = r"""(?:%2[27]|&quot;|&\#3[49];|\\u002[27])?"""
 _SIGN: Final = (
-    rf"""\\?["'`\])]{{0,2}}{_QUOTE}\s{{0,3}}(?:=>|:=|[:=]|%3[ADad]|\\u003[ADad]|\\x3[ADad]|&\#(?:61|58|[xX]3[ADad]);)\s{{0,3}}"""
+    rf"""\\{{0,3}}["'`\])]{{0,2}}{_QUOTE}\s{{0,3}}(?:=>|:=|[:=]|%3[ADad]|\\u003[ADad]|\\x3[ADad]|&\#(?:61|58|[xX]3[ADad]);)\s{{0,3}}"""
     + _QUOTE
 )
 """As it is, or as URLs, JSON and XML write it."""
 _SEPARATOR: Final = r"""(?:\d{1,3}|[_-][\w-]{0,24}|(?-i:[A-Z])\w{0,24})?""" + _SIGN
 _VALUE: Final = (
-    r"""(?:\\["'][^"'\\\n]*|"(?:[^"\\\n]|\\.)*|'(?:[^'\\\n]|\\.)*"""
+    r"""(?:\\{1,3}["'][^"'\\\n]*|"(?:[^"\\\n]|\\.)*|'(?:[^'\\\n]|\\.)*"""
     r"""|[^\s,;&"'`<>(){}\[\]\\]+)"""
 )
 
@@ -106,8 +106,10 @@ _LOGIN_FLAG: Final = pattern(
     r"""((?<![\w-])(?:-u|--user)(?:["'],)?[\s=]{0,3}["']?[^\s:"'/]{1,64}:)(?!//)([^\s"'\[][^\s"']{0,255})"""
 )
 """`curl -u user:...`"""
-_OF_SECRETS: Final = r"""(?:[\w.:-]{0,24}[_.:-])?(?:pass(?:word|wd|phrase)|secret|(?:api|access|private|secret)[_-]?key|(?:auth|access)[_-]?token)"""
-_IN_XML: Final = pattern(rf"""(<{_OF_SECRETS}(?:\s[^<>]{{0,100}})?>)([^<\s][^<]{{0,200}})(?=</)""", re.IGNORECASE)
+_OF_SECRETS: Final = r"""(?:[\w.:-]{0,24}(?:[_.:-]|(?-i:[a-z](?=[A-Z]))))?(?:pass(?:word|wd|phrase)|secret|(?:api|access|private|secret)[_-]?key|(?:auth|access)[_-]?token)"""
+_IN_XML: Final = pattern(
+    rf"""(<{_OF_SECRETS}(?:\s[^<>]{{0,100}})?>(?:<!\[CDATA\[)?)([^<\s][^<\]]{{0,200}})(?=\]\]>|</)""", re.IGNORECASE
+)
 _OF_NAME: Final = pattern(
     rf"""(\b(?:key|name)\\?["']?\s{{0,3}}[:=]\s{{0,3}}\\?["']{_OF_SECRETS}\\?["']
     (?:\s{{0,3}},?\s{{0,3}}\\?["']?value\\?["']?\s{{0,3}}[:=]\s{{0,3}}(?=\\?["']) | \s{{0,3}}>(?=[^<\s])))

@@ -204,3 +204,10 @@ def test_the_definition_may_change_afterwards() -> None:
 )
 def test_what_is_no_json_cannot_be_checked(arguments: Any, message: str) -> None:
     assert arguments_of(HOTELS).check(arguments)[1] == (Problem("", message, "type"),)
+
+
+@pytest.mark.parametrize("name", ["7", "007", "+7", "0", "00", "-7"])
+def test_a_field_whose_name_is_a_number_is_told_by_its_name(name: str) -> None:
+    schema = {"type": "object", "additionalProperties": {"additionalProperties": {"type": "integer"}}}
+
+    assert [problem.field for problem in arguments_of(schema).check({name: {name: "x"}})[1]] == [f"{name}.{name}"]

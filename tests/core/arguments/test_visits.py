@@ -93,10 +93,16 @@ strings = {"type": "array", "items": {"type": "string"}}
 union = {"type": "array", "items": {"anyOf": [{"type": "string"}, {"type": "boolean"}]}}
 arrays = {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "array", "items": {"type": "null"}}]}
 many = 1_000_000
+chain = {**{str(n): {"anyOf": [{"$ref": f"#/$defs/{n + 1}"}] * 20} for n in range(6)}, "6": {"type": "integer"}}
+lacking = {"type": "object", "required": [f"k{n}" for n in range(300)]}
+depending = {"type": "object", "dependentRequired": {"a": [f"k{n}" for n in range(300)]}}
 cases = {
     "alternatives in each other": (EXPONENTIAL, {"x": nested(200)}),
     "the same with oneOf": ({**EXPONENTIAL, "$defs": {"node": {"oneOf": EXPONENTIAL["$defs"]["node"]["anyOf"]}}}, {"x": nested(60)}),
     "alternatives found by an id": ({"$id": "http://a/b", "properties": {"x": {"anyOf": [{"$ref": "http://a/b"}, {"$ref": "/b"}]}}, "required": ["y"]}, nested(60, {})),
+    "references to references": ({"properties": {"x": {"$ref": "#/$defs/0"}}, "$defs": chain}, {"x": "a"}),
+    "many missing fields": ({"properties": {"x": {"type": "array", "items": lacking}}}, {"x": [{}] * 9_000}),
+    "many missing fields by others": ({"properties": {"x": {"type": "array", "items": depending}}}, {"x": [{"a": 1}] * 9_000}),
     "many wrong items": ({"properties": {"x": strings}}, {"x": [0] * many}),
     "many wrong items behind right ones": ({"properties": {"x": strings}}, {"x": ["a"] * 9_000 + [0] * many}),
     "many items of no alternative": ({"properties": {"x": union}}, {"x": [0] * many}),

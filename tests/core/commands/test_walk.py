@@ -106,3 +106,10 @@ def test_a_long_here_document_that_a_shell_reads_is_not_taken_for_data() -> None
     with pytest.raises(UnreadableError):
         walk(f"sh <<'EOF'\n{hidden}EOF")
     assert words(f"xargs a <<'EOF'\n{'b' * 20_000}\nEOF")[1] == f"a {'b' * 20_000}"
+
+
+@pytest.mark.parametrize("line", ["`a` b", "const a = `${b}`;", "a=$(b)", "| a | b |", "it's << 3"])
+def test_a_long_file_is_written_by_a_here_document_whatever_signs_it_has(line: str) -> None:
+    text = f"cat > a <<'EOF'\n{(line + chr(10)) * 4_000}EOF\nls"
+
+    assert [command.words for command in walk(text).commands] == [(">", "a"), ("cat",), ("ls",)]

@@ -295,6 +295,11 @@ TOKEN = "ghp_" + "abcdefghij" * 4
         '<entry key="api_key">hunter2hunter2</entry>',
         '{"name": "DB_PASSWORD", "value": "hunter2"}',
         r"{\"name\": \"password\", \"value\": \"hunter2\"}",
+        r"{\\\"password\\\": \\\"hunter2\\\"}",
+        r"password\u003d\u0022hunter2\u0022",
+        '<add key="DbPassword" value="hunter2" />',
+        "<dbPassword>hunter2</dbPassword>",
+        "<password><![CDATA[hunter2]]></password>",
     ],
 )
 def test_a_secret_is_found_however_its_text_was_written(text: str) -> None:

@@ -11,7 +11,9 @@ from typing import Final, NamedTuple
 from guardrails.core.values.late_pattern import pattern
 
 
-_START: Final = pattern(r"""(?<!<)<<(-?)[ \t]*(?:'([^'\n]+)'|"([^"\n]+)"|\\?([A-Za-z0-9_.]+))""")
+_START: Final = pattern(
+    r"""(?<!<)<<(-?)[ \t]*(?:'([^'\n]+)'|"([^"\\$`\n]+)"|(\\?)([A-Za-z0-9_.]+))(?=[ \t;&|<>()]|$)"""
+)
 
 
 class Taken(NamedTuple):
@@ -26,7 +28,8 @@ class Taken(NamedTuple):
 
 def without_bodies(text: str) -> Taken:
     """
-    *text* without the here-documents that hold no substitution. Whether they are any is for the parser to confirm.
+    *text* without the here-documents that hold no substitution: those of a quoted delimiter hold none, whatever their signs.
+    Whether they are any is for the parser to confirm.
     """
     kept: list[str] = []
     bodies: dict[int, str] = {}
@@ -44,11 +47,11 @@ def without_bodies(text: str) -> Taken:
             place += len(line[begin:word].encode())
             begin = word
             found = stripped if match[1] else places
-            end = _next(found.get(match[2] or match[3] or match[4], ()), position)
+            end = _next(found.get(match[2] or match[3] or match[5], ()), position)
             if end is None:
                 break
             body = "\n".join(lines[position:end])
-            if "$(" in body or "`" in body or "${" in body:
+            if match[5] and not match[4] and ("$(" in body or "`" in body or "${" in body):
                 break
             bodies[place] = body
             kept.append(lines[end])
