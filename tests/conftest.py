@@ -2,6 +2,7 @@
 What the tests share: a clock that only moves when told, and the settings of the property tests.
 """
 
+import itertools
 import os
 import signal
 import tempfile
@@ -82,9 +83,19 @@ for variable in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
     if not Path(os.environ.get(variable, "/")).exists():
         del os.environ[variable]
 
-# What programs of these tests keep for their user is nobody's own: each test process has a folder for it.
+# What programs of these tests keep for their user is nobody's own: each test has a folder for it.
 _state = tempfile.TemporaryDirectory(prefix="guardrails-state-")
 os.environ["XDG_STATE_HOME"] = _state.name
+_numbers = itertools.count()
+
+
+@pytest.fixture(autouse=True)
+def own_state() -> None:
+    """
+    Nothing that an earlier test left for its user.
+    """
+    os.environ["XDG_STATE_HOME"] = f"{_state.name}/{next(_numbers)}"
+
 
 for profile, examples in (("quick", 25), ("gate", 100), ("long", 5_000)):
     settings.register_profile(

@@ -18,7 +18,7 @@ from typing import Any, Self
 
 ROOT = Path(__file__).parents[3]
 ROUGH = (sys.executable, str(Path(__file__).with_name("rough_server.py")))
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+ENVIRONMENT: dict[str, str] = {"PYTHONPATH": str(ROOT)}
 
 
 def tap(*server: str, **options: object) -> tuple[str, ...]:
@@ -40,7 +40,7 @@ class Lines:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**ENVIRONMENT, **environment},
+            env={**os.environ, **ENVIRONMENT, **environment},
         )
         self.errors: list[bytes] = []
         self._read: queue.Queue[bytes | None] = queue.Queue()
