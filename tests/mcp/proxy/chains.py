@@ -3,6 +3,7 @@ The ways from a client to the server of the conformance suite: direct, and throu
 """
 
 import contextlib
+import os
 import socket
 import subprocess
 import sys
@@ -31,7 +32,9 @@ def listening(*command: str, port: int, log: Path) -> Iterator[str]:
     The URL of a *command* that listens on a *port*; raises RuntimeError with its log if it does not in half a minute.
     """
     with log.open("wb") as out:
-        process = subprocess.Popen(command, env=ENVIRONMENT, stdin=subprocess.DEVNULL, stdout=out, stderr=out)  # noqa: S603
+        process = subprocess.Popen(
+            command, env={**os.environ, **ENVIRONMENT}, stdin=subprocess.DEVNULL, stdout=out, stderr=out
+        )  # noqa: S603
         try:
             end = time.monotonic() + 30
             while True:

@@ -3,13 +3,14 @@ The SDK for TypeScript through the proxy: it raises if structured content does n
 """
 
 import json
+import os
 import subprocess
 
 from pathlib import Path
 from typing import Any
 
 from tests.mcp.proxy.chains import STDIO
-from tests.mcp.proxy.lines import ENVIRONMENT, ROOT, tap
+from tests.mcp.proxy.lines import ENVIRONMENT, tap
 from tests.mcp.proxy.published import module, node
 
 
@@ -49,7 +50,7 @@ def checked(folder: Path, policy: str, calls: list[tuple[str, dict[str, Any]]], 
         text=True,
         timeout=120,
         check=True,
-        env={**ENVIRONMENT, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, **ENVIRONMENT},
     )
     read = json.loads(done.stdout)
     raised = [one["raised"] for one in read["found"] if "raised" in one]
