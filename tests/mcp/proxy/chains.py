@@ -32,9 +32,8 @@ def listening(*command: str, port: int, log: Path) -> Iterator[str]:
     The URL of a *command* that listens on a *port*; raises RuntimeError with its log if it does not in half a minute.
     """
     with log.open("wb") as out:
-        process = subprocess.Popen(
-            command, env={**os.environ, **ENVIRONMENT}, stdin=subprocess.DEVNULL, stdout=out, stderr=out
-        )  # noqa: S603
+        env = {**os.environ, **ENVIRONMENT}
+        process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)  # noqa: S603
         try:
             end = time.monotonic() + 30
             while True:
