@@ -12,7 +12,7 @@ from guardrails.core.commands.grammar.scope import UNKNOWN
 from guardrails.core.commands.plain.unmatched import unmatched
 
 from .found import Command
-from .globs import Word
+from .globs import Word, in_order
 from .patterns import ANY, Rule
 
 
@@ -48,19 +48,7 @@ def allows(rule: Rule, command: "Command", *, by_argv: bool = False, folder: str
 
 
 def _sequence(words: Sequence[Word], given: Sequence[str], folder: str) -> bool:
-    at, here, after = 0, 0, None
-    while here < len(given):
-        if at < len(words) and words[at].text == ANY:
-            # It takes no word at first, and one more each time that what is behind it does not fit.
-            after, at = (at + 1, here), at + 1
-        elif at < len(words) and _equals(words[at], given[here], folder):
-            at, here = at + 1, here + 1
-        elif after is not None:
-            after = (after[0], after[1] + 1)
-            at, here = after
-        else:
-            return False
-    return all(word.text == ANY for word in words[at:])
+    return in_order(words, given, lambda word: word.text == ANY, lambda word, text: _equals(word, text, folder))
 
 
 def _equals(word: Word, text: str, folder: str) -> bool:

@@ -6,11 +6,13 @@ Whatever text it is held against, the work grows with the length of that text an
 
 import re
 
-from collections.abc import Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol, TypeVar
 
 from guardrails.core.commands.grammar.escapes import MAX_WORDS, braces, unquoted
 
+
+_T = TypeVar("_T")
 
 _STARS: Final = {"**": ".*", "*": "[^/]*"}
 _PARTS: Final = re.compile(r"(\*\*|\*|\?|\[[^]]{1,100}\])")
@@ -129,17 +131,26 @@ def may_be(form: str, text: str) -> bool:
     Whether *form*, a pattern of the shell that a command is given, may stand for *text*: `/b*` for `/bin`.
     """
     signs = _UNITS.findall(_MANY.sub("*", form[: 4 * _MAX_SIGNS]))
+    return in_order(signs, text, "*".__eq__, lambda sign, char: sign == "?" or len(sign) > 1 or sign == char)
+
+
+def in_order(
+    signs: Sequence[_T], given: Sequence[str], is_many: Callable[[_T], bool], takes: Callable[[_T, str], bool]
+) -> bool:
+    """
+    Whether *signs* stand for all of *given*, one after another; one that *is_many* stands for any number, another for one that
+    it *takes*. In steps of at most the product of their lengths.
+    """
     at, here, after = 0, 0, None
-    while here < len(text):
-        sign = signs[at] if at < len(signs) else ""
-        if sign == "*":
-            # It takes no character at first, and one more each time that what is behind it does not fit.
+    while here < len(given):
+        if at < len(signs) and is_many(signs[at]):
+            # It takes nothing at first, and one more each time that what is behind it does not fit.
             after, at = (at + 1, here), at + 1
-        elif sign == "?" or len(sign) > 1 or sign == text[here]:
+        elif at < len(signs) and takes(signs[at], given[here]):
             at, here = at + 1, here + 1
         elif after is not None:
             after = (after[0], after[1] + 1)
             at, here = after
         else:
             return False
-    return all(sign == "*" for sign in signs[at:])
+    return all(map(is_many, signs[at:]))
