@@ -4,6 +4,9 @@ The formats that can be read, and which of them a file is in.
 
 from typing import Final
 
+from guardrails.offline.readers.harnesses.atif import ATIF
+from guardrails.offline.readers.harnesses.openhands import OpenHands
+from guardrails.offline.readers.harnesses.swe_agent import SWEAgent
 from guardrails.offline.readers.transcripts.call_lines import CallLines
 from guardrails.offline.readers.transcripts.claude_code import ClaudeCode
 from guardrails.offline.readers.transcripts.codex_rollout import CodexRollout
@@ -25,6 +28,9 @@ READERS: Final[tuple[Reader, ...]] = (
     CodexRollout(),
     CopilotCLI(),
     GeminiCLI(),
+    ATIF(),
+    OpenHands(),
+    SWEAgent(),
     OTLP(),
     Tau2(),
     OpenAIResponses(),
