@@ -16,6 +16,7 @@ from guardrails.cli import app
 
 FILES = Path(__file__).parents[1] / "offline" / "readers" / "files"
 CALLS = {
+    "agents_session.json": 6,
     "atif.json": 6,
     "atif_codex.json": 6,
     "openhands.jsonl": 2,

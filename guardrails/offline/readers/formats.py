@@ -5,6 +5,7 @@ The formats that can be read, and which of them a file is in.
 from contextlib import suppress
 from typing import Final
 
+from guardrails.offline.readers.harnesses.agents_session import AgentsSession
 from guardrails.offline.readers.harnesses.atif import ATIF
 from guardrails.offline.readers.harnesses.openhands import OpenHands
 from guardrails.offline.readers.harnesses.swe_agent import SWEAgent
@@ -31,6 +32,7 @@ READERS: Final[tuple[Reader, ...]] = (
     CodexRollout(),
     CopilotCLI(),
     GeminiCLI(),
+    AgentsSession(),
     ATIF(),
     OpenHands(),
     SWEAgent(),

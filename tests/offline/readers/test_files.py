@@ -40,6 +40,7 @@ def write(folder: Path, data: bytes | str, name: str = "f.jsonl") -> Path:
 def test_a_file_gives_the_calls_of_its_format(files: Path) -> None:
     found = {path.name: len(calls_of(path)[0]) for path in files.iterdir()}
     assert found == {
+        "agents_session.json": 6,
         "atif.json": 6,
         "atif_codex.json": 6,
         "calls.jsonl": 6,

@@ -12,6 +12,7 @@ from guardrails.offline.readers import READERS, recognise
 
 
 NAMES = {
+    "agents_session.json": "openai agents session",
     "atif.json": "atif trajectory",
     "atif_codex.json": "atif trajectory",
     "calls.jsonl": "json lines of calls",
