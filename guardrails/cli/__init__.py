@@ -17,7 +17,9 @@ from .group import Group
 
 __all__ = ["app"]
 
-COMMANDS: Final = ("demo", "run", "doctor", "replay", "report", "train", "repeats", "profile", "policy", "store")
+COMMANDS: Final = (
+    *("demo", "run", "doctor", "replay", "report", "explain", "train", "repeats", "profile", "policy", "store"),
+)
 """The commands in the order of the help. Each is a module of this folder, with a function or a group of its name."""
 DOORS: Final = {
     "hook": ("guardrails.hooks.door", "Guard a coding CLI by its hooks: install, uninstall, status."),

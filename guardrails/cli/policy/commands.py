@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from guardrails.cli.group import Group
+from guardrails.cli.policies import Own, chain_of, check_file, load_policy, own_guards, schema_text, shown
 from guardrails.cli.text.printing import FOUND, USAGE, fail, print_json, printable
 
-from .group import Group
-from .policies import Own, chain_of, check_file, load_policy, own_guards, schema_text, shown
-from .policy_test import policy_test
+from .test import policy_test
 
 
 policy = typer.Typer(

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from guardrails.cli.policies import Own, load_policy, own_guards
 from guardrails.cli.text.printing import FOUND, fail, print_json, printable
-
-from .policies import Own, load_policy, own_guards
 
 
 if TYPE_CHECKING:

@@ -1,0 +1,5 @@
+"""
+The commands about policy files.
+"""
+
+from .commands import policy as policy

@@ -1,0 +1,83 @@
+import json
+
+import pytest
+
+from typer.testing import CliRunner
+
+from guardrails.cli import app
+from guardrails.core.guards.codes import EXPLAINED
+
+
+def explained(*arguments: str, code: int = 0) -> str:
+    done = CliRunner().invoke(app, ["explain", *arguments], env={"COLUMNS": "100"})
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def test_a_code_is_explained_whole() -> None:
+    said = " ".join(explained("duplicates.evidence").split())
+    for part in (
+        "duplicates.evidence: a refusal, status duplicate_call_blocked",
+        "The last two identical calls gave the same result",
+        "duplicates.rule: evidence in the policy `default`, always in one that says nothing of it",
+        "Model reads This exact $tool call was already made",
+        "Retry Yes, once a call has run that may have changed something",
+        "Loosen tools: [{match: the_tool, polling: true}]",
+        "Switch off duplicates: {mode: off}",
+        '`"decision":"deny","code":"duplicates.evidence"`',
+        "docs/guards/duplicates.md",
+        "a list of its own replaces that of the policy that it extends",
+    ):
+        assert part in said
+
+
+@pytest.mark.parametrize("code", EXPLAINED)
+def test_whatever_can_be_met_is_explained_for_a_person_and_a_program(code: str) -> None:
+    text, data = explained(code), json.loads(explained(code, "--json"))
+    assert data["code"] == code
+    assert {"means", "settings", "told", "retry", "loosen", "off", "records", "docs", "kind", "status"} <= set(data)
+    assert data["docs"] in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_a_code_of_a_scope_is_that_of_its_guard() -> None:
+    data = json.loads(explained("tenant.budget.max_calls", "--json"))
+    assert data["loosen"] == "scopes: {tenant: {budget: {max_calls: 2000}}}"
+    assert data["settings"][0]["name"] == "scopes.tenant.budget.max_calls"
+    assert "scope `tenant`" in data["means"]
+    assert json.loads(explained("tenant.budget.error", "--json"))["code"] == "tenant.budget.error"
+
+
+@pytest.mark.parametrize(
+    "code", ["tenant.loops.cycle", "Tenant.budget.max_calls", "budget.budget.max_calls", "user.timeout"]
+)
+def test_what_no_scope_says_is_unknown(code: str) -> None:
+    assert f"`{code}`" in explained(code, code=2)
+
+
+@pytest.mark.parametrize(
+    ("code", "near"),
+    [
+        ("budget.max_cals", "`budget.max_calls`"),
+        ("max_calls", "`budget.max_calls`"),
+        ("loops", "`loops.cycle`"),
+        ("Rate-Limit", "`rate_limit`"),
+        ("qqqq", "lists all"),
+    ],
+)
+def test_an_unknown_code_is_told_what_may_have_been_meant(code: str, near: str) -> None:
+    assert near in explained(code, code=2)
+
+
+def test_without_a_code_all_are_listed() -> None:
+    lines = {line.split()[0] for line in explained().splitlines() if line.strip()}
+    assert set(EXPLAINED) <= lines
+    assert [each["code"] for each in json.loads(explained("--json"))] == list(EXPLAINED)
+
+
+def test_what_the_model_wrote_does_not_steer_the_terminal() -> None:
+    assert "\x1b" not in explained("\x1b[31m", code=2)
+
+
+def test_quotes_of_a_copied_code_do_no_harm() -> None:
+    assert explained("`budget.max_calls`") == explained("budget.max_calls")

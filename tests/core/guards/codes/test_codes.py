@@ -1,0 +1,132 @@
+"""
+Every code that the library can say is explained, found in its source; and nothing else is.
+"""
+
+import ast
+import re
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from guardrails.core.guards import GUARDS
+from guardrails.core.guards.access.held import Held
+from guardrails.core.guards.codes import CODES, EXPLAINED, Explained
+from guardrails.core.guards.limits.tool_budget import ToolBudget
+from guardrails.core.values.types import ERROR_TYPES, STATUSES
+from guardrails.policy.file.messages import CODES as WORDED
+from guardrails.policy.policy import Policy
+
+
+PACKAGE = Path(__file__).parents[4] / "guardrails"
+DOCS = PACKAGE.parent / "docs"
+FAMILIES = frozenset(code.partition(".")[0] for code in CODES) - {"session"}
+"""Beginnings of texts that look like codes; `session.` begins names of modules and of events, too."""
+ANY = r"[a-z0-9_.]+"
+NO_CODES = frozenset(
+    {"budget.children", "budget.max_children", "growth.calls", "growth.requests", "growth.tokens", "loops.settled_for"}
+    | {"budget.turn", "sandbox.json", "store.db", "tools.budget", "tools.rate"}
+)
+"""Names of counters, settings, guards and files that look like codes."""
+
+
+def source() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(PACKAGE.rglob("*.py")):
+        if path.parent.name != "codes":
+            yield str(path.relative_to(PACKAGE)), ast.parse(path.read_text())
+
+
+def pattern_of(node: ast.expr) -> str | None:
+    """
+    The text of *node* as a pattern, `{...}` standing for any text; None: it is no text, or tells nothing.
+    """
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return re.escape(node.value)
+    if isinstance(node, ast.JoinedStr):
+        parts = [re.escape(str(one.value)) if isinstance(one, ast.Constant) else ANY for one in node.values]
+        return None if all(part == ANY for part in parts) else "".join(parts)
+    return None
+
+
+def said(module: ast.Module) -> Iterator[str]:
+    """
+    Patterns of the codes that *module* gives to whatever takes a `code`, and of all texts that look like one.
+    """
+    for node in ast.walk(module):
+        if isinstance(node, ast.keyword) and node.arg == "code":
+            found = pattern_of(node.value)
+            if found is not None and "\\." in found:
+                yield found
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            family, dot, rest = node.value.partition(".")
+            if dot and family in FAMILIES and re.fullmatch(r"[a-z_]+(\.[a-z_]+)*", rest) and node.value not in NO_CODES:
+                yield re.escape(node.value)
+
+
+def unexplained(module: ast.Module) -> set[str]:
+    return {one for one in said(module) if not any(re.fullmatch(one, code) for code in CODES)}
+
+
+def test_every_code_in_the_source_is_explained() -> None:
+    assert {(name, code) for name, module in source() for code in unexplained(module)} == set()
+
+
+def test_a_planted_code_is_found() -> None:
+    planted = (
+        'Denial(code="loops.new", message="")\nDenial(code=f"{LOOPS}fresh.{name}", message="")\nLAST = "loop.tired"'
+    )
+    assert unexplained(ast.parse(planted)) == {"loops\\.new", f"{ANY}fresh\\.{ANY}", "loop\\.tired"}
+
+
+def test_every_code_that_a_guard_declares_is_explained_and_no_other_is_said_to_be_a_guards() -> None:
+    assert set(WORDED) <= set(CODES)
+    names = {*(cls.name for cls in GUARDS), Held.name, ToolBudget.name, "tools.rate"}
+    of_guards = {code for code in CODES if any(code.startswith(f"{name}.") for name in names)}
+    assert of_guards == set(WORDED)
+
+
+def test_every_kind_of_failure_and_every_status_is_explained() -> None:
+    assert {*ERROR_TYPES, *STATUSES} == set(EXPLAINED) - set(CODES)
+
+
+def test_a_guard_of_the_library_tells_its_codes() -> None:
+    assert all(cls.codes is not None for cls in GUARDS)
+
+
+@pytest.mark.parametrize("one", EXPLAINED.values(), ids=lambda one: one.code)
+def test_an_explanation_is_whole(one: Explained) -> None:
+    assert one.means.endswith(".")
+    assert one.told
+    assert one.retry.endswith(".")
+    assert one.settings or one.instead or one.kind == "status"
+    assert one.loosen or one.off or one.instead or one.code in ERROR_TYPES or one.kind == "status"
+    assert (DOCS / one.page).is_file()
+    for sentence in re.split(r"(?<=[.;:]) ", f"{one.means} {one.retry} {one.instead}"):
+        assert len(sentence.split()) <= 25, sentence
+
+
+@pytest.mark.parametrize(
+    "lines", sorted({line for one in EXPLAINED.values() for line in (one.loosen, one.off) if line})
+)
+def test_the_lines_that_loosen_or_switch_off_are_a_policy(lines: str, tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(f"version: 1\nextends: default\n{lines}\n")
+    Policy.load(tmp_path / "own.yaml")
+
+
+def test_the_settings_that_are_named_are_those_of_a_policy_file() -> None:
+    schema = Policy.schema()
+
+    def at(node: dict[str, object], keys: list[str]) -> bool:
+        while "$ref" in node:
+            node = schema["$defs"][str(node["$ref"]).rpartition("/")[2]]
+        for inner in node.get("anyOf", []):  # type: ignore[attr-defined]
+            if at(inner, keys):
+                return True
+        if node.get("type") == "array":
+            return at(node["items"], keys)  # type: ignore[arg-type]
+        own = node.get("properties", {})
+        return not keys or (keys[0] in own and at(own[keys[0]], keys[1:]))  # type: ignore[operator, index]
+
+    wrong = {name for one in EXPLAINED.values() for name in one.settings if not at(schema, name.split("."))}
+    assert wrong == set()
