@@ -15,6 +15,7 @@ from .commands import commands
 from .nav import DOCS, OF_THE_PROJECT, ROOT, Section, built, sections, written
 from .reference import TITLES, api
 from .settings import settings
+from .titles import title
 
 
 LINK = re.compile(r"(!?\[[^\]]*\]\()([^)#\s]*)(#[^)\s]*)?(\))")
@@ -102,14 +103,14 @@ def place(path: Path) -> str | None:
     return name if path.is_file() or name in GENERATED else None
 
 
-def toctree(title: str, pages: list[str], here: str) -> str:
+def toctree(caption: str, pages: list[str], here: str) -> str:
     """
     The part of a page that puts *pages* below it in the navigation.
     """
     folder = PurePosixPath(built(here)).parent
-    names = "\n".join(os.path.relpath(built(page), folder).replace(os.sep, "/") for page in pages)
-    caption = f":caption: {title}\n" if title else ""
-    return f"\n```{{toctree}}\n:hidden:\n{caption}\n{names}\n```\n"
+    names = "\n".join(f"{title(page)} <{os.path.relpath(built(page), folder).replace(os.sep, '/')}>" for page in pages)
+    named = f":caption: {caption}\n" if caption else ""
+    return f"\n```{{toctree}}\n:hidden:\n{named}\n{names}\n```\n"
 
 
 def home(plan: list[Section]) -> str:
@@ -119,6 +120,6 @@ def home(plan: list[Section]) -> str:
     text = ""
     for section in plan:
         pages = [page for page in section.toctree() if page != "index.md"]
-        lines = "".join(f"* [](/{built(page)}.md): {section.pages[page]}\n" for page in pages)
+        lines = "".join(f"* [{title(page)}](/{built(page)}.md): {section.pages[page]}\n" for page in pages)
         text += f"\n## {section.title}\n\n{section.about}\n\n{lines}{toctree(section.title, pages, 'index.md')}"
     return text

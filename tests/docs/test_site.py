@@ -132,8 +132,8 @@ def test_a_link_is_rewritten_lost_or_left() -> None:
 def test_a_link_that_leads_nowhere_stops_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()
-    for name in ("index.md", "nav.yaml"):
-        shutil.copyfile(DOCS / name, folder / name)
+    (folder / "index.md").write_text("# Here\n")
+    (folder / "nav.yaml").write_text("- {title: Start, about: All., pages: {index.md: Here., wrong.md: Wrong.}}\n")
     (folder / "wrong.md").write_text("# Wrong\n\n[gone](gone.md)\n")
     for module in ("nav", "staging"):
         monkeypatch.setattr(f"docs.site.{module}.DOCS", folder)
