@@ -77,7 +77,7 @@ def asked(name: str, python: Path) -> dict[str, Any] | str:
     except subprocess.TimeoutExpired:
         return f"it said nothing for {PATIENCE} s"
     except subprocess.CalledProcessError as error:
-        return (error.stderr.strip().splitlines() or ["it is not installed"])[-1]
+        return str((error.stderr.strip().splitlines() or ["it is not installed"])[-1])
     lines = done.stdout.splitlines()
     if done.returncode or not lines:
         return (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
