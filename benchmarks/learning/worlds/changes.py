@@ -3,8 +3,8 @@ What changes of the model would do to worlds that were left out, and to recorded
 
     python -m benchmarks.learning.worlds.changes [DATA]      # DATA: a folder of recorded calls, see benchmarks.retries.real
 
-A change is one worth making if it raises the mean of the worlds, lowers none by more than two seeds differ, and does not raise the
-log loss of recorded calls.
+A change is one worth making if it raises mean skill and mean value of all three ways of learning, lowers no world by more than noise,
+and does not raise the log loss of recorded calls.
 """
 
 import argparse
