@@ -23,6 +23,8 @@ from .retry_budget import without_retry
 from .retry_words import CANCELLED, CORRECTING, HOPELESS, NEXT, OTHERWISE, TWICE, UNKNOWN, repeat, seconds
 
 
+__all__ = ["AMBIGUOUS", "NEVER", "NEXT", "Retryable"]
+
 NEVER: Final[frozenset[ErrorType]] = frozenset(
     {"auth", "permission", "validation", "not_found", "tool_missing", "invalid_path", "too_large"}
 )
