@@ -11,8 +11,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import copy
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
+from guardrails.core.arguments import Arguments
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.events.retries import JITTER
 from guardrails.core.engine.plan import Plan
@@ -23,17 +24,70 @@ from guardrails.core.values.logs import log
 from .calls.running import seconds_left
 
 
-if TYPE_CHECKING:
-    from .calls.awaited import AwaitedCalls
-    from .calls.calls import Calls
-
-C = TypeVar("C", bound="Calls")
+C = TypeVar("C", bound="Retrying")
 ROUNDING_S: Final = 0.002
 """Times are whole milliseconds: a wait is never shorter than what was advised."""
 CLOSED: Final = "The session was closed before the call was made again, so it was not."
 
 
-def _wait_s(session: "Calls", decision: Decision, plan: Plan, envelope: Envelope, arguments: Any) -> float | None:
+class Retrying(Protocol):
+    """
+    A session that makes calls again.
+    """
+
+    id: str
+    _attempt: int
+    _specs: dict[str, Arguments]
+    _sleep: Callable[[float], object] | None
+    _waits: set[Callable[[], object]]
+
+    def call(
+        self, tool: str, arguments: Any, execute: Callable[[str, Any], Any], *, id: str | None = None
+    ) -> Envelope: ...
+
+
+class Awaiting(Retrying, Protocol):
+    """
+    One that makes them awaited too.
+    """
+
+    async def acall(
+        self, tool: str, arguments: Any, execute: Callable[[str, Any], Any], *, id: str | None = None
+    ) -> Envelope: ...
+
+
+def retried(
+    session: Retrying, decision: Decision, plan: Plan, envelope: Envelope, arguments: Any, execute: Callable[..., Any]
+) -> Envelope:
+    """
+    The one envelope of the call of *decision* and of all attempts that follow the one that ended in *envelope*.
+    """
+    seconds = _wait_s(session, decision, plan, envelope, arguments)
+    if seconds is None or not _pause(session, seconds, envelope):
+        return envelope
+    call = decision.call
+    return _answered(envelope, _next(session).call(call.tool, arguments, execute, id=call.id))
+
+
+async def aretried(
+    session: Awaiting,
+    decision: Decision,
+    plan: Plan,
+    envelope: Envelope,
+    arguments: Any,
+    execute: Callable[..., Any],
+) -> Envelope:
+    """
+    The same, awaited.
+    """
+    seconds = _wait_s(session, decision, plan, envelope, arguments)
+    if seconds is None or not await _apause(session, seconds, envelope):
+        return envelope
+    call = decision.call
+    return _answered(envelope, await _next(session).acall(call.tool, arguments, execute, id=call.id))
+
+
+def _wait_s(session: Retrying, decision: Decision, plan: Plan, envelope: Envelope, arguments: Any) -> float | None:
     """
     How many seconds *session* waits before it makes the call of *decision* again, which failed as *envelope* tells. Returns None
     if it does not.
@@ -50,37 +104,6 @@ def _wait_s(session: "Calls", decision: Decision, plan: Plan, envelope: Envelope
     # A tool may change the arguments that it is given: that would be another call.
     same = tool_call(call.tool, arguments, call.id, spec, plan.tool.labels).sig == call.sig
     return seconds if same else None
-
-
-def retried(
-    session: "Calls", decision: Decision, plan: Plan, envelope: Envelope, arguments: Any, execute: Callable[..., Any]
-) -> Envelope:
-    """
-    The one envelope of the call of *decision* and of all attempts that follow the one that ended in *envelope*.
-    """
-    seconds = _wait_s(session, decision, plan, envelope, arguments)
-    if seconds is None or not _pause(session, seconds, envelope):
-        return envelope
-    call = decision.call
-    return _answered(envelope, _next(session).call(call.tool, arguments, execute, id=call.id))
-
-
-async def aretried(
-    session: "AwaitedCalls",
-    decision: Decision,
-    plan: Plan,
-    envelope: Envelope,
-    arguments: Any,
-    execute: Callable[..., Any],
-) -> Envelope:
-    """
-    The same, awaited.
-    """
-    seconds = _wait_s(session, decision, plan, envelope, arguments)
-    if seconds is None or not await _apause(session, seconds, envelope):
-        return envelope
-    call = decision.call
-    return _answered(envelope, await _next(session).acall(call.tool, arguments, execute, id=call.id))
 
 
 def _next(session: C) -> C:
@@ -104,7 +127,7 @@ def _answered(failed: Envelope, following: Envelope) -> Envelope:
     return failed
 
 
-def _pause(session: "Calls", seconds: float, envelope: Envelope) -> bool:
+def _pause(session: Retrying, seconds: float, envelope: Envelope) -> bool:
     """
     Wait; whether the session is still there then, which is said in *envelope* if it is not.
     """
@@ -119,7 +142,7 @@ def _pause(session: "Calls", seconds: float, envelope: Envelope) -> bool:
     return not woken.is_set()
 
 
-async def _apause(session: "Calls", seconds: float, envelope: Envelope) -> bool:
+async def _apause(session: Retrying, seconds: float, envelope: Envelope) -> bool:
     """
     The same, awaited.
     """
@@ -140,7 +163,7 @@ async def _apause(session: "Calls", seconds: float, envelope: Envelope) -> bool:
 
 
 @contextmanager
-def _open(session: "Calls", wake: Callable[[], object]) -> Iterator[None]:
+def _open(session: Retrying, wake: Callable[[], object]) -> Iterator[None]:
     """
     A wait that `close` of *session*, or of one above it, ends by *wake*.
     """

@@ -3,11 +3,14 @@ Retries that the library makes itself.
 """
 
 import asyncio
+import signal
+import subprocess
+import sys
 import threading
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,11 +28,14 @@ from guardrails import (
     RetryBudget,
     Rule,
     SessionState,
+    SqliteStore,
     Streak,
     Tool,
 )
 from guardrails.core.engine.events.retries import JITTER, MOST_ATTEMPTS
 from guardrails.core.records.replay import replay
+from guardrails.offline.judge.exact import replayed
+from guardrails.offline.judge.files.inputs import inputs
 from guardrails.sinks import MemorySink
 from guardrails.stores.memory import MemoryStore
 
@@ -132,7 +138,8 @@ def test_a_tool_that_is_not_declared_safe_is_never_made_again(clock: Any, make: 
 
 @pytest.mark.parametrize("said", ["read_only", "stable", "idempotent"])
 def test_a_tool_that_is_declared_safe_is_made_again_after_a_timeout(clock: Any, make: Any, said: str) -> None:
-    tool = replace(Tool(name="pay_rent"), **{said: True})
+    declared: Any = {said: True}
+    tool = Tool(name="pay_rent", **declared)
     assert make(opened(clock, AUTO, tools=[tool]), "pay_rent", {}, Flaky(1, TimeoutError("late"))).attempts == 2
 
 
@@ -193,7 +200,9 @@ def test_as_many_retries_are_made_as_are_advised(clock: Any, make: Any) -> None:
 
 def test_no_policy_makes_more_attempts_than_the_library_allows(clock: Any, make: Any) -> None:
     flaky = Flaky(99)
-    lasting = Retryable(auto=True, max_retries=90, max_same_error=90, backoff=0.001, max_wait=0.002)
+    lasting = Retryable(
+        auto=True, auto_max_wait=100_000, max_retries=90, max_same_error=90, backoff=0.001, max_wait=0.002
+    )
     envelope = make(opened(clock, lasting), "look", {}, flaky)
     assert (flaky.calls, envelope.attempts, envelope.retryable) == (MOST_ATTEMPTS, MOST_ATTEMPTS, True)
 
@@ -265,7 +274,7 @@ def test_every_attempt_is_recorded_and_the_records_replay_to_the_same_state(cloc
     calls = [record for record in sink.records if record["event"] == "call"]
     assert [record["attempt"] for record in calls] == [1, 2, 3, 1, 2, 3, 4]
     assert [record["retry_source"] for record in calls[:3]] == [None, "policy", "policy"]
-    assert [record.get("again_ms") for record in sink.records if record["event"] == "settle"][:3] == [1000, 2000, None]
+    assert [record.get("again_ms") for record in sink.records if record["event"] == "settle"][:3] == [1000, 5000, None]
     state = SessionState()
     assert all(one.same for one in replay(policy.chain, sink.records, state))
     assert state == kept(session)
@@ -422,3 +431,37 @@ def test_threads_that_retry_at_once_replay_exactly(clock: Any) -> None:
     state = SessionState()
     assert all(one.same for one in replay(policy.chain, sink.records, state))
     assert state == kept(session)
+
+
+KILLED = """
+import os, signal, sys
+from guardrails import JsonLines, Policy, Retryable, SqliteStore, Tool
+
+def down(tool, arguments):
+    raise ConnectionResetError("reset")
+
+policy = Policy([Retryable(auto=True)], tools=[Tool(name="look", read_only=True)])
+session = policy.session(
+    "s",
+    store=SqliteStore(sys.argv[1] + "/s.db"),
+    records=JsonLines(sys.argv[1] + "/calls.jsonl", durable=True),
+    clock=lambda: 1_700_000_000.0,
+    sleep=lambda seconds: os.kill(os.getpid(), signal.SIGKILL),
+)
+session.call("look", {}, down)
+"""
+
+
+def test_after_kill_9_in_the_wait_the_call_is_made_by_whoever_asks_and_replays_exactly(tmp_path: Path) -> None:
+    ended = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], check=False, capture_output=True)
+    assert ended.returncode == -signal.SIGKILL, ended.stderr
+    policy = Policy([AUTO], tools=[LOOK])
+    path, store = tmp_path / "calls.jsonl", SqliteStore(str(tmp_path / "s.db"))
+    now = 1_700_000_000.5
+    with policy.session("s", store=store, records=str(path), clock=lambda: now) as session:
+        assert not kept(session).pending
+        assert session.call("look", {}, Flaky(0)).code == "retryable.wait"
+        now += 1
+        assert session.call("look", {}, Flaky(0)).ok
+    exact = replayed(policy, inputs([str(path)]))
+    assert (exact.same, exact.calls, exact.gaps) == (True, 3, 0)

@@ -197,8 +197,10 @@ class Settle(Event[tuple[Envelope, Completion]]):
             envelope.limit(limit[1], finish(code), code if names(code) else None)
         if call.attempt and pending is not None:
             over = limit is not None or state.exhausted is not None
-            wait_ms = None if over else again_ms(plan, envelope, call, duration, time_left(chain, state, scopes))
-            wait_ms = wait_ms if self.again_ms == UNKNOWN_MS else self.again_ms
+            wait_ms = self.again_ms
+            if wait_ms == UNKNOWN_MS:
+                left, named = time_left(chain, state, scopes), outcome.retry_after_ms is not None
+                wait_ms = None if over else again_ms(plan, envelope, call, duration, left, named=named)
             envelope.attempted(call.attempt, wait_ms)
             if wait_ms is not None:
                 note_again(state, pending)

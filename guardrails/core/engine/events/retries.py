@@ -31,6 +31,11 @@ JITTER: Final = 0.2
 Of a wait, at most so much longer by chance, or all that failed together would come back together: the share by which gRPC
 varies its backoff (A6), here upwards only, as no server is asked before the time that it named.
 """
+TURN_MS: Final = 5_000
+"""
+The least wait before the second retry, if no server names one; doubles with each further one. It is the median
+time from a result to the next call over 22,115 recorded ones, so that retries without a model are no more hurried than its own.
+"""
 MOST_ATTEMPTS: Final = 16
 """At one call, whatever a policy says: then the model is to hear of it."""
 DUE_TOOLS: Final = 16
@@ -85,10 +90,13 @@ def afford(envelope: Envelope, outcome: Outcome, said: Denial | None, budgets: S
             set_meters(state, guard.taken(tool, state, now_ms))
 
 
-def again_ms(plan: Plan, envelope: Envelope, call: ToolCall, took_ms: int, left_ms: int | None) -> int | None:
+def again_ms(
+    plan: Plan, envelope: Envelope, call: ToolCall, took_ms: int, left_ms: int | None, *, named: bool
+) -> int | None:
     """
-    After how many milliseconds the library makes *call* again by itself, which took *took_ms* and failed as *envelope* tells; the
-    session has *left_ms*. Returns None if it is for the model: it does not pay, or not so soon.
+    After how many milliseconds the library makes *call* again by itself, which took *took_ms* and failed as *envelope* tells,
+    with a wait that the server *named* or not; the session has *left_ms*. Returns None if it is for the model: it does not pay, or
+    not so soon.
     """
     most = plan.auto_ms
     if most is None or envelope.status != "error" or not envelope.retryable or call.sig is None:
@@ -99,6 +107,9 @@ def again_ms(plan: Plan, envelope: Envelope, call: ToolCall, took_ms: int, left_
         # It is not expected to pay.
         return None
     wait_ms = envelope.retry_after_ms or 0
+    if call.attempt > 1 and not named:
+        # A model would have thought meanwhile, and what lasts a little passes in that time.
+        wait_ms = max(wait_ms, TURN_MS << (call.attempt - 2))
     late = left_ms is not None and wait_ms * (1 + JITTER) + took_ms >= left_ms
     return None if late or wait_ms > most else wait_ms
 
