@@ -10,8 +10,7 @@ import threading
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from copy import copy
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
 from guardrails.core.arguments import Arguments
 from guardrails.core.engine.decision import Decision
@@ -20,11 +19,11 @@ from guardrails.core.engine.plan import Plan
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.logs import log
+from guardrails.core.values.types import ToolCall
 
 from .calls.running import seconds_left
 
 
-C = TypeVar("C", bound="Retrying")
 ROUNDING_S: Final = 0.002
 """Times are whole milliseconds: a wait is never shorter than what was advised."""
 CLOSED: Final = "The session was closed before the call was made again, so it was not."
@@ -36,7 +35,7 @@ class Retrying(Protocol):
     """
 
     id: str
-    _attempt: int
+    _attempts: dict[tuple[str, int | None], int]
     _specs: dict[str, Arguments]
     _sleep: Callable[[float], object] | None
     _waits: set[Callable[[], object]]
@@ -66,7 +65,8 @@ def retried(
     if seconds is None or not _pause(session, seconds, envelope):
         return envelope
     call = decision.call
-    return _answered(envelope, _next(session).call(call.tool, arguments, execute, id=call.id))
+    with _following(session, call):
+        return _answered(envelope, session.call(call.tool, arguments, execute, id=call.id))
 
 
 async def aretried(
@@ -84,7 +84,8 @@ async def aretried(
     if seconds is None or not await _apause(session, seconds, envelope):
         return envelope
     call = decision.call
-    return _answered(envelope, await _next(session).acall(call.tool, arguments, execute, id=call.id))
+    with _following(session, call):
+        return _answered(envelope, await session.acall(call.tool, arguments, execute, id=call.id))
 
 
 def _wait_s(session: Retrying, decision: Decision, plan: Plan, envelope: Envelope, arguments: Any) -> float | None:
@@ -106,13 +107,17 @@ def _wait_s(session: Retrying, decision: Decision, plan: Plan, envelope: Envelop
     return seconds if same else None
 
 
-def _next(session: C) -> C:
+@contextmanager
+def _following(session: Retrying, call: ToolCall) -> Iterator[None]:
     """
-    *session* as it makes the next attempt.
+    The next attempt at *call*. What its tool calls meanwhile by the same session is none.
     """
-    following = copy(session)
-    following._attempt = session._attempt + 1  # noqa: SLF001
-    return following
+    attempts, key = session._attempts, (call.id, call.sig)  # noqa: SLF001
+    attempts[key] = call.attempt + 1
+    try:
+        yield
+    finally:
+        attempts.pop(key, None)
 
 
 def _answered(failed: Envelope, following: Envelope) -> Envelope:

@@ -36,6 +36,7 @@ from guardrails.core.engine.events.retries import JITTER, MOST_ATTEMPTS
 from guardrails.core.records.replay import replay
 from guardrails.offline.judge.exact import replayed
 from guardrails.offline.judge.files.inputs import inputs
+from guardrails.session.calls.current import current_session
 from guardrails.sinks import MemorySink
 from guardrails.stores.memory import MemoryStore
 
@@ -467,3 +468,18 @@ def test_after_kill_9_in_the_wait_the_call_is_made_by_whoever_asks_and_replays_e
         assert session.call("look", {}, Flaky(0)).ok
     exact = replayed(policy, inputs([str(path)]))
     assert (exact.same, exact.calls, exact.gaps) == (True, 3, 0)
+
+
+def test_what_a_tool_calls_during_a_retry_is_a_call_of_its_own(clock: Any) -> None:
+    session = opened(clock)
+    inner, tool = [], Flaky(1)
+
+    def outer(*_: Any) -> str:
+        within = current_session()
+        assert within is not None
+        inner.append(within.call("look", {"inner": tool.calls}, Flaky(0)))
+        return tool()
+
+    assert session.call("look", {}, outer).attempts == 2
+    assert [envelope.attempts for envelope in inner] == [1, 1]
+    assert kept(session).turn_admitted == 3

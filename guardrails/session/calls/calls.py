@@ -57,9 +57,6 @@ class Calls(Passing):
     The tool calls of one session.
     """
 
-    _attempt = 1
-    """Which attempt it is that it makes at a call."""
-
     def __init__(
         self,
         policy: Terms,
@@ -82,6 +79,8 @@ class Calls(Passing):
         self._approver = approver
         self._sleep = sleep
         self._waits: set[Callable[[], object]] = set()
+        self._attempts: dict[tuple[str, int | None], int] = {}
+        """Which attempt at a call, by id and signature, is the next one."""
         self._asked = {}
         self._specs: dict[str, Arguments] = {}
         self._wrapped: dict[str, object] = {}
@@ -163,7 +162,7 @@ class Calls(Passing):
         if locates:
             call.places = places_of(locates, call, plan.tool)
         if plan.auto_ms is not None and execute is not asked and execute is not claiming:
-            call.note_attempt(self._attempt)
+            call.note_attempt(self._attempts.get((call.id, call.sig), 1))
         decision, ask = None, Ask(NO_TIME, call, plan, execute is not asked, stop=self.policy.stop)
         failed = "clock"
         try:
