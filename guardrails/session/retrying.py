@@ -9,7 +9,7 @@ import random
 import threading
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, Protocol
 
 from guardrails.core.arguments import Arguments
@@ -154,10 +154,17 @@ async def _apause(session: Retrying, seconds: float, envelope: Envelope) -> bool
     import asyncio
 
     loop, woken = asyncio.get_running_loop(), asyncio.Event()
-    with _open(session, lambda: loop.call_soon_threadsafe(woken.set)):
+
+    def wake() -> None:
+        # A loop that was closed while tasks waited waits no more.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(woken.set)
+
+    with _open(session, wake):
         if session._sleep is None:  # noqa: SLF001
-            await asyncio.wait({waiter := asyncio.ensure_future(woken.wait())}, timeout=seconds)
-            waiter.cancel()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await woken.wait()
         else:
             slept = session._sleep(seconds)  # noqa: SLF001
             if inspect.isawaitable(slept):

@@ -18,6 +18,7 @@ import pytest
 from guardrails import (
     Approve,
     Budget,
+    CallFailed,
     Denials,
     Duplicates,
     Envelope,
@@ -483,3 +484,43 @@ def test_what_a_tool_calls_during_a_retry_is_a_call_of_its_own(clock: Any) -> No
     assert session.call("look", {}, outer).attempts == 2
     assert [envelope.attempts for envelope in inner] == [1, 1]
     assert kept(session).turn_admitted == 3
+
+
+def test_a_cancelled_wait_leaves_no_task_behind(clock: Any) -> None:
+    session = Policy([AUTO], tools=[LOOK]).session("s", clock=clock)
+
+    async def run() -> int:
+        task = asyncio.create_task(session.acall("look", {}, Flaky(1, Busy(19))))
+        await waiting(session)
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+        return len(asyncio.all_tasks())
+
+    assert asyncio.run(run()) == 1
+
+
+def test_a_session_closes_though_the_loop_of_a_wait_is_gone(clock: Any) -> None:
+    session = Policy([AUTO], tools=[LOOK]).session("s", clock=clock)
+    loop = asyncio.new_event_loop()
+    call = session.acall("look", {}, Flaky(1, Busy(19)))
+    task = loop.create_task(call)
+    loop.run_until_complete(waiting(session))
+    loop.close()
+    session.close()
+    with suppress(RuntimeError):
+        call.close()
+    task._log_destroy_pending = False  # type: ignore[attr-defined]  # the loop was closed on purpose
+
+
+def test_a_wrapped_function_ends_as_its_last_attempt_did(clock: Any) -> None:
+    answers: list[Any] = [ConnectionResetError("reset"), {"error": "permission denied"}]
+
+    def look() -> Any:
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    with pytest.raises(CallFailed, match="permission denied"):
+        opened(clock).wrap(look, returns="value")()
