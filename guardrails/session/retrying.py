@@ -13,9 +13,9 @@ from contextlib import contextmanager, suppress
 from typing import Any, Final, Protocol
 
 from guardrails.core.arguments import Arguments
+from guardrails.core.engine.complete import Settle
 from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.events.retries import JITTER
-from guardrails.core.engine.plan import Plan
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.tools.tool_call import tool_call
 from guardrails.core.values.logs import log
@@ -56,12 +56,12 @@ class Awaiting(Retrying, Protocol):
 
 
 def retried(
-    session: Retrying, decision: Decision, plan: Plan, envelope: Envelope, arguments: Any, execute: Callable[..., Any]
+    session: Retrying, decision: Decision, envelope: Envelope, arguments: Any, execute: Callable[..., Any]
 ) -> Envelope:
     """
     The one envelope of the call of *decision* and of all attempts that follow the one that ended in *envelope*.
     """
-    seconds = _wait_s(session, decision, plan, envelope, arguments)
+    seconds = _wait_s(envelope)
     if seconds is None or not _pause(session, seconds, envelope):
         return envelope
     call = decision.call
@@ -72,7 +72,6 @@ def retried(
 async def aretried(
     session: Awaiting,
     decision: Decision,
-    plan: Plan,
     envelope: Envelope,
     arguments: Any,
     execute: Callable[..., Any],
@@ -80,7 +79,7 @@ async def aretried(
     """
     The same, awaited.
     """
-    seconds = _wait_s(session, decision, plan, envelope, arguments)
+    seconds = _wait_s(envelope)
     if seconds is None or not await _apause(session, seconds, envelope):
         return envelope
     call = decision.call
@@ -88,23 +87,27 @@ async def aretried(
         return _answered(envelope, await session.acall(call.tool, arguments, execute, id=call.id))
 
 
-def _wait_s(session: Retrying, decision: Decision, plan: Plan, envelope: Envelope, arguments: Any) -> float | None:
+def bounded(session: Retrying, over: Settle) -> None:
     """
-    How many seconds *session* waits before it makes the call of *decision* again, which failed as *envelope* tells. Returns None
-    if it does not.
+    Say in *over*, of a call that failed, what only its caller can know of a further attempt.
+    """
+    call, plan = over.decision.call, over.plan
+    spec = plan.arguments or session._specs.get(call.tool)  # noqa: SLF001  one front door in two files
+    # A tool may change the arguments that it is given: that would be another call.
+    if tool_call(call.tool, call.given, call.id, spec, plan.tool.labels).sig != call.sig:
+        over.again_ms = None
+    left = seconds_left()
+    over.left_ms = None if left is None else int(left * 1000)
+
+
+def _wait_s(envelope: Envelope) -> float | None:
+    """
+    How many seconds to wait before the call is made again that failed as *envelope* tells. Returns None if it is not.
     """
     wait_ms = None if envelope.tried is None else envelope.tried.again_ms
     if wait_ms is None:
         return None
-    seconds = wait_ms / 1000 * (1 + JITTER * random.random()) + ROUNDING_S  # noqa: S311  no secret
-    left = seconds_left()
-    if left is not None and seconds >= left:
-        return None
-    call = decision.call
-    spec = plan.arguments or session._specs.get(call.tool)  # noqa: SLF001  one front door in two files
-    # A tool may change the arguments that it is given: that would be another call.
-    same = tool_call(call.tool, arguments, call.id, spec, plan.tool.labels).sig == call.sig
-    return seconds if same else None
+    return wait_ms / 1000 * (1 + JITTER * random.random()) + ROUNDING_S  # noqa: S311  no secret
 
 
 @contextmanager
@@ -122,8 +125,12 @@ def _following(session: Retrying, call: ToolCall) -> Iterator[None]:
 
 def _answered(failed: Envelope, following: Envelope) -> Envelope:
     """
-    The one envelope of two attempts: the later one's, or that of the one that *failed* if no further one was let run.
+    The one envelope of two attempts: the later one's, or that of the one that *failed* if no further one was let run. What
+    another call of the same has brought meanwhile is an answer too.
     """
+    if following.previous_result is not None:
+        following.attempted(failed.attempts)
+        return following
     if following.ok or following.error_type is not None:
         if following.tried is None:
             following.attempted(failed.attempts + 1)

@@ -524,3 +524,45 @@ def test_a_wrapped_function_ends_as_its_last_attempt_did(clock: Any) -> None:
 
     with pytest.raises(CallFailed, match="permission denied"):
         opened(clock).wrap(look, returns="value")()
+
+
+def test_failures_of_a_tool_that_changes_its_arguments_count(clock: Any) -> None:
+    def execute(_: str, arguments: Any) -> None:
+        arguments["seen"] = True
+        raise ConnectionResetError("reset")
+
+    session = opened(clock, AUTO, Streak(max_failures=2))
+    for number in range(2):
+        assert session.call("look", {"n": number}, execute).attempts == 1
+    assert session.call("look", {"n": 2}, execute).code == "streak.max_failures"
+
+
+def test_a_failure_counts_if_what_calls_has_no_time_for_another_attempt(clock: Any) -> None:
+    session = opened(clock, AUTO, tools=[LOOK, Tool(name="outer", timeout=1)])
+
+    def outer(*_: Any) -> str:
+        within = current_session()
+        assert within is not None
+        return within.call("look", {}, Flaky(1, Busy(5))).to_json()
+
+    assert '"retry_after_ms":5000' in str(session.call("outer", {}, outer).value)
+    assert [entry.retried for entry in kept(session).window] == [False, False]
+
+
+def test_a_failure_counts_if_the_next_attempt_is_refused(clock: Any) -> None:
+    session = opened(clock, AUTO, Rate(max_calls_per_minute=1), Streak(max_failures=2))
+    for number in range(2):
+        envelope = session.call("look", {"n": number}, Flaky(9))
+        assert (envelope.attempts, envelope.code) == (1, "rate.max_calls_per_minute")
+        clock.advance(200)
+    assert session.call("look", {"n": 2}, Flaky(9)).code == "streak.max_failures"
+
+
+def test_what_the_same_call_has_brought_meanwhile_is_the_answer(clock: Any) -> None:
+    def sleep(seconds: float) -> None:
+        clock.advance(seconds)
+        assert session.call("look", {}, Flaky(0)).ok
+
+    session, flaky = opened(clock, AUTO, Duplicates(), sleep=sleep), Flaky(1)
+    envelope = session.call("look", {}, flaky)
+    assert (flaky.calls, envelope.code, envelope.previous_result) == (1, "duplicates.window", "there")

@@ -111,6 +111,8 @@ class Settle(Event[tuple[Envelope, Completion]]):
     plan: Plan
     advised: Advised | None = None
     again_ms: int | None = UNKNOWN_MS
+    left_ms: int | None = None
+    """What the caller has left for further attempts; None: any time."""
 
     shared = True
 
@@ -200,6 +202,8 @@ class Settle(Event[tuple[Envelope, Completion]]):
             wait_ms = self.again_ms
             if wait_ms == UNKNOWN_MS:
                 left, named = time_left(chain, state, scopes), outcome.retry_after_ms is not None
+                if self.left_ms is not None:
+                    left = self.left_ms if left is None else min(left, self.left_ms)
                 wait_ms = None if over else again_ms(plan, envelope, call, duration, left, named=named)
             envelope.attempted(call.attempt, wait_ms)
             if wait_ms is not None:

@@ -266,6 +266,17 @@ def note_again(state: SessionState, pending: Pending) -> None:
         state.streak_failures = max(0, state.streak_failures - 1)
 
 
+def _note_last(state: SessionState, sig: int | None) -> None:
+    """
+    Take `note_again` back: the model hears of the failure of *sig*, as no attempt follows it.
+    """
+    entry = next((entry for entry in reversed(state.window) if entry.sig == sig), None)
+    if entry is not None and entry.retried:
+        entry.retried = False
+        if entry.seq > state.seq - state.streak:
+            state.streak_failures += 1
+
+
 def deny(state: SessionState, call: ToolCall, denial: Denial) -> int:
     """
     Note a refused call: nothing is charged, the window does not age; the number of its event.
@@ -275,6 +286,8 @@ def deny(state: SessionState, call: ToolCall, denial: Denial) -> int:
         note_refused(state.failing, call, denial.code, state.seq)
         if denial.strike:
             _remember_refusal(state, call.sig)
+    else:
+        _note_last(state, call.sig)
     if denial.ends_session and denial.scope is None:
         exhaust(state, denial)
     return number(state)

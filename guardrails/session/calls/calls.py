@@ -32,7 +32,7 @@ from guardrails.session.growing import grow
 from guardrails.session.interrupts import Step, end, let_go, recovered
 from guardrails.session.ledger import undecided
 from guardrails.session.recorder import log_refused, new_id
-from guardrails.session.retrying import retried
+from guardrails.session.retrying import bounded, retried
 from guardrails.session.terms import Terms
 
 from .passing import Passing
@@ -138,7 +138,7 @@ class Calls(Passing):
             # Ctrl-C may come between any two lines: what was admitted is not left open.
             end(self, decision, plan, error)
             raise
-        return envelope if plan.auto_ms is None else retried(self, decision, plan, envelope, arguments, execute)
+        return envelope if plan.auto_ms is None else retried(self, decision, envelope, arguments, execute)
 
     # The shell itself
 
@@ -162,7 +162,7 @@ class Calls(Passing):
         if locates:
             call.places = places_of(locates, call, plan.tool)
         if plan.auto_ms is not None and execute is not asked and execute is not claiming:
-            call.note_attempt(self._attempts.get((call.id, call.sig), 1))
+            call.note_attempt(self._attempts.get((call.id, call.sig), 1), arguments)
         decision, ask = None, Ask(NO_TIME, call, plan, execute is not asked, stop=self.policy.stop)
         failed = "clock"
         try:
@@ -246,6 +246,8 @@ class Calls(Passing):
             self.policy.model_files.refresh(now)
 
         over, completion = Settle(now, decision, prepared, plan), None
+        if decision.call.attempt and prepared.outcome.error_type is not None:
+            bounded(self, over)
         try:
             envelope, completion = self._store.update(self._all_keys, partial(self._engine.apply, over))
             if self._records is not None:
