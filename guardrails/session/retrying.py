@@ -6,6 +6,7 @@ Each attempt is a call of its own, decided and completed as any; nothing is open
 
 import inspect
 import random
+import sys
 import threading
 
 from collections.abc import Callable, Iterator
@@ -85,6 +86,15 @@ async def aretried(
     call = decision.call
     with _following(session, call):
         return _answered(envelope, await session.acall(call.tool, arguments, execute, id=call.id))
+
+
+def would_block(session: Retrying) -> bool:
+    """
+    Whether a wait of *session* in this thread would hold up an event loop, and all of its tasks.
+    """
+    asyncio = sys.modules.get("asyncio")
+    # The public way to ask raises where there is none.
+    return session._sleep is None and asyncio is not None and asyncio._get_running_loop() is not None  # noqa: SLF001
 
 
 def bounded(session: Retrying, over: Settle) -> None:

@@ -566,3 +566,14 @@ def test_what_the_same_call_has_brought_meanwhile_is_the_answer(clock: Any) -> N
     session, flaky = opened(clock, AUTO, Duplicates(), sleep=sleep), Flaky(1)
     envelope = session.call("look", {}, flaky)
     assert (flaky.calls, envelope.code, envelope.previous_result) == (1, "duplicates.window", "there")
+
+
+def test_a_synchronous_call_does_not_hold_up_an_event_loop(clock: Any) -> None:
+    session = Policy([AUTO, Streak(max_failures=1)], tools=[LOOK]).session("s", clock=clock)
+
+    async def run() -> list[Envelope]:
+        return [session.call("look", {"n": number}, Flaky(1, Busy(19))) for number in range(2)]
+
+    failed, refused = asyncio.run(run())
+    assert (failed.attempts, failed.retryable, failed.retry_after_ms) == (1, True, 19_000)
+    assert refused.code == "streak.max_failures"

@@ -32,7 +32,7 @@ from guardrails.session.growing import grow
 from guardrails.session.interrupts import Step, end, let_go, recovered
 from guardrails.session.ledger import undecided
 from guardrails.session.recorder import log_refused, new_id
-from guardrails.session.retrying import bounded, retried
+from guardrails.session.retrying import bounded, retried, would_block
 from guardrails.session.terms import Terms
 
 from .passing import Passing
@@ -103,6 +103,8 @@ class Calls(Passing):
                     decision, plan = self._decide(tool, arguments, decision.call.id, execute)
                 if decision.envelope is not None:
                     return decision.envelope
+            if plan.auto_ms is not None and would_block(self):
+                decision.call.attempt = 0
             if log.isEnabledFor(INFO):
                 log.info("executing tool", extra={"tool": tool, "session": self.id})
             before = CALLER.set(self)
