@@ -13,6 +13,8 @@ Set up and check this repository: python3 dev.py TARGET [ARGUMENT...]
     judged      what the shipped policies do to the recorded calls in ../shared/data (or the folder that is named)
     replaying   how many recorded calls a second are judged, there and of own records that it makes first
     suggested   what the suggestions of `guardrails report` are worth there, on sessions that they never saw
+    docs        build the site of the documentation into .site (or the folder that is named), where a broken link, a warning and
+                a request to another machine fail; then the tests of the site (sphinx goes into .venv-docs)
     profile     where the time of a guarded call goes, by part and by guard
     hosts       the adapters with their hosts' real packages, an environment each in .hosts (or the hosts that are named);
                 --newest: with the newest versions that are allowed, and what these break
@@ -296,6 +298,16 @@ def tested(name, python):
     return code, lines[-1].strip("= ") if lines else "nothing ran", failed
 
 
+def docs(*arguments):
+    """The site, in an environment of its own, and the tests of what was built; the exit code."""
+    folder = Path(arguments[0]).resolve() if arguments else ROOT / ".site"
+    code = run(ready("docs", ".venv-docs"), "-m", "docs.site", folder)[0]
+    if code:
+        return code
+    os.environ["GUARDRAILS_SITE"] = str(folder)
+    return run(ready("test"), "-m", "pytest", "-q", "tests/docs/test_site.py")[0]
+
+
 def hard(*arguments):
     """The tests that take long, in their long form, and what they measured; the exit code."""
     os.environ["GUARDRAILS_HARD"] = "long"
@@ -352,9 +364,9 @@ def main(target="help", *arguments):
         "mutants": ("test", "-m", "tests.mutants"),
     }
     groups = {"lint": ("lint", "format"), "tests-all": ("test", "slow", "others")}
-    groups["ci"] = ("test", "slow", "lint", "format", "type", "policies", "cases", "bench", "others")
+    groups["ci"] = ("test", "slow", "lint", "format", "type", "policies", "cases", "docs", "bench", "others")
     own = {"bench": bench, "others": others, "model": model, "spark": spark, "mcp": mcp, "hard": hard, "fuzz": fuzz}
-    own |= {"hosts": hosts, "clis": clis, "slow": slow}
+    own |= {"hosts": hosts, "clis": clis, "slow": slow, "docs": docs}
     if target not in {*steps, *groups, *own}:
         print(__doc__.strip())
         if target in {"help", "-h", "--help"}:

@@ -324,12 +324,13 @@ def test_a_step_that_is_killed_is_no_success(dev: Any) -> None:
 def test_all_steps_are_run_and_the_worst_code_counts(dev: Any, scripted: Any, asked: Any, capsys: Any) -> None:
     venv = scripted("a repository/.venv/bin/python")
     venv.write_text(venv.read_text().replace("esac", '  *"ruff check"*) exit 3 ;;\nesac'))
+    scripted("a repository/.venv-docs/bin/python")
     assert dev.main("ci") == 3
     done = [line for line in asked("-m") if not line.startswith("-m pip")]
-    modules = ["pytest", "pytest", "ruff", "ruff", "mypy", "guardrails", "guardrails", "pytest"]
-    assert [line.split()[1] for line in done] == modules
+    modules = ["pytest", "pytest", "ruff", "ruff", "mypy", "guardrails", "guardrails", "docs.site", "pytest"]
+    assert [line.split()[1] for line in done] == [*modules, "pytest"]
     headings = [line for line in capsys.readouterr().out.splitlines() if line.startswith("===")]
-    names = ("test", "slow", "lint", "format", "type", "policies", "cases", "bench", "others")
+    names = ("test", "slow", "lint", "format", "type", "policies", "cases", "docs", "bench", "others")
     assert headings == [f"=== {name}" for name in names]
 
 

@@ -123,12 +123,12 @@ def gathered(
     return told, wrong
 
 
-def page(text: str, shown: str) -> str:
+def page(text: str, shown: str, begin: str = BEGIN, end: str = END) -> str:
     """
-    The page *text* with the tables *shown* in place of those that it has.
+    The page *text* with the tables *shown* in place of those that it has between *begin* and *end*.
     """
-    before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}{shown}{END}{rest.partition(END)[2]}"
+    before, _, rest = text.partition(begin)
+    return f"{before}{begin}{shown}{end}{rest.partition(end)[2]}"
 
 
 def main(*arguments: str) -> int:

@@ -192,6 +192,9 @@ def boosted(*, raw: bool) -> Maker:
         def features(given: Sequence[Failure], delay_ms: int | None) -> Any:
             return np.array([_features(spec, row, delay_ms, tools, errors, raw=raw) for row in given])
 
+        learned = features(rows, None)
+        # Trees cannot be grown on a column without any value, such as Retry-After where nobody names one.
+        there = ~np.isnan(learned).all(axis=0)
         trees = HistGradientBoostingClassifier(
             categorical_features=[0, 1],
             learning_rate=0.08,
@@ -201,10 +204,10 @@ def boosted(*, raw: bool) -> Maker:
             early_stopping=True,
             random_state=1,
         )
-        trees.fit(features(rows, None), np.array([row.worked for row in rows]))
+        trees.fit(learned[:, there], np.array([row.worked for row in rows]))
 
         def score(given: Sequence[Failure], delay_ms: int | None = None) -> Array:
-            return np.asarray(trees.predict_proba(features(given, delay_ms))[:, 1])
+            return np.asarray(trees.predict_proba(features(given, delay_ms)[:, there])[:, 1])
 
         return score
 

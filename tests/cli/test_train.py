@@ -169,7 +169,10 @@ def test_a_model_file_that_is_no_good_is_told_of_and_replaced(log: Path, tmp_pat
     path = tmp_path / "retry.json"
     for content, said in (
         (b"{}", "no retry model"),
-        (b'{"format": "guardrails.retry-model", "version": 0}', "version `0`, this library reads 1: train it again"),
+        (
+            b'{"format": "guardrails.retry-model", "version": 0}',
+            "version `0`, this library reads 1 to 2: train it again",
+        ),
         (b" " * (MAX_BYTES + 1), "bytes (at most 8,388,608)"),
     ):
         path.write_bytes(content)

@@ -135,6 +135,17 @@ def test_a_model_scores_to_the_same_number(name: str) -> None:
             assert repeats.parse(text).probability(tuple(asked[0])) == pytest.approx(p, abs=1e-15)
 
 
+def test_a_model_says_of_corrections_what_it_said_then() -> None:
+    old, new = (retries.parse((MODELS / f"retry_{name}.json").read_bytes()) for name in ("spec_3", "version_2"))
+    contexts = [run * new.spec.by_name["err_run"].stride for run in (0, 1, 3)]
+    said = [new.correction("book", "not_found", context) for context in (None, *contexts)]
+    assert said == pytest.approx([0.77, 0.834494, 0.563727, 0.563727], abs=1e-6)
+    # Of an older model no run is known.
+    known = old.correction("book", "not_found")
+    assert known is not None
+    assert all(old.correction("book", "not_found", context) == known for context in contexts)
+
+
 def test_a_newer_policy_is_refused_with_its_version_and_what_to_do(folder: Path) -> None:
     path = folder / "policy.yaml"
     path.write_text(path.read_text(encoding="utf-8").replace("version: 1", "version: 2"), encoding="utf-8")
@@ -168,7 +179,9 @@ def test_newer_conversations_are_refused_with_their_version_and_what_to_do_and_s
 
 @pytest.mark.parametrize("name", SCORES)
 def test_a_newer_model_is_refused_with_its_version_and_what_to_do(name: str) -> None:
-    body = json.loads((MODELS / f"{name}.json").read_bytes()) | {"version": 2}
+    body = json.loads((MODELS / f"{name}.json").read_bytes()) | {"version": 9}
     parse: Any = retries.parse if name.startswith("retry") else repeats.parse
-    with pytest.raises(ModelError, match=r"version `2`, this library reads 1: upgrade this library, or train it again"):
+    reads = "1 to 2" if name.startswith("retry") else "1"
+    said = f"version `9`, this library reads {reads}: upgrade this library, or train it again"
+    with pytest.raises(ModelError, match=said):
         parse(json.dumps(body).encode())

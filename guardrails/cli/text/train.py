@@ -23,7 +23,14 @@ def trained_text(made: "Trained", *, dry_run: bool) -> str:
         f"{learned.failures:,.0f} failures on {learned.days} days, {learned.labelled:,.0f} of them retried; "
         f"{made.files} files with new records."
     )
-    lines = [paragraph(counted), "", *_compared(made), "", paragraph(_outcome(made, dry_run=dry_run))]
+    lines = [
+        paragraph(counted),
+        "",
+        *_compared(made),
+        "",
+        *_corrected(made),
+        paragraph(_outcome(made, dry_run=dry_run)),
+    ]
     if learned.logged:
         share = f"{learned.skewed:,.0f} of {learned.logged:,.0f}"
         told = f"Skew: serving saw other features than training in {share} failures ({100 * learned.skew:.3g} %)."
@@ -43,9 +50,26 @@ def _compared(made: "Trained") -> list[str]:
     if verdict is None:
         return ["Nothing is held out, so nothing says how good the model is."]
     present = made.learned.present
-    names = ["", f"new {made.learned.new.model.name}", f"present {present}" if present else "shipped"]
+    new = "new" if made.learned.grafted else f"new {made.learned.new.model.name}"
+    names = ["", new, f"present {present}" if present else "shipped"]
     rows = [names, *([label, *cells] for label, cells in _figures(verdict.new, verdict.present))]
     return [table(rows), "", paragraph(f"Gate: {verdict.reason}.")]
+
+
+def _corrected(made: "Trained") -> list[str]:
+    said = made.learned.corrected
+    if said is None:
+        return []
+    told = (
+        f"Self-correction: {said.calls:,.0f} held-out calls with other arguments after a failure, {100 * said.worked:.0f} % worked; "
+        f"log loss {said.new:.4f} new, {said.present:.4f} present, {said.base:.4f} base rate. Gate: {said.reason}."
+    )
+    kept = (
+        "What is said of retries stays; what is said of corrections is new."
+        if made.written and made.learned.grafted
+        else ""
+    )
+    return [paragraph(told), *([paragraph(kept)] if kept else []), ""]
 
 
 def _figures(new: "Quality", present: "Quality") -> list[tuple[str, list[str]]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from guardrails.core.values.errors import PolicyError
 from guardrails.core.values.types import Problem
 
-from .problems import advice
+from .problems import advice, only_user
 
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .typed import ModelArguments
 
 
-__all__ = ["Arguments", "advice", "arguments_of"]
+__all__ = ["Arguments", "advice", "arguments_of", "only_user"]
 
 
 class Arguments(Protocol):

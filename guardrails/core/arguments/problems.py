@@ -190,6 +190,13 @@ def advice(problems: Sequence[Problem], ask_user: frozenset[str] = frozenset()) 
     return "fix_arguments", f"Correct {_listed(wrong)} and call again; the user need not be asked."
 
 
+def only_user(problems: Sequence[Problem], ask_user: frozenset[str]) -> bool:
+    """
+    Whether one of *problems* is of a field in *ask_user*.
+    """
+    return any(_subject(problem, ask_user) for problem in problems)
+
+
 def _meant(problem: Problem) -> str:
     """
     The field that the unknown one of *problem* was meant to be, or "".

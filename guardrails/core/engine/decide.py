@@ -99,6 +99,8 @@ class Ask(Event[Decision]):
             far = chain.far is not None and not tokens and guess is NOTHING and chain.far(state, now, cost)
             checks = plan.far_checks if far else plan.fresh_checks
         known = Facts(now, plan.tool, cost, tokens, state.turn, chain.known, guess=guess, failed=failed)
+        if call.problems:
+            known.models = chain.models.loaded
         own: Voice = (None, plan, state, known, checks)
         voices = (*(_voice(scope, call.tool, known) for scope in scopes), own) if scopes else (own,)
         for scope, applied, looked, facts, asked in voices:

@@ -2,13 +2,19 @@
 What a guard is told beside the call and the state.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from guardrails.core.retries.serving import Retried
 from guardrails.core.state.entries import Entry
 from guardrails.core.state.holds import NOTHING
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import Denial
+
+
+if TYPE_CHECKING:
+    from guardrails.core.retries.model import RetryModel
 
 
 @dataclass(slots=True)
@@ -37,3 +43,5 @@ class Facts:
     """Of a call that is to be decided: the latest same call of its session, if that failed."""
     no_retry: Denial | None = None
     """Of a failure: why it is not to be repeated though it may pass."""
+    models: "Mapping[str, RetryModel] | None" = None
+    """Of a call whose arguments do not fit: the models that are loaded."""

@@ -142,7 +142,7 @@ def _of_value(value: Any, known: _Known, failure: "Failure | None" = None) -> Ou
     elif hasattr(kind, "__await__") or hasattr(kind, "__anext__"):
         return _not_awaited(value)
 
-    failure = _failure_in(value, known) if failure is None else failure
+    failure = _failure_in(value, known, whole=complete) if failure is None else failure
     if failure is None:
         return Outcome(value, complete=complete)
 
@@ -172,14 +172,14 @@ def _of_value(value: Any, known: _Known, failure: "Failure | None" = None) -> Ou
     )
 
 
-def _failure_in(value: Any, known: _Known) -> "Failure | None":
+def _failure_in(value: Any, known: _Known, *, whole: bool) -> "Failure | None":
     try:
         if known.classifier is None and not may_fail(value):
             return None
 
         from .hidden_failures import failure_in
 
-        return failure_in(value, known.classifier, known.speaks, known.arguments)
+        return failure_in(value, known.classifier, known.speaks, known.arguments, whole=whole)
     except Exception:  # noqa: BLE001  an object that cannot be looked at is still a result
         return None
 

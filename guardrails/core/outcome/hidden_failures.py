@@ -14,7 +14,7 @@ from guardrails.core.values.types import ERROR_TYPES, ErrorType, Found
 from .error_names import error_type_of_json_rpc, error_type_of_name, error_type_of_status
 from .error_text import error_type_from_text, status_in_text, unpaid
 from .plain_failures import JSON_CHARS, Words, line_in, members_of, sign_in
-from .result_classifier import FAILURE_WORDS, MESSAGE_FIELDS, ResultClassifier
+from .result_classifier import FAILURE_WORDS, MESSAGE_FIELDS, FailureRule, ResultClassifier
 from .result_views import (
     MISSING,
     Scalar,
@@ -41,6 +41,7 @@ _WAITS: Final = {
 """Where a wait stands, and how many of its units are a second."""
 _CODES: Final = ("error.code", "error.status", "code")
 _NAME_CHARS: Final = 100
+_UNFIT: Final = "the result does not have the form that is declared of it"
 
 
 class Failure(NamedTuple):
@@ -65,6 +66,8 @@ class _Sign(NamedTuple):
     """The sign in words, for a result without a message."""
     wait_s: object = None
     found: Found = ""
+    speaks: bool = False
+    """The sign says what is wrong, and the result does not."""
 
 
 def failure_in(
@@ -72,18 +75,21 @@ def failure_in(
     classifier: ResultClassifier | None,
     speaks: Callable[[Any], Words] | None = None,
     arguments: Any = None,
+    *,
+    whole: bool = True,
 ) -> Failure | None:
     """
     The failure that *value* is, by MCP's `isError: true`, by what is declared, or by what is plain; None if it is a result.
 
-    *speaks* says of the *arguments* of the call whose words a text is; see `plain_failures`.
+    *speaks* says of the *arguments* of the call whose words a text is; see `plain_failures`. What is not *whole*, since only so
+    much of it was taken, is held against no schema.
     """
     flagged = is_mcp_error(value)
     text = value if isinstance(value, str) else mcp_text(value)
     rules = classifier or _NOTHING_DECLARED
     if classifier is not None:
         views = views_of(value, text)
-        sign = _sign(rules, views, text)
+        sign = _sign(rules, views, text, arguments, whole=whole)
     elif flagged:
         views, sign = views_of(value, None), None
     else:
@@ -96,11 +102,14 @@ def failure_in(
             return None
         sign = _Sign(None, None, "the tool reported an error and said nothing of it")
 
-    message = (text if flagged else None) or _message(rules, views) or text or sign.words
+    told = _message(rules, views)
+    message = (text if flagged else None) or told or text or sign.words
     status = sign.http_status or status_in_text(message)
     by_status = error_type_of_status(status) if status is not None else None
     kind = sign.error_type or (None if unpaid(message) else by_status) or error_type_from_text(message) or "other"
     wait = first_value_at(views, rules.retry_after_field) if rules.retry_after_field else sign.wait_s
+    if sign.speaks and not flagged:
+        message = f"{sign.words}: {told}" if told else sign.words
     return Failure(kind, message, message == text, status, wait, sign.found)
 
 
@@ -130,7 +139,14 @@ def _named_type(view: object, code: float | None) -> ErrorType | None:
     return error_type_of_json_rpc(int(code)) if code is not None and code < 0 else None
 
 
-def _sign(rules: ResultClassifier, views: tuple[object, ...], text: str | None) -> _Sign | None:
+def _sign(
+    rules: ResultClassifier,
+    views: tuple[object, ...],
+    text: str | None,
+    arguments: object,
+    *,
+    whole: bool,
+) -> _Sign | None:
     if rules.status_field is not None:
         said = first_value_at(views, rules.status_field)
         if said is not MISSING and _is_bad(said, rules.ok_values):
@@ -139,13 +155,22 @@ def _sign(rules: ResultClassifier, views: tuple[object, ...], text: str | None) 
             return _Sign(None, status, f"{rules.status_field}: {_short(said)}")
 
     for rule in rules.error_when:
-        if rule.applies(views if rule.field or text is None else (text, *views)):
-            return _Sign(
-                rule.error_type, None, f"{rule.field}: {_short(first_value_at(views, rule.field))}".lstrip(": ")
-            )
+        seen = views if rule.field or text is None else (text, *views)
+        if (whole or rule.unfit is None) and rule.applies(seen, arguments):
+            return _rule_sign(rule, _short(first_value_at(views, rule.field)), arguments)
     if text is not None and any(is_found(pattern, text) for pattern in rules.text_matches):
         return _Sign(None, None, text)
     return None
+
+
+def _rule_sign(rule: FailureRule, said: str, arguments: object) -> _Sign:
+    if rule.unfit is not None:
+        return _Sign(rule.error_type, None, _UNFIT, speaks=True)
+    if rule.other_than is not None:
+        asked = _short(value_at(arguments, rule.other_than))
+        words = f"`{rule.field}` of the result is {said}, where {asked} was asked for"
+        return _Sign(rule.error_type or "other", None, words, speaks=True)
+    return _Sign(rule.error_type, None, f"{rule.field}: {said}".lstrip(": "))
 
 
 def _is_bad(said: object, ok_values: tuple[Scalar, ...]) -> bool:

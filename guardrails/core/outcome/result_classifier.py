@@ -2,14 +2,26 @@
 Which results of a tool are failures, declared as plain data that a policy file can hold.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 from guardrails.core.text.linear_pattern import NotLinearError, finder
 from guardrails.core.values.bounds import MaxLen, MinLen
 from guardrails.core.values.types import ErrorType
 
-from .result_views import MISSING, Scalar, as_number, is_found, is_same, says_something, value_at
+from .result_views import (
+    MISSING,
+    Scalar,
+    as_number,
+    check_schema,
+    fits_schema,
+    is_found,
+    is_other,
+    is_same,
+    says_something,
+    value_at,
+)
 
 
 Field = Annotated[str, MinLen(1), MaxLen(200)]
@@ -24,9 +36,9 @@ MESSAGE_FIELDS: Final = ("error.message", "error_message", "error", "message", "
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureRule:
     """
-    One sign of a failure. Exactly one of *equals*, *at_least*, *present* and *matches* is set.
+    One sign of a failure. Exactly one of *equals*, *at_least*, *present*, *matches*, *unfit* and *other_than* is set.
 
-    Raises ValueError where that is not so, or where *matches* is no regular expression.
+    Raises ValueError where that is not so, where *matches* is no regular expression, or *unfit* no JSON Schema.
     """
 
     field: Annotated[str, MaxLen(200)] = ""
@@ -39,21 +51,37 @@ class FailureRule:
     matches: Pattern | None = None
     """A regular expression, looked for in the first 8,192 characters in linear time: no lookaround, no backreferences.
     `(?i)` ignores case."""
+    unfit: Mapping[str, Any] | None = None
+    """A JSON Schema that the value does not fit, in any of the forms in which the result can be read: another form of answer
+    than the one agreed on. What cannot be checked, such as a text that is too long to be read as JSON, is no failure."""
+    other_than: Field | None = None
+    """Dotted path of an argument of the call that the value repeats in an honest answer: both are there, and another text or
+    number is another entity's data. Case and outer white space do not count."""
     error_type: ErrorType | None = None
     """None: taken from the status, or from the text of the failure."""
 
     def __post_init__(self) -> None:
-        if sum(condition is not None for condition in (self.equals, self.at_least, self.present, self.matches)) != 1:
-            raise ValueError("a failure rule takes exactly one of `equals`, `at_least`, `present` and `matches`")
+        conditions = (self.equals, self.at_least, self.present, self.matches, self.unfit, self.other_than)
+        if sum(condition is not None for condition in conditions) != 1:
+            raise ValueError(
+                "a failure rule takes exactly one of `equals`, `at_least`, `present`, `matches`, `unfit` and `other_than`"
+            )
         _check(self.matches)
+        if self.unfit is not None:
+            check_schema(self.unfit)
 
-    def applies(self, views: tuple[object, ...]) -> bool:
+    def applies(self, views: tuple[object, ...], arguments: object = None) -> bool:
         """
-        Whether the rule finds its sign in one of *views* of a result.
+        Whether the rule finds its sign in one of *views* of a result of a call with *arguments*.
         """
         found = [value for view in views if (value := value_at(view, self.field)) is not MISSING]
         if self.present is not None:
             return bool(views) and any(says_something(value) for value in found) is self.present
+        if self.unfit is not None:
+            return bool(found) and not any(fits_schema(value, self.unfit) for value in found)
+        if self.other_than is not None:
+            given = value_at(arguments, self.other_than)
+            return bool(found) and all(is_other(value, given) for value in found)
         return any(self._fits(value) for value in found)
 
     def _fits(self, value: object) -> bool:

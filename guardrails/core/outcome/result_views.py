@@ -1,18 +1,22 @@
 """
-Looking into a result: its text, its structures, and what stands at a dotted path.
+Looking into a result: its text, its structures, what stands at a dotted path, and what that is held against.
 """
 
 import re
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import lru_cache
 from itertools import islice
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
 from guardrails.core.text.linear_pattern import finder
 
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 SCAN_CHARS: Final = 8192
 """A regular expression sees this much of a text."""
@@ -20,6 +24,8 @@ PARSE_CHARS: Final = 65_536
 """A text result up to this long is read as JSON where fields of it are asked for."""
 MISSING: Final = object()
 _BLOCKS: Final = 100
+_SCHEMAS: Final = 256
+"""That are kept compiled."""
 
 Scalar = str | int | float | bool
 
@@ -122,3 +128,56 @@ def is_found(pattern: str, text: str) -> bool:
     Whether *pattern* occurs in the head of *text*.
     """
     return finder(pattern)(text[:SCAN_CHARS])
+
+
+def check_schema(schema: Mapping[str, Any]) -> None:
+    """
+    Raises ValueError where *schema* is no JSON Schema, or refers to another document.
+    """
+    try:
+        _checks(_text(schema))
+    except Exception as problem:  # noqa: BLE001  # a schema that is no JSON fails in many ways
+        raise ValueError(f"not a JSON Schema: {str(problem)[:200]}") from None
+
+
+def fits_schema(value: object, schema: Mapping[str, Any]) -> bool:
+    """
+    Whether *value* fits *schema*; what cannot be checked does.
+    """
+    if isinstance(value, str) and len(value) > PARSE_CHARS:
+        # It may be JSON, which was not read.
+        return True
+    try:
+        return _checks(_text(schema))(value)
+    except Exception:  # noqa: BLE001  # what is no JSON: an object, an endless depth, a key that is no text
+        return True
+
+
+def is_other(value: object, given: object) -> bool:
+    """
+    Whether *value* and the argument *given* are texts or numbers, and not the same.
+    """
+    said, asked = _scalar(value), _scalar(given)
+    return bool(said and asked) and said != asked
+
+
+def _scalar(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value).strip().casefold()
+
+
+def _text(schema: Mapping[str, Any]) -> bytes:
+    return orjson.dumps(dict(schema), option=orjson.OPT_SORT_KEYS)
+
+
+@lru_cache(maxsize=_SCHEMAS)
+def _checks(schema: bytes) -> "Callable[[object], bool]":
+    import jsonschema_rs
+
+    from guardrails.core.arguments.json_schema import refuse
+
+    check: Callable[[object], bool] = jsonschema_rs.validator_for(orjson.loads(schema), retriever=refuse).is_valid
+    return check

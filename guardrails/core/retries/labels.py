@@ -2,8 +2,10 @@
 Labels: what became of a failure, told from the calls of its session that settled after it.
 
 A failure is labelled by the next call of its signature, if that started after the failure ended and within the limits of
-the specification; one that never came again is no evidence either way. Beside that, what the next call of the tool with
-other arguments came to says whether failures of a kind are corrected.
+the specification; one that never came again is no evidence either way.
+
+A correction is the tool's next call, within the same limits, if its arguments are others; it is good if that call works, after
+refused arguments if its own fit. What it was for, records do not say: see `decision.CORRECTABLE`.
 """
 
 from collections.abc import Iterable, Iterator

@@ -8,15 +8,12 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from .scoring import ERROR, EXPLORE, SOURCE, TOOL, Scorer, Term, probability
+from .shrinkage import Corrections
 from .spec import FeatureSpec
 
 
 NAME_LENGTH: Final = 12
 """Hexadecimal digits of the hash that name a model in records."""
-ANY: Final = ""
-"""In place of a tool: what holds for all tools together."""
-CORRECTION_STRENGTH: Final = 10.0
-"""Corrected calls of a tool that weigh as much as the rate of all tools."""
 
 
 class Declared(NamedTuple):
@@ -63,8 +60,7 @@ class RetryModel:
     declared: Declared
     evidence: Mapping[tuple[str, str], float]
     """Labelled retries by (tool, error type); decayed."""
-    corrections: Mapping[tuple[str, str], tuple[float, float]]
-    """Calls with other arguments that came next, and those that worked, by (tool or `ANY`, error type)."""
+    corrections: Corrections
     sha256: str
     body: Mapping[str, Any] = field(repr=False)
     """All that the file says."""
@@ -99,15 +95,13 @@ class RetryModel:
         levels.update(action_levels(self.spec, action))
         return probability(self.scorer.logit(levels))
 
-    def correction(self, tool: str, error: str) -> float | None:
+    def correction(self, tool: str, error: str, context: int | None = None) -> float | None:
         """
-        How likely a call with corrected arguments works after *error*; None where nothing is known of it.
+        How likely a call with other arguments works after *error* in *context*; None if nothing is known of it.
         """
-        n, s = self.corrections.get((tool, error), (0.0, 0.0))
-        all_n, all_s = self.corrections.get((ANY, error), (0.0, 0.0))
-        if all_n > 0:
-            n, s = n + CORRECTION_STRENGTH, s + CORRECTION_STRENGTH * all_s / all_n
-        return s / n if n > 0 else None
+        run = self.spec.by_name.get("err_run")
+        level = None if run is None or context is None else context // run.stride % run.radix
+        return self.corrections.rate(tool, error, level)
 
 
 def levels_of(spec: FeatureSpec, tool: str | None, error: str, context: int, source: str) -> dict[str, str]:

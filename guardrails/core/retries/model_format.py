@@ -13,15 +13,18 @@ import orjson
 
 from guardrails.core.values.errors import ModelError
 
+from .factors import MAX_EDGES
 from .model import Declared, Golden, RetryModel
 from .profiles import profile_of
 from .scoring import SEPARATOR, TOOL, Term
+from .shrinkage import After, Corrections, Count
 from .spec import FORMAT as SPEC_FORMAT
 from .spec import KEYS, FeatureSpec, FeatureSpecError
 
 
 FORMAT: Final = "guardrails.retry-model"
-VERSION: Final = 1
+VERSION: Final = 2
+"""Of what is written; 1, without `correction_runs`, is read as well."""
 MAX_BYTES: Final = 8 * 1024 * 1024
 MAX_WEIGHT: Final = 20.0
 """Log odds; a weight beyond it comes of a broken fit, and no evidence would ever outweigh it."""
@@ -37,6 +40,7 @@ _KNOWN: Final = frozenset(
         "declared",
         "evidence",
         "corrections",
+        "correction_runs",
         "golden",
         "profiles",
         "training",
@@ -60,6 +64,7 @@ def body_of(
     declared: Declared,
     evidence: Mapping[tuple[str, str], float],
     corrections: Mapping[tuple[str, str], tuple[float, float]],
+    correction_runs: Mapping[int, After] | None = None,
     golden: Iterable[Golden] = (),
     profiles: Iterable[Mapping[str, Any]] = (),
     training: Mapping[str, Any],
@@ -75,12 +80,24 @@ def body_of(
         "terms": [{"on": list(on), "w": dict(sorted(weights.items()))} for on, weights in terms],
         "declared": declared._asdict(),
         "evidence": [[tool, error, n] for (tool, error), n in sorted(evidence.items())],
-        "corrections": [[tool, error, *counts] for (tool, error), counts in sorted(corrections.items())],
+        **corrections_said(corrections, correction_runs or {}),
         "golden": [list(vector) for vector in golden],
         "profiles": list(profiles),
         "training": dict(training),
     }
     return sealed(body)
+
+
+def corrections_said(
+    counts: Mapping[tuple[str, str], tuple[float, float]], after: Mapping[int, After]
+) -> dict[str, Any]:
+    """
+    The entries of a model file that say `Corrections` of *counts* and *after*.
+    """
+    return {
+        "corrections": [[tool, error, *count] for (tool, error), count in sorted(counts.items())],
+        "correction_runs": [[level, *count] for level, count in sorted(after.items())],
+    }
 
 
 def sealed(body: Mapping[str, Any]) -> dict[str, Any]:
@@ -127,13 +144,14 @@ def parse(text: bytes) -> RetryModel:
     """
     _check_size(len(text))
     body = body_in(text, FORMAT, "retry model")
-    if body.get("version") != VERSION:
-        shown = f"{body.get('version')!r:.20}"
+    version = body.get("version")
+    if type(version) is not int or not 1 <= version <= VERSION:
         raise ModelError(
-            f"a model file of version `{shown}`, this library reads {VERSION}: {what_to_do(body, VERSION)}"
+            f"a model file of version `{version!r:.20}`, this library reads 1 to {VERSION}: {what_to_do(body, VERSION)}"
         )
-    if body.keys() != _KNOWN:
-        odd = ", ".join(f"`{key:.40}`" for key in sorted(body.keys() ^ _KNOWN))
+    known = _KNOWN if version > 1 else _KNOWN - {"correction_runs"}
+    if body.keys() != known:
+        odd = ", ".join(f"`{key:.40}`" for key in sorted(body.keys() ^ known))
         raise ModelError(f"a model file has exactly the keys of its format; see {odd}")
     digest = hashlib.sha256(canonical(body)).hexdigest()
     if body["sha256"] != digest:
@@ -169,10 +187,22 @@ def _model(body: Mapping[str, Any], digest: str) -> RetryModel:
         tuple(_term(place, term, known) for place, term in enumerate(terms)),
         declared,
         {(_text(tool), _text(error)): _count(n) for tool, error, n in body["evidence"]},
-        corrections={(_text(tool), _text(error)): (_count(n), _count(s)) for tool, error, n, s in body["corrections"]},
+        corrections=_corrections(body),
         sha256=digest,
         body=body,
     )
+
+
+def _corrections(body: Mapping[str, Any]) -> Corrections:
+    counts = {
+        (_text(tool), _text(error)): Count(_count(n), min(_count(n), _count(s)))
+        for tool, error, n, s in body["corrections"]
+    }
+    runs = {
+        _level(level): After(_count(n), min(_count(n), _count(s)), _count(expected))
+        for level, n, s, expected in body.get("correction_runs", ())
+    }
+    return Corrections(counts, runs)
 
 
 def _term(place: int, said: Any, known: set[str]) -> Term:
@@ -238,6 +268,12 @@ def _count(value: Any) -> float:
     if type(value) not in (int, float) or not math.isfinite(value) or value < 0:
         raise ModelError(f"counts are numbers from 0 on, not `{value!r:.40}`")
     return float(value)
+
+
+def _level(value: Any) -> int:
+    if type(value) is not int or not 0 <= value <= MAX_EDGES + 1:
+        raise ModelError(f"a level is a number from 0 to {MAX_EDGES + 1}, not `{value!r:.40}`")
+    return value
 
 
 def _text(value: Any) -> str:

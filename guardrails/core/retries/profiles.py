@@ -8,11 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final, NamedTuple
 
-from .shrinkage import NONE, WITHIN, Beta, Count, best_wait, priors, wilson
+from .decision import CORRECTABLE
+from .shrinkage import ENOUGH, NONE, WITHIN, Beta, Corrections, Count, best_wait, priors, times, wilson
 
 
-ENOUGH: Final = 5
-"""Retries below which a sentence only says how many there were."""
 HOPELESS: Final = 0.05
 """Where even the upper end of the interval is below it, a retry does not resolve the failure."""
 NAMES: Final[Mapping[str, str]] = {
@@ -69,12 +68,22 @@ class Profile:
     corrected: Count = NONE
     """Calls of the same tool with other arguments that came next, and those that worked."""
 
+    correction: float | None = None
+    """How likely such a call works, drawn to what all tools' came to; None: unknown."""
+
     @property
     def correction_rate(self) -> float | None:
         """
-        How often the model corrects itself: the share of changed calls that worked; None where there were none.
+        The share of changed calls that worked, as it is; None if there were none.
         """
         return self.corrected.s / self.corrected.n if self.corrected.n else None
+
+    @property
+    def correction_interval(self) -> tuple[float, float]:
+        """
+        95 % Wilson interval of it.
+        """
+        return wilson(self.corrected)
 
     def document(self) -> dict[str, Any]:
         """
@@ -95,10 +104,19 @@ class Profile:
             share = self.repaired.s / self.repaired.n
             rest.append(f"{share * 100:.0f} % worked after something was changed in between")
         if self.corrected.n >= ENOUGH and self.correction_rate is not None:
-            rest.append(f"{self.correction_rate * 100:.0f} % of the corrected calls worked")
+            rest.append(self._correcting(self.correction_rate))
         if not self.retries and rest:
             return f"after {name}, {'; '.join(rest)}"
         return "; ".join([f"{name} {self._resolving()}", *rest])
+
+    def _correcting(self, share: float) -> str:
+        low, high = self.correction_interval
+        of_all = f"{self.corrected.s:.0f} of {self.corrected.n:.0f}"
+        if self.error not in CORRECTABLE:
+            # What comes next is seldom the same again.
+            return f"{share * 100:.0f} % of the next calls with other arguments worked ({of_all})"
+        told = share if self.correction is None else self.correction
+        return f"the model corrects them itself {times(told)} ({of_all}, 95 % interval {low * 100:.0f} to {high * 100:.0f} %)"
 
     def _resolving(self) -> str:
         if self.retries < ENOUGH:
@@ -127,7 +145,7 @@ def profile_of(document: Mapping[str, Any]) -> Profile:
     for name in ("retries", "successes", "rate", "low", "high"):
         if type(getattr(made, name)) not in (int, float) or getattr(made, name) < 0:
             raise ValueError(f"`{name}` of a profile is no number from 0 on")
-    for number in (made.wait_ms, made.wait_rate, *made.at_wait, *made.repaired, *made.corrected):
+    for number in (made.wait_ms, made.wait_rate, made.correction, *made.at_wait, *made.repaired, *made.corrected):
         if number is not None and (type(number) not in (int, float) or number < 0):
             raise ValueError("a count, wait or rate of a profile is no number from 0 on")
     if not isinstance(made.tool, str) or made.error not in NAMES:
@@ -156,10 +174,11 @@ class Tally(NamedTuple):
         return Count(math.fsum(count.n for count in counts), math.fsum(count.s for count in counts))
 
 
-def profiles(tallies: Mapping[tuple[str, str], Tally]) -> list[Profile]:
+def profiles(tallies: Mapping[tuple[str, str], Tally], corrections: Corrections | None = None) -> list[Profile]:
     """
-    The profile of each (tool, error type), in the order of their names.
+    The profile of each (tool, error type), in the order of their names; *corrections* as they are served.
     """
+    known = corrections or Corrections({})
     shrunk = priors({key: tally.plain for key, tally in tallies.items() if tally.plain.n > 0})
     made = []
     for (tool, error), tally in sorted(tallies.items()):
@@ -176,6 +195,7 @@ def profiles(tallies: Mapping[tuple[str, str], Tally]) -> list[Profile]:
             high=high,
             repaired=tally.repaired,
             corrected=tally.corrected,
+            correction=known.rate(tool, error) if tally.corrected.n > 0 else None,
         )
         if prior is not None and count.n >= ENOUGH and high >= HOPELESS and not _none(count.s):
             profile = _with_wait(profile, tally.waits, prior)

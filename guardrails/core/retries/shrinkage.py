@@ -5,6 +5,8 @@ Shares of few tries: intervals, and rates drawn towards what is known of their l
 import math
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Final, NamedTuple
 
 
@@ -16,6 +18,17 @@ MEAN_WEIGHT: Final = 2.0
 """Retries that the rate over all error types counts for in the rate of one."""
 STRENGTHS: Final = (0.1, 10_000.0)
 """Bounds of a Beta prior's strength, in retries."""
+ENOUGH: Final = 5
+"""Tries below which no sentence says more than how many there were."""
+ANY: Final = ""
+"""In place of a tool: all tools together."""
+CORRECTION_STRENGTH: Final = 10.0
+"""
+Corrected calls of a tool that weigh as much as the rate of all tools, and of a run as much as no effect of it.
+
+Of 3,031 such calls of public agents the log loss of sessions that were left out is within .001 of its best from 2 to 20; the
+loss of sources that were left out is least at 10.
+"""
 
 
 class Count(NamedTuple):
@@ -57,6 +70,20 @@ def wilson(count: Count, z: float = Z95) -> tuple[float, float]:
     margin = z * math.sqrt(max(0.0, share * (1 - share) / n + square / (4 * n * n)))
     scale = 1 + square / n
     return max(0.0, (centre - margin) / scale), min(1.0, (centre + margin) / scale)
+
+
+def times(share: float) -> str:
+    """
+    *share* as a person says it: `4 times in 5`, `1 time in 10`, `less than 1 time in 20`.
+    """
+    if share < 1 / 20:
+        return "less than 1 time in 20"
+    if share > 19 / 20:
+        return "more than 19 times in 20"
+    within = min(1 / 40, share / 10, (1 - share) / 10)
+    tries = next((n for n in (2, 3, 4, 5, 7, 10) if abs(round(share * n) / n - share) <= within), 20)
+    worked = round(share * tries)
+    return f"{worked} {'time' if worked == 1 else 'times'} in {tries}"
 
 
 def beta_prior(groups: Iterable[Count], mean: float) -> Beta:
@@ -122,3 +149,64 @@ def best_wait(rates: Sequence[float], within: float = WITHIN) -> int:
     """
     least = (1 - within) * max(rates)
     return next(place for place, rate in enumerate(rates) if rate >= least)
+
+
+class After(NamedTuple):
+    """
+    Calls with other arguments after runs of one length, those that worked, and those that were to be expected to, whatever
+    the run.
+    """
+
+    n: float
+    s: float
+    expected: float
+
+
+@dataclass(frozen=True)
+class Corrections:
+    """
+    How often calls with other arguments work after a failure.
+    """
+
+    counts: Mapping[tuple[str, str], Count]
+    """By (tool or `ANY`, error type)."""
+    after: Mapping[int, After] = field(default_factory=dict)
+    """By the level of `err_run`: how many failures of this kind the tool had in a row before."""
+
+    def rate(self, tool: str, error: str, run: int | None = None) -> float | None:
+        """
+        How likely a call of *tool* with other arguments works after *error*; None if nothing is known of it. *run* is the level
+        of `err_run`, None: unknown.
+
+        A tool's own share is drawn to that of all tools; a longer run never makes it likelier.
+        """
+        own, all_tools = self.counts.get((tool, error), NONE), self.counts.get((ANY, error), NONE)
+        if own.n + all_tools.n <= 0:
+            return None
+        prior = all_tools if all_tools.n > 0 else own
+        p = Beta(prior.s / prior.n, CORRECTION_STRENGTH).rate(own)
+        odds = self.odds[min(run, len(self.odds) - 1)] if run is not None and self.odds else 1.0
+        return p if odds == 1.0 else p * odds / (1 - p + p * odds)
+
+    def seen(self, tool: str, error: str) -> float:
+        """
+        Calls with other arguments that were counted of this very tool.
+        """
+        return self.counts.get((tool, error), NONE).n
+
+    @cached_property
+    def odds(self) -> Sequence[float]:
+        """
+        What each level of `err_run` makes of the odds of a correction; what is beyond is as the last.
+        """
+        made: list[float] = []
+        for level in range(max(self.after, default=-1) + 1):
+            n, s, expected = self.after.get(level, (0.0, 0.0, 0.0))
+            usual = expected / n if n > 0 else 0.0
+            if 0 < usual < 1:
+                p = Beta(usual, CORRECTION_STRENGTH).rate(Count(n, s))
+                odds = p / (1 - p) / (usual / (1 - usual))
+            else:
+                odds = 1.0
+            made.append(min(odds, made[-1]) if made else odds)
+        return made

@@ -7,23 +7,26 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from guardrails.core.retries.labels import NO_ACTION
-from guardrails.core.retries.model import ANY, Golden, RetryModel
-from guardrails.core.retries.model_format import body_of, parse, sealed, text_of
-from guardrails.core.retries.prior import ALONE, DECLARED, prior_cells, prior_corrections
+from guardrails.core.retries.model import Golden, RetryModel
+from guardrails.core.retries.model_format import VERSION, body_of, corrections_said, parse, sealed, text_of
+from guardrails.core.retries.prior import ALONE, DECLARED, prior_cells
 from guardrails.core.retries.profiles import Tally, profiles
 from guardrails.core.retries.scoring import EXPLORE, SOURCE, probability
-from guardrails.core.retries.shrinkage import NONE, Count
+from guardrails.core.retries.shrinkage import ANY, NONE, Corrections, Count
 from guardrails.core.retries.spec import FeatureSpec
 from guardrails.core.values.errors import needs
 from guardrails.offline.learning.rows.cells import Cell
 
+from .corrections import corrections_of, told_of
 from .design import Columns, columns_of, logits
-from .fit import INVERSE_PENALTY, SPREADS, TERMS, Fitted, fit, known_tools
+from .fit import INVERSE_PENALTY, SPREADS, TERMS, Fitted, fit, known_tools, writable
 from .room import told_pairs, with_room
 
 
 GOLDEN: Final = 12
 DECIMALS: Final = 6
+KEPT: Final = "kept"
+"""In place of a solver's name: the terms are those of another model."""
 MIN_EXPLORED: Final = 50
 """Retries to explore from which on the others are told apart from them."""
 
@@ -43,16 +46,20 @@ def candidate(
     cells: Sequence[Cell],
     terms: Sequence[tuple[str, ...]] = TERMS,
     training: Mapping[str, Any] | None = None,
+    corrections: Corrections | None = None,
 ) -> Candidate:
     """
-    The model of *cells*, already decayed, and of the shipped beliefs; *training* is told in its file.
+    The model of *cells*, already decayed, and of the shipped beliefs; *training* is told in its file. *corrections* are those
+    of the cells unless they are given.
 
     Raises TrainingError where nothing can be learned from them.
     """
     tools = known_tools(cells)
     kept = [cell for cell in cells if cell.tool in tools]
     beliefs = prior_cells(spec) if kept else prior_cells(spec, ALONE)
-    tallies = told_pairs(tallies_of(spec, kept))
+    corrections = corrections_of(spec, cells) if corrections is None else corrections
+    tallies = told_pairs(_with(tallies_of(spec, kept), corrections))
+    corrections = told_of(corrections, tallies)
     on = judged_terms(terms, cells)
     columns = with_room(columns_of(spec, cells, tools=tools, beliefs=beliefs), on)
     fitted = fit(columns, on, SPREADS)
@@ -75,13 +82,27 @@ def candidate(
         fitted.terms,
         declared=DECLARED,
         evidence=evidence,
-        corrections=_corrections(tallies),
+        corrections=corrections.counts,
+        correction_runs=corrections.after,
         golden=_golden(columns, fitted, kept),
-        profiles=[profile.document() for profile in profiles(tallies)],
+        profiles=[profile.document() for profile in profiles(tallies, corrections)],
         training=told,
     )
     text = text_of(body)
     return Candidate(parse(text), text, fitted)
+
+
+def grafted(base: RetryModel, corrections: Corrections, spec: FeatureSpec, cells: Sequence[Cell]) -> Candidate:
+    """
+    *base* with other *corrections*; its profiles are those of *cells*, already decayed.
+    """
+    tallies = told_pairs(_with(tallies_of(spec, cells), corrections))
+    kept = told_of(corrections, tallies)
+    told = [profile.document() for profile in profiles(tallies, kept)]
+    text = text_of(
+        sealed({**base.body, "version": VERSION, **corrections_said(kept.counts, kept.after), "profiles": told})
+    )
+    return Candidate(parse(text), text, Fitted(base.intercept, base.terms, KEPT, 0))
 
 
 def judged_terms(terms: Sequence[tuple[str, ...]], cells: Iterable[Cell]) -> tuple[tuple[str, ...], ...]:
@@ -91,6 +112,16 @@ def judged_terms(terms: Sequence[tuple[str, ...]], cells: Iterable[Cell]) -> tup
     """
     explored = sum(cell.n for cell in cells if cell.source == EXPLORE)
     return tuple(term for term in terms if SOURCE not in term or explored >= MIN_EXPLORED)
+
+
+def _with(tallies: Mapping[tuple[str, str], Tally], corrections: Corrections) -> dict[tuple[str, str], Tally]:
+    """
+    *tallies* whose corrections are those that are served; of tools that were never retried there may be no more.
+    """
+    empty = Tally({})
+    served = {key: count for key, count in corrections.counts.items() if key[0] != ANY and writable(key[0])}
+    made = {key: tally._replace(corrected=served.get(key, NONE)) for key, tally in tallies.items()}
+    return {**{key: empty._replace(corrected=count) for key, count in served.items()}, **made}
 
 
 def told(made: Candidate, more: Mapping[str, Any]) -> Candidate:
@@ -165,19 +196,6 @@ def _add(counts: dict[Any, Count], key: Any, n: float, s: float) -> None:
 
 def _plain(tally: Tally) -> float:
     return round(tally.plain.n + tally.repaired.n, DECIMALS)
-
-
-def _corrections(tallies: Mapping[tuple[str, str], Tally]) -> dict[tuple[str, str], tuple[float, float]]:
-    by_error: dict[str, Count] = {}
-    made: dict[tuple[str, str], tuple[float, float]] = {}
-    for error, (n, s) in prior_corrections().items():
-        _add(by_error, error, n, s)
-    for (tool, error), tally in sorted(tallies.items()):
-        _add(by_error, error, *tally.corrected)
-        if tally.corrected.n > 0:
-            made[tool, error] = (round(tally.corrected.n, DECIMALS), round(tally.corrected.s, DECIMALS))
-    made.update({(ANY, error): (round(n, DECIMALS), round(s, DECIMALS)) for error, (n, s) in by_error.items()})
-    return made
 
 
 def _golden(columns: Columns, fitted: Fitted, cells: Sequence[Cell]) -> list[Golden]:

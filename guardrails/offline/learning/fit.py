@@ -133,12 +133,15 @@ def known_tools(cells: Iterable[Cell], most: int = MAX_TOOLS) -> frozenset[str]:
     """
     total: dict[str, float] = {}
     for cell in cells:
-        if cell.n > 0 and _writable(cell.tool):
+        if cell.n > 0 and writable(cell.tool):
             total[cell.tool] = total.get(cell.tool, 0.0) + cell.n
     return frozenset(sorted(total, key=lambda tool: (-total[tool], tool))[:most])
 
 
-def _writable(name: str) -> bool:
+def writable(name: str) -> bool:
+    """
+    Whether a file can hold *name*.
+    """
     try:
         name.encode()
     except UnicodeEncodeError:

@@ -94,6 +94,14 @@ class Verdict:
         made = asdict(self)
         return {**made, "gain": self.gain.document(), "value_gain": self.value_gain.document()}
 
+    def metrics(self, replaced: str | None) -> dict[str, Any]:
+        """
+        What the file of the new model tells of it; *replaced* is the name of the present one, None: the shipped one.
+        """
+        said = self.to_dict()
+        kept = {key: said[key] for key in ("new", "gain", "value_gain")}
+        return {**kept, "replaced": said["present"], "replaced_model": replaced}
+
 
 class Judged(NamedTuple):
     """
@@ -195,18 +203,25 @@ def _entropy(rate: float) -> float:
 
 def mean_of(columns: Columns, sums: "Numbers") -> Mean:
     """
-    The mean per retry of *sums*, one for each cell; its standard error is that of a ratio over the folds.
+    The mean per retry of *sums*, one for each cell of *columns*.
+    """
+    return ratio(columns.fold, columns.n, sums)
+
+
+def ratio(folds: "Sequence[int] | Numbers", n: "Sequence[float] | Numbers", sums: "Sequence[float] | Numbers") -> Mean:
+    """
+    The sum of *sums* by that of *n*; its standard error is that of a ratio over the *folds*.
     """
     from guardrails.offline.learning.numeric import np
 
-    folds, place = np.unique(columns.fold, return_inverse=True)
-    total = np.bincount(place, weights=sums)
-    n = np.bincount(place, weights=columns.n)
-    value = float(total.sum() / n.sum())
-    if len(folds) < 2:
+    groups, place = np.unique(np.asarray(folds), return_inverse=True)
+    total = np.bincount(place, weights=np.asarray(sums, dtype=float))
+    weight = np.bincount(place, weights=np.asarray(n, dtype=float))
+    value = float(total.sum() / weight.sum())
+    if len(groups) < 2:
         return Mean(value, math.inf)
-    spread = float(((total - value * n) ** 2).sum()) * len(folds) / (len(folds) - 1)
-    return Mean(value, math.sqrt(spread) / float(n.sum()))
+    spread = float(((total - value * weight) ** 2).sum()) * len(groups) / (len(groups) - 1)
+    return Mean(value, math.sqrt(spread) / float(weight.sum()))
 
 
 def _against(new: Quality, present: Quality, gain: Mean, value_gain: Mean, columns: Columns) -> str | None:

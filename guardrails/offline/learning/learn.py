@@ -9,11 +9,13 @@ from typing import Any, Final, NamedTuple
 
 from guardrails.core.retries.decision import Stakes
 from guardrails.core.retries.model import RetryModel
+from guardrails.core.retries.shrinkage import Corrections
 from guardrails.core.retries.spec import FeatureSpec
 from guardrails.core.values.errors import TrainingError
 from guardrails.offline.learning.rows.cells import APART, FOLDS, HALF_LIFE_DAYS, UNDATED, Cell, decayed
 
-from .candidate import Candidate, candidate, cold_model, told
+from .candidate import KEPT, Candidate, candidate, cold_model, grafted, told
+from .corrections import Corrected, as_labels, corrections_of, judged
 from .drift import Drift, drifts
 from .fit import RICH, SEED_TERMS, TERMS, check_outcomes
 from .gate import MIN_FOLDS, MIN_RETRIES, Mean, Verdict, compare, floored
@@ -56,6 +58,8 @@ class Learned:
     new: Candidate
     verdict: Verdict | None
     """None: there was nothing to judge by."""
+    corrected: Corrected | None
+    """The same of what calls with other arguments came to; see `corrections.judged`."""
     unchanged: bool
     """It says what the present model says."""
     present: str | None
@@ -79,7 +83,15 @@ class Learned:
         """
         It should be served.
         """
-        return not self.unchanged and self.verdict is not None and self.verdict.better
+        found = (self.verdict, self.corrected)
+        return not self.unchanged and any(one is not None and one.better for one in found)
+
+    @property
+    def grafted(self) -> bool:
+        """
+        Only what it says of corrections is new.
+        """
+        return self.new.fitted.solver == KEPT
 
     @property
     def skew(self) -> float:
@@ -104,46 +116,54 @@ def learn(
     gets in unseen. Several bad days may agree with each other: a model that is worse than the base rate on the days before
     the newest three is not better. Raises TrainingError if nothing can be learned.
     """
-    labelled, worked = sum(cell.n for cell in cells), sum(cell.s for cell in cells)
     if not cells:
         raise TrainingError("there are no failed calls in these records, so there is nothing to learn from yet")
-    check_outcomes(labelled, worked)
+    labelled, worked = sum(cell.n for cell in cells), sum(cell.s for cell in cells)
     notes: list[str] = []
     # Decayed counts are no whole numbers: added in another order they differ, and so would the file.
     cells = sorted(cells)
-    split = split_of(cells, notes)
-    terms, chosen = _terms(spec, split.fitted, half_life_days)
-    window = sorted({cell.day for cell in split.fitted if cell.day != UNDATED})
-    training = {
-        "days": [window[0], window[-1]] if window else None,
-        "held_out_day": None if split.day == UNDATED else split.day,
-        "held_out_from": None if split.day == UNDATED else split.first,
-        "failures": _whole(sum(cell.n + cell.unlabelled for cell in split.fitted)),
-        "retries": _whole(sum(cell.n for cell in split.fitted)),
-        "half_life_days": half_life_days,
-        "chosen_terms": chosen,
-    }
-    new = candidate(spec, decayed(split.fitted, window[-1] if window else 0, half_life_days), terms, training)
     if present is not None and present.spec.digest != spec.digest:
         notes.append(f"the present model `{present.name}` has other features: compared with the shipped one instead")
         present = None
     champion = cold_model(spec).model if present is None else present
-    verdict = compare(new.model, champion, split.held, stakes) if _labelled(split.held) else None
-    if verdict is not None:
-        verdict = floored(verdict, new.model, _trusted(split, half_life_days))
-    unchanged = present is not None and _says(present) == _says(new.model)
-    if verdict is not None:
-        metrics = {
-            "new": verdict.to_dict()["new"],
-            "replaced": verdict.to_dict()["present"],
-            "replaced_model": None if present is None else present.name,
-            "gain": verdict.gain.document(),
-            "value_gain": verdict.value_gain.document(),
+    rates, corrected = _corrections(spec, cells, champion, half_life_days)
+    try:
+        check_outcomes(labelled, worked)
+    except TrainingError as error:
+        if not any(cell.corrected_n > 0 for cell in cells):
+            raise
+        notes.append(f"of retries nothing is learned: {error}")
+    split = split_of(cells, notes)
+    window = sorted({cell.day for cell in split.fitted if cell.day != UNDATED})
+    fitted = decayed(split.fitted, window[-1] if window else 0, half_life_days)
+    chosen: dict[str, float] = {}
+    verdict, new = None, None
+    if 0 < worked < labelled:
+        terms, chosen = _terms(spec, split.fitted, half_life_days)
+        training = {
+            "days": [window[0], window[-1]] if window else None,
+            "held_out_day": None if split.day == UNDATED else split.day,
+            "held_out_from": None if split.day == UNDATED else split.first,
+            "failures": _whole(sum(cell.n + cell.unlabelled for cell in split.fitted)),
+            "retries": _whole(sum(cell.n for cell in split.fitted)),
+            "half_life_days": half_life_days,
+            "chosen_terms": chosen,
         }
-        new = told(new, {"metrics": metrics})
+        served = rates if corrected is None or corrected.serves else champion.corrections
+        new = candidate(spec, fitted, terms, training, served)
+        verdict = compare(new.model, champion, split.held, stakes) if _labelled(split.held) else None
+    if verdict is not None and new is not None:
+        verdict = floored(verdict, new.model, _trusted(split, half_life_days))
+        new = told(new, {"metrics": verdict.metrics(None if present is None else present.name)})
+    if new is None or (corrected is not None and corrected.better and not (verdict is not None and verdict.better)):
+        new = grafted(champion, rates, spec, fitted)
+    if corrected is not None:
+        new = told(new, {"corrections": corrected.to_dict()})
+    unchanged = present is not None and _says(present) == _says(new.model)
     return Learned(
         new=new,
         verdict=verdict,
+        corrected=corrected,
         unchanged=unchanged,
         present=None if present is None else present.name,
         day=split.day,
@@ -201,6 +221,18 @@ def split_of(cells: Sequence[Cell], notes: list[str] | None = None) -> Split:
 
 def _grouped(cell: Cell, first: int) -> Cell:
     return cell if cell.fold >= 0 else cell._replace(fold=FOLDS + cell.day - first)
+
+
+def _corrections(
+    spec: FeatureSpec, cells: Sequence[Cell], champion: RetryModel, half_life_days: float
+) -> tuple[Corrections, Corrected | None]:
+    """
+    What calls with other arguments came to on all days but those that judge it; None: nothing is held out.
+    """
+    split = split_of(as_labels(cells))
+    fitted = decayed(split.fitted, max((cell.day for cell in split.fitted), default=0), half_life_days)
+    made = corrections_of(spec, fitted)
+    return made, judged(spec, made, champion, split.held, fitted=fitted, trusted=_trusted(split, half_life_days))
 
 
 def _trusted(split: Split, half_life_days: float) -> list[Cell]:
@@ -261,7 +293,7 @@ def _labelled(cells: Sequence[Cell]) -> bool:
 
 
 def _says(model: RetryModel) -> tuple[Any, ...]:
-    return model.intercept, model.terms, model.declared, dict(model.corrections)
+    return model.intercept, model.terms, model.declared, model.corrections
 
 
 def _whole(count: float) -> float:

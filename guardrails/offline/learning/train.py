@@ -62,6 +62,7 @@ class Trained:
             "bytes": len(learned.new.text),
             "chosen_terms": learned.chosen,
             "verdict": None if learned.verdict is None else learned.verdict.to_dict(),
+            "corrections": None if learned.corrected is None else learned.corrected.to_dict(),
             "skew": {"logged": learned.logged, "differing": learned.skewed, "share": learned.skew},
             "drifts": [drift._asdict() for drift in learned.drifts],
             "notes": self.notes,

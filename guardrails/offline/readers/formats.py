@@ -2,8 +2,13 @@
 The formats that can be read, and which of them a file is in.
 """
 
+from contextlib import suppress
 from typing import Final
 
+from guardrails.offline.readers.harnesses.agents_session import AgentsSession
+from guardrails.offline.readers.harnesses.atif import ATIF
+from guardrails.offline.readers.harnesses.openhands import OpenHands
+from guardrails.offline.readers.harnesses.swe_agent import SWEAgent
 from guardrails.offline.readers.transcripts.call_lines import CallLines
 from guardrails.offline.readers.transcripts.claude_code import ClaudeCode
 from guardrails.offline.readers.transcripts.codex_rollout import CodexRollout
@@ -16,6 +21,8 @@ from guardrails.offline.readers.transcripts.own_records import OwnRecords
 from guardrails.offline.readers.transcripts.tau2 import Tau2
 
 from .base import Reader
+from .plugins import added_readers
+from .unpacked import ReaderError
 
 
 READERS: Final[tuple[Reader, ...]] = (
@@ -25,6 +32,10 @@ READERS: Final[tuple[Reader, ...]] = (
     CodexRollout(),
     CopilotCLI(),
     GeminiCLI(),
+    AgentsSession(),
+    ATIF(),
+    OpenHands(),
+    SWEAgent(),
     OTLP(),
     Tau2(),
     OpenAIResponses(),
@@ -36,5 +47,18 @@ READERS: Final[tuple[Reader, ...]] = (
 def recognise(head: str) -> Reader | None:
     """
     The reader of a file whose text begins with *head* (up to 64 KB); None where it is in none of the formats.
+
+    Readers of other packages are asked last. Raises ReaderError for one that is broken.
     """
-    return next((reader for reader in READERS if reader.recognises(head)), None)
+    own = next((reader for reader in READERS if reader.recognises(head)), None)
+    return own or next((reader for reader in added_readers() if reader.recognises(head)), None)
+
+
+def format_names() -> list[str]:
+    """
+    What can be read, as a person would call it, those of other packages last; without these if one of them is broken.
+    """
+    added: tuple[Reader, ...] = ()
+    with suppress(ReaderError):
+        added = added_readers()
+    return [reader.name for reader in (*READERS, *added)]

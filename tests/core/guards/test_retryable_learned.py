@@ -216,6 +216,54 @@ def test_a_replay_goes_by_what_was_advised_then(steps: list[tuple[str, Any, int]
     ]
 
 
+def corrected(tmp_path: Path, worked: float, tool: str = "book", kind: str = "not_found") -> str:
+    counts = {("", kind): (60.0, 60 * worked), (tool, kind): (40.0, 40 * worked)}
+    return always(tmp_path, -5.0, corrections=counts)
+
+
+def test_a11_what_the_model_corrects_itself_is_told_without_the_user(tmp_path: Path, clock: Any) -> None:
+    one = session(clock, model=corrected(tmp_path, 0.8))
+    shown = one.call("book", {}, lambda *_: Envelope.error("not_found", "no such hotel")).to_dict()
+    assert shown["next_action"] == "fix_arguments"
+    assert shown["retryable"] is False
+    assert shown["retryable_after_correction"] is True
+    assert shown["user_facing_hint"] == "The user need not be asked."
+    assert shown["next_action_hint"].endswith("calling again. Other arguments work 4 times in 5 here.")
+
+
+def test_a11_what_the_model_seldom_corrects_asks_the_user(tmp_path: Path, clock: Any) -> None:
+    one = session(clock, model=corrected(tmp_path, 0.1))
+    shown = one.call("book", {}, lambda *_: Envelope.error("not_found", "no such hotel")).to_dict()
+    assert shown["next_action"] == "ask_user"
+    assert shown["retryable_after_correction"] is False
+    assert shown["user_facing_hint"] == "Ask the user before you try other arguments."
+    assert shown["next_action_hint"].endswith("Other arguments work 1 time in 10 here.")
+
+
+def test_a_tool_that_was_never_seen_to_be_corrected_is_told_what_it_was_told_before(tmp_path: Path, clock: Any) -> None:
+    one = session(clock, model=corrected(tmp_path, 0.8))
+    shown = one.call("other", {}, lambda *_: Envelope.error("not_found", "no such hotel")).to_dict()
+    assert shown["next_action_hint"] == "What was asked for is not there. Check the name or id before calling again."
+    assert "user_facing_hint" not in shown
+
+
+def test_what_a_tool_says_of_the_next_step_stays(tmp_path: Path, clock: Any) -> None:
+    own = Envelope.error("not_found", "no", next_action="ask_user", next_action_hint="Ask for the year.")
+    shown = session(clock, model=corrected(tmp_path, 0.8)).call("book", {}, lambda *_: own).to_dict()
+    assert (shown["next_action"], shown["next_action_hint"]) == ("ask_user", "Ask for the year.")
+    assert "user_facing_hint" not in shown
+
+
+def test_a_retry_that_seldom_works_is_advised_once_with_its_chance(tmp_path: Path, clock: Any) -> None:
+    one = session(clock, model=always(tmp_path, -1.82))
+    first = one.call("get", {}, fails(TimeoutError("slow")))
+    assert (first.retryable, first.max_retries_remaining) == (True, 1)
+    assert "that works 1 time in 7. If it fails again, go another way." in first.to_dict()["next_action_hint"]
+    clock.advance(100)
+    again = one.call("get", {}, fails(TimeoutError("slow")))
+    assert (again.retryable, again.next_action) == (False, "give_up")
+
+
 def test_what_a_tool_says_of_its_own_failure_is_a_prior_too(tmp_path: Path, clock: Any) -> None:
     own = Envelope.error("other", "busy", retryable=True, max_retries_remaining=1)
     envelope = session(clock, model=always(tmp_path, -1.0)).call("t", {}, lambda *_: own)

@@ -131,3 +131,43 @@ def test_a_declared_kind_stands_above_the_flag() -> None:
     assert failure_in(mcp("conflict: busy", is_error=True), classifier) == Failure(
         "unavailable", "conflict: busy", True
     )
+
+
+def test_another_form_than_the_declared_one_is_a_failure_whose_own_words_say_which() -> None:
+    schema = {"type": "object", "required": ["id"]}
+    rules = ResultClassifier(error_when=(FailureRule(unfit=schema),))
+    bare, told, page = (
+        failure_in(value, rules)
+        for value in ({}, {"message": "Service Unavailable"}, "<title>503 Service Temporarily Unavailable</title>")
+    )
+    assert bare is not None
+    assert (bare.error_type, bare.message, bare.whole) == (
+        "other",
+        "the result does not have the form that is declared of it",
+        False,
+    )
+    assert told is not None
+    assert (told.error_type, told.message) == (
+        "unavailable",
+        "the result does not have the form that is declared of it: Service Unavailable",
+    )
+    assert page is not None
+    assert (page.error_type, page.whole) == ("unavailable", False)
+    assert failure_in({"id": 1}, rules) is None
+    assert failure_in('{"id": 1}', rules) is None
+    assert failure_in({"content": [], "structuredContent": {"id": 1}}, rules) is None
+
+
+def test_what_was_not_taken_whole_is_held_against_no_schema() -> None:
+    rules = ResultClassifier(error_when=(FailureRule(unfit={"type": "object"}),))
+    assert failure_in('{"id": 1, "na', rules) is not None
+    assert failure_in('{"id": 1, "na', rules, whole=False) is None
+
+
+def test_data_of_another_than_was_asked_for_is_a_failure_that_says_so() -> None:
+    rules = ResultClassifier(error_when=(FailureRule(field="id", other_than="order_id"),))
+    found = failure_in({"id": "B-03", "message": "gone 404"}, rules, None, {"order_id": "A-17"})
+    assert found is not None
+    assert found.error_type == "other"
+    assert found.message.startswith("`id` of the result is 'B-03', where 'A-17' was asked for")
+    assert failure_in({"id": "A-17"}, rules, None, {"order_id": "A-17"}) is None

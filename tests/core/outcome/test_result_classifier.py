@@ -41,6 +41,75 @@ def test_a_rule_finds_its_sign(rule: FailureRule, value: Any, applies: bool) -> 
     assert rule.applies((value,)) is applies
 
 
+ORDER: dict[str, Any] = {
+    "type": "object",
+    "required": ["id", "total"],
+    "properties": {"id": {"type": "string"}, "total": {"type": "number"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("value", "unfit"),
+    [
+        ({"id": "A", "total": 3}, False),
+        ({"id": "A", "total": 3, "more": None}, False),
+        ({"id": "A"}, True),
+        ({"id": "A", "total": "3"}, True),
+        ({"data": {"id": "A", "total": 3}}, True),
+        ([{"id": "A", "total": 3}], True),
+        ("id=A; total=3", True),
+        (None, True),
+        ("{" + " " * 70_000, False),
+        ({"id": "A", 3: "a key that is no text"}, False),
+        (object(), False),
+    ],
+)
+def test_a_rule_finds_what_does_not_fit_a_schema_where_that_can_be_checked(value: Any, unfit: bool) -> None:
+    assert FailureRule(unfit=ORDER).applies((value,)) is unfit
+
+
+def test_a_result_fits_if_one_of_the_forms_in_which_it_can_be_read_does() -> None:
+    rule = FailureRule(unfit=ORDER)
+    assert not rule.applies(('{"id": "A", "total": 3}', {"id": "A", "total": 3}))
+    assert rule.applies(('{"id": "A"}', {"id": "A"}))
+    assert not rule.applies(())
+    assert not FailureRule(field="order", unfit=ORDER).applies(({"orders": []},))
+
+
+@pytest.mark.parametrize(
+    ("value", "given", "other"),
+    [
+        ({"id": "B-03"}, "A-17", True),
+        ({"id": "A-17"}, "A-17", False),
+        ({"id": " a-17 "}, "A-17", False),
+        ({"id": 17}, "17", False),
+        ({"id": 17.0}, 17, False),
+        ({"id": 18}, "17", True),
+        ({"id": ""}, "A-17", False),
+        ({"id": None}, "A-17", False),
+        ({"id": ["B-03"]}, "A-17", False),
+        ({"id": True}, "A-17", False),
+        ({"name": "B-03"}, "A-17", False),
+        ({"id": "B-03"}, None, False),
+        ({"id": "B-03"}, ["A-17", "B-03"], False),
+        ("B-03", "A-17", False),
+    ],
+)
+def test_a_rule_finds_another_text_or_number_than_was_asked_for(value: Any, given: Any, other: bool) -> None:
+    rule = FailureRule(field="id", other_than="order.id")
+    assert rule.applies((value,), {"order": {"id": given}}) is other
+    assert not rule.applies((value,), {"order": {}})
+    assert not rule.applies((value,))
+
+
+@pytest.mark.parametrize(
+    "schema", [{"type": "no such type"}, {"$ref": "https://example.com/order.json"}, {"a": {1, 2}}]
+)
+def test_a_rule_takes_a_schema_that_can_be_checked_without_another_document(schema: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="not a JSON Schema"):
+        FailureRule(unfit=schema)
+
+
 @pytest.mark.parametrize(
     "rule",
     [FailureRule(field="x", present=False), FailureRule(field="x", present=True), FailureRule(equals="x")],

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.core.guards.results.retryable import NEXT
+from guardrails.core.guards.results.retry_words import NEXT
 from guardrails.core.retries.context import Context, Settled, candidates, context_of
 from guardrails.core.retries.decision import CACHED, INSTEAD, TRANSIENT, Decider, Stakes, decider_of
 from guardrails.core.retries.model import Golden, RetryModel
@@ -187,6 +187,19 @@ def test_a_wait_is_worth_its_chance_without_the_price_of_the_call_and_that_of_wa
     assert len({one.wait_ms for one in tries}) == len(tries) > 3
     for one in tries:
         assert one.value == pytest.approx(one.p - retry_cost - cost / 1_000_000 - wait_cost * one.wait_ms / 1_000)
+
+
+@pytest.mark.parametrize("left", [1, 3, 9])
+def test_a_retry_that_works_one_time_in_seven_is_tried_once(left: int) -> None:
+    p = 0.14
+    logit = math.log(p / (1 - p))
+    seldom = parse(text(intercept=logit, terms=[], evidence={}, golden=[Golden("", "auth", 0, 0, probability(logit))]))
+    first = decider(seldom).advise("search", "timeout", after(), left=left)
+    assert (first.retryable, first.retries) == (True, 1)
+    again = decider(seldom).advise("search", "timeout", after(1), left=left, tried=True)
+    assert (again.retryable, again.retries, again.next_action) == (False, 0, "give_up")
+    # Whoever says that a try costs little has more of them.
+    assert decider(seldom, retry_cost=0.01).advise("search", "timeout", after(), left=left).retries == left
 
 
 def test_a_transient_failure_that_does_not_pay_leaves_nothing_to_be_repaired(model: RetryModel) -> None:

@@ -40,6 +40,9 @@ def write(folder: Path, data: bytes | str, name: str = "f.jsonl") -> Path:
 def test_a_file_gives_the_calls_of_its_format(files: Path) -> None:
     found = {path.name: len(calls_of(path)[0]) for path in files.iterdir()}
     assert found == {
+        "agents_session.json": 6,
+        "atif.json": 6,
+        "atif_codex.json": 6,
         "calls.jsonl": 6,
         "claude_code.jsonl": 6,
         "claude_stream.jsonl": 2,
@@ -51,10 +54,15 @@ def test_a_file_gives_the_calls_of_its_format(files: Path) -> None:
         "openai_chat.json": 4,
         "openai_chat.jsonl": 3,
         "openai_responses.json": 3,
+        "openhands.jsonl": 2,
+        "openhands_2025.json": 4,
         "otlp.jsonl": 5,
         "own_records.jsonl": 5,
+        "swe_agent.json": 4,
+        "swe_agent_2024.json": 4,
         "tau2.json": 3,
         "tau2_results.json": 5,
+        "traj.json": 4,
     }
 
 

@@ -12,6 +12,9 @@ from guardrails.offline.readers import READERS, recognise
 
 
 NAMES = {
+    "agents_session.json": "openai agents session",
+    "atif.json": "atif trajectory",
+    "atif_codex.json": "atif trajectory",
     "calls.jsonl": "json lines of calls",
     "claude_code.jsonl": "claude code session",
     "claude_stream.jsonl": "claude code session",
@@ -23,11 +26,22 @@ NAMES = {
     "openai_chat.json": "openai chat",
     "openai_chat.jsonl": "openai chat",
     "openai_responses.json": "openai responses items",
+    "openhands.jsonl": "openhands conversation",
+    "openhands_2025.json": "openhands conversation",
     "otlp.jsonl": "opentelemetry spans",
     "own_records.jsonl": "guardrails records",
+    "swe_agent.json": "swe-agent trajectory",
+    "swe_agent_2024.json": "swe-agent trajectory",
     "tau2.json": "tau2 simulation",
     "tau2_results.json": "tau2 simulation",
+    "traj.json": "openai chat",
 }
+
+WIDER = {
+    "codex rollout": {"openai responses items", "openai chat"},
+    "tau2 simulation": {"openai chat"},
+}
+"""Formats whose lines are another's too: theirs is asked first."""
 
 
 def test_every_fixture_and_every_format_is_named(files: Path) -> None:
@@ -48,6 +62,13 @@ def test_a_byte_order_mark_and_a_head_that_ends_anywhere_change_nothing(files: P
     assert recognise("\ufeff" + head) is recognise(head)
     for size in range(len(head) * 2 // 3, len(head), 97):
         assert recognise(head[:size]) is recognise(head)
+
+
+@pytest.mark.parametrize("file", NAMES)
+def test_a_format_is_claimed_by_no_reader_but_its_own(files: Path, file: str) -> None:
+    head = (files / file).read_text()
+    claimed = {reader.name for reader in READERS if reader.recognises(head)}
+    assert claimed - WIDER.get(NAMES[file], set()) == {NAMES[file]}
 
 
 @pytest.mark.parametrize("file", [name for name in NAMES if name.endswith(".json")])

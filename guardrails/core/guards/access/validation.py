@@ -2,12 +2,21 @@
 Refuse a call whose arguments do not fit the tool.
 """
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import ClassVar, Final
 
-from guardrails.core.arguments import advice
+from guardrails.core.arguments import advice, only_user
 from guardrails.core.guards.base import Codes, Facts, Guard, Verdict, guard
+from guardrails.core.retries.decision import Stakes
+from guardrails.core.retries.labels import INVALID
+from guardrails.core.retries.model import RetryModel
+from guardrails.core.retries.shrinkage import ENOUGH, times
 from guardrails.core.state.state import SessionState
-from guardrails.core.values.types import Denial, ToolCall
+from guardrails.core.values.types import Denial, NextAction, ToolCall
+
+
+MOSTLY: Final = 0.5
+"""Above it a call that misses something is more often corrected than not."""
 
 
 @guard
@@ -15,7 +24,8 @@ class Validation(Guard):
     """
     Turn what is wrong with a call's arguments into a `validation_error` that says how to go on.
 
-    The check itself runs before every guard, at the boundary, since it also coerces what is signed.
+    The check itself runs before every guard, at the boundary, since it also coerces what is signed. With a model of the
+    `retryable` guard, whether the user is asked follows from how often calls of the tool that were refused so were corrected.
     """
 
     codes: ClassVar[Codes] = {"validation.arguments": ()}
@@ -27,7 +37,11 @@ class Validation(Guard):
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
         if not call.problems:
             return None
-        action, user_facing_hint = advice(call.problems, frozenset(facts.tool.ask_user))
+        asked = frozenset(facts.tool.ask_user)
+        action, user_facing_hint = advice(call.problems, asked)
+        share = _corrected(call.tool, facts.models) if facts.models else None
+        if share is not None:
+            action, user_facing_hint = _learned(call, asked, share, (action, user_facing_hint))
         fix = (
             "Ask the user, then call the tool with the corrected arguments."
             if action == "ask_user"
@@ -45,3 +59,33 @@ class Validation(Guard):
                 "next_action": action,
             },
         )
+
+
+def _corrected(tool: str, models: Mapping[str, RetryModel]) -> float | None:
+    """
+    How often refused calls of *tool* were corrected, by the model that has seen most of them; None if they are too few to say.
+    """
+    model = max(models.values(), key=lambda one: one.corrections.seen(tool, INVALID))
+    return model.correction(tool, INVALID) if model.corrections.seen(tool, INVALID) >= ENOUGH else None
+
+
+def _learned(
+    call: ToolCall, asked: frozenset[str], share: float, usual: tuple[NextAction, str]
+) -> tuple[NextAction, str]:
+    """
+    The *usual* advice, unless the *share* of such calls that were corrected says otherwise: the user is asked if it is too
+    small to pay, and need not be asked if most are. What only the user can know, the fields *asked*, is asked for anyway.
+    """
+    action, _ = usual
+    stakes = Stakes()
+    if action == "fix_arguments" and share <= stakes.retry_cost + stakes.fix_cost:
+        return (
+            "ask_user",
+            f"Ask the user before the next try: refused calls of `{call.tool}` are corrected {times(share)}.",
+        )
+    if action == "ask_user" and share > MOSTLY and not only_user(call.problems, asked):
+        return "fix_arguments", (
+            f"Take what is missing from the conversation and call again: refused calls of `{call.tool}` are corrected "
+            f"{times(share)}. Ask the user only if it is not there; do not guess."
+        )
+    return usual

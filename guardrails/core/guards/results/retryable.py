@@ -12,6 +12,7 @@ from guardrails.core.repetition.tool_names import once
 from guardrails.core.retries.context import context_of
 from guardrails.core.retries.decision import INSTEAD, TRANSIENT, Advice, Stakes, decider_of
 from guardrails.core.retries.serving import Judged
+from guardrails.core.retries.shrinkage import times
 from guardrails.core.state.state import SessionState
 from guardrails.core.values.bounds import Ge, Gt, Le, MinLen
 from guardrails.core.values.late_pattern import pattern
@@ -19,6 +20,7 @@ from guardrails.core.values.types import Denial, ErrorType, NextAction, Nudge, O
 from guardrails.core.values.units import Duration
 
 from .retry_budget import without_retry
+from .retry_words import CANCELLED, CORRECTING, HOPELESS, NEXT, OTHERWISE, TWICE, UNKNOWN, repeat, seconds
 
 
 NEVER: Final[frozenset[ErrorType]] = frozenset(
@@ -27,35 +29,8 @@ NEVER: Final[frozenset[ErrorType]] = frozenset(
 """Kinds that the same arguments always meet again, whatever is declared, until records show otherwise."""
 AMBIGUOUS: Final[frozenset[ErrorType]] = frozenset({"timeout", "connection", "cancelled"})
 """Kinds after which the call may have taken effect all the same."""
-UNKNOWN: Final = "It may have happened: check whether it did before you make this call again, or ask the user."
-TWICE: Final = "The same call was made before and never said how it ended: it may have happened twice. Check that."
-CANCELLED: Final = "It was cancelled, and may have happened: check that first; repeat it only if it is still wanted."
 _TURNED_DOWN: Final = pattern(r"(?i)rejected by (?:the )?user|user (?:rejected|declined)|doesn't want to proceed")
 """What hosts say of a call that a person did not let run."""
-_HINTS: Final[dict[ErrorType, str]] = {
-    "auth": "The credentials were refused. Ask the user; the same call will fail again.",
-    "permission": "This is not permitted. Ask the user or choose another way; do not repeat the call.",
-    "validation": "Correct the arguments; the same call will fail again.",
-    "not_found": "What was asked for is not there. Check the name or id before calling again.",
-    "invalid_path": "Correct the path; the same call will fail again.",
-    "too_large": "Ask for less at a time.",
-    "tool_missing": "Use one of the tools that are listed.",
-    "conflict": "Something else is in the way. Resolve it, then the same call can work.",
-    "precondition": "Do what is missing first, then repeat the same call.",
-    "exec_nonzero": "Find and repair the cause, then run it again.",
-    "code_error": "Read the error, correct the code, then run it again.",
-    "cancelled": "The call was cancelled. Do not repeat it unless it is still wanted.",
-    "other": "Read the error and try another way.",
-}
-NEXT: Final[dict[ErrorType, tuple[NextAction, str]]] = {kind: (INSTEAD[kind], hint) for kind, hint in _HINTS.items()}
-_HOPELESS: Final = "It does not pass by waiting. Use another tool, or tell the user what does not work."
-_OTHERWISE: Final[dict[NextAction, str]] = {
-    "fix_precondition": "Repair the cause first, then repeat the same call.",
-    "fix_arguments": "Correct the arguments, then call again.",
-    "ask_user": "Ask the user how to go on; trying again rarely works here.",
-    "give_up": _HOPELESS,
-}
-"""What is said of a next step that is not the usual one for its kind of failure."""
 
 
 @guard
@@ -110,8 +85,8 @@ class Retryable(Guard):
             return None
         return Denial(
             code="retryable.wait",
-            message=f"The last attempt failed ({entry.error_type}); a retry makes sense in {_seconds(wait)} s.",
-            hint=f"Wait {_seconds(wait)} s, then repeat the call, or do something else meanwhile.",
+            message=f"The last attempt failed ({entry.error_type}); a retry makes sense in {seconds(wait)} s.",
+            hint=f"Wait {seconds(wait)} s, then repeat the call, or do something else meanwhile.",
             retryable=True,
             retry_after_ms=wait,
             strike=False,
@@ -155,7 +130,14 @@ class Retryable(Guard):
         if unsafe or too_long or run > self.max_same_error:
             left = 0
         learned = self._learned(
-            envelope, kind, prior, facts, state, left=min(left, self.max_same_error + 1 - run), named=named
+            envelope,
+            kind,
+            prior,
+            facts,
+            state,
+            left=min(left, self.max_same_error + 1 - run),
+            named=named,
+            tried=attempts > 1,
         )
         if learned is not None:
             said = learned
@@ -169,8 +151,7 @@ class Retryable(Guard):
             envelope.retryable = True
             envelope.retry_after_ms = said.wait_ms
             envelope.max_retries_remaining = said.retries
-            wait = f"Wait {_seconds(said.wait_ms)} s, then repeat" if said.wait_ms else "Repeat"
-            _advise(envelope, "retry", f"{wait} the same call.")
+            _advise(envelope, "retry", repeat(said))
             return envelope
         envelope.retryable = False
         envelope.max_retries_remaining = 0
@@ -178,9 +159,15 @@ class Retryable(Guard):
         if unsafe:
             _advise(envelope, "ask_user", CANCELLED if kind == "cancelled" else UNKNOWN)
         elif kind in TRANSIENT or (passing and learned is None):
-            _advise(envelope, "give_up", _HOPELESS)
+            _advise(envelope, "give_up", HOPELESS)
         else:
-            _advise(envelope, *_instead(kind, said.next_action))
+            action, hint = (
+                NEXT[kind] if NEXT[kind][0] == said.next_action else (said.next_action, OTHERWISE[said.next_action])
+            )
+            if said.corrected is not None and envelope.next_action is None and action in CORRECTING:
+                envelope.user_facing_hint = envelope.user_facing_hint or CORRECTING[action]
+                hint = f"{hint} Other arguments work {times(said.corrected)} here."
+            _advise(envelope, action, hint)
             if envelope.retryable_after_correction is None:
                 envelope.retryable_after_correction = envelope.next_action in ("fix_arguments", "fix_precondition")
         return envelope
@@ -195,6 +182,7 @@ class Retryable(Guard):
         *,
         left: int,
         named: int | None,
+        tried: bool,
     ) -> Advice | None:
         """
         What the model says of a failure, noted in *envelope* for the record; None where there is no model.
@@ -211,7 +199,7 @@ class Retryable(Guard):
         context = context_of(model.spec, asked.trail, asked.failure, asked.elapsed_ms, named)
         tool = facts.tool
         decider = decider_of(model, self.stakes)
-        advice = decider.advise(tool.name, kind, context, declared=prior, cost=tool.cost, left=left)
+        advice = decider.advise(tool.name, kind, context, declared=prior, cost=tool.cost, left=left, tried=tried)
         explored = False
         if self.explore and left > 0 and not advice.retryable and kind not in NEVER:
             explored = bool(tool.read_only or tool.idempotent) and _drawn(state) < self.explore
@@ -224,18 +212,6 @@ class Retryable(Guard):
         if named is not None:
             return named
         return int(min(self.backoff * 2 ** min(attempts - 1, 30), self.max_wait) * 1000)
-
-
-def _seconds(wait_ms: int) -> str:
-    """
-    For a person: whole tenths, never less than the wait.
-    """
-    return f"{-(-wait_ms // 100) / 10:g}"
-
-
-def _instead(kind: ErrorType, action: NextAction) -> tuple[NextAction, str]:
-    usual = NEXT[kind]
-    return usual if usual[0] == action else (action, _OTHERWISE[action])
 
 
 def _drawn(state: SessionState) -> float:

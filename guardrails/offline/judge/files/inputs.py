@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from guardrails.offline.readers import READERS, Copies, RecordedCall, Report, open_calls
+from guardrails.offline.readers import Copies, RecordedCall, Report, format_names, open_calls
 from guardrails.sinks.rotate import rotated
 
 
@@ -84,7 +84,7 @@ def what_is_read(paths: Iterable[str | os.PathLike[str]] = ()) -> str:
     """
     where = ", ".join(f"`{path}`" for path in paths)
     there = f"there are no files in {where}; " if where else ""
-    return f"{there}what is read: {', '.join(reader.name for reader in READERS)}; plain, gzip'd or zstd-compressed"
+    return f"{there}what is read: {', '.join(format_names())}; plain, gzip'd or zstd-compressed"
 
 
 def _files(path: str) -> Iterator[Input]:

@@ -102,8 +102,8 @@ def _written(text: str) -> Unwrapped | None:
     if value is None and (cut := _CUT.fullmatch(text)):
         return Unwrapped(_value(f'"{cut["text"]}"') or "", failed=False)
     if text[:1] == "{" and value is None:
-        # One block a line.
-        value = [_value(line) for line in text.split("\n")]
+        # One block a line, with or without blank ones between.
+        value = [_value(line) for line in text.split("\n") if line]
     told = _blocks([value] if type(value) is dict else value, strictly=True)
     return None if told is None else Unwrapped(told, failed=False)
 

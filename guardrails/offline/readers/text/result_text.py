@@ -26,6 +26,7 @@ _FAILURE: Final = re.compile(
     r"""\s*+(?:
       (?:[a-z_]{1,40}\ ){0,4}error\b\s*+(?:[:\[(]|executing|$)      # `Input validation error: ...`
     | error\b | err:\ | fatal\b | panic:\ | exception\b | unknown\ tool\b
+    | an\ error\ occurred\ while\ (?:running\ the\ tool|parsing\ tool\ arguments)\b      # OpenAI Agents SDK
     | (?:failed|unable|could\ not|couldn't|cannot)\ (?:to\ )?[a-z]
     | [\w.]{0,80}(?:Error|Exception)\b\ {0,3}:
     | [^\n]{0,60}\btimed\ out\b

@@ -108,7 +108,8 @@ class _Rollout:
                 self._answered = True
                 call = self._waiting.settle(self._session_id, text(payload.get("call_id")) or "")
                 if call is not None:
-                    _settle(call, payload, at_ms)
+                    settle_output(call, payload.get("output"))
+                    call.ended(at_ms)
         elif kind == "event_msg" and payload.get("type") == "token_count":
             yield from self._count(mapping(mapping(payload.get("info")).get("last_token_usage")))
         elif kind == "event_msg" and is_one_of(payload.get("type"), _ENDS):
@@ -165,8 +166,10 @@ def _arguments(item: Mapping[str, Any]) -> Any:
     return arguments_of(item.get("arguments", item.get("action")))
 
 
-def _settle(call: RecordedCall, item: Mapping[str, Any], at_ms: int | None) -> None:
-    output = item.get("output")
+def settle_output(call: RecordedCall, output: Any) -> None:
+    """
+    Put an output into *call*, with what its header says of the exit code and the time.
+    """
     if type(output) is dict:
         settle(call, output.get("content", output.get("output")), failed=_flag(output))
     elif type(output) is str and output.startswith('{"output":'):
@@ -184,7 +187,6 @@ def _settle(call: RecordedCall, item: Mapping[str, Any], at_ms: int | None) -> N
         if header is not None and header["wall"]:
             call.duration_ms = _milliseconds(float(header["wall"]))
         call.shows(_ABOVE.sub("", told))
-    call.ended(at_ms)
 
 
 def _failed(output: str, header: re.Match[str] | None) -> bool | None:

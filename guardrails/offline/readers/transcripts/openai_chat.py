@@ -1,8 +1,9 @@
 """
-OpenAI chat messages: a JSON object with `messages`, a bare list of messages, such values as JSON lines, or a message a line.
+OpenAI chat messages: a JSON object with `messages` or `traj`, a bare list of messages, a list of such objects, such values as
+JSON lines, or a message a line.
 
-A session is one conversation: it is named by the object's own id, or by the file (and line); messages that are lines by
-their `session_id` or the like, or by the file. Results are matched by
+A session is one conversation: it is named by the object's own id (and the `trial` of its task), or by the file and its
+line or place; messages that are lines by their `session_id` or the like, or by the file. Results are matched by
 `tool_call_id` up to the next message that makes calls, since servers use an id again.
 """
 
@@ -62,21 +63,51 @@ class OpenAIChat:
                 report.broke(file, number)
                 continue
 
-            chat = mapping(value)
-            messages = listed(chat["messages"] if chat else value)
-            session_id = next((str(chat[key]) for key in _IDS if type(chat.get(key)) in (str, int)), None)
-            if session_id is None:
-                session_id = file if number == 1 else f"{file}:{number}"
-            if any(is_item(message) for message in messages):
-                yield from item_calls(messages, source, session_id)
-            else:
-                yield from chat_calls(messages, source, session_id, text(chat.get("model")))
+            unnamed = file if number == 1 else f"{file}:{number}"
+            if not _is_list(value):
+                yield from _chat(value, source, unnamed)
+                continue
+            for place, chat in enumerate(objects(value)):
+                yield from _chat(chat, source, f"{unnamed}/{place}")
         yield from told.rest()
 
 
+def _chat(value: Any, source: str, unnamed: str) -> Iterator[RecordedCall]:
+    """
+    The calls of one conversation, *unnamed* where it has no id of its own.
+    """
+    chat = mapping(value)
+    messages = _messages(chat) if chat else listed(value)
+    session_id = next((str(chat[key]) for key in _IDS if type(chat.get(key)) in (str, int)), None)
+    if session_id is not None and type(chat.get("trial")) is int:
+        session_id = f"{session_id}/{chat['trial']}"
+    if any(is_item(message) for message in messages):
+        yield from item_calls(messages, source, session_id or unnamed)
+    else:
+        yield from chat_calls(messages, source, session_id or unnamed, text(chat.get("model")))
+
+
+def _messages(chat: Mapping[str, Any]) -> list[Any]:
+    return listed(chat.get("messages", chat.get("traj")))
+
+
 def _is_chat(value: Any) -> bool:
-    messages = value.get("messages") if type(value) is dict else value
-    return type(messages) is list and all(map(_is_message, messages[:20])) and (bool(messages) or type(value) is dict)
+    if type(value) is dict:
+        messages = value.get("messages", value.get("traj"))
+        return type(messages) is list and all(map(_is_message, messages[:20]))
+
+    if type(value) is not list or not value:
+        return False
+    return all(map(_is_message, value[:20])) or _is_list(value)
+
+
+def _is_list(value: Any) -> bool:
+    """
+    Whether *value* is a list of conversations. The last one of a head that is cut off may have no messages yet.
+    """
+    if type(value) is not list or not value or not _is_chat(value[0] if type(value[0]) is dict else None):
+        return False
+    return all(type(each) is dict for each in value[:20])
 
 
 def _is_line(value: Any) -> bool:

@@ -48,7 +48,7 @@ class OpenAIResponses:
         return any(_holds_items(value) for value in leading_values(head))
 
     def calls(self, lines: Iterable[bytes], source: str, report: Report, file: str) -> Iterator[RecordedCall]:
-        items = _Items(source)
+        items = Items(source)
         for number, value in parsed_values(lines, report, file):
             response = mapping(value)
             if not response and type(value) is not list:
@@ -64,7 +64,7 @@ def item_calls(values: list[Any], source: str, session_id: str) -> Iterator[Reco
     """
     The calls among the items of one conversation.
     """
-    items = _Items(source)
+    items = Items(source)
     for item in objects(values):
         yield from items.add(item, session_id)
     yield from items.rest()
@@ -89,7 +89,7 @@ def _holds_items(value: Any) -> bool:
     )
 
 
-class _Items:
+class Items:
     """
     Items as they come; a model response ends where an output, a message of somebody else or another response begins.
     """
@@ -131,13 +131,13 @@ class _Items:
         self._usage, self._model, self._at_ms = (None, None), None, None
         self._in_response.discard(session_id)
 
-    def add(self, item: Mapping[str, Any], session_id: str) -> Iterator[RecordedCall]:
+    def add(self, item: Mapping[str, Any], session_id: str, at_ms: int | None = None) -> Iterator[RecordedCall]:
         """
-        One item.
+        One item, of the time *at_ms* if no response around it says one.
         """
         kind = item.get("type")
         if is_one_of(kind, _CALLS):
-            self._begin(item, session_id)
+            self._begin(item, session_id, at_ms)
         elif is_one_of(kind, _OUTPUTS):
             self._in_response.discard(session_id)
             call = self._waiting.settle(session_id, text(item.get("call_id")) or text(item.get("id")) or "")
@@ -153,7 +153,7 @@ class _Items:
     def rest(self) -> Iterator[RecordedCall]:
         return self._waiting.rest()
 
-    def _begin(self, item: Mapping[str, Any], session_id: str) -> None:
+    def _begin(self, item: Mapping[str, Any], session_id: str, at_ms: int | None) -> None:
         call_id = text(item.get("call_id")) or text(item.get("id"))
         if not self._known.add(None if call_id is None else (session_id, call_id)):
             return
@@ -163,7 +163,8 @@ class _Items:
             self._in_response.add(session_id)
             self._turns[session_id] = self._turns.get(session_id, 0) + 1
         call = RecordedCall(self._source, session_id, 0, *_said(item), turn=self._turns[session_id], id=call_id)
-        call.model, call.ts_ms = self._model, self._at_ms
+        call.model = self._model or text(mapping(item.get("provider_data")).get("model"))
+        call.ts_ms = at_ms if self._at_ms is None else self._at_ms
         if first:
             call.tokens_in, call.tokens_out = self._usage
         self._waiting.add(call, call_id)

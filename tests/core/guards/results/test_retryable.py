@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from guardrails import Budget, Duplicates, Envelope, Policy, Retryable, Tool
-from guardrails.core.guards.results.retryable import NEVER, NEXT
+from guardrails.core.guards.results.retry_words import NEXT
+from guardrails.core.guards.results.retryable import NEVER
 from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.values.types import ERROR_TYPES
 

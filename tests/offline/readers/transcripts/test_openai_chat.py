@@ -150,3 +150,22 @@ def test_blocks_of_an_mcp_result_that_were_written_as_text_say_whether_it_failed
     assert [call.is_error for call in calls] == [True]
     assert calls[0].result is not None
     assert calls[0].result.startswith("Error: no such table")
+
+
+def test_a_list_of_conversations_gives_a_session_for_each_task_and_trial(read: Any) -> None:
+    calls, report = read("traj.json")
+    assert [(c.session_id, c.call_index, c.turn, c.tool, c.is_error) for c in calls] == [
+        ("0/0", 0, 1, "get_user_details", False),
+        ("0/0", 1, 2, "search_direct_flight", False),
+        ("0/0", 2, 3, "search_onestop_flight", False),
+        ("3/0", 0, 1, "update_reservation_flights", True),
+    ]
+    assert calls[1].id == calls[2].id, "a server uses an id again"
+    assert calls[1].result != calls[2].result
+    assert report.notices == []
+
+
+def test_conversations_in_a_list_that_have_no_names_are_told_apart_by_their_place(read: Any) -> None:
+    chat = [made(("c", "look", "{}")), answer("c", "fine")]
+    calls, _ = read(json.dumps([{"traj": chat}, {"messages": chat}, {"id": "own", "traj": chat}]))
+    assert [(c.session_id, c.result) for c in calls] == [("given/0", "fine"), ("given/1", "fine"), ("own", "fine")]

@@ -1,0 +1,312 @@
+"""
+Other packages behind one interface: a driver calls a package as its own README says, with the limits that a work asks for.
+
+A driver is a function of `Limits` that returns a `Peer`. Its package is imported in it, so that each runs in an environment of its own.
+"""
+
+import itertools
+import json
+import threading
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Literal, Protocol
+
+
+Said = Literal["ran", "hinted", "refused"]
+Run = Callable[[], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """
+    What a work asks for; None: no such limit.
+    """
+
+    calls: int | None = None
+    usd: float | None = None
+    price: float = 0.0
+    """USD that each call costs."""
+    repeats: bool = False
+    """Whether loops and repeats are watched."""
+    clock: Callable[[], float] | None = None
+    """Seconds; None: the real clock."""
+
+
+class Peer(Protocol):
+    """
+    One run of an agent behind a package.
+    """
+
+    def __call__(self, tool: str, arguments: dict[str, Any], run: Run) -> Said:
+        """
+        Returns what the caller is told of the call: `refused` also if the tool ran and its result is withheld.
+
+        *run* gives the tool's result, or raises what the tool raised.
+        """
+
+
+class Unfit(Exception):  # noqa: N818 (it says that a work does not apply)
+    """
+    The package has no such feature.
+    """
+
+
+def guardrails(limits: Limits) -> Peer:
+    """
+    This library: the shipped policy `default` for repeats, a budget for the rest.
+    """
+    from guardrails import Budget, Policy, Tool
+
+    budget = Budget(max_calls=limits.calls, max_cost_usd=limits.usd)
+    if limits.repeats:
+        loaded = Policy.load("default", reload=None)
+        # Its limits are for whole sessions; a story is shorter, and what it asks is judged by guards of repeats.
+        kept = [g for g in loaded.chain.guards if g.name not in ("denials", "budget", "growth")]
+        policy = Policy([budget, *kept], tools=loaded.chain.tools.values(), rules=loaded.chain.rules)
+    else:
+        policy = Policy([budget], tools=[Tool(name="work", cost_usd=limits.price)])
+    session = policy.session("run") if limits.clock is None else policy.session("run", clock=limits.clock)
+
+    def call(tool: str, arguments: dict[str, Any], run: Run) -> Said:
+        if limits.clock is None:
+            envelope = session.call(tool, arguments, lambda _tool, _arguments: run())
+            return "ran" if envelope.status in ("success", "error") else "refused"
+        session.begin_turn()
+        decision = session.decide(tool, arguments)
+        if not decision.allowed:
+            return "refused"
+        session.complete(decision, _outcome(run))
+        return "hinted" if decision.nudges else "ran"
+
+    return call
+
+
+def aura_guard(limits: Limits) -> Peer:
+    """
+    Its calls are capped per tool; a work has one tool only where it asks for a cap.
+    """
+    from aura_guard import AgentGuard, PolicyAction
+
+    guard = AgentGuard(
+        secret_key=b"k" * 16,
+        max_cost_per_run=limits.usd,
+        default_tool_cost=limits.price,
+        max_calls_per_tool=limits.calls,
+    )
+
+    def call(tool: str, arguments: dict[str, Any], run: Run) -> Said:
+        if guard.check_tool(tool, args=arguments).action != PolicyAction.ALLOW:
+            return "refused"
+        result = _outcome(run)
+        failed = isinstance(result, Exception)
+        guard.record_result(
+            ok=not failed, payload=None if failed else result, error_code=type(result).__name__ if failed else None
+        )
+        return "ran"
+
+    return call
+
+
+def agentguard47(limits: Limits) -> Peer:
+    """
+    All its guards of repeats at once, as its README composes them.
+    """
+    from agentguard import AgentGuardError, BudgetGuard, FuzzyLoopGuard, LoopGuard
+
+    capped = limits.calls is not None or limits.usd is not None
+    budget = BudgetGuard(max_calls=limits.calls, max_cost_usd=limits.usd) if capped else None
+    watches = [LoopGuard(), FuzzyLoopGuard()] if limits.repeats else []
+
+    def call(tool: str, arguments: dict[str, Any], run: Run) -> Said:
+        try:
+            for watch in watches:
+                watch.check(tool, arguments)
+            if budget is not None:
+                budget.consume(calls=1, cost_usd=limits.price)
+        except AgentGuardError:
+            return "refused"
+        _outcome(run)
+        return "ran"
+
+    return call
+
+
+def agent_budget_guard(limits: Limits) -> Peer:
+    """
+    One step a call; a call's price is recorded once it has run, since it knows no estimate.
+    """
+    from agentguard import Guard, GuardTripped
+
+    more: Mapping[str, Any] = {} if limits.clock is None else {"clock": limits.clock}
+    guard = Guard(
+        max_usd=limits.usd,
+        max_steps=limits.calls,
+        loop_detection=limits.repeats,
+        pricing={"tool": (1_000_000 * limits.price, 0.0)},
+        use_config=False,
+        **more,
+    )
+
+    def call(tool: str, arguments: dict[str, Any], run: Run) -> Said:
+        try:
+            with guard.step() as step, step.tool(tool, arguments):
+                _outcome(run)
+                if limits.price:
+                    step.record("tool", input_tokens=1, output_tokens=0)
+        except GuardTripped:
+            return "refused"
+        return "ran"
+
+    return call
+
+
+_names = itertools.count()
+
+
+def runbound(limits: Limits) -> Peer:
+    """
+    With `on_loop="break"`, its way to stop at a loop; what a tool costs is not among its limits.
+    """
+    import runbound
+
+    if limits.usd is not None:
+        raise Unfit
+    loops: Mapping[str, Any] = {"on_loop": "break"} if limits.repeats else {"loop_shapes": ()}
+    runbound.init(on_anomaly="raise", auto_wrap=False, **loops)
+    key = f"run {next(_names)}"
+    tools: dict[str, Any] = {}
+    own = threading.local()
+
+    def declared(tool: str) -> Any:
+        def body(**arguments: Any) -> Any:
+            own.ran = True
+            return own.run()
+
+        return runbound.tool(body, name=tool, max_calls=limits.calls)
+
+    def call(tool: str, arguments: dict[str, Any], run: Run) -> Said:
+        guarded = tools.get(tool) or tools.setdefault(tool, declared(tool))
+        own.run, own.ran = run, False
+        try:
+            # A session is a context variable: a thread of a pool opens it by itself, as the documentation says.
+            with runbound.session(key):
+                guarded(**arguments)
+        except runbound.ExecutionRefused:
+            return "refused"
+        except Exception:
+            if not own.ran:
+                raise
+        return "ran"
+
+    return call
+
+
+def unwedge(limits: Limits) -> Peer:
+    """
+    It judges a call that has run, so that it hints and stops, and refuses none; it has no budgets.
+    """
+    from unwedge import Guard, GuardConfig, make_provider
+    from unwedge.adapters.generic import turn_from_command
+
+    if limits.calls is not None or limits.usd is not None:
+        raise Unfit
+    provider = make_provider("none")
+    guard = Guard(
+        goal="the task",
+        provider=provider,
+        config=GuardConfig.for_provider(provider, shadow=False),
+    )
+    turns = itertools.count(1)
+
+    def call(tool: str, arguments: dict[str, Any], run: Run) -> Said:
+        result = _outcome(run)
+        failed = isinstance(result, Exception)
+        said = str(result) if failed or isinstance(result, str) else json.dumps(result, default=str)
+        command = f"{tool} {json.dumps(arguments, default=str)}"
+        judged = guard.on_turn(turn_from_command(next(turns), command, said, failed=failed))
+        return "hinted" if judged.decision.action.value != "continue" else "ran"
+
+    return call
+
+
+def agentbudget(limits: Limits) -> Peer:
+    """
+    Its decorator for tools, which counts a call once it has run; a loop is many calls of one name within a minute.
+    """
+    from agentbudget import AgentBudget
+
+    if limits.calls is not None:
+        raise Unfit
+    more: Mapping[str, Any] = {} if limits.repeats else {"max_repeated_calls": 1_000_000}
+    session = AgentBudget(max_spend=1_000_000.0 if limits.usd is None else limits.usd, **more).session()
+    return _tracked(session, limits.price)
+
+
+def _tracked(session: Any, price: float) -> Peer:
+    from agentbudget import BudgetExhausted, LoopDetected
+
+    def call(tool: str, arguments: dict[str, Any], run: Run) -> Said:
+        try:
+            session.track_tool(cost=price, tool_name=tool)(lambda: _outcome(run))()
+        except (BudgetExhausted, LoopDetected):
+            return "refused"
+        return "ran"
+
+    return call
+
+
+def children_of_guardrails(usd: float, each: float, price: float) -> tuple[Peer, ...]:
+    """
+    Two sub-agents of one session.
+    """
+    from guardrails import Budget, Policy, Tool
+
+    parent = Policy([Budget(max_cost_usd=usd)], tools=[Tool(name="work", cost_usd=price)]).session("family")
+
+    def of(name: str, part: float) -> Peer:
+        child = parent.child(name, max_cost_usd=part)
+
+        def call(tool: str, arguments: dict[str, Any], run: Run) -> Said:
+            return "ran" if child.call(tool, arguments, lambda _tool, _arguments: run()).ok else "refused"
+
+        return call
+
+    # A child that asks for more than is left is a SessionError: the second takes the rest.
+    return of("a", each), of("b", round(usd - each, 6))
+
+
+def children_of_agentbudget(usd: float, each: float, price: float) -> tuple[Peer, ...]:
+    """
+    Two child sessions of one session.
+    """
+    from agentbudget import AgentBudget
+
+    parent = AgentBudget(max_spend=usd).session()
+    return tuple(_tracked(parent.child_session(max_spend=each), price) for _ in "ab")
+
+
+def _outcome(run: Run) -> Any:
+    try:
+        return run()
+    except Exception as error:  # noqa: BLE001 (a tool of the work has failed)
+        return error
+
+
+DRIVERS: Final[Mapping[str, Callable[[Limits], Peer]]] = {
+    "toolcall-guardrails": guardrails,
+    "agentguard47": agentguard47,
+    "aura-guard": aura_guard,
+    "agent-budget-guard-py": agent_budget_guard,
+    "agentbudget": agentbudget,
+    "runbound": runbound,
+    "unwedge": unwedge,
+}
+"""By the name of the distribution."""
+CHILDREN: Final[Mapping[str, Callable[[float, float, float], tuple[Peer, ...]]]] = {
+    "toolcall-guardrails": children_of_guardrails,
+    "agentbudget": children_of_agentbudget,
+}
+"""Those that have sub-agents with limits of their own."""
+OUR_TEXT: Final = ("unwedge",)
+"""They are given a command's text, which the driver writes: forms of arguments say nothing of them."""

@@ -1,0 +1,3 @@
+"""
+The transcripts of programs that run agents on tasks, one format a file.
+"""

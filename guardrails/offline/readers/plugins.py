@@ -1,0 +1,104 @@
+"""
+Readers that other packages add, by the entry point group `guardrails.readers`.
+
+They are asked after the library's own, so that none can take another's file, and looked for only if a file is in none of its formats.
+"""
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final
+
+from .base import Reader, RecordedCall, Report
+from .unpacked import ReaderError
+
+
+GROUP: Final = "guardrails.readers"
+
+
+@cache
+def added_readers() -> tuple[Reader, ...]:
+    """
+    The readers of other packages, in the order of their entry points' names.
+
+    Raises ReaderError for one that cannot be loaded or is no `Reader`.
+    """
+    found = sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
+    return tuple(Added(point) for point in found)
+
+
+class Added:
+    """
+    A reader of another package. What goes wrong in it is a ReaderError that says whose it is and what to do.
+    """
+
+    def __init__(self, point: EntryPoint) -> None:
+        of = f" of the package `{point.dist.name}`" if point.dist is not None else ""
+        self._whose = f"the reader `{point.name}` (`{point.value}`){of}"
+        self._next = "correct it or uninstall the package"
+        try:
+            made = point.load()
+            reader = made() if isinstance(made, type) else made
+        except Exception as error:
+            raise self._failed("cannot be loaded", error) from error
+
+        kinds = {"name": str, "whole": bool}
+        wrong = [
+            f"`{name}`, a {kind.__name__}"
+            for name, kind in kinds.items()
+            if type(getattr(reader, name, None)) is not kind
+        ]
+        wrong += [
+            f"the method `{name}`" for name in ("recognises", "calls") if not callable(getattr(reader, name, None))
+        ]
+        if wrong:
+            raise ReaderError(f"{self._whose} is no reader: it lacks {', '.join(wrong)}; {self._next}")
+
+        self._reader: Reader = reader
+        self.name, self.whole = reader.name, reader.whole
+
+    def recognises(self, head: str) -> bool:
+        try:
+            return bool(self._reader.recognises(head))
+        except Exception as error:
+            raise self._failed("failed in `recognises`", error) from error
+
+    def calls(self, lines: Iterable[bytes], source: str, report: Report, file: str) -> Iterator[RecordedCall]:
+        try:
+            made = iter(self._reader.calls(lines, source, report, file))
+        except Exception as error:
+            raise self._failed(f"failed in `calls` on `{file}`", error) from error
+
+        while True:
+            try:
+                call = next(made)
+            except StopIteration:
+                return
+            except (OSError, ReaderError):
+                # Of the file, not of its reader.
+                raise
+            except Exception as error:
+                raise self._failed(f"failed in `calls` on `{file}`", error) from error
+
+            if wrong := _wrong(call):
+                raise ReaderError(f"{self._whose} gave {wrong}; {self._next}")
+            yield call
+
+    def _failed(self, what: str, error: Exception) -> ReaderError:
+        return ReaderError(f"{self._whose} {what}: {type(error).__name__}: {error}; {self._next}")
+
+
+def _wrong(call: Any) -> str | None:
+    """
+    What of *call* is not as the tools need it.
+    """
+    if not isinstance(call, RecordedCall):
+        return f"a {type(call).__name__} for a `RecordedCall`"
+    if type(call.tool) is not str or not call.tool or type(call.session_id) is not str:
+        return "a call whose `tool` or `session_id` is no text"
+    if not (call.result is None or type(call.result) is str):
+        return "a call whose `result` is no text"
+    numbers = (call.ts_ms, call.duration_ms, call.turn, call.tokens_in, call.tokens_out)
+    if not all(each is None or type(each) is int for each in numbers):
+        return "a call with a time, a turn or a count that is no whole number"
+    return None

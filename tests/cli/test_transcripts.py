@@ -1,0 +1,92 @@
+"""
+`guardrails replay`, `report` and `train` over transcripts of other programs, as a person calls them.
+"""
+
+import json
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from typer.testing import CliRunner, Result
+
+from guardrails.cli import app
+
+
+FILES = Path(__file__).parents[1] / "offline" / "readers" / "files"
+CALLS = {
+    "agents_session.json": 6,
+    "atif.json": 6,
+    "atif_codex.json": 6,
+    "openhands.jsonl": 2,
+    "openhands_2025.json": 4,
+    "swe_agent.json": 4,
+    "swe_agent_2024.json": 4,
+    "traj.json": 4,
+}
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner(env={"COLUMNS": "100"}).invoke(app, [*map(str, arguments)])
+
+
+@pytest.mark.parametrize("file", CALLS)
+def test_replay_and_report_count_the_calls_of_each_format(file: str) -> None:
+    replayed = run("replay", "default", FILES / file, "--json")
+    assert replayed.exit_code == 0, replayed.output
+    assert json.loads(replayed.stdout)["total"]["calls"] == CALLS[file]
+    reported = run("report", FILES / file, "--json")
+    assert reported.exit_code == 0, reported.output
+    assert json.loads(reported.stdout)["calls"] == CALLS[file]
+
+
+def openhands(number: int) -> str:
+    """
+    A conversation in which a call fails and works when it is made again, four times over; so are the ones below.
+    """
+    events: list[dict[str, Any]] = []
+    for n in range(8):
+        call_id, at = f"{number}-{n}", f"2026-03-01T{number:02}:{n:02}"
+        base = {"id": call_id, "tool_name": "fetch", "tool_call_id": call_id}
+        wire = {"id": call_id, "name": "fetch", "arguments": json.dumps({"n": n // 2})}
+        events.append({**base, "kind": "ActionEvent", "source": "agent", "timestamp": f"{at}:00", "tool_call": wire})
+        seen = {"content": [{"type": "text", "text": _told(n)}], "is_error": n % 2 == 0}
+        events.append({**base, "kind": "ObservationEvent", "source": "environment", "observation": seen})
+        events[-1]["timestamp"] = f"{at}:01"
+    return "".join(json.dumps(event) + "\n" for event in events)
+
+
+def swe_agent(number: int) -> str:
+    steps = [{"action": f"fetch {n // 2}", "thought": "", "observation": _told(n)} for n in range(8)]
+    return json.dumps({"trajectory": steps, "environment": str(number)})
+
+
+def atif(number: int) -> str:
+    steps = []
+    for n in range(8):
+        made = {"tool_call_id": f"c{n}", "function_name": "fetch", "arguments": {"n": n // 2}}
+        results = [{"source_call_id": f"c{n}", "content": _told(n)}]
+        steps.append({"source": "agent", "tool_calls": [made], "observation": {"results": results}})
+    return json.dumps({"schema_version": "ATIF-v1.7", "session_id": f"s{number}", "steps": steps})
+
+
+def traj(number: int) -> str:
+    messages: list[dict[str, Any]] = []
+    for n in range(8):
+        wire = {"id": f"c{n}", "function": {"name": "fetch", "arguments": json.dumps({"n": n // 2})}}
+        messages.append({"role": "assistant", "tool_calls": [wire]})
+        messages.append({"role": "tool", "tool_call_id": f"c{n}", "content": _told(n)})
+    return json.dumps([{"task_id": number, "trial": 0, "traj": messages}])
+
+
+def _told(n: int) -> str:
+    return "503 Service Unavailable" if n % 2 == 0 else f"page {n}"
+
+
+@pytest.mark.parametrize("write", [openhands, swe_agent, atif, traj])
+def test_train_counts_the_retries_of_each_format(tmp_path: Path, write: Any) -> None:
+    for number in range(20):
+        (tmp_path / f"{number}.jsonl").write_text(write(number))
+    result = run("train", tmp_path, "-o", tmp_path / "m.json", "--dry-run")
+    assert "all 80 retries in these records worked" in result.output

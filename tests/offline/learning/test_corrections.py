@@ -1,0 +1,163 @@
+"""
+Self-correction: counted with the retries, judged by itself, served only if it does no worse than one rate for all.
+"""
+
+import random
+
+from typing import Any
+
+import pytest
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from guardrails.core.retries.labels import NO_ACTION
+from guardrails.core.retries.shrinkage import ANY
+from guardrails.core.values.errors import TrainingError
+from guardrails.offline.learning.candidate import candidate, cold_model, grafted
+from guardrails.offline.learning.corrections import as_labels, corrections_of, judged
+from guardrails.offline.learning.learn import learn
+from guardrails.offline.learning.rows.cells import FOLDS, UNDATED, Cell, decayed
+from tests.offline.learning.conftest import DAY, SPEC, world
+
+
+SHARES = {("book", "not_found"): 0.85, ("pay", "not_found"): 0.1, ("book", "validation_error"): 0.9}
+
+
+def cell(tool: str, error: str, n: float, s: float, **more: Any) -> Cell:
+    made = Cell(
+        DAY,
+        0,
+        tool,
+        error,
+        0,
+        NO_ACTION,
+        "",
+        n=0.0,
+        s=0.0,
+        unlabelled=n,
+        corrected_n=n,
+        corrected=s,
+        logged=0.0,
+        skewed=0.0,
+    )
+    return made._replace(**more)
+
+
+def days(shares: dict[tuple[str, str], float] = SHARES, *, last: int = 10, calls: int = 8, seed: int = 1) -> list[Cell]:
+    """
+    Failures of *last* days without a single retry; the newest day knows the groups of its sessions.
+    """
+    rng = random.Random(seed)
+    made = []
+    for back in range(last):
+        for (tool, error), share in shares.items():
+            for fold in range(FOLDS):
+                worked = sum(rng.random() < share for _ in range(calls))
+                made.append(cell(tool, error, calls, worked, day=DAY - back, fold=fold if back < 3 else UNDATED))
+    return made
+
+
+def flipped(cells: list[Cell], newest: int) -> list[Cell]:
+    return [one._replace(corrected=one.corrected_n - one.corrected) if one.day > DAY - newest else one for one in cells]
+
+
+def test_what_is_corrected_is_learned_without_a_single_retry() -> None:
+    made = learn(SPEC, days())
+    assert made.better
+    assert made.verdict is None
+    assert made.corrected is not None
+    assert made.corrected.new < made.corrected.base
+    model = made.new.model
+    assert model.correction("book", "not_found") == pytest.approx(0.85, abs=0.06)
+    assert model.correction("pay", "not_found") == pytest.approx(0.1, abs=0.06)
+    assert model.correction("book", "validation_error") == pytest.approx(0.9, abs=0.06)
+    assert model.terms == cold_model(SPEC).model.terms
+
+
+def test_the_profiles_tell_what_is_served() -> None:
+    made = learn(SPEC, days()).new.model
+    told = {(one["tool"], one["error"]): one for one in made.body["profiles"]}
+    for key, one in told.items():
+        assert one["corrected"] == list(made.corrections.counts[key])
+        assert one["correction"] == pytest.approx(made.correction(*key), abs=1e-6)
+
+
+def test_corrections_alone_replace_a_model_and_leave_what_it_says_of_retries() -> None:
+    retries = learn(SPEC, world())
+    both = [*world(), *days()]
+    made = learn(SPEC, both, retries.new.model)
+    assert made.better
+    assert made.corrected is not None
+    assert made.corrected.better
+    again = learn(SPEC, both, made.new.model)
+    assert not again.better
+
+
+@pytest.mark.parametrize("newest", [1, 2, 3])
+@pytest.mark.parametrize("calls", [8, 30])
+@pytest.mark.parametrize("known", [True, False])
+def test_newest_days_that_are_bad_together_do_not_get_in(newest: int, calls: int, *, known: bool) -> None:
+    good = learn(SPEC, days()).new.model if known else None
+    bad = [one._replace(day=one.day + newest) for one in flipped(days(last=newest, calls=calls, seed=2), 99)]
+    made = learn(SPEC, [*days(), *bad], good)
+    assert not made.better or (made.new.model.correction("pay", "not_found") or 1) < 0.3
+
+
+def test_rates_that_are_worse_than_one_for_all_are_not_served() -> None:
+    cells = as_labels(days())
+    wrong = corrections_of(SPEC, decayed(as_labels(flipped(days(), 99)), DAY))
+    split = [one for one in cells if one.day == DAY]
+    said = judged(SPEC, wrong, cold_model(SPEC).model, split, fitted=cells, trusted=[])
+    assert said is not None
+    assert (said.serves, said.better) == (False, False)
+    assert "worse than the base rate" in said.reason
+
+
+def test_too_few_calls_are_no_reason_by_themselves() -> None:
+    few = days({("book", "not_found"): 0.9}, last=3, calls=1)
+    made = learn(SPEC, [one for one in few if one.fold < 3])
+    assert not made.better
+
+
+def test_records_of_neither_retries_nor_corrections_teach_nothing() -> None:
+    with pytest.raises(TrainingError, match="no failed call was ever repeated"):
+        learn(SPEC, [cell("book", "not_found", 0, 0, unlabelled=5.0)])
+
+
+def test_a_tool_that_was_never_retried_keeps_its_corrections_beside_others_that_were() -> None:
+    made = candidate(SPEC, decayed([*world(), *days()], DAY)).model
+    assert made.corrections.seen("pay", "not_found") > 100
+    assert (made.correction("pay", "not_found") or 1) < 0.2
+
+
+def test_a_failure_after_failures_of_its_kind_is_corrected_less() -> None:
+    stride = SPEC.by_name["err_run"].stride
+    cells = [
+        cell("book", "not_found", 100, 80),
+        cell("book", "not_found", 100, 30, context=stride),
+        cell("book", "not_found", 100, 5, context=2 * stride),
+    ]
+    made = grafted(cold_model(SPEC).model, corrections_of(SPEC, cells), SPEC, cells).model
+    said = [made.correction("book", "not_found", run * stride) or 0.0 for run in range(3)]
+    assert said == sorted(said, reverse=True)
+    assert said[0] > 0.7
+    assert said[2] < 0.15
+
+
+@given(order=st.randoms(use_true_random=False))
+def test_the_order_in_which_cells_were_counted_says_nothing(order: Any) -> None:
+    cells = [*days(last=2), cell("book", "not_found", 0.3, 0.1, context=SPEC.by_name["err_run"].stride)]
+    shuffled = cells[:]
+    order.shuffle(shuffled)
+    assert corrections_of(SPEC, shuffled) == corrections_of(SPEC, cells)
+
+
+@given(poisoned=st.integers(0, 20))
+def test_few_poisoned_calls_of_a_tool_leave_it_near_all_others(poisoned: int) -> None:
+    honest = [cell(f"t{number}", "not_found", 50, 40) for number in range(20)]
+    made = corrections_of(SPEC, [*honest, cell("new", "not_found", poisoned, 0)])
+    said, everyone = made.rate("new", "not_found"), made.rate(ANY + "unseen", "not_found")
+    assert said is not None
+    assert everyone is not None
+    assert everyone - said <= poisoned / (poisoned + 10)
