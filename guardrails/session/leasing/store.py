@@ -205,13 +205,18 @@ class Leases:
     def close(self) -> None:
         """
         Give back what is not used. Whoever goes on takes new leases.
+
+        A store that fails is logged: what it did not take back is treated as that of a worker that was killed.
         """
         self._ended.set()
         self._thread = None
         for lease in tuple(self._leases.values()):
             with lease.lock:
                 if lease.trips:
-                    self._trip(lease, over=True)
+                    try:
+                        self._trip(lease, over=True)
+                    except Exception as error:  # noqa: BLE001  the other leases are given back all the same
+                        log.error("store failed: %s", error, extra={"scope": lease.key})
                     self._renew(lease)
 
     def _renew(self, lease: HeldLease, *, drop: bool = False) -> None:

@@ -293,6 +293,19 @@ def test_calls_go_on_by_the_part_while_the_shared_store_is_out_of_reach(clock: A
     assert spend(session, 1) == {"ran": 1}
 
 
+def test_a_store_that_fails_as_leases_are_closed_is_logged_and_what_was_held_is_lost(
+    clock: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    shared = Failing()
+    store = worker(shared, clock)
+    spend(of(policy(max_calls=10_000), store, clock), 1)
+    shared.broken = True
+    store.close()
+    assert "store failed: out of reach" in caplog.text
+    shared.broken = False
+    assert shared.update(["/tenant/acme"], lambda states: len(states[0].leases)) == 1
+
+
 def test_a_trip_whose_answer_was_lost_loses_nothing(clock: Any) -> None:
     class Deaf(MemoryStore):
         deaf = False
