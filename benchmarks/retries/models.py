@@ -13,7 +13,7 @@ import numpy as np
 
 from guardrails.core.retries.context import action_of
 from guardrails.core.retries.model import action_levels, levels_of
-from guardrails.core.retries.prior import prior_cells
+from guardrails.core.retries.prior import RETRIES, prior_cells
 from guardrails.core.retries.scoring import EXPLORE, Scorer, probability
 from guardrails.core.retries.spec import FeatureSpec
 from guardrails.offline.learning.candidate import judged_terms
@@ -145,9 +145,16 @@ def _table(rows: Sequence[Failure], keys: Sequence[Key]) -> Model:
     return score
 
 
-def regression(terms: Sequence[tuple[str, ...]], *, leave_out: str | None = None) -> Maker:
+def regression(
+    terms: Sequence[tuple[str, ...]],
+    *,
+    leave_out: str | None = None,
+    spreads: Sequence[float] = SPREADS,
+    beliefs: float = RETRIES,
+) -> Maker:
     """
-    The library's own: fitted on cells and the shipped beliefs, scored by looking weights up. *leave_out* names a tool it has never seen.
+    The library's own: fitted on cells and the shipped beliefs, scored by looking weights up. *leave_out* names a tool it has never seen;
+    *spreads* and *beliefs* are what fine terms are shrunk by and how many retries the beliefs of an error type count for.
     """
 
     def make(spec: FeatureSpec, rows: Sequence[Failure]) -> Model:
@@ -158,7 +165,7 @@ def regression(terms: Sequence[tuple[str, ...]], *, leave_out: str | None = None
                 count[0] += 1
                 count[1] += row.worked
         cells = [Cell(UNDATED, UNDATED, *key, "agent", n, s, 0, 0, 0, 0, 0) for key, (n, s) in counts.items()]
-        fitted = fit(columns_of(spec, cells, beliefs=prior_cells(spec)), judged_terms(terms, cells), SPREADS)
+        fitted = fit(columns_of(spec, cells, beliefs=prior_cells(spec, beliefs)), judged_terms(terms, cells), spreads)
         scorer = Scorer(fitted.intercept, fitted.terms, frozenset(factor.name for factor in spec.action))
         cache: dict[tuple[str, str, int, int], float] = {}
 

@@ -104,14 +104,18 @@ def left_out(spec: FeatureSpec, sources: Mapping[str, Sequence[Cell]]) -> dict[s
     """
     Figures of each model over the retries of all sources, each judged by a model that never saw its source.
     """
+    return {model: judged(spec, sources, maker) for model, maker in LINEUP.items()}
+
+
+def judged(spec: FeatureSpec, sources: Mapping[str, Sequence[Cell]], maker: Maker) -> Quality:
+    """
+    The figures of one model.
+    """
     rows = {name: list(retries_of(cells)) for name, cells in sources.items()}
     asked = [name for name in rows if rows[name]]
     worked = np.array([float(row.worked) for name in asked for row in rows[name]])
-    made = {}
-    for model, maker in LINEUP.items():
-        said = [maker(spec, [row for name in asked if name != out for row in rows[name]])(rows[out]) for out in asked]
-        made[model] = quality(np.concatenate(said), worked)
-    return made
+    said = [maker(spec, [row for name in asked if name != out for row in rows[name]])(rows[out]) for out in asked]
+    return quality(np.concatenate(said), worked)
 
 
 def show(sources: Mapping[str, Sequence[Cell]], figures: Mapping[str, Quality]) -> None:

@@ -71,7 +71,17 @@ ORDER: Final = order()
 DONE: Final = {"ok": True, "id": OWN}
 PAGE: Final = "<html><head><title>Order A-17</title></head><body><h1>Order A-17</h1><p>open, 40.50</p></body></html>"
 
-FORMS: Final = (
+NOTHING: Final[tuple[Any, ...]] = (
+    [],
+    {"items": []},
+    {"items": [], "total": 0},
+    "",
+    None,
+    "No results.",
+    {"items": None},
+)
+
+FORMS: Final[tuple[Form, ...]] = (
     *(
         Form("no_op", "set_status", answer, honest)
         for answer, honest in (
@@ -131,7 +141,7 @@ FORMS: Final = (
     ),
     *(
         Form("empty", "list_orders", answer, answer)
-        for answer in ([], {"items": []}, {"items": [], "total": 0}, "", None, "No results.", {"items": None})
+        for answer in NOTHING
     ),
     Form("empty", "list_orders", {"items": [], "timed_out": True}, {"items": [], "timed_out": False}),
     Form("empty", "list_orders", {"items": [], "message": "the index is being rebuilt"}, {"items": [], "message": ""}),

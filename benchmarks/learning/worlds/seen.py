@@ -4,6 +4,7 @@ What the envelope says of faults that look like success, by class.
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from guardrails import Envelope, Policy, Tool
@@ -35,16 +36,22 @@ def seen(declared: Callable[[Form], Tool], policy: str = "default") -> dict[str,
     """
     By class of fault: what the envelopes of its forms say under a shipped *policy*, the tool of each declared so.
     """
+    # A tool for each form, since each has declarations of its own.
+    tools = [replace(declared(form), name=f"{form.tool}_{number}") for number, form in enumerate(FORMS)]
+    rules = Policy.load(policy, tools=tools)
     found: dict[str, Counter[str]] = {}
-    for form in FORMS:
-        rules = Policy.load(policy, tools=[declared(form)])
+    for form, tool in zip(FORMS, tools, strict=True):
         counts = found.setdefault(form.flaw, Counter(dict.fromkeys(SAID, 0)))
-        counts[said(_called(rules, "flawed", form.tool, form.answer))] += 1
-        counts[FALSE] += said(_called(rules, "honest", form.tool, form.honest)) == FAILED
+        told, honest = (
+            said(_called(rules, f"{tool.name} {at}", tool.name, ARGUMENTS[form.tool], answer))
+            for at, answer in enumerate((form.answer, form.honest))
+        )
+        counts[told] += 1
+        counts[FALSE] += honest == FAILED
     return found
 
 
-def _called(rules: Policy, name: str, tool: str, answer: Any) -> Envelope:
+def _called(rules: Policy, name: str, tool: str, arguments: dict[str, Any], answer: Any) -> Envelope:
     # A session of its own: what is told of one form is not told because of another.
     with rules.session(name) as session:
-        return session.call(tool, ARGUMENTS[tool], lambda *_: answer)
+        return session.call(tool, arguments, lambda *_: answer)

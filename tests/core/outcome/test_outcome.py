@@ -364,3 +364,12 @@ def test_a_success_imports_nothing_that_only_failures_need() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # noqa: S603
 
     assert done.stdout.strip() == "[]"
+
+
+def test_what_the_library_cut_off_itself_is_held_against_no_schema() -> None:
+    rules = ResultClassifier(error_when=(FailureRule(unfit={"type": "object"}),))
+    text = b'{"id": 1, "name": "' + b"a" * 1_000 + b'"}'
+    whole, cut = outcome_of(text, classifier=rules), outcome_of(text, classifier=rules, limit=100)
+    assert (whole.error_type, whole.complete) == (None, True)
+    assert (cut.error_type, cut.complete) == (None, False)
+    assert outcome_of(text[:100], classifier=rules).error_type == "other"
