@@ -25,7 +25,7 @@ LEGEND = (
 
 def wrong_lists(tally: Tally) -> Iterator[list[str]]:
     """
-    The wrong denials of *tally* by what the calls brought, and the calls lost after an end; nothing where there are none.
+    The wrong denials of *tally* by what the calls brought, and the calls lost after an end; nothing if there are none.
     """
     if tally.wrong:
         yield _listed("wrong because", tally.wrong_why, tally.wrong_worked)
@@ -75,7 +75,7 @@ def harm_text(names: tuple[str, str], one: Judgement, other: Judgement) -> str:
 
 def next_text(names: tuple[str, str], one: Judgement, other: Judgement) -> str:
     """
-    What to do with the *other* policy after it was held against *one*.
+    The next step with the *other* policy, after it was held against *one*.
     """
     policy, total = names[1].removesuffix(" (2)"), other.total
     denied = total.denials + total.after_exhaustion.total()

@@ -27,8 +27,8 @@ def session_case(
     The YAML of the session *session_id*, of the first source that has it, as *policy*, called *name*, decides it. Of a
     name that has more than one life, `NAME@RUN` is one of them. The call with the index *until* is its last one.
 
-    Raises SessionError where no file has such a session or call, it is not said which life is meant, or a case cannot hold
-    the calls up to that one.
+    Raises SessionError if no file has this session or this call, if several lives are meant, or if a case cannot hold the calls
+    up to that one.
     """
     source: str | None = None
     lives: dict[str, list[RecordedCall]] = {}
