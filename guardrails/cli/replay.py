@@ -38,6 +38,9 @@ def replay(
     case: Annotated[
         str | None, typer.Option(metavar="SESSION", help="Print this session as a policy case, and nothing else.")
     ] = None,
+    until: Annotated[
+        int | None, typer.Option(metavar="CALL", help="The last call of the case, by its number as it is shown.")
+    ] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write there a page to look at.")] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FILE", help="After Ctrl-C go on from there; removed when done.")
@@ -66,11 +69,13 @@ def replay(
         if given and any(other is not None for other in (*alone, decisions, html, checkpoint)):
             which = "`--compare`, `--decisions`" if alone else "`--decisions`"
             fail(f"`{option}` goes without {which}, `--html` and `--checkpoint`")
+    if until is not None and case is None:
+        fail("`--until` goes with `--case`")
     found = without_outputs(found, {"--decisions": decisions, "--html": html, "--checkpoint": checkpoint})
     if exact:
         _exact(policies, found, as_json=as_json)
     elif case is not None:
-        _case(policies[0], policy, found, case)
+        _case(policies[0], policy, found, case, until)
     else:
         names = [policy] if compare is None else [policy, compare]
         work = Work(policies, found, decisions=decisions, checkpoint=checkpoint)
@@ -139,8 +144,8 @@ def _exact(policies: "list[Policy]", files: "list[Input]", *, as_json: bool) -> 
         raise typer.Exit(FOUND)
 
 
-def _case(policy: "Policy", name: str, files: "list[Input]", session_id: str) -> None:
+def _case(policy: "Policy", name: str, files: "list[Input]", session_id: str, until: int | None) -> None:
     from guardrails.offline.judge.files.session_case import session_case
 
     with failures_told():
-        typer.echo(session_case(policy, Path(name).stem, files, session_id), nl=False)
+        typer.echo(session_case(policy, Path(name).stem, files, session_id, until=until), nl=False)

@@ -31,7 +31,8 @@ def count_rules(tally: Tally, latest: Done, since: Sequence[Done], worth: Worth)
         return
     same = worth in ("second", "later")
     if not _worth_again(latest, since):
-        tally.always.setdefault(len(since) + 1, Odds()).add(same)
+        # A check after an edit is honest though it says what it said before.
+        tally.always.setdefault(len(since) + 1, Odds()).add(same and not any(done.worked for done in since))
     if latest.error is None and not _changed(since, latest.tool):
         tally.stable.add(same)
 

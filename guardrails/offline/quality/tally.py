@@ -107,7 +107,8 @@ class Tally:
     said_read_only: int = 0
     """Calls that were recorded as read-only."""
     always: dict[int, Odds] = field(default_factory=dict)
-    """Repeats that the rule `always` refuses, by how many calls back the latest is; those that were pointless."""
+    """Repeats that the rule `always` refuses, by how many calls back the latest is; those that were pointless, with nothing
+    changed in between."""
     evidence: dict[int, Odds] = field(default_factory=dict)
     """Repeats that the rule `evidence` refuses, by how many calls back the second latest is; those that were pointless."""
     stable: Odds = field(default_factory=Odds)
