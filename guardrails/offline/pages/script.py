@@ -9,10 +9,9 @@ from typing import Final
 
 SCRIPT: Final = """
 "use strict";
-const unit = {ms: 0.001, s: 1, min: 60};
 const number = cell => {
-  const found = cell.textContent.replace(/,/g, "").replace(/\\u2212/g, "-").match(/(-?[0-9.]+)(?: (ms|s|min)$)?/);
-  return found ? Number(found[1]) * (unit[found[2]] ?? 1) : -Infinity;
+  const found = (cell.dataset.v ?? cell.textContent).replace(/,/g, "").replace(/\\u2212/g, "-").match(/-?[0-9.]+(?:e[-+]?[0-9]+)?/);
+  return found ? Number(found[0]) : -Infinity;
 };
 const text = cell => cell.textContent.trim();
 for (const table of document.querySelectorAll("table.sortable")) {

@@ -19,6 +19,16 @@ class Heading(NamedTuple):
 
     name: str
     number: bool = True
+    meaning: str | None = None
+
+
+class Figure(NamedTuple):
+    """
+    A cell, and the number that it is sorted by if that does not stand in it.
+    """
+
+    text: str
+    value: float | None
 
 
 def table(
@@ -39,7 +49,7 @@ def table(
         if groups
         else ""
     )
-    names = tag("tr", *(tag("th", each.name, scope="col", class_="n" if each.number else None) for each in headings))
+    names = tag("tr", *map(_heading, headings))
     whole = tag(
         "table",
         tag("caption", caption),
@@ -59,11 +69,22 @@ def table(
     )
 
 
-def row(first: Markup, *cells: str) -> Markup:
+def _heading(each: Heading) -> Markup:
+    return tag("th", each.name, scope="col", class_="n" if each.number else None, title=each.meaning)
+
+
+def row(first: Markup, *cells: str | Figure) -> Markup:
     """
     A row whose first cell names it. Markup is text, all else figures; those that are nothing are paler.
     """
-    return tag("tr", tag("th", first, scope="row"), *(tag("td", cell, class_=_kind(cell)) for cell in cells))
+    return tag("tr", tag("th", first, scope="row"), *map(_cell, cells))
+
+
+def _cell(cell: str | Figure) -> Markup:
+    if isinstance(cell, Figure):
+        value = "" if cell.value is None else f"{cell.value:.6g}"
+        return tag("td", cell.text, class_=_kind(cell.text), data_v=value)
+    return tag("td", cell, class_=_kind(cell))
 
 
 def _kind(cell: str) -> str:

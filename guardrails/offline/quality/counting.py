@@ -113,7 +113,9 @@ def _count_denied(tally: Tally, trail: Trail, call: RecordedCall, sig: int | Non
         place = trail.latest(sig)
         if code.startswith(SAME):
             tally.refused_repeats += 1
-            tally.idle_failures += place is not None and trail.done[place].error is not None
+            failing = place is not None and trail.done[place].error is not None
+            tally.refused_failures += failing
+            tally.idle_failures += failing
         else:
             tally.refused_stuck += 1
         tally.wasted += 1
@@ -166,6 +168,7 @@ def _count_run(
     if call.tool_cost_usd is not None and 0 < call.tool_cost_usd < MAX_COST_USD:
         tally.cost += micro_dollars(call.tool_cost_usd)
     tally.nudged_repeats += any(code.startswith("loops.") for code in call.nudges)
+    tally.said_polling += polling
     tally.said_read_only += call.read_only is True
     same = worth in ("second", "later")
     # What is wrong with a call itself no work removes.
@@ -181,7 +184,9 @@ def _count_run(
     changes = not (tool.read_only or tool.stable or (undeclared and call.read_only))
     kept = polling or not refused_by_evidence(tally, trail, sig, worth)
     did = changes and worked and not same and not (undeclared and named_to_read(call.tool))
-    trail.ran(Done(call.tool, sig, evidence, error, attempt, changes=changes, undeclared=undeclared, did=did), kept=kept)
+    trail.ran(
+        Done(call.tool, sig, evidence, error, attempt, changes=changes, undeclared=undeclared, did=did), kept=kept
+    )
 
 
 @dataclass(frozen=True, slots=True)

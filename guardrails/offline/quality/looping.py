@@ -26,22 +26,31 @@ def count_loop(tally: Tally, trail: Trail, call: RecordedCall, sig: int | None, 
     trail.turn = call.turn
     if begins:
         trail.spent = None
+        trail.told = 0 < tokens < MAX_TOKENS
     if not idle:
-        trail.looping.discard(sig)
+        trail.looping.pop(sig, None)
         if trail.spent is not None:
             charged, spent = trail.spent
             charged.loop_tokens -= spent
-            charged.loop_told -= 1
             trail.spent = None
         return
-    if sig is None or sig not in trail.looping:
-        tally.loops += 1
-        if len(trail.looping) < WINDOW:
-            trail.looping.add(sig)
-    if call.decision != "deny" and call.duration_ms is not None and 0 <= call.duration_ms < MAX_DURATION_MS:
-        tally.loop_ms += call.duration_ms
-        tally.loop_timed += 1
-    if begins and 0 < tokens < MAX_TOKENS:
+    told, timed = trail.looping.pop(sig) if sig in trail.looping else _began(tally, trail)
+    if trail.told and not told:
+        tally.loops_told += 1
+    if begins and trail.told:
         tally.loop_tokens += tokens
-        tally.loop_told += 1
         trail.spent = tally, tokens
+    took = None if call.decision == "deny" else call.duration_ms
+    if took is not None and 0 <= took < MAX_DURATION_MS:
+        tally.loop_ms += took
+        tally.loops_timed += not timed
+        timed = True
+    if sig is not None:
+        trail.looping[sig] = told or trail.told, timed
+
+
+def _began(tally: Tally, trail: Trail) -> tuple[bool, bool]:
+    tally.loops += 1
+    if len(trail.looping) >= WINDOW:
+        del trail.looping[next(iter(trail.looping))]
+    return False, False

@@ -84,18 +84,20 @@ class Tally:
     """Idle calls that repeated a failure, or would have."""
     refused_repeats: int = 0
     """Denied by `duplicates` or `loops` for the same tool and arguments."""
+    refused_failures: int = 0
+    """Of them, those that had failed when they last ran."""
     refused_stuck: int = 0
     """Denied by `loops` for going on with other arguments."""
     loops: int = 0
     """Runs of idle calls of one call in one session, up to the first that brought something."""
     loop_ms: int = 0
     """What the idle calls took that ran."""
-    loop_timed: int = 0
-    """Idle calls of known duration."""
+    loops_timed: int = 0
+    """Loops with a duration."""
     loop_tokens: int = 0
     """Of the model responses that made idle calls and no others."""
-    loop_told: int = 0
-    """Such responses, of known tokens."""
+    loops_told: int = 0
+    """Loops with a response whose tokens are known."""
     nudged_repeats: int = 0
     """Nudged by `loops`; they ran."""
     results: int = 0
@@ -120,6 +122,8 @@ class Tally:
     """Sessions in which one did."""
     harmless: Odds = field(default_factory=Odds)
     """Equal calls of another tool, where only this tool may have changed something in between; those with one result."""
+    said_polling: int = 0
+    """Calls of which it was declared or recorded that they poll."""
     said_read_only: int = 0
     """Calls that were recorded as read-only."""
     always: dict[int, Odds] = field(default_factory=dict)
@@ -218,10 +222,10 @@ class Tally:
             "loop_rate": ratio(self.idle, self.calls),
             "loops": self.loops,
             "loop_calls": self.idle,
-            "loop_tokens": self.loop_tokens if self.loop_told else None,
-            "loop_seconds": self.loop_ms / 1000 if self.loop_timed else None,
-            "tokens_per_loop": ratio(self.loop_tokens, self.loops) if self.loop_told else None,
-            "seconds_per_loop": ratio(self.loop_ms / 1000, self.loops) if self.loop_timed else None,
+            "loop_tokens": self.loop_tokens if self.loops_told else None,
+            "loop_seconds": self.loop_ms / 1000 if self.loops_timed else None,
+            "tokens_per_loop": ratio(self.loop_tokens, self.loops_told),
+            "seconds_per_loop": ratio(self.loop_ms / 1000, self.loops_timed),
             "repeated_errors": self.idle_failures,
             "untyped_errors": self.errors["other"],
             "wrong_arguments_that_ran": self.unchecked,

@@ -82,10 +82,12 @@ class Trail:
     """Those that brought something after equal results."""
     steady: set[int | None] = field(default_factory=set)
     """Calls whose latest results were equal, with nothing changed in between."""
-    looping: set[int | None] = field(default_factory=set)
-    """Calls of which the latest was idle."""
+    looping: dict[int | None, tuple[bool, bool]] = field(default_factory=dict)
+    """Calls of which the latest was idle; whether tokens, and a duration, were known of one of them."""
     turn: int | None = None
     """The latest model response."""
+    told: bool = False
+    """Whether its tokens are known."""
     spent: tuple[Tally, int] | None = None
     """Where its tokens are counted, and how many: all its calls are idle so far."""
 
