@@ -24,11 +24,11 @@ NAME: Final = 24
 NOTICES: Final = 10
 
 
-def report_text(found: "Found") -> str:
+def report_text(found: "Found", suggest: str = "") -> str:
     """
-    The table of tools, those to redesign first and why.
+    The table of tools, those to redesign first and why; last the command *suggest*, if there is something to suggest.
     """
-    from guardrails.offline.quality.page.columns import SHARES, brief, loops_told, told_of, wasted_told
+    from guardrails.offline.quality.page.columns import COLUMNS, SHARES, brief, loops_told, told_of, wasted_told
     from guardrails.offline.quality.page.reasons import FORMULA, ranked
 
     quality = found.quality
@@ -49,7 +49,8 @@ def report_text(found: "Found") -> str:
         if len(tools) > SHOWN:
             lines.append(f"and {len(tools) - SHOWN:,} more, none with a larger score; `--json` has them all")
         lines.append("")
-        lines += [paragraph(f"{column.name}: {column.meaning}", hanging="  ") for column in columns]
+        explained = [column for column in COLUMNS if column in columns or column.name == "wasted"]
+        lines += [paragraph(f"{column.name}: {column.meaning}", hanging="  ") for column in explained]
         lines.append(SHARES)
     first = [tally for tally in tools if tally.wasted][:FIRST]
     if first:
@@ -58,7 +59,7 @@ def report_text(found: "Found") -> str:
             lines.append(paragraph(f"{place}. {tally.tool}: {wasted_told(tally)}", hanging="   "))
             lines += [paragraph(f"   - {reason}", hanging="     ") for reason in told_of(tally)]
     looped = loops_told(tools)
-    if looped:
+    if looped and sum(tally.loops > 0 for tally in tools) > 1:
         lines += ["", paragraph(f"{looped[0].upper()}{looped[1:]}.")]
     cost = sum(tally.cost for tally in tools)
     if cost or quality.model_cost:
@@ -66,6 +67,7 @@ def report_text(found: "Found") -> str:
     lines += ["", *(paragraph(notice, hanging="  ") for notice in found.notices[:NOTICES])] if found.notices else []
     if len(found.notices) > NOTICES:
         lines.append(f"and {plural(len(found.notices) - NOTICES, 'more notice')}")
+    lines += ["", "Next, what a policy should know of these tools:", f"  {printable(suggest)}"] if suggest else []
     return "\n".join(lines)
 
 

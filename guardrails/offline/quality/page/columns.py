@@ -57,7 +57,11 @@ def _tokens(tally: Tally) -> Cell:
 SHARES: Final = f"Of fewer than {FEW} calls a share is told as `1 of 2`, not in per cent."
 COLUMNS: Final = (
     Column("calls", "Calls that the model made, refused ones too.", _counted(lambda t: t.calls)),
-    Column("score", f"{FORMULA}: what a redesign would save at most.", _counted(lambda t: t.score)),
+    Column(
+        "score",
+        f"{FORMULA.partition('= ')[2].capitalize()}: what a redesign would save at most.",
+        _counted(lambda t: t.score),
+    ),
     Column(
         "wasted",
         (

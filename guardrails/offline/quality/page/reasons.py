@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from guardrails.offline.pages.numbers import plural
-from guardrails.offline.quality.suggestions.bounds import others, summed, wrong
+from guardrails.offline.quality.suggestions.bounds import of, others, summed, wrong
 from guardrails.offline.quality.suggestions.suggest import waits
 from guardrails.offline.quality.tally import NEWS, REFUSED, Tally
 
@@ -112,9 +112,9 @@ def _signal(tally: Tally) -> str:
         return "it polls: have it answer when there is news, or say when to ask again"
     if waits(tally):
         return "it waits for something: declare it as polling, and have it answer when there is news or say when to ask again"
-    again = others(summed(tally.always.values()))
+    again = summed(tally.always.values())
     if wrong(again):
-        return f"say in the result what changes it, or when: {again.s:,} of {again.n:,} repeats brought something new"
+        return f"say in the result what changes it, or when: {of(others(again))} repeats brought something new"
     if tally.dead_ends >= ENOUGH * tally.results > 0:
         return f"say in incomplete results how to go on; {_not_so(tally.dead_ends, tally.results)}"
     if tally.results and tally.unsignalled < ENOUGH * tally.results:

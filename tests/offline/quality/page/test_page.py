@@ -130,7 +130,7 @@ def test_a13_the_tools_to_redesign_first_stand_first_with_their_reasons(found: F
     for figure in (
         "89 recorded calls of 4 sessions, 4 tools",
         "Wasted60.7 %54 calls",
-        "Repeated for nothing56.2 %6 loops of 50 idle calls; 128 s, 21.3 s a loop (3 with recorded times)",
+        "Repeated for nothing56.2 %6 loops of 50 idle calls; 214 s, 35.6 s a loop",
         "Cost$4.90$4.50 of model responses, $0.4000 of tools",
         "1. search39 of 40 calls wasted (97.5 %)",
         "39 repeated a result: say in the result that it is complete and the same call brings the same; 40 of 40 results do not",
