@@ -2,14 +2,18 @@
 The tables of the page. They scroll in a box of their own, so that the page never does.
 """
 
-from collections.abc import Sequence
-from typing import Final, NamedTuple
+import json
 
-from .markup import Markup, tag
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from .markup import SENTENCE, Markup, join, short, tag
 
 
 TALL: Final = 25
 """Rows from which on a table scrolls in its box."""
+DRAWN: Final = 500
+"""Rows that are drawn at first; a button draws the others."""
 
 
 class Heading(NamedTuple):
@@ -24,7 +28,7 @@ class Heading(NamedTuple):
 
 class Figure(NamedTuple):
     """
-    A cell, and the number that it is sorted by if that does not stand in it.
+    A cell of a drawn table, and the number that it is sorted by; None: there is nothing to count.
     """
 
     text: str
@@ -73,18 +77,51 @@ def _heading(each: Heading) -> Markup:
     return tag("th", each.name, scope="col", class_="n" if each.number else None, title=each.meaning)
 
 
-def row(first: Markup, *cells: str | Figure) -> Markup:
+def row(first: Markup, *cells: str) -> Markup:
     """
     A row whose first cell names it. Markup is text, all else figures; those that are nothing are paler.
     """
-    return tag("tr", tag("th", first, scope="row"), *map(_cell, cells))
+    return tag("tr", tag("th", first, scope="row"), *(tag("td", cell, class_=_kind(cell)) for cell in cells))
 
 
-def _cell(cell: str | Figure) -> Markup:
-    if isinstance(cell, Figure):
-        value = "" if cell.value is None else f"{cell.value:.6g}"
-        return tag("td", cell.text, class_=_kind(cell.text), data_v=value)
-    return tag("td", cell, class_=_kind(cell))
+def drawn_table(caption: str, headings: Sequence[Heading], rows: Sequence[Sequence[str | Figure]]) -> Markup:
+    """
+    A table of any length whose rows the page's script draws from JSON beside it; it can be sorted and searched. Cells are
+    plain text, never HTML.
+    """
+    data = {
+        "kinds": ["n" if each.number else "w" for each in headings],
+        "most": DRAWN,
+        "rows": [[_datum(cell) for cell in cells] for cells in rows],
+    }
+    head = tag("thead", tag("tr", *map(_heading, headings)))
+    whole = tag("table", tag("caption", caption), head, tag("tbody"))
+    tall = "box tall" if len(rows) > TALL else "box"
+    without = tag(
+        "noscript", tag("p", "The rows are drawn by a script, which does not run here; `--json` has them too.")
+    )
+    return join([tag("div", whole, block(data), class_=tall, tabindex=0, role="region", aria_label=caption), without])
+
+
+def _datum(cell: str | Figure) -> Any:
+    """
+    A text, a number that is shown as it is, or a text and the number that it is sorted by.
+    """
+    if not isinstance(cell, Figure):
+        return short(cell, SENTENCE)
+    if cell.value is None:
+        return cell.text
+    return cell.value if cell.text == f"{cell.value:,}" else [cell.text, float(f"{cell.value:.6g}")]
+
+
+def block(data: Any) -> Markup:
+    """
+    *data* as JSON in a page: nothing in it can end its element, or be taken for HTML.
+    """
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True)
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return tag("script", Markup(text), type="application/json")
 
 
 def _kind(cell: str) -> str:

@@ -6,19 +6,11 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from guardrails.offline.pages.numbers import FEW, NONE, count, plural, share, usd
+from guardrails.offline.pages.tables import Figure
 from guardrails.offline.quality.tally import Tally, ratio
 
 from .durations import duration
 from .reasons import FORMULA, reasons
-
-
-class Cell(NamedTuple):
-    """
-    What a table shows, and the number that it is sorted by; None: there is nothing to count.
-    """
-
-    text: str
-    value: float | None
 
 
 class Column(NamedTuple):
@@ -28,30 +20,30 @@ class Column(NamedTuple):
 
     name: str
     meaning: str
-    cell: Callable[[Tally], Cell]
+    cell: Callable[[Tally], Figure]
     brief: bool = True
     """It is in the table of a terminal, too."""
 
 
-def _counted(n: Callable[[Tally], int]) -> Callable[[Tally], Cell]:
-    return lambda tally: Cell(count(n(tally)), n(tally))
+def _counted(n: Callable[[Tally], int]) -> Callable[[Tally], Figure]:
+    return lambda tally: Figure(count(n(tally)), n(tally))
 
 
-def _shared(odds: Callable[[Tally], tuple[int, int]]) -> Callable[[Tally], Cell]:
-    def cell(tally: Tally) -> Cell:
+def _shared(odds: Callable[[Tally], tuple[int, int]]) -> Callable[[Tally], Figure]:
+    def cell(tally: Tally) -> Figure:
         n, of = odds(tally)
-        return Cell(share(n, of), n / of if of else None)
+        return Figure(share(n, of), n / of if of else None)
 
     return cell
 
 
-def _timed(ms: Callable[[Tally], float | None]) -> Callable[[Tally], Cell]:
-    return lambda tally: Cell(duration(ms(tally)), ms(tally))
+def _timed(ms: Callable[[Tally], float | None]) -> Callable[[Tally], Figure]:
+    return lambda tally: Figure(duration(ms(tally)), ms(tally))
 
 
-def _tokens(tally: Tally) -> Cell:
+def _tokens(tally: Tally) -> Figure:
     each = ratio(tally.loop_tokens, tally.loops_told)
-    return Cell(NONE if each is None else f"{each:,.0f}", each)
+    return Figure(NONE if each is None else f"{each:,.0f}", each)
 
 
 SHARES: Final = f"Of fewer than {FEW} calls a share is told as `1 of 2`, not in per cent."
@@ -130,7 +122,7 @@ COLUMNS: Final = (
     Column(
         "cost",
         "Of the tool itself.",
-        lambda t: Cell(usd(t.cost) if t.cost else NONE, t.cost or None),
+        lambda t: Figure(usd(t.cost) if t.cost else NONE, t.cost or None),
     ),
     Column(
         "untyped",

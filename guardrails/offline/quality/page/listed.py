@@ -5,9 +5,9 @@ The tables of the page: every tool with all its figures, and what a policy shoul
 from collections.abc import Sequence
 from typing import Final
 
-from guardrails.offline.pages.markup import Markup, named, tag
+from guardrails.offline.pages.markup import Markup, named, short, tag
 from guardrails.offline.pages.numbers import FEW, NONE, plural, share
-from guardrails.offline.pages.tables import Figure, Heading, row, table
+from guardrails.offline.pages.tables import Figure, Heading, drawn_table
 from guardrails.offline.quality.suggestions.suggest import Suggestion
 from guardrails.offline.quality.tally import Tally
 
@@ -16,8 +16,8 @@ from .overrides import written
 
 
 MOST_ROWS: Final = 500
-"""Rows of a table."""
-CSS: Final = ".row{white-space:nowrap}td:has(.row){max-width:none}.plain code{font-weight:600}"
+"""Settings that are listed."""
+CSS: Final = ".plain code{font-weight:600}"
 _TYPES: Final = 3
 
 
@@ -25,17 +25,14 @@ def all_tools(tools: Sequence[Tally]) -> Markup:
     """
     The figures of *tools*, in their order.
     """
-    more = len(tools) - MOST_ROWS
-    caption = plural(len(tools), "tool") + (f", {more:,} with the smallest scores left out" if more > 0 else "")
-    headings = [Heading(column.name, meaning=column.meaning) for column in COLUMNS]
-    ends = Heading("tool", number=False), Heading("errors by type", number=False)
-    return table(caption, [ends[0], *headings, ends[1]], [_row(tally) for tally in tools[:MOST_ROWS]], filtered=True)
+    columns = [Heading(column.name, meaning=column.meaning) for column in COLUMNS]
+    headings = [Heading("tool", number=False), *columns, Heading("errors by type", number=False)]
+    return drawn_table(plural(len(tools), "tool"), headings, [_row(tally) for tally in tools])
 
 
-def _row(tally: Tally) -> Markup:
-    cells = [column.cell(tally) for column in COLUMNS]
-    errors = tag("span", errors_told(tally, _TYPES), class_="row")
-    return row(named(tally.tool), *(Figure(cell.text, cell.value) for cell in cells), errors)
+def _row(tally: Tally) -> list[str | Figure]:
+    figures = [column.cell(tally) for column in COLUMNS]
+    return [short(tally.tool) or "(empty)", *figures, errors_told(tally, _TYPES)]
 
 
 def failed_told(tally: Tally) -> str:

@@ -35,6 +35,7 @@ _TIMES: Final = (
     "From the median to the 99th percentile, within 1 %. In transcripts of other programs they may hold the wait for a"
     " person's permission."
 )
+_LOOPS: Final = "Calls that were idle in a row, and what they cost."
 _COLUMNS_SAID: Final = "What each column means stands under Words, and at its heading."
 _SUGGESTED: Final = (
     "`guardrails report --suggest -o overrides.yaml` writes them as a policy. Judge it first: `guardrails replay POLICY"
@@ -84,7 +85,11 @@ def _tiles(found: Found, tools: Sequence[Tally]) -> Markup:
     figures = [
         ("Wasted", share(wasted, calls), plural(wasted, "call")),
         ("Failed", share(failed, calls), plural(failed, "call")),
-        ("Repeated for nothing", share(idle, calls), loops_told(tools) or "0 loops"),
+        (
+            "Repeated for nothing",
+            share(idle, calls),
+            f"{plural(idle, 'call')} in {plural(sum(tally.loops for tally in tools), 'loop')}",
+        ),
         ("No completion signal", share(unsaid, results), f"{unsaid:,} of {plural(results, 'success', 'successes')}"),
         ("Cost", usd(cost + model), f"{usd(model)} of model responses, {usd(cost)} of tools"),
     ]
@@ -107,6 +112,7 @@ def _parts(
         ),
         Section("errors", "Errors", "Failures and refused arguments by type.", mix if failing else "No call failed."),
         Section("durations", "Durations", _TIMES, durations(busy)),
+        Section("loops", "Loops", _LOOPS, loops_told(tools) or "There were none."),
         Section("tools", "All tools", _COLUMNS_SAID, all_tools(tools)),
         Section("suggestions", "What a policy should know", _SUGGESTED, suggested(suggestions)),
         Section("limits", "What was met on the way", "", _notices(found)),
