@@ -3,13 +3,14 @@ One offline HTML page of how the failures of each tool resolve, and the columns 
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from guardrails.core.retries.profiles import Profile
 from guardrails.core.retries.shrinkage import Count
 
 from .document import Section, document, plain_list, words
-from .markup import join, named, said, tag
+from .markup import EMPTY, join, named, said, short, tag
 from .numbers import FEW, NONE, plural
 from .tables import Figure, Heading, drawn_table
 
@@ -97,7 +98,9 @@ def profile_page(profiles: Sequence[Profile], model: str) -> str:
             "told",
             "In words",
             f"The {MOST} with the most retries.",
-            plain_list([said(f"{one.sentence()}.") for one in most], "Nothing."),
+            plain_list(
+                [said(f"{replace(one, tool=short(one.tool) or EMPTY).sentence()}.") for one in most], "Nothing."
+            ),
         ),
         Section(
             "all",

@@ -16,6 +16,8 @@ const made = (name, content, css) => {
   return node;
 };
 const number = cell => {
+  const few = cell.textContent.match(/^([0-4]) of ([1-4])$/);
+  if (few) return 100 * few[1] / few[2];
   const found = cell.textContent.replace(/,/g, "").replace(/\\u2212/g, "-").match(/-?[0-9.]+/);
   return found ? Number(found[0]) : -Infinity;
 };

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from .markup import SENTENCE, Markup, join, short, tag
+from .markup import EMPTY, SENTENCE, Markup, join, short, tag
 
 
 TALL: Final = 25
@@ -86,13 +86,13 @@ def row(first: Markup, *cells: str) -> Markup:
 
 def drawn_table(caption: str, headings: Sequence[Heading], rows: Sequence[Sequence[str | Figure]]) -> Markup:
     """
-    A table of any length whose rows the page's script draws from JSON beside it; it can be sorted and searched. Cells are
-    plain text, never HTML.
+    A table of any length whose rows, each with its name first, the page's script draws from JSON beside it; it can be sorted
+    and searched. Cells are plain text, never HTML.
     """
     data = {
         "kinds": ["n" if each.number else "w" for each in headings],
         "most": DRAWN,
-        "rows": [[_datum(cell) for cell in cells] for cells in rows],
+        "rows": [[short(str(name)) or EMPTY, *map(_datum, cells)] for name, *cells in rows],
     }
     head = tag("thead", tag("tr", *map(_heading, headings)))
     whole = tag("table", tag("caption", caption), head, tag("tbody"))

@@ -16,6 +16,7 @@ from guardrails import Duplicates, Guard, Loops, Validation
 from guardrails.cli import app
 from tests.offline.quality.planted import FORMATS, Sessions, Step, own
 from tests.offline.quality.statements import FIGURES, SUGGESTED, TEXT, Case, one
+from tests.pages import Page
 
 
 def reported(folder: Path, sessions: Sessions, kind: str, *options: str) -> str:
@@ -44,6 +45,20 @@ def each(case: Case) -> list[Any]:
 def test_a_sentence_is_said_where_it_is_true_and_only_there(case: Case, kind: str, tmp_path: Path) -> None:
     assert case.says in reported(tmp_path / "true", case.true, kind)
     assert case.says not in reported(tmp_path / "false", case.false, kind)
+
+
+@pytest.mark.parametrize("case", TEXT, ids=[case.says[:40] for case in TEXT])
+def test_the_text_the_page_and_the_json_give_the_same_reasons(case: Case, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    for name, sessions in (("true", case.true), ("false", case.false)):
+        found = json.loads(reported(tmp_path / name, sessions, case.formats[0], "--json", "--html", str(page)))
+        text, shown = printed(tmp_path / name), Page(page.read_text()).text
+        for tool in found["tools"]:
+            for reason in tool["reasons"]:
+                assert reason in text
+                assert reason in shown
+        wasted = any(tool["wasted"] for tool in found["tools"])
+        assert ("Redesign first" in text, "No call was wasted." not in shown) == (wasted, wasted)
 
 
 @pytest.mark.parametrize("kind", FORMATS)

@@ -5,7 +5,7 @@ The tables of the page: every tool with all its figures, and what a policy shoul
 from collections.abc import Sequence
 from typing import Final
 
-from guardrails.offline.pages.markup import Markup, named, short, tag
+from guardrails.offline.pages.markup import Markup, named, tag
 from guardrails.offline.pages.numbers import FEW, NONE, plural, share
 from guardrails.offline.pages.tables import Figure, Heading, drawn_table
 from guardrails.offline.quality.suggestions.suggest import Suggestion
@@ -32,7 +32,7 @@ def all_tools(tools: Sequence[Tally]) -> Markup:
 
 def _row(tally: Tally) -> list[str | Figure]:
     figures = [column.cell(tally) for column in COLUMNS]
-    return [short(tally.tool) or "(empty)", *figures, errors_told(tally, _TYPES)]
+    return [tally.tool, *figures, errors_told(tally, _TYPES)]
 
 
 def failed_told(tally: Tally) -> str:

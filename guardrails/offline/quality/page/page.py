@@ -35,7 +35,7 @@ _TIMES: Final = (
     "From the median to the 99th percentile, within 1 %. In transcripts of other programs they may hold the wait for a"
     " person's permission."
 )
-_LOOPS: Final = "Calls that were idle in a row, and what they cost."
+_LOOPS: Final = "Runs of idle calls, and what they cost."
 _COLUMNS_SAID: Final = "What each column means stands under Words, and at its heading."
 _SUGGESTED: Final = (
     "`guardrails report --suggest -o overrides.yaml` writes them as a policy. Judge it first: `guardrails replay POLICY"
