@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
+from guardrails.cli.text.outputs import tell_of_written, without_outputs, write_whole
 from guardrails.cli.text.printing import FOUND, fail, failures_told, print_json, tell_of_nothing
 
 from .policies import load_policy
@@ -56,7 +57,6 @@ def replay(
     Reads OpenAI chats and Responses items, sessions of Claude Code, Codex, Copilot and Gemini CLI, tau2 simulations,
     OpenTelemetry spans, JSON lines of calls and our own records; plain, gzip'd or zstd-compressed.
     """
-    from guardrails.cli.text.outputs import without_outputs
     from guardrails.offline.judge.files.inputs import inputs
     from guardrails.offline.judge.files.run import Work
 
@@ -82,7 +82,7 @@ def replay(
         made = _judged(work, names, quiet=quiet or as_json)
         if made[0].finished and not made[0].total.calls:
             _tell_of_nothing(files, made, as_json=as_json)
-        _show(made, html, checkpoint, as_json=as_json)
+        _show(made, html, decisions, checkpoint, as_json=as_json)
 
 
 def _judged(work: "Work", names: list[str], *, quiet: bool) -> "list[Judgement]":
@@ -106,8 +106,11 @@ def _print(made: "list[Judgement]") -> None:
     print_json(one if len(made) == 1 else {"judgements": [one, made[1].to_dict()]})
 
 
-def _show(made: "list[Judgement]", html: Path | None, checkpoint: Path | None, *, as_json: bool) -> None:
+def _show(
+    made: "list[Judgement]", html: Path | None, decisions: Path | None, checkpoint: Path | None, *, as_json: bool
+) -> None:
     from guardrails.cli.text.replay import compared_text, judged_text
+    from guardrails.offline.pages.numbers import plural
 
     if as_json:
         _print(made)
@@ -117,10 +120,10 @@ def _show(made: "list[Judgement]", html: Path | None, checkpoint: Path | None, *
     if html is not None:
         from guardrails.offline.judge.page.html import page
 
-        try:
-            html.write_text(page(*made), encoding="utf-8")
-        except OSError as error:
-            fail(f"cannot write `{html}`: {error.strerror}")
+        write_whole(html, page(*made))
+        tell_of_written(html, f"A page of {plural(made[0].total.calls, 'call')}")
+    if decisions is not None:
+        tell_of_written(decisions, f"{plural(made[0].total.calls, 'decision')} of {made[0].policy}, one to a line,")
     if not made[0].finished:
         onward = "the same command goes on from there" if checkpoint else "with `--checkpoint FILE` it could go on"
         typer.echo(f"interrupted: the figures are of what was read until then; {onward}", err=True)

@@ -5,6 +5,7 @@
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -318,8 +319,18 @@ def test_files_that_are_worth_it_are_judged_in_several_processes(
     alone = replay("default", transcript, other, "--decisions", decided).stdout, decided.read_bytes()
     monkeypatch.setattr("guardrails.offline.judge.files.parallel.ENOUGH", 1)
     together = replay("default", transcript, other, "--decisions", decided)
-    assert (together.exit_code, together.stderr) == (0, "")
+    assert together.exit_code == 0
+    assert re.fullmatch(
+        r"\d+ decisions of default, one to a line, written to `.*` \([\d,]+ bytes\)\.\n", together.stderr
+    )
     assert (together.stdout, decided.read_bytes()) == alone
+
+
+def test_what_was_written_is_told_of_beside_the_figures(transcript: Path, tmp_path: Path) -> None:
+    shown = replay("default", transcript, "--json", "--html", tmp_path / "page.html", "--decisions", tmp_path / "d")
+    calls = json.loads(shown.stdout)["total"]["calls"]
+    assert f"A page of {calls} calls written to `{tmp_path / 'page.html'}` (" in shown.stderr
+    assert f"{calls} decisions of default, one to a line, written to `{tmp_path / 'd'}` (" in shown.stderr
 
 
 @pytest.mark.slow

@@ -62,7 +62,7 @@ def refused_by_evidence(tally: Tally, trail: Trail, sig: int | None, worth: Wort
 
 def count_retry(tally: Tally, latest: Done, since: Sequence[Done], *, worked: bool) -> None:
     """
-    Note whether the same call after *latest*, which failed, *worked*.
+    Note whether the same call after *latest*, which failed, *worked*: it is known to have ended so or otherwise.
     """
     tally.retries.add(worked)
     if latest.error in TRANSIENT and not changed(since):
