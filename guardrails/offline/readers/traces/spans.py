@@ -20,6 +20,8 @@ from guardrails.offline.readers.text.result_text import settle
 MAX_SPANS: Final = 64
 """Spans of one session that are held back while earlier ones may come."""
 MAX_SESSIONS: Final = 10_000
+MAX_MADE: Final = 256
+"""Calls of one response whose spans are looked for."""
 MODEL_CALLS: Final = frozenset({"chat", "generate_content", "text_completion"})
 
 _OWN: Final[dict[str, ErrorType]] = {kind: kind for kind in ERROR_TYPES}
@@ -96,7 +98,7 @@ class SpanSession:
                 yield self._call(span, tool)
         else:
             self._responded, self._response = True, span.attributes
-            self._made = list(span.made)
+            self._made = list(span.made[:MAX_MADE])
 
     def _call(self, span: Span, tool: str) -> RecordedCall:
         said, response = span.attributes, self._response
