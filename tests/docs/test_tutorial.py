@@ -17,7 +17,8 @@ ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"(.*?)^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 """What stands before it, its language, its text."""
 SAVED = re.compile(r"[Ss]ave this as\s+`([^`]+)`[^`]*\Z")
-FOLLOWED = ["tutorial.md"]
+IN = re.compile(r"In\s+`([^`]+)`:")
+FOLLOWED = ["tutorial.md", "maintainers/host.md", "maintainers/reader.md", "maintainers/store.md"]
 FILES = ("guardrails", "tests", "pyproject.toml", "policies", "docs", "dev.py")
 
 
@@ -27,13 +28,16 @@ def follow(page: Path, folder: Path) -> list[tuple[str, str]]:
 
     A command in a block of `sh` is run only: what it prints is not shown.
     """
-    done = []
+    done, place = [], ""
     for before, language, text in BLOCK.findall(page.read_text()):
         name = SAVED.search(before)
         if name is not None:
             target = folder / name[1]
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text)
+        elif language == "diff":
+            place = next(iter(IN.findall(before)[-1:]), place)
+            changed(folder / place, text)
         elif language == "console":
             told = ""
             for line in text.splitlines(keepends=True):
@@ -45,6 +49,18 @@ def follow(page: Path, folder: Path) -> list[tuple[str, str]]:
                 if line.startswith(("guardrails ", "python ")):
                     ran(line.split(), folder)
     return done
+
+
+def changed(file: Path, diff: str) -> None:
+    """
+    Make the change *diff* in *file*; raises unless its lines stand there once.
+    """
+    lines = diff.splitlines(keepends=True)
+    old = "".join(line[1:] for line in lines if not line.startswith("+"))
+    new = "".join(line[1:] for line in lines if not line.startswith("-"))
+    text = file.read_text()
+    assert text.count(old) == 1, f"{file.name}: {text.count(old)} times\n{old}"
+    file.write_text(text.replace(old, new))
 
 
 def ran(words: list[str], folder: Path) -> str:
@@ -68,6 +84,7 @@ def timeless(text: str) -> str:
     return re.sub(r"\d+ passed in [\d.]+s", "passed", re.sub(r'"seconds_left":\d+', '"seconds_left":604800', text))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FOLLOWED)
 def test_a_page_that_is_followed_literally_does_what_it_says(name: str, tmp_path: Path) -> None:
     if name.startswith("maintainers/"):
