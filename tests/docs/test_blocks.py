@@ -5,20 +5,22 @@ The blocks of pages that have no test of their own, and what every page owes its
 import re
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
 
 from docs.site.nav import DOCS, written
-from guardrails import Policy
+from guardrails import Conversations, Policy
 from guardrails.core.guards import GUARDS
+from guardrails.testing.scripted_openai import ScriptedOpenAI
 
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 WORD = re.compile(r"\S*\w\S*")
 MAX_WORDS = 300
 PAGES = {page: path for page, path in written().items() if page.endswith(".md") and not page.startswith("project/")}
-RUN = ("index.md", "internals.md", "leases.md", "prices.md", "records.md", "run.md")
+RUN = ("index.md", "internals.md", "leases.md", "records.md")
 """Pages whose Python runs here, each as one program."""
 POLICIES = ("leases.md", "hooks/answers.md", "mcp/README.md")
 """Pages whose policies are loaded here."""
@@ -36,15 +38,36 @@ def test_the_code_of_a_page_runs_and_prints_what_it_shows(
     names: dict[str, object] = {}
     said = None
     assert blocks(page, "python")
+    for text in blocks(page, "yaml"):
+        Path("policy.yaml").write_text(text)
     for language, text in BLOCK.findall(PAGES[page].read_text()):
-        if language == "yaml":
-            Path("policy.yaml").write_text(text)
-        elif language == "text" and said is not None:
+        if language == "text" and said is not None:
             assert said == text
         said = None
         if language == "python":
             exec(compile(text, page, "exec"), names)  # noqa: S102
             said = capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", ["prices.md", "run.md"])
+def test_the_code_of_a_page_runs_with_the_openai_client(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("openai")
+    monkeypatch.chdir(tmp_path)
+    with Conversations("agent.db") as kept, kept.start("trip-42", messages=[{"role": "user", "content": "a hotel"}]):
+        pass
+    with ScriptedOpenAI(lambda request, n: "In Kyoto.") as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        names: dict[str, Any] = {}
+        [text] = blocks(page, "python")
+        exec(compile(text, page, "exec"), names)  # noqa: S102
+        assert names["policy"].name == "default"
+        for name in ("client", "response"):
+            close = getattr(names.get(name), "close", None)
+            if close is not None:
+                close()
 
 
 @pytest.mark.parametrize("page", POLICIES)

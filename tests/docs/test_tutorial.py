@@ -47,7 +47,7 @@ def follow(page: Path, folder: Path) -> list[tuple[str, str]]:
         elif language == "sh":
             for line in text.splitlines():
                 if line.startswith(("guardrails ", "python ")):
-                    ran(line.split(), folder)
+                    done.append(("", ran(line.split(), folder)[:0]))
     return done
 
 
