@@ -13,7 +13,8 @@ import yaml
 from docs.site.nav import DOCS, written
 from guardrails import Conversations, Policy
 from guardrails.core.guards import GUARDS
-from guardrails.testing.scripted_openai import ScriptedOpenAI
+from guardrails.core.guards.base import Guard
+from guardrails.testing.scripted_openai import ScriptedOpenAI, Text
 
 
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -30,6 +31,13 @@ def blocks(page: str, language: str) -> list[str]:
     return [text for found, text in BLOCK.findall(PAGES[page].read_text()) if found == language]
 
 
+def whole(policy: str) -> str:
+    """
+    A policy file of which a page may show a part.
+    """
+    return policy if "version:" in policy else f"version: 1\n{policy}"
+
+
 @pytest.mark.parametrize("page", RUN)
 def test_the_code_of_a_page_runs_and_prints_what_it_shows(
     page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -39,7 +47,7 @@ def test_the_code_of_a_page_runs_and_prints_what_it_shows(
     said = None
     assert blocks(page, "python")
     for text in blocks(page, "yaml"):
-        Path("policy.yaml").write_text(text)
+        Path("policy.yaml").write_text(whole(text))
     for language, text in BLOCK.findall(PAGES[page].read_text()):
         if language == "text" and said is not None:
             assert said == text
@@ -57,7 +65,7 @@ def test_the_code_of_a_page_runs_with_the_openai_client(
     monkeypatch.chdir(tmp_path)
     with Conversations("agent.db") as kept, kept.start("trip-42", messages=[{"role": "user", "content": "a hotel"}]):
         pass
-    with ScriptedOpenAI(lambda request, n: "In Kyoto.") as server:
+    with ScriptedOpenAI(lambda request, n: Text("In Kyoto.")) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         monkeypatch.setenv("OPENAI_API_KEY", "none")
         names: dict[str, Any] = {}
@@ -75,8 +83,7 @@ def test_the_policies_of_a_page_load(page: str, tmp_path: Path) -> None:
     found = blocks(page, "yaml")
     assert found
     for text in found:
-        whole = text if "version:" in text else f"version: 1\n{text}"
-        (tmp_path / "policy.yaml").write_text(whole)
+        (tmp_path / "policy.yaml").write_text(whole(text))
         Policy.load(tmp_path / "policy.yaml")
 
 
@@ -87,7 +94,7 @@ def test_at_most_300_words_stand_above_the_first_code(page: str) -> None:
 
 
 @pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
-def test_the_page_of_a_guard_says_which_four_things_decide(guard: type) -> None:
+def test_the_page_of_a_guard_says_which_four_things_decide(guard: type[Guard]) -> None:
     text = (DOCS / "guards" / f"{guard.name}.md").read_text()
     part = text.split("## Four things that decide\n")[1].split("\n## ")[0].strip()
     assert [line.split(".")[0] for line in part.splitlines()] == ["1", "2", "3", "4"]
