@@ -55,7 +55,11 @@ COLUMNS: Final = {
 }
 """Columns of the view `calls`, with their types as DuckDB names them."""
 OTHER: Final = ERROR_TYPES.index("other") + 1
-_BY_SESSION: Final = "PARTITION BY session ORDER BY n"
+_TIES: Final = ", ".join(f"{name} NULLS LAST" for name in ("started_ms", "ended_ms", "tool", "sig"))
+"""What decides between calls of one number, such as those that ended at one time: engines and runs would choose at random."""
+_BY_SESSION: Final = (
+    f"PARTITION BY session ORDER BY n, {_TIES}, what, own, retry_after_ms NULLS LAST, ctx_logged NULLS LAST"
+)
 _TOOL_BY_TOOL: Final = "PARTITION BY session ORDER BY mark"
 """The calls of one tool after those of another: few large partitions cost less than many small ones."""
 _BY_TOOL: Final = "PARTITION BY session, tool ORDER BY mark"
@@ -175,19 +179,20 @@ def _refused(spec: FeatureSpec) -> str:
     """
     Calls that did not run because their arguments did not fit, with what came after them.
     """
+    order = f"ORDER BY n, {_TIES}, error_type NULLS LAST"
     return f"""refused AS (
   SELECT day, fold, tool, next_error,
     {in_time(spec, "next", "pos", "next_pos")} AND (sig IS NULL OR next_sig IS NULL OR next_sig <> sig) AS changed
   FROM (
     SELECT *,
-      lead(sig) OVER (PARTITION BY session, tool ORDER BY n) AS next_sig,
-      lead(error_type) OVER (PARTITION BY session, tool ORDER BY n) AS next_error,
-      lead(started_ms) OVER (PARTITION BY session, tool ORDER BY n) AS next_started,
-      lead(pos) OVER (PARTITION BY session, tool ORDER BY n) AS next_pos
+      lead(sig) OVER (PARTITION BY session, tool {order}) AS next_sig,
+      lead(error_type) OVER (PARTITION BY session, tool {order}) AS next_error,
+      lead(started_ms) OVER (PARTITION BY session, tool {order}) AS next_started,
+      lead(pos) OVER (PARTITION BY session, tool {order}) AS next_pos
     FROM (
       SELECT session, n, day, fold, tool, sig, error_type, started_ms, ended_ms,
         CAST(sum(CASE WHEN error_type = '{INVALID}' THEN 0 ELSE 1 END)
-          OVER (PARTITION BY session ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS INTEGER) AS pos
+          OVER (PARTITION BY session {order} ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS INTEGER) AS pos
       FROM calls
       WHERE session IN (SELECT session FROM calls WHERE error_type = '{INVALID}')
     ) AS placed
