@@ -92,7 +92,7 @@ def odd_records(rng: random.Random) -> list[dict[str, Any]]:
     """
     names = ("search", "b\u00fccher", "\u691c\u7d22", "\U0001f50d find", 'a "b"\n; --', "", "Search")
     errors = (None, None, "timeout", "rate_limit", "validation_error", "nobody knows it", "")
-    found = []
+    found: list[dict[str, Any]] = []
     for number in range(120):
         clock = 1_767_225_600_000 + rng.randrange(10**9)
         for n in range(rng.randrange(1, 40)):
@@ -125,7 +125,7 @@ def test_spark_and_duckdb_make_identical_cells_of_odd_records_in_any_order(
 ) -> None:
     rng = random.Random(11)
     records = odd_records(rng)
-    found = []
+    found: list[list[Cell]] = []
     for master in (MASTER, None, None):
         rng.shuffle(records)
         folder = tmp_path / f"records-{len(found)}"
