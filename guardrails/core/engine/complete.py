@@ -14,13 +14,14 @@ from guardrails.core.repetition.age import moved
 from guardrails.core.retries.context import Settled
 from guardrails.core.retries.context import time_left as named_left
 from guardrails.core.retries.serving import Advised, Judged, Retried
-from guardrails.core.state.admissions import follow, note_again, settle, settle_late
+from guardrails.core.state.admissions import follow, settle, settle_late
 from guardrails.core.state.entries import pending_key
 from guardrails.core.state.family import note_moved
 from guardrails.core.state.parking import resume
 from guardrails.core.state.scope_state import settle as settle_held
 from guardrails.core.state.state import Pending, SessionState
 from guardrails.core.state.totals import exhaust, number, set_meters, touch
+from guardrails.core.state.turns import note_again
 
 from .chain import Chain
 from .decision import Decision
