@@ -12,13 +12,13 @@ from guardrails.core.retries.model import RetryModel
 from guardrails.core.retries.shrinkage import Corrections
 from guardrails.core.retries.spec import FeatureSpec
 from guardrails.core.values.errors import TrainingError
-from guardrails.offline.learning.rows.cells import APART, FOLDS, HALF_LIFE_DAYS, UNDATED, Cell, decayed
+from guardrails.offline.learning.rows.cells import FOLDS, HALF_LIFE_DAYS, UNDATED, Cell, decayed
 
 from .candidate import KEPT, Candidate, candidate, cold_model, grafted, told
 from .corrections import Corrected, as_labels, corrections_of, judged
 from .drift import Drift, drifts
 from .fit import RICH, SEED_TERMS, TERMS, check_outcomes
-from .gate import MIN_FOLDS, MIN_RETRIES, Mean, Verdict, compare, floored
+from .gate import MIN_FOLDS, MIN_RETRIES, Mean, Verdict, compare, floored, trusted_of
 
 
 RICH_FROM: Final = 2_000
@@ -26,8 +26,6 @@ RICH_FROM: Final = 2_000
 HELD_SHARE: Final = 0.2
 """Of all retries, what is held out at least, up to `HELD_RETRIES`: days that bring few judge together."""
 HELD_RETRIES: Final = 200
-TRUSTED_HALF_LIVES: Final = 3
-"""How far back the days reach that a new model must not be worse on than their base rate; the newest `APART` are none of them."""
 HELD_FOLDS: Final = max(MIN_FOLDS, FOLDS // 3)
 """Groups of sessions that are held out where there is one day only."""
 Terms = tuple[tuple[str, ...], ...]
@@ -47,6 +45,12 @@ class Split(NamedTuple):
     """The oldest one."""
     whole: bool
     """Days by themselves; else some sessions of the only one."""
+
+    def trusted(self, half_life_days: float) -> list[Cell]:
+        """
+        The older days, see `trusted_of`.
+        """
+        return trusted_of(self.fitted, self.day, half_life_days) if self.whole else []
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,7 +157,7 @@ def learn(
         new = candidate(spec, fitted, terms, training, served)
         verdict = compare(new.model, champion, split.held, stakes) if _labelled(split.held) else None
     if verdict is not None and new is not None:
-        verdict = floored(verdict, new.model, _trusted(split, half_life_days))
+        verdict = floored(verdict, new.model, split.trusted(half_life_days))
         new = told(new, {"metrics": verdict.metrics(None if present is None else present.name)})
     if new is None or (corrected is not None and corrected.better and not (verdict is not None and verdict.better)):
         new = grafted(champion, rates, spec, fitted)
@@ -232,24 +236,8 @@ def _corrections(
     split = split_of(as_labels(cells))
     fitted = decayed(split.fitted, max((cell.day for cell in split.fitted), default=0), half_life_days)
     made = corrections_of(spec, fitted)
-    return made, judged(spec, made, champion, split.held, fitted=fitted, trusted=_trusted(split, half_life_days))
-
-
-def _trusted(split: Split, half_life_days: float) -> list[Cell]:
-    """
-    The cells to fit on that are older than the newest days, which may be bad together, and recent enough to tell of today.
-    """
-    if not split.whole:
-        return []
-    before = [cell for cell in split.fitted if cell.day <= split.day - APART]
-    days = sorted({cell.day for cell in before if cell.n > 0}, reverse=True)
-    trusted: list[Cell] = []
-    for day in days:
-        # After a pause, or after days of the future, what is known is older than that; what is little reaches further back.
-        if day < days[0] - TRUSTED_HALF_LIVES * half_life_days and sum(cell.n for cell in trusted) >= MIN_RETRIES:
-            break
-        trusted += [cell for cell in before if cell.day == day]
-    return trusted
+    trusted = split.trusted(half_life_days)
+    return made, judged(spec, made, champion, split.held, fitted=fitted, trusted=trusted)
 
 
 def shown(day: int) -> str:
