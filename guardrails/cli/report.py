@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
+from guardrails.cli.text.outputs import tell_of_written, without_outputs, write_whole
 from guardrails.cli.text.printing import fail, failures_told, print_json, tell_of_nothing
 
 from .policies import load_policy
@@ -57,6 +58,7 @@ def report(
         files = inputs(records)
     except OSError as error:
         fail(str(error))
+    files = without_outputs(files, {"--html": html, "--output": output})
     found = _counted(known, files, quiet=quiet or as_json)
     if found.finished and not found.quality.calls:
         _tell_of_nothing(records, found, as_json=as_json)
@@ -94,6 +96,7 @@ def _show(
     as_json: bool,
 ) -> None:
     from guardrails.cli.text.report import report_text, suggested_text
+    from guardrails.offline.pages.numbers import plural
     from guardrails.offline.quality.page.overrides import overrides
     from guardrails.offline.quality.result import suggestions, to_dict
 
@@ -101,9 +104,10 @@ def _show(
     if html is not None:
         from guardrails.offline.quality.page.page import page
 
-        _write(html, page(found, made))
+        write_whole(html, page(found, made))
+        tell_of_written(html, f"A page of {plural(len(found.quality.tallies), 'tool')}")
     if suggest:
-        seen = f"{found.quality.calls:,} calls of {found.quality.sessions:,} sessions"
+        seen = f"{plural(found.quality.calls, 'call')} of {plural(found.quality.sessions, 'session')}"
         if not found.finished:
             seen += ", where reading was interrupted"
         base, rules = _base(policy, output)
@@ -111,7 +115,7 @@ def _show(
         replay = shlex.join(["guardrails", "replay", policy, *records, "--compare", named])
         text = overrides(made, base, rules, seen, replay)
         if output is not None:
-            _write(output, text)
+            write_whole(output, text)
             if not as_json:
                 typer.echo(suggested_text(made, output, replay))
         elif not as_json:
@@ -119,7 +123,8 @@ def _show(
     if as_json:
         print_json(to_dict(found, made))
     elif not suggest:
-        typer.echo(report_text(found))
+        suggest_too = shlex.join(["guardrails", "report", *records, "--suggest", "-o", "overrides.yaml"])
+        typer.echo(report_text(found, suggest_too if made else ""))
 
 
 def _base(policy: str, output: Path | None) -> tuple[str, list[dict[str, Any]]]:
@@ -141,16 +146,3 @@ def _base(policy: str, output: Path | None) -> tuple[str, list[dict[str, Any]]]:
     if output is None:
         return str(path), rules
     return os.path.relpath(path, output.resolve().parent), rules
-
-
-def _write(path: Path, text: str) -> None:
-    """
-    Write a file whole or not at all.
-    """
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(path)
-    except OSError as error:
-        unfinished.unlink(missing_ok=True)
-        fail(f"cannot write `{path}`: {error.strerror}")

@@ -1,5 +1,5 @@
 """
-Where `guardrails replay` writes: looked at before long work, so that nothing of it is lost and no transcript overwritten.
+Where commands write: looked at before long work, so that nothing of it is lost and no transcript overwritten; told of after it.
 """
 
 import os
@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .printing import fail
+import typer
+
+from .printing import fail, printable
 
 
 if TYPE_CHECKING:
@@ -55,3 +57,26 @@ def _unwritable(path: Path) -> str | None:
 
 def _is_special(path: Path) -> bool:
     return path.exists() and not path.is_file()
+
+
+def write_whole(path: Path, text: str) -> None:
+    """
+    Write a file whole or not at all; what is no plain file, a pipe say, is written to as it is.
+    """
+    unfinished = path if _is_special(path) else path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        if unfinished != path:
+            unfinished.replace(path)
+    except OSError as error:
+        if unfinished != path:
+            unfinished.unlink(missing_ok=True)
+        fail(f"cannot write `{path}`: {error.strerror}")
+
+
+def tell_of_written(path: Path, what: str) -> None:
+    """
+    Say on stderr *what* was written, where, and how large it is.
+    """
+    size = f" ({path.stat().st_size:,} bytes)" if path.is_file() else ""
+    typer.echo(printable(f"{what} written to `{path}`{size}."), err=True)
