@@ -17,7 +17,7 @@ from guardrails.core.retries.shrinkage import ANY, NONE, After, Corrections, Cou
 from guardrails.core.retries.spec import FeatureSpec
 from guardrails.offline.learning.rows.cells import Cell
 
-from .gate import MIN_FOLDS, MIN_RETRIES, Mean, ratio
+from .gate import MIN_FOLDS, MIN_RETRIES, Mean, ratio, slack
 
 
 DECIMALS: Final = 6
@@ -154,11 +154,11 @@ def _against(total: Mapping[str, float], spec: FeatureSpec, new: Corrections, tr
     if total["new"] > total["base"]:
         return f"worse than the base rate: {total['new']:.4f} nats per call, {total['base']:.4f} by the base rate"
     n, s = _total(trusted)
-    if n < MIN_RETRIES:
+    if n <= 0:
         return None
     known = math.fsum(_loss(cell, _said(spec, new, cell, s / n)) for cell in trusted) / n
     base = math.fsum(_loss(cell, s / n) for cell in trusted) / n
-    if known <= base:
+    if known <= base + slack(n):
         return None
     return f"worse than the base rate on the days before: {known:.4f} nats per call, {base:.4f} by the base rate"
 

@@ -181,17 +181,24 @@ def floored(verdict: Verdict, new: RetryModel, trusted: Sequence[Cell]) -> Verdi
     It was fitted on them, so that nothing but other cells can have led it away from what they say.
     """
     columns = held_out(new, [cell for cell in trusted if cell.n > 0])
-    if not verdict.better or not len(columns) or columns.n.sum() < MIN_RETRIES:
+    if not verdict.better or not len(columns):
         return verdict
     known = quality(columns, judge(new, columns, Stakes()))
     base = _entropy(known.rate)
-    if known.log_loss <= base:
+    if known.log_loss <= base + slack(known.retries):
         return verdict
     reason = (
         f"worse than the base rate on {known.retries:.0f} retries of the days before: {known.log_loss:.4f} nats per retry, "
         f"{base:.4f} by the base rate; look at the newest days, `--force` if the world has changed"
     )
     return replace(verdict, better=False, reason=reason)
+
+
+def slack(retries: float) -> float:
+    """
+    Nats per retry that are noise if a model is held against the base rate of so few *retries*; none from 50 on.
+    """
+    return 0.0 if retries >= MIN_RETRIES else 1 / math.sqrt(max(retries, 1.0))
 
 
 def _entropy(rate: float) -> float:

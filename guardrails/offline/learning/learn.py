@@ -241,8 +241,15 @@ def _trusted(split: Split, half_life_days: float) -> list[Cell]:
     """
     if not split.whole:
         return []
-    oldest, end = split.day - APART - TRUSTED_HALF_LIVES * half_life_days, split.day - APART
-    return [cell for cell in split.fitted if oldest <= cell.day <= end]
+    before = [cell for cell in split.fitted if cell.day <= split.day - APART]
+    days = sorted({cell.day for cell in before if cell.n > 0}, reverse=True)
+    trusted: list[Cell] = []
+    for day in days:
+        # After a pause, or after days of the future, what is known is older than that; what is little reaches further back.
+        if day < days[0] - TRUSTED_HALF_LIVES * half_life_days and sum(cell.n for cell in trusted) >= MIN_RETRIES:
+            break
+        trusted += [cell for cell in before if cell.day == day]
+    return trusted
 
 
 def shown(day: int) -> str:

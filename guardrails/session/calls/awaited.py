@@ -94,7 +94,7 @@ class AwaitedCalls(Adapted):
             raise
         if plan.auto_ms is None:
             return envelope
-        return await aretried(self, decision, plan, envelope, arguments, execute)
+        return await aretried(self, decision, envelope, arguments, execute)
 
     # If the store may wait for a file
 

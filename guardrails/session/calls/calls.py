@@ -32,7 +32,7 @@ from guardrails.session.growing import grow
 from guardrails.session.interrupts import Step, end, let_go, recovered
 from guardrails.session.ledger import undecided
 from guardrails.session.recorder import log_refused, new_id
-from guardrails.session.retrying import retried
+from guardrails.session.retrying import bounded, retried, would_block
 from guardrails.session.terms import Terms
 
 from .passing import Passing
@@ -57,9 +57,6 @@ class Calls(Passing):
     The tool calls of one session.
     """
 
-    _attempt = 1
-    """Which attempt it is that it makes at a call."""
-
     def __init__(
         self,
         policy: Terms,
@@ -82,6 +79,8 @@ class Calls(Passing):
         self._approver = approver
         self._sleep = sleep
         self._waits: set[Callable[[], object]] = set()
+        self._attempts: dict[tuple[str, int | None], int] = {}
+        """Which attempt at a call, by id and signature, is the next one."""
         self._asked = {}
         self._specs: dict[str, Arguments] = {}
         self._wrapped: dict[str, object] = {}
@@ -104,6 +103,8 @@ class Calls(Passing):
                     decision, plan = self._decide(tool, arguments, decision.call.id, execute)
                 if decision.envelope is not None:
                     return decision.envelope
+            if plan.auto_ms is not None and would_block(self):
+                decision.call.attempt = 0
             if log.isEnabledFor(INFO):
                 log.info("executing tool", extra={"tool": tool, "session": self.id})
             before = CALLER.set(self)
@@ -139,7 +140,7 @@ class Calls(Passing):
             # Ctrl-C may come between any two lines: what was admitted is not left open.
             end(self, decision, plan, error)
             raise
-        return envelope if plan.auto_ms is None else retried(self, decision, plan, envelope, arguments, execute)
+        return envelope if plan.auto_ms is None else retried(self, decision, envelope, arguments, execute)
 
     # The shell itself
 
@@ -163,7 +164,7 @@ class Calls(Passing):
         if locates:
             call.places = places_of(locates, call, plan.tool)
         if plan.auto_ms is not None and execute is not asked and execute is not claiming:
-            call.note_attempt(self._attempt)
+            call.note_attempt(self._attempts.get((call.id, call.sig), 1), arguments)
         decision, ask = None, Ask(NO_TIME, call, plan, execute is not asked, stop=self.policy.stop)
         failed = "clock"
         try:
@@ -247,6 +248,8 @@ class Calls(Passing):
             self.policy.model_files.refresh(now)
 
         over, completion = Settle(now, decision, prepared, plan), None
+        if decision.call.attempt and prepared.outcome.error_type is not None:
+            bounded(self, over)
         try:
             envelope, completion = self._store.update(self._all_keys, partial(self._engine.apply, over))
             if self._records is not None:

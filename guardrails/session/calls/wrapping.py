@@ -119,7 +119,7 @@ class _Run:
         self.error: Exception | None = None
 
     def plain(self, _: str, arguments: Any) -> Any:
-        self.started = True
+        self._begin()
         try:
             return self._returned(self._call(arguments))
         except Exception as error:
@@ -127,13 +127,17 @@ class _Run:
             raise
 
     async def awaited(self, _: str, arguments: Any) -> Any:
-        self.started = True
+        self._begin()
         try:
             made = self._call(arguments)
             return self._returned(await made if inspect.isawaitable(made) else made)
         except Exception as error:
             self.error = error
             raise
+
+    def _begin(self) -> None:
+        # What an attempt before came to is not what this one does.
+        self.started, self.ended, self.error = True, False, None
 
     def given(self, envelope: Envelope, returns: str) -> Any:
         if returns == "json":
