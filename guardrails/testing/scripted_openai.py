@@ -40,6 +40,7 @@ from .replies import (
 
 
 __all__ = [
+    "Body",
     "BrokenStream",
     "Calls",
     "Delayed",

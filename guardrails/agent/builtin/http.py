@@ -17,6 +17,7 @@ from typing import Final
 
 from guardrails.core.outcome.error_names import error_type_of_status
 from guardrails.core.outcome.retry_after import wait_ms
+from guardrails.core.values.version import __version__
 
 from .addresses import PORTS, Network, Target, onward_of, parsed, printable
 from .failure import ToolFailure
@@ -147,7 +148,12 @@ def _once(
     alarm.daemon = True
     alarm.start()
     try:
-        own = {"User-Agent": "toolcall-guardrails", "Accept": "*/*", "Accept-Encoding": "identity", **headers}
+        own = {
+            "User-Agent": f"toolcall-guardrails/{__version__}",
+            "Accept": "*/*",
+            "Accept-Encoding": "identity",
+            **headers,
+        }
         connection.request("GET", target.path, headers=own)
         response = connection.getresponse()
         onward = response.getheader("Location")

@@ -12,6 +12,7 @@ from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
+from guardrails.core.values.version import __version__
 from guardrails.mcp.proxy.messages import key_of, read
 
 from .connections import CONNECT_S, FAILURES, Connection, Connections, LostError, Response, events
@@ -224,7 +225,7 @@ class Remote:
         seconds: float | None = CONNECT_S,
         opened: Callable[[Connection], object] | None = None,
     ) -> tuple[Response, Connection]:
-        headers = {"Accept": "application/json, text/event-stream", "User-Agent": "guardrails-mcp"}
+        headers = {"Accept": "application/json, text/event-stream", "User-Agent": f"guardrails-mcp/{__version__}"}
         if method == "GET":
             headers["Accept"] = "text/event-stream"
         if body is not None:
