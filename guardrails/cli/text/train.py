@@ -4,6 +4,8 @@ What `guardrails train` prints.
 
 from typing import TYPE_CHECKING
 
+from guardrails.offline.pages.numbers import plural
+
 from .printing import heading, paragraph, printable, table
 
 
@@ -20,8 +22,8 @@ def trained_text(made: "Trained", *, dry_run: bool) -> str:
     """
     learned = made.learned
     counted = (
-        f"{learned.failures:,.0f} failures on {learned.days} days, {learned.labelled:,.0f} of them retried; "
-        f"{made.files} files with new records."
+        f"{plural(round(learned.failures), 'failure')} on {plural(learned.days, 'day')}, "
+        f"{learned.labelled:,.0f} of them retried; {plural(made.files, 'file')} with new records."
     )
     lines = [
         paragraph(counted),

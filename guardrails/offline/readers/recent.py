@@ -38,3 +38,16 @@ class Seen(Recent[K, None]):
         new = key not in self
         self[key] = None
         return new
+
+
+class Names(Recent[str, int]):
+    """
+    Names that were given so far, each with how often.
+    """
+
+    def give(self, name: str) -> str:
+        """
+        *name* as it is, but if it was given before with how often it was: `7`, `7:2`, `7:3`.
+        """
+        times = self[name] = self.get(name, 0) + 1
+        return name if times == 1 else f"{name}:{times}"

@@ -50,7 +50,7 @@ def watched(
         yield call
 
     if not count:
-        broken = f", {report.broken_count:,} broken lines" if report.broken_count else ""
+        broken = f", broken lines: {report.broken_count:,}" if report.broken_count else ""
         report.note(file, f"no tool calls in this {what}")
         if file not in report.without:
             size = f", {report.read:,} bytes" if report.read else ""

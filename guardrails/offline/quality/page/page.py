@@ -91,8 +91,9 @@ def _tiles(found: Found, tools: Sequence[Tally]) -> Markup:
             f"{plural(idle, 'call')} in {plural(sum(tally.loops for tally in tools), 'loop')}",
         ),
         ("No completion signal", share(unsaid, results), f"{unsaid:,} of {plural(results, 'success', 'successes')}"),
-        ("Cost", usd(cost + model), f"{usd(model)} of model responses, {usd(cost)} of tools"),
     ]
+    if cost or model:
+        figures.append(("Cost", usd(cost + model), f"{usd(model)} of model responses, {usd(cost)} of tools"))
     return tiles(figures)
 
 

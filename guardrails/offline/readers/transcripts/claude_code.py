@@ -76,7 +76,7 @@ class ClaudeCode:
         if hidden:
             report.note(
                 file,
-                f"it shows the progress of sub-agents in {hidden} lines; their calls are read from their own files",
+                f"it shows the progress of sub-agents (lines: {hidden:,}); their calls are read from their own files",
             )
 
 

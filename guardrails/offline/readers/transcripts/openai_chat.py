@@ -3,8 +3,8 @@ OpenAI chat messages: a JSON object with `messages` or `traj`, a bare list of me
 JSON lines, or a message a line.
 
 A session is one conversation: it is named by the object's own id (and the `trial` of its task), or by the file and its
-line or place; messages that are lines by their `session_id` or the like, or by the file. Results are matched by
-`tool_call_id` up to the next message that makes calls, since servers use an id again.
+line or place; messages that are lines by their `session_id` or the like, or by the file. A task that is tried again
+is a session again: `7`, `7:2`. Results are matched by `tool_call_id` up to the next message that makes calls, since servers use an id again.
 """
 
 from collections import deque
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from guardrails.offline.readers.base import RecordedCall, Report
-from guardrails.offline.readers.recent import Recent
+from guardrails.offline.readers.recent import Names, Recent
 from guardrails.offline.readers.text.fields import (
     amount,
     arguments_of,
@@ -31,9 +31,10 @@ from guardrails.offline.readers.text.result_text import settle
 from .openai_responses import is_item, item_calls
 
 
-_IDS: Final = ("session_id", "conversation_id", "thread_id", "chat_id", "id", "task_id")
-_IDS_OF_LINES: Final = ("session_id", "conversation_id", "thread_id", "chat_id")
-"""A message's own `id` is another in each line."""
+_IDS: Final = ("session_id", "conversation_id", "thread_id", "chat_id")
+"""What goes on under one of them, in another object or message, is the same session."""
+_IDS_OF_RUNS: Final = ("id", "task_id")
+"""An object's own; a message's own `id` is another in each line."""
 _SAID: Final = frozenset({"content", "tool_calls", "function_call"})
 MAX_RESULTS: Final = 10_000
 """Results of one response that are kept; the calls of those beyond have none."""
@@ -53,7 +54,7 @@ class OpenAIChat:
         return any(_is_chat(value) or _is_line(value) for value in leading_values(head)[:3])
 
     def calls(self, lines: Iterable[bytes], source: str, report: Report, file: str) -> Iterator[RecordedCall]:
-        told = _Lines(source)
+        told, names = _Lines(source), Names()
         for number, value in parsed_values(lines, report, file):
             if _is_line(value):
                 yield from told.add(value, file)
@@ -64,26 +65,29 @@ class OpenAIChat:
 
             unnamed = file if number == 1 else f"{file}:{number}"
             if not _is_list(value):
-                yield from _chat(value, source, unnamed)
+                yield from _chat(value, source, unnamed, names)
                 continue
             for place, chat in enumerate(objects(value)):
-                yield from _chat(chat, source, f"{unnamed}/{place}")
+                yield from _chat(chat, source, f"{unnamed}/{place}", names)
         yield from told.rest()
 
 
-def _chat(value: Any, source: str, unnamed: str) -> Iterator[RecordedCall]:
+def _chat(value: Any, source: str, unnamed: str, names: Names) -> Iterator[RecordedCall]:
     """
-    The calls of one conversation, *unnamed* where it has no id of its own.
+    The calls of one conversation, *unnamed* where it has no id of its own; *names* are those of runs before.
     """
     chat = mapping(value)
     messages = _messages(chat) if chat else listed(value)
-    session_id = next((str(chat[key]) for key in _IDS if type(chat.get(key)) in (str, int)), None)
-    if session_id is not None and type(chat.get("trial")) is int:
+    key = next((key for key in _IDS + _IDS_OF_RUNS if type(chat.get(key)) in (str, int)), None)
+    session_id = unnamed if key is None else str(chat[key])
+    if key is not None and type(chat.get("trial")) is int:
         session_id = f"{session_id}/{chat['trial']}"
+    if key in _IDS_OF_RUNS:
+        session_id = names.give(session_id)
     if any(is_item(message) for message in messages):
-        yield from item_calls(messages, source, session_id or unnamed)
+        yield from item_calls(messages, source, session_id)
     else:
-        yield from chat_calls(messages, source, session_id or unnamed, text(chat.get("model")))
+        yield from chat_calls(messages, source, session_id, text(chat.get("model")))
 
 
 def _messages(chat: Mapping[str, Any]) -> list[Any]:
@@ -136,7 +140,7 @@ class _Lines:
         """
         One more; the calls that are complete by it.
         """
-        session_id = next((str(message[key]) for key in _IDS_OF_LINES if type(message.get(key)) in (str, int)), file)
+        session_id = next((str(message[key]) for key in _IDS if type(message.get(key)) in (str, int)), file)
         if any(_made(message)):
             yield from self._ended(session_id)
             self._open[session_id] = [message]
