@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from guardrails.cli.front.group import examples
 from guardrails.cli.text.printing import FOUND, paragraph, print_json
 
 
@@ -21,6 +22,7 @@ NEXT: Final = (
 )
 
 
+@examples("guardrails doctor", "guardrails doctor --json")
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,  # noqa: FBT002
 ) -> None:

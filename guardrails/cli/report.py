@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from guardrails.cli.text.printing import fail, failures_told, print_json, tell_of_nothing
+from guardrails.cli.front.completion import policies
+from guardrails.cli.front.group import examples
+from guardrails.cli.text.printing import INTERRUPTED, fail, failures_told, print_json, tell_of_nothing
 
 from .policies import load_policy
-from .replay import INTERRUPTED
 
 
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ if TYPE_CHECKING:
     from guardrails.policy.policy import Policy
 
 
+@examples(
+    "guardrails report records.jsonl",
+    "guardrails report sessions/ --html report.html",
+    "guardrails report sessions/ --suggest -o overrides.yaml",
+)
 def report(
     *,
     records: Annotated[
@@ -29,7 +35,12 @@ def report(
         typer.Argument(metavar="RECORDS...", help="Records, transcripts, folders of them; - is standard input."),
     ],
     policy: Annotated[
-        str, typer.Option(metavar="POLICY", help="Says which tools poll or change nothing; what `--suggest` extends.")
+        str,
+        typer.Option(
+            metavar="POLICY",
+            autocompletion=policies,
+            help="Says which tools poll or change nothing; what `--suggest` extends.",
+        ),
     ] = "default",
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write there a page to look at.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
@@ -93,6 +104,7 @@ def _show(
     suggest: bool,
     as_json: bool,
 ) -> None:
+    from guardrails.cli.text.outputs import write_whole
     from guardrails.cli.text.report import report_text, suggested_text
     from guardrails.offline.quality.page.overrides import overrides
     from guardrails.offline.quality.result import suggestions, to_dict
@@ -101,7 +113,7 @@ def _show(
     if html is not None:
         from guardrails.offline.quality.page.page import page
 
-        _write(html, page(found, made))
+        write_whole(html, page(found, made))
     if suggest:
         seen = f"{found.quality.calls:,} calls of {found.quality.sessions:,} sessions"
         if not found.finished:
@@ -111,7 +123,7 @@ def _show(
         replay = shlex.join(["guardrails", "replay", policy, *records, "--compare", named])
         text = overrides(made, base, rules, seen, replay)
         if output is not None:
-            _write(output, text)
+            write_whole(output, text)
             if not as_json:
                 typer.echo(suggested_text(made, output, replay))
         elif not as_json:
@@ -141,16 +153,3 @@ def _base(policy: str, output: Path | None) -> tuple[str, list[dict[str, Any]]]:
     if output is None:
         return str(path), rules
     return os.path.relpath(path, output.resolve().parent), rules
-
-
-def _write(path: Path, text: str) -> None:
-    """
-    Write a file whole or not at all.
-    """
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        unfinished.write_text(text, encoding="utf-8")
-        unfinished.replace(path)
-    except OSError as error:
-        unfinished.unlink(missing_ok=True)
-        fail(f"cannot write `{path}`: {error.strerror}")

@@ -1,5 +1,5 @@
 """
-Where `guardrails replay` writes: looked at before long work, so that nothing of it is lost and no transcript overwritten.
+Where commands write: looked at before long work, so that nothing of it is lost, and written whole or not at all.
 """
 
 import os
@@ -38,6 +38,29 @@ def without_outputs(files: "Sequence[Input]", outputs: Mapping[str, Path | None]
         elif not file.found:
             fail(f"`{option}` would overwrite `{file.path}`, which is to be read")
     return left
+
+
+def write_whole(path: Path, text: str) -> None:
+    """
+    Write *text* to the file *path*, whose mode stays: Ctrl-C leaves the old file or the new one. Ends the command if
+    that fails.
+    """
+    try:
+        if _is_special(path):
+            path.write_text(text, encoding="utf-8")
+            return
+        target = Path(os.path.realpath(path))
+        unfinished = target.with_name(f".{target.name}.{os.getpid()}")
+        try:
+            unfinished.write_text(text, encoding="utf-8")
+            if target.exists():
+                unfinished.chmod(target.stat().st_mode & 0o7777)
+            unfinished.replace(target)
+        except BaseException:
+            unfinished.unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        fail(f"cannot write `{path}`: {error.strerror}")
 
 
 def _unwritable(path: Path) -> str | None:
