@@ -3,12 +3,14 @@ Pages of HTML, taken apart and opened.
 """
 
 import functools
+import json
 import shutil
 import subprocess
 import tempfile
 
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,6 +31,8 @@ class Page(HTMLParser):
         self.elements: list[tuple[str, dict[str, str | None]]] = []
         self.raw: dict[str, str] = {}
         self.words: list[str] = []
+        self.data: list[Any] = []
+        """What the page's script draws tables of."""
         self.feed(text.replace("<!DOCTYPE html>", ""))
         self.close()
         assert self.open == []
@@ -42,10 +46,22 @@ class Page(HTMLParser):
         assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
-        if self.open and self.open[-1] in {"script", "style"}:
+        if self.open and self.open[-1] == "script" and self.elements[-1][1].get("type") == "application/json":
+            self.data.append(json.loads(data))
+        elif self.open and self.open[-1] in {"script", "style"}:
             self.raw[self.open[-1]] = self.raw.get(self.open[-1], "") + data
         else:
             self.words.append(data)
+
+    def drawn(self) -> list[list[str]]:
+        """
+        The cells of all rows that the page's script draws.
+        """
+        return [
+            [cell if isinstance(cell, str) else cell[0] if isinstance(cell, list) else f"{cell:,}" for cell in row]
+            for each in self.data
+            for row in each["rows"]
+        ]
 
     @property
     def text(self) -> str:

@@ -1,42 +1,67 @@
 """
-The page of all codes that a guard says, with the page of each guard for more.
+The page of all codes, kinds of failures and statuses, made of what `guardrails explain` says of each.
 """
 
-import re
+from collections.abc import Iterable
 
 from guardrails.core.guards import GUARDS
 from guardrails.core.guards.access.held import Held
 from guardrails.core.guards.base import Guard
+from guardrails.core.guards.codes import CODES, EXPLAINED, Explained
 from guardrails.core.guards.limits.tool_budget import ToolBudget
 
-from .nav import DOCS
 
-
-OTHERS: dict[type[Guard], str] = {ToolBudget: "budget.md", Held: "README.md"}
+OTHERS: dict[type[Guard], str] = {ToolBudget: "guards/budget.md", Held: "guards/README.md"}
 """Guards without a page of their own, and the page that tells of them."""
+HEAD = """# Codes
+
+The `code` of an envelope or a record, its `error_type`, its `status`. `guardrails explain CODE` tells more of each: what decided it, what
+the model reads, how to loosen it or switch it off. `$numbers` may stand in a wording of your own, in `messages:`. A guard that fails says
+its name and `.error`; a code of a scope begins with its name: `user.budget.max_calls`.
+"""
 
 
 def codes() -> str:
     """
     The page, as Markdown.
     """
-    text = "# Codes\n\nThe `code` of an envelope or a record. `$numbers` may stand in a wording of your own, in `messages:`.\n"
+    text, of_guards = HEAD, set[str]()
     everyone: tuple[type[Guard], ...] = (*GUARDS, *OTHERS)
     for cls in everyone:
         if not cls.codes:
             continue
-        name = OTHERS.get(cls, f"{cls.name}.md")
-        page = (DOCS / "guards" / name).read_text(encoding="utf-8")
-        text += f"\n## {cls.name}\n\n[Its page](../guards/{built(name)}).\n\n| code | when | numbers |\n|---|---|---|\n"
+        page = OTHERS.get(cls, f"guards/{cls.name}.md")
+        text += f"\n## {cls.name}\n\n[Its page](../{built(page)}).\n\n| code | when | numbers |\n|---|---|---|\n"
         for code, values in cls.codes.items():
-            row = re.search(rf"^\| `{re.escape(code)}` \| (.*) \|$", page, re.MULTILINE)
             numbers = ", ".join(f"`${value}`" for value in values)
-            text += f"| `{code}` | {row[1] if row else ''} | {numbers} |\n"
-    return text
+            text += f"| `{code}` | {CODES[code].when} | {numbers} |\n"
+        of_guards |= cls.codes.keys()
+    rest = [one for code, one in CODES.items() if code not in of_guards and not is_failure(code)]
+    text += section("Said by no guard", rest)
+    text += section(
+        "Kinds of failures", (one for code, one in EXPLAINED.items() if one.kind == "failure" and "." not in code)
+    )
+    return text + section("Statuses", (one for one in EXPLAINED.values() if one.kind == "status"))
 
 
-def built(name: str) -> str:
+def section(title: str, explained: Iterable[Explained]) -> str:
     """
-    The file of a guard's page among the staged sources.
+    A table of what each means, with the page that tells more.
     """
-    return "index.md" if name == "README.md" else name
+    rows = "".join(f"| `{one.code}` | {one.means} | [page](../{built(one.page)}) |\n" for one in explained)
+    return f"\n## {title}\n\n| word | meaning | more |\n|---|---|---|\n{rows}"
+
+
+def is_failure(code: str) -> bool:
+    """
+    Whether *code* says that a guard failed.
+    """
+    name, _, rest = code.rpartition(".")
+    return rest == "error" and name not in ("clock", "store")
+
+
+def built(page: str) -> str:
+    """
+    The file of a page among the staged sources.
+    """
+    return page.replace("README.md", "index.md")

@@ -9,6 +9,7 @@ import typer
 
 from guardrails.cli.front.completion import policies
 from guardrails.cli.front.group import examples
+from guardrails.cli.text.outputs import tell_of_written, without_outputs
 from guardrails.cli.text.printing import FOUND, INTERRUPTED, fail, failures_told, print_json, tell_of_nothing
 
 from .policies import load_policy
@@ -46,6 +47,9 @@ def replay(
     case: Annotated[
         str | None, typer.Option(metavar="SESSION", help="Print this session as a policy case, and nothing else.")
     ] = None,
+    until: Annotated[
+        int | None, typer.Option(metavar="CALL", help="The last call of the case, by its number as it is shown.")
+    ] = None,
     html: Annotated[Path | None, typer.Option(metavar="FILE", help="Write there a page to look at.")] = None,
     checkpoint: Annotated[
         Path | None, typer.Option(metavar="FILE", help="After Ctrl-C go on from there; removed when done.")
@@ -61,7 +65,6 @@ def replay(
     Reads OpenAI chats and Responses items, sessions of Claude Code, Codex, Copilot and Gemini CLI, tau2 simulations,
     OpenTelemetry spans, JSON lines of calls and our own records; plain, gzip'd or zstd-compressed.
     """
-    from guardrails.cli.text.outputs import without_outputs
     from guardrails.offline.judge.files.inputs import inputs
     from guardrails.offline.judge.files.run import Work
 
@@ -74,18 +77,20 @@ def replay(
         if given and any(other is not None for other in (*alone, decisions, html, checkpoint)):
             which = "`--compare`, `--decisions`" if alone else "`--decisions`"
             fail(f"`{option}` goes without {which}, `--html` and `--checkpoint`")
+    if until is not None and case is None:
+        fail("`--until` goes with `--case`")
     found = without_outputs(found, {"--decisions": decisions, "--html": html, "--checkpoint": checkpoint})
     if exact:
         _exact(policies, found, as_json=as_json)
     elif case is not None:
-        _case(policies[0], policy, found, case)
+        _case(policies[0], policy, found, case, until)
     else:
         names = [policy] if compare is None else [policy, compare]
         work = Work(policies, found, decisions=decisions, checkpoint=checkpoint)
         made = _judged(work, names, quiet=quiet or as_json)
         if made[0].finished and not made[0].total.calls:
             _tell_of_nothing(files, made, as_json=as_json)
-        _show(made, html, checkpoint, as_json=as_json)
+        _show(made, html, decisions, checkpoint, as_json=as_json)
 
 
 def _judged(work: "Work", names: list[str], *, quiet: bool) -> "list[Judgement]":
@@ -109,8 +114,11 @@ def _print(made: "list[Judgement]") -> None:
     print_json(one if len(made) == 1 else {"judgements": [one, made[1].to_dict()]})
 
 
-def _show(made: "list[Judgement]", html: Path | None, checkpoint: Path | None, *, as_json: bool) -> None:
+def _show(
+    made: "list[Judgement]", html: Path | None, decisions: Path | None, checkpoint: Path | None, *, as_json: bool
+) -> None:
     from guardrails.cli.text.replay import compared_text, judged_text
+    from guardrails.offline.pages.numbers import plural
 
     if as_json:
         _print(made)
@@ -122,6 +130,9 @@ def _show(made: "list[Judgement]", html: Path | None, checkpoint: Path | None, *
         from guardrails.offline.judge.page.html import page
 
         write_whole(html, page(*made))
+        tell_of_written(html, f"A page of {plural(made[0].total.calls, 'call')}")
+    if decisions is not None:
+        tell_of_written(decisions, f"{plural(made[0].total.calls, 'decision')} of {made[0].policy}, one to a line,")
     if not made[0].finished:
         onward = "the same command goes on from there" if checkpoint else "with `--checkpoint FILE` it could go on"
         typer.echo(f"interrupted: the figures are of what was read until then; {onward}", err=True)
@@ -145,8 +156,8 @@ def _exact(policies: "list[Policy]", files: "list[Input]", *, as_json: bool) -> 
         raise typer.Exit(FOUND)
 
 
-def _case(policy: "Policy", name: str, files: "list[Input]", session_id: str) -> None:
+def _case(policy: "Policy", name: str, files: "list[Input]", session_id: str, until: int | None) -> None:
     from guardrails.offline.judge.files.session_case import session_case
 
     with failures_told():
-        typer.echo(session_case(policy, Path(name).stem, files, session_id), nl=False)
+        typer.echo(session_case(policy, Path(name).stem, files, session_id, until=until), nl=False)

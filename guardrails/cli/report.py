@@ -12,6 +12,7 @@ import typer
 
 from guardrails.cli.front.completion import policies
 from guardrails.cli.front.group import examples
+from guardrails.cli.text.outputs import tell_of_written, without_outputs, write_whole
 from guardrails.cli.text.printing import INTERRUPTED, fail, failures_told, print_json, tell_of_nothing
 
 from .policies import load_policy
@@ -68,6 +69,7 @@ def report(
         files = inputs(records)
     except OSError as error:
         fail(str(error))
+    files = without_outputs(files, {"--html": html, "--output": output})
     found = _counted(known, files, quiet=quiet or as_json)
     if found.finished and not found.quality.calls:
         _tell_of_nothing(records, found, as_json=as_json)
@@ -104,8 +106,8 @@ def _show(
     suggest: bool,
     as_json: bool,
 ) -> None:
-    from guardrails.cli.text.outputs import write_whole
     from guardrails.cli.text.report import report_text, suggested_text
+    from guardrails.offline.pages.numbers import plural
     from guardrails.offline.quality.page.overrides import overrides
     from guardrails.offline.quality.result import suggestions, to_dict
 
@@ -114,8 +116,9 @@ def _show(
         from guardrails.offline.quality.page.page import page
 
         write_whole(html, page(found, made))
+        tell_of_written(html, f"A page of {plural(len(found.quality.tallies), 'tool')}")
     if suggest:
-        seen = f"{found.quality.calls:,} calls of {found.quality.sessions:,} sessions"
+        seen = f"{plural(found.quality.calls, 'call')} of {plural(found.quality.sessions, 'session')}"
         if not found.finished:
             seen += ", where reading was interrupted"
         base, rules = _base(policy, output)
@@ -131,7 +134,8 @@ def _show(
     if as_json:
         print_json(to_dict(found, made))
     elif not suggest:
-        typer.echo(report_text(found))
+        suggest_too = shlex.join(["guardrails", "report", *records, "--suggest", "-o", "overrides.yaml"])
+        typer.echo(report_text(found, suggest_too if made else ""))
 
 
 def _base(policy: str, output: Path | None) -> tuple[str, list[dict[str, Any]]]:

@@ -206,6 +206,7 @@ class Policy(Live):
         on_decision: "Callable[[Decision], object] | None" = None,
         scopes: Mapping[str, str] | None = None,
         approver: "Approver | None" = None,
+        sleep: Callable[[float], object] | None = None,
         telemetry: "Telemetry | None" = None,
     ) -> "Session":
         """
@@ -216,7 +217,7 @@ class Policy(Live):
         *records* is a sink, or the path of a file of JSON lines. *scopes* says whose session it is, for each scope of
         the policy: `{"user": "u1"}`. *approver* is asked by `call` and `acall` about a call that waits for a person; without one
         the call waits until `session.approve` or `session.refuse`. *telemetry* tells of its calls, as
-        `guardrails.integrations.otel` does. Raises PolicyError where a tool is not valid, SessionError where the name or a scope is not.
+        `guardrails.integrations.otel` does; *sleep*(seconds) waits before a retry of the library's own. Raises PolicyError where a tool is not valid, SessionError where the name or a scope is not.
         """
         from guardrails.session.session import Session
 
@@ -237,6 +238,7 @@ class Policy(Live):
             clock=clock,
             on_decision=on_decision,
             approver=approver,
+            sleep=sleep,
             scopes=chosen(self.scopes, scopes),
         )
 

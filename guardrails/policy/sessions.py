@@ -43,6 +43,7 @@ class SessionOptions(TypedDict, total=False):
     on_decision: "Callable[[Decision], object] | None"
     scopes: Mapping[str, str] | None
     approver: "Approver | None"
+    sleep: Callable[[float], object] | None
     telemetry: "Telemetry | None"
 
 

@@ -220,6 +220,7 @@ class Session(Functions):
             on_decision=self._on_decision,
             parent=self,
             approver=self._approver,
+            sleep=self._sleep,
             scopes=self._engine.scopes,
         )
 
@@ -249,11 +250,13 @@ class Session(Functions):
 
     def close(self) -> None:
         """
-        Flush the records; a child gives back what it did not use and is over.
+        Flush the records; a child gives back what it did not use and is over. Retries of its own that wait are not made.
 
         Any other session's state stays: the same name goes on where it was, until `forget` drops it. A service that
         names each of its sessions anew calls `forget` after `close`, or its store grows by each.
         """
+        for wake in tuple(self._waits):
+            wake()
         if self._parent is not None:
             self._end_waiting()
             closed = self._event("close", Close(self._time()))

@@ -5,6 +5,7 @@
 import gzip
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -121,11 +122,18 @@ def test_two_policies_are_shown_side_by_side(transcript: Path) -> None:
         line.split() == ["lab", "6", "2", "4", "+2", "0", "1", "+1", "2", "2", "="]
         for line in shown.stdout.splitlines()
     )
+    head = " ".join(shown.stdout.split("\ntotal ")[0].split())
+    assert "Refused, and no pointless repeat: default 0 calls; strict 1 call." in head
+    assert "strict would refuse lab: t, call 1: look, duplicates.window (changed, default does not)" in head
+    assert "`guardrails explain duplicates.window`" in " ".join(shown.stdout.split("Next:")[1].split())
+    better = " ".join(replay("strict", transcript, "--compare", "default").stdout.split("Next:")[1].split())
+    assert "`default` refuses pointless repeats only, 2 of 6 calls" in better
     both = json.loads(replay("default", transcript, "--compare", "strict", "--json").stdout)["judgements"]
     assert [one["policy"] for one in both] == ["default", "strict"]
     said = " ".join(replay("default", transcript, "--compare", "observe").stdout.split())
     assert said.count("Not judged") == 2, "what is so of both is said once"
     assert "Not judged of observe rate: no times" in said
+    assert "Next: `observe` refuses nothing: it observes." in said
     assert "default (1) and default (2)" in replay("default", transcript, "--compare", "default").stdout
 
 
@@ -146,6 +154,16 @@ def test_a_session_is_printed_as_a_case_that_holds(transcript: Path, tmp_path: P
     (tmp_path / "case.yaml").write_text(printed.stdout)
     tested = CliRunner().invoke(app, ["policy", "test", "default", str(tmp_path / "case.yaml")])
     assert tested.exit_code == 0, tested.output
+
+
+def test_a_case_is_cut_at_a_call(transcript: Path, tmp_path: Path) -> None:
+    cut = replay("default", transcript, "--case", "s", "--until", "1")
+    assert cut.stdout.count("- call:") == 2
+    (tmp_path / "case.yaml").write_text(cut.stdout)
+    assert CliRunner().invoke(app, ["policy", "test", "default", str(tmp_path / "case.yaml")]).exit_code == 0
+    absent = replay("default", transcript, "--case", "s", "--until", "99")
+    assert (absent.exit_code, absent.stdout) == (2, "")
+    assert "`s` has no call 99" in absent.stderr
 
 
 def test_a_case_names_the_policy_of_a_file_as_its_cases_do(transcript: Path, tmp_path: Path) -> None:
@@ -210,6 +228,7 @@ def test_records_of_ours_are_judged_like_any_transcript(records: Path) -> None:
         (["default", "FILE", "--exact"], "holds no records of this library"),
         (["default", "FILE", "--exact", "--html", "x"], "`--exact` goes without"),
         (["default", "FILE", "--case", "s", "--compare", "strict"], "`--case` goes without"),
+        (["default", "FILE", "--until", "3"], "`--until` goes with `--case`"),
         (["default", "FILE", "--decisions", "no/such/folder"], "cannot write `no/such/folder`: no folder `no/such`"),
         (["default", "FILE", "--html", "no/such/folder"], "cannot write `no/such/folder`"),
         (["default", "FILE", "--html", "."], "cannot write `.`: it is a folder"),
@@ -300,8 +319,18 @@ def test_files_that_are_worth_it_are_judged_in_several_processes(
     alone = replay("default", transcript, other, "--decisions", decided).stdout, decided.read_bytes()
     monkeypatch.setattr("guardrails.offline.judge.files.parallel.ENOUGH", 1)
     together = replay("default", transcript, other, "--decisions", decided)
-    assert (together.exit_code, together.stderr) == (0, "")
+    assert together.exit_code == 0
+    assert re.fullmatch(
+        r"\d+ decisions of default, one to a line, written to `.*` \([\d,]+ bytes\)\.\n", together.stderr
+    )
     assert (together.stdout, decided.read_bytes()) == alone
+
+
+def test_what_was_written_is_told_of_beside_the_figures(transcript: Path, tmp_path: Path) -> None:
+    shown = replay("default", transcript, "--json", "--html", tmp_path / "page.html", "--decisions", tmp_path / "d")
+    calls = json.loads(shown.stdout)["total"]["calls"]
+    assert f"A page of {calls} calls written to `{tmp_path / 'page.html'}` (" in shown.stderr
+    assert f"{calls} decisions of default, one to a line, written to `{tmp_path / 'd'}` (" in shown.stderr
 
 
 @pytest.mark.slow

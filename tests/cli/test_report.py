@@ -167,3 +167,14 @@ def test_the_page_is_one_file_that_asks_nobody(records: Path, tmp_path: Path) ->
     assert "90 of 120 calls wasted" in page
     assert "http://" not in page.replace("http://www.w3.org", "")
     assert "<script src" not in page
+
+
+def test_the_page_that_was_written_is_told_of_and_no_record_is_overwritten(records: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    done = CliRunner().invoke(app, ["report", str(records), "--json", "--html", str(page)])
+    assert done.stderr == f"A page of 3 tools written to `{page}` ({page.stat().st_size:,} bytes).\n"
+    json.loads(done.stdout)
+    before = records.read_bytes()
+    refused = CliRunner().invoke(app, ["report", str(records), "--html", str(records)])
+    assert (refused.exit_code, records.read_bytes()) == (2, before)
+    assert "would overwrite" in refused.stderr

@@ -237,6 +237,11 @@ def test_a11_profiles_are_printed_as_sentences_and_as_a_table(trained: tuple[Res
     assert "timeouts of `search_hotels` resolve on retry" in said
     assert "server errors of `legacy` do not resolve on retry (0 of" in said
     assert "best wait" in said
+    assert "changed: Calls with other arguments that came next" in said
+    page = path.with_name("page.html")
+    assert f"written to `{page}` (" in run("profile", path, "--html", page).stderr
+    assert "search_hotels" in page.read_text()
+    assert run("profile", path, "--html", path).exit_code == 2
     one = run("profile", path, "--tool", "legacy", "--json")
     (document,) = json.loads(one.stdout)
     assert document["tool"] == "legacy"

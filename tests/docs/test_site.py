@@ -23,6 +23,7 @@ from docs.site.staging import GENERATED, BrokenLinkError, relinked, stage
 from docs.site.titles import title
 from guardrails import Policy
 from guardrails.core.guards import GUARDS
+from guardrails.core.guards.codes import EXPLAINED
 from tests import pages
 
 
@@ -96,6 +97,8 @@ def test_every_code_is_in_the_reference() -> None:
     for cls in GUARDS:
         for code in cls.codes or {}:
             assert re.search(rf"^\| `{re.escape(code)}` \| .+", text, re.MULTILINE), code
+    failures = {f"{cls.name}.error" for cls in GUARDS} | {"held.error"}
+    assert [code for code in EXPLAINED.keys() - failures if f"| `{code}` |" not in text] == []
 
 
 def test_every_command_is_in_the_reference() -> None:

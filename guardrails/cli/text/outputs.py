@@ -1,5 +1,5 @@
 """
-Where commands write: looked at before long work, so that nothing of it is lost, and written whole or not at all.
+Where commands write: looked at before long work, so that nothing of it is lost and no transcript overwritten; told of after it.
 """
 
 import os
@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from .printing import fail
+import typer
+
+from .printing import fail, printable
 
 
 if TYPE_CHECKING:
@@ -78,3 +80,11 @@ def _unwritable(path: Path) -> str | None:
 
 def _is_special(path: Path) -> bool:
     return path.exists() and not path.is_file()
+
+
+def tell_of_written(path: Path, what: str) -> None:
+    """
+    Say on stderr *what* was written, where, and how large it is.
+    """
+    size = f" ({path.stat().st_size:,} bytes)" if path.is_file() else ""
+    typer.echo(printable(f"{what} written to `{path}`{size}."), err=True)

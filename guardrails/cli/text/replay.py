@@ -9,7 +9,7 @@ from guardrails.offline.judge.result import Judgement, Tally
 from guardrails.offline.pages.numbers import plural
 
 from .printing import heading, paragraph, printable, width
-from .wrong import LEGEND, wrong_figures, wrong_lists
+from .wrong import LEGEND, harm_text, next_text, wrong_figures, wrong_lists
 
 
 if TYPE_CHECKING:
@@ -85,10 +85,12 @@ def compared_text(one: Judgement, other: Judgement) -> str:
     return "\n\n".join(
         [
             title,
+            harm_text(names, one, other),
             "\n".join(_table(rows)),
             "\n".join(_table(of_sources)),
             paragraph(sides),
             *_ends_of_both(names, one, other),
+            next_text(names, one, other),
         ]
     )
 

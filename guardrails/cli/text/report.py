@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from guardrails.offline.pages.numbers import NONE, plural, usd
+
 from .printing import heading, paragraph, printable, table
 
 
@@ -22,66 +24,60 @@ NAME: Final = 24
 NOTICES: Final = 10
 
 
-def report_text(found: "Found") -> str:
+def report_text(found: "Found", suggest: str = "") -> str:
     """
-    The table of tools, those to redesign first and why.
+    The table of tools, those to redesign first and why; last the command *suggest*, if there is something to suggest.
     """
-    from guardrails.core.values.types import MICRO
-    from guardrails.offline.quality.page.reasons import FORMULA, ranked, reasons
+    from guardrails.offline.quality.page.columns import COLUMNS, SHARES, brief, loops_told, told_of, wasted_told
+    from guardrails.offline.quality.page.reasons import FORMULA, ranked
 
     quality = found.quality
     tools = ranked(quality.tallies.values())
-    calls = f"{quality.calls:,} recorded call{'' if quality.calls == 1 else 's'}"
-    lines = [heading(f"{calls} of {quality.sessions:,} sessions, {len(tools):,} tools")]
+    lines = [
+        heading(
+            f"{plural(quality.calls, 'recorded call')} of {plural(quality.sessions, 'session')},"
+            f" {plural(len(tools), 'tool')}"
+        )
+    ]
     if not found.finished:
         lines.append("Interrupted: the figures are of what was read until then.")
     if tools:
-        priced = any(tally.cost for tally in tools)
-        rows = [["tool", "calls", "score", "failed", "retry ok", "fixed", "repeat", "loop", "no sign", "p50", "p99"]]
-        rows += [_row(tally) for tally in tools[:SHOWN]]
-        if priced:
-            costs = [f"${tally.cost / MICRO:,.4f}" for tally in tools[:SHOWN]]
-            rows = [[*row, cost] for row, cost in zip(rows, ["cost", *costs], strict=True)]
+        columns = brief(tools)
+        rows = [["tool", *(column.name for column in columns)]]
+        rows += [[_name(tally), *(_ascii(column.cell(tally).text) for column in columns)] for tally in tools[:SHOWN]]
         lines.append(table(rows))
         if len(tools) > SHOWN:
-            lines.append(f"and {len(tools) - SHOWN:,} more with smaller scores; `--json` has them all")
+            lines.append(f"and {len(tools) - SHOWN:,} more, none with a larger score; `--json` has them all")
+        lines.append("")
+        explained = [column for column in COLUMNS if column in columns or column.name == "wasted"]
+        lines += [paragraph(f"{column.name}: {column.meaning}", hanging="  ") for column in explained]
+        lines.append(SHARES)
     first = [tally for tally in tools if tally.wasted][:FIRST]
     if first:
-        lines += ["", heading("Redesign first"), f"{FORMULA}"]
+        lines += ["", heading("Redesign first"), FORMULA]
         for place, tally in enumerate(first, 1):
-            share = f"{tally.wasted:,} of {tally.calls:,} calls wasted ({100 * tally.wasted / tally.calls:.0f} %)"
-            lines.append(paragraph(f"{place}. {tally.tool}: {share}", hanging="   "))
-            lines += [paragraph(f"   - {reason}", hanging="     ") for reason in reasons(tally)]
+            lines.append(paragraph(f"{place}. {tally.tool}: {wasted_told(tally)}", hanging="   "))
+            lines += [paragraph(f"   - {reason}", hanging="     ") for reason in told_of(tally)]
+    looped = loops_told(tools)
+    if looped and sum(tally.loops > 0 for tally in tools) > 1:
+        lines += ["", paragraph(f"{looped[0].upper()}{looped[1:]}.")]
     cost = sum(tally.cost for tally in tools)
     if cost or quality.model_cost:
-        lines += ["", f"Cost: ${cost / MICRO:,.4f} of tools, ${quality.model_cost / MICRO:,.4f} of model responses."]
+        lines += ["", f"Cost: {usd(cost)} of tools, {usd(quality.model_cost)} of model responses."]
     lines += ["", *(paragraph(notice, hanging="  ") for notice in found.notices[:NOTICES])] if found.notices else []
     if len(found.notices) > NOTICES:
-        lines.append(f"and {len(found.notices) - NOTICES:,} more notices")
+        lines.append(f"and {plural(len(found.notices) - NOTICES, 'more notice')}")
+    lines += ["", "Next, what a policy should know of these tools:", f"  {printable(suggest)}"] if suggest else []
     return "\n".join(lines)
 
 
-def _row(tally: "Tally") -> list[str]:
-    from guardrails.offline.quality.page.durations import duration
-
-    name = printable(tally.tool)
-    return [
-        name if len(name) <= NAME else f"{name[: NAME - 1]}…",
-        f"{tally.calls:,}",
-        f"{tally.score:,}",
-        _share(tally.failed, tally.calls),
-        _share(tally.retries.s, tally.retries.n),
-        _share(tally.corrections.s, tally.corrections.n),
-        _share(tally.repeats + tally.refused_repeats, tally.calls),
-        _share(tally.idle, tally.calls),
-        _share(tally.unsaid, tally.results),
-        duration(tally.durations.at(0.5)).replace("\N{EN DASH}", "-"),
-        duration(tally.durations.at(0.99)).replace("\N{EN DASH}", "-"),
-    ]
+def _name(tally: "Tally") -> str:
+    name = printable(tally.tool).replace("\n", "\\n").replace("\t", "\\t")
+    return name if len(name) <= NAME else f"{name[: NAME - 1]}…"
 
 
-def _share(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.0f} %" if whole else "-"
+def _ascii(cell: str) -> str:
+    return "-" if cell == NONE else cell
 
 
 def suggested_text(suggestions: "Sequence[Suggestion]", path: Path, replay: str) -> str:
@@ -91,5 +87,5 @@ def suggested_text(suggestions: "Sequence[Suggestion]", path: Path, replay: str)
     settings = sum(len(one.settings) for one in suggestions)
     if not settings:
         return f"`{path}` suggests nothing: there are too few calls, or the policy says it already."
-    said = f"{settings:,} setting{'' if settings == 1 else 's'} for {len(suggestions):,} tool{'' if len(suggestions) == 1 else 's'} written to `{path}`."
+    said = f"{plural(settings, 'setting')} for {plural(len(suggestions), 'tool')} written to `{path}`."
     return f"{printable(said)} Judge them before you use them:\n  {printable(replay)}"

@@ -48,6 +48,8 @@ def trained_text(made: "Trained", *, dry_run: bool) -> str:
 def _compared(made: "Trained") -> list[str]:
     verdict = made.learned.verdict
     if verdict is None:
+        if made.learned.corrected is not None:
+            return ["No retries are held out, so nothing says how good the model is at those."]
         return ["Nothing is held out, so nothing says how good the model is."]
     present = made.learned.present
     new = "new" if made.learned.grafted else f"new {made.learned.new.model.name}"

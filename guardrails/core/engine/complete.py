@@ -11,9 +11,10 @@ from guardrails.core.guards.base import Facts
 from guardrails.core.guards.limits.budget_words import finish, names
 from guardrails.core.guards.repeats.loop_words import hints_of
 from guardrails.core.repetition.age import moved
-from guardrails.core.retries.context import Settled, time_left
+from guardrails.core.retries.context import Settled
+from guardrails.core.retries.context import time_left as named_left
 from guardrails.core.retries.serving import Advised, Judged, Retried
-from guardrails.core.state.admissions import follow, settle, settle_late
+from guardrails.core.state.admissions import follow, note_again, settle, settle_late
 from guardrails.core.state.entries import pending_key
 from guardrails.core.state.family import note_moved
 from guardrails.core.state.parking import resume
@@ -24,12 +25,12 @@ from guardrails.core.state.totals import exhaust, number, set_meters, touch
 from .chain import Chain
 from .decision import Decision
 from .engine import Engine, Event
-from .events.retries import DUE, afford, budgets_of, lacking, note_due, note_tries
+from .events.retries import DUE, UNKNOWN_MS, afford, again_ms, budgets_of, lacking, note_due, note_tries
 from .exhaustion import first_cause
 from .exhaustion import progress as own_progress
 from .plan import Plan
 from .prepare import Prepared
-from .scopes import Cause, Scope, free_all, note_all, progress
+from .scopes import Cause, Scope, free_all, note_all, progress, time_left
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,6 +54,8 @@ class Completion:
     is_complete: bool | None = None
     no_retry: str | None = None
     """Code of the retry budget for lack of which it is not to be repeated."""
+    again_ms: int | None = None
+    """The library makes the call again by itself, after this wait at least; None: it does not."""
     run: str = ""
     """Which life of the session."""
     judged: Judged | None = None
@@ -87,6 +90,7 @@ class Completion:
         made.wait_ms = envelope.retry_after_ms
         made.retries = envelope.max_retries_remaining
         made.is_complete = envelope.is_complete
+        made.again_ms = None if envelope.tried is None else envelope.tried.again_ms
         made.judged = envelope.judged
         made.changes = plan.changes
         made.run, made.elapsed_ms, made.marks = where
@@ -98,7 +102,7 @@ class Settle(Event[tuple[Envelope, Completion]]):
     """
     An admitted call is over: it is settled, and its envelope is made. What it cost is charged to the scopes too.
 
-    *advised* is what was recorded of a failure that a model judged: a replay goes by it.
+    *advised* is what was recorded of a failure that a model judged: a replay goes by it. So it does by *again_ms*, see `Completion`.
     """
 
     now_ms: int
@@ -106,6 +110,7 @@ class Settle(Event[tuple[Envelope, Completion]]):
     prepared: Prepared
     plan: Plan
     advised: Advised | None = None
+    again_ms: int | None = UNKNOWN_MS
 
     shared = True
 
@@ -190,6 +195,15 @@ class Settle(Event[tuple[Envelope, Completion]]):
         if limit is not None:
             code = limit[0]
             envelope.limit(limit[1], finish(code), code if names(code) else None)
+        if call.attempt and pending is not None:
+            over = limit is not None or state.exhausted is not None
+            wait_ms = self.again_ms
+            if wait_ms == UNKNOWN_MS:
+                left, named = time_left(chain, state, scopes), outcome.retry_after_ms is not None
+                wait_ms = None if over else again_ms(plan, envelope, call, duration, left, named=named)
+            envelope.attempted(call.attempt, wait_ms)
+            if wait_ms is not None:
+                note_again(state, pending)
         shown = None
         if not chain.merged and "progress" not in chain.left_out:
             shown = progress(chain, state, now, scopes) if scopes else own_progress(chain, state, now)
@@ -243,7 +257,7 @@ class Settle(Event[tuple[Envelope, Completion]]):
     def _retried(self, chain: Chain, state: SessionState) -> Retried:
         call, outcome = self.decision.call, self.prepared.outcome
         failure = Settled(call.tool, call.sig, outcome.error_type, state.now_ms)
-        left = time_left(state.meters.get(DUE + call.tool), state.now_ms, outcome.retry_after_ms)
+        left = named_left(state.meters.get(DUE + call.tool), state.now_ms, outcome.retry_after_ms)
         return Retried(chain.models.loaded, tuple(state.trail), failure, state.elapsed_ms, left, self.advised)
 
 

@@ -87,7 +87,7 @@ class Ask(Event[Decision]):
                 return self._again(engine, state, scopes, running, expired)
         if self.stop is not None:
             return self._refused(engine, state, scopes, Found([self.stop]), expired)
-        if state.turn == 0:
+        if state.turn == 0 and call.attempt <= 1:
             tell_turn(chain, state, sig)
         cost, tokens = plan.cost, plan.tokens
         guess = _guess(self, state, scopes) if state.used or scopes or self.guess else NOTHING
@@ -132,6 +132,7 @@ class Ask(Event[Decision]):
             claimed=self.claim and not parks,
             window=chain.window,
             hints=() if found is None else tuple(found.nudges),
+            before=failed if call.attempt > 1 else None,
         )
         park_n = park(state, pending, call, found.parking[0]) if found is not None and parks else 0
         limit = None if far or parks else used_up(chain, state, now)
@@ -215,7 +216,7 @@ class Ask(Event[Decision]):
         for scope in scopes:
             number(scope.state)
         last = state.turn_decided == state.turn_expects if state.turn_expects else state.turn_admitted > 0
-        cause = turn_cause(chain, state, state.now_ms) if last else None
+        cause = turn_cause(chain, state, state.now_ms) if last and call.attempt <= 1 else None
         envelope = Envelope.refusal(first, None if cause is None else cause.message, left_out=chain.left_out)
         where = engine.id, state.run, engine.marks(state, scopes), expired, None
         event = n, state.now_ms, state.turn

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from guardrails.core.arguments import Arguments
+from guardrails.core.guards.access.approve import Approve
 from guardrails.core.guards.base import Guard
 from guardrails.core.guards.results.retry_budget import RetryBudget
+from guardrails.core.guards.results.retryable import Retryable
 from guardrails.core.outcome.plain_failures import Speaks
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import Mode
@@ -71,3 +73,14 @@ class Plan:
     """(enforced, budget)"""
     speaks: Speaks
     """Of the arguments of a call, whose words its text is."""
+    auto_ms: int | None = field(init=False)
+    """The longest wait, in milliseconds, after which the library makes a failed call again by itself; None: it never does."""
+
+    def __post_init__(self) -> None:
+        tool, self.auto_ms = self.tool, None
+        # What a name suggests is not enough; what a person is asked about is none of it either.
+        safe = (tool.read_only or tool.stable or tool.idempotent) and tool.idempotent is not False
+        if safe and not any(isinstance(each, Approve) and each.asks(tool.name) for each in self.guards):
+            for each in self.guards:
+                if isinstance(each, Retryable) and each.auto and each.name in self.enforced:
+                    self.auto_ms = round(each.auto_max_wait * 1000)

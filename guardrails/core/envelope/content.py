@@ -26,6 +26,7 @@ FIELDS: Final = (
     "error_type",
     "error_message",
     "http_status",
+    "attempts",
     "errors",
     "user_facing_hint",
     "message",
@@ -103,6 +104,16 @@ class Cut(NamedTuple):
     """By which `read_result` finds the whole; None: it is not kept."""
 
 
+class Tried(NamedTuple):
+    """
+    What is said of a call that the library makes again by itself.
+    """
+
+    attempts: int
+    again_ms: int | None
+    """It makes it once more, after this wait at least; None: it does not."""
+
+
 class Content:
     """
     The fields of an envelope, and its value as text.
@@ -138,6 +149,7 @@ class Content:
         "sandbox",
         "status",
         "total_matches",
+        "tried",
         "user_facing_hint",
     )
 
@@ -179,6 +191,8 @@ class Content:
         """The hint is said in the merged form too."""
         self.judged: Judged | None = None
         """What a model was asked about the failure, and said; for the record, not for the reader."""
+        self.tried: Tried | None = None
+        """The library may make the call again by itself; None: it does not."""
         self.left_out: frozenset[str] = _NONE
         """Optional fields that are not written."""
         if fields:
@@ -189,6 +203,13 @@ class Content:
             if name not in SETTABLE:
                 raise TypeError(f"an envelope has no field `{name}`")
             setattr(self, name, content)
+
+    @property
+    def attempts(self) -> int:
+        """
+        How often the library has made the call, which it makes again by itself where a policy says so.
+        """
+        return 1 if self.tried is None else self.tried.attempts
 
     @property
     def handle(self) -> str | None:

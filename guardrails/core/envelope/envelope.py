@@ -13,7 +13,7 @@ from guardrails.core.outcome.error_names import error_type_of_name
 from guardrails.core.text.truncation import LIMIT, Rendered, leading_of
 from guardrails.core.values.types import ERROR_TYPES, Denial, ErrorType, Outcome, Success
 
-from .content import OPTIONAL, SETTABLE, Content, Cut, Fields, More
+from .content import OPTIONAL, SETTABLE, Content, Cut, Fields, More, Tried
 from .text import fields_of, text_of
 
 
@@ -156,6 +156,24 @@ class Envelope(Content):
         self.limit_message = message
         self.code = self.code or code
         self.hint(hint)
+
+    def attempted(self, attempts: int, again_ms: int | None = None) -> None:
+        """
+        Say how often the library has made the call, and after how long it makes it again; None: it does not.
+        """
+        self.tried = Tried(attempts, again_ms)
+
+    def repeat_refused(self, refusal: "Envelope") -> None:
+        """
+        Say of a failure that the library did not make the call again, for what *refusal* tells.
+        """
+        self.attempted(self.attempts)
+        self.code, self.limit_message = refusal.code, refusal.limit_message
+        self.retryable, self.retry_after_ms = bool(refusal.retryable), refusal.retry_after_ms
+        if not self.retryable:
+            self.max_retries_remaining, self.next_action = 0, "give_up"
+        said = (refusal.message, refusal.next_action_hint)
+        self.next_action_hint = " ".join(text for text in ("It was not made again.", *said) if text)
 
     def cut_to(self, shown: str, original_bytes: int | None) -> None:
         """

@@ -104,6 +104,8 @@ def fields_of(  # noqa: PLR0915  every call comes this way
         shown["error_message"] = envelope.error_message
     if envelope.http_status is not None:
         shown["http_status"] = envelope.http_status
+    if envelope.tried is not None and envelope.tried.attempts > 1:
+        shown["attempts"] = envelope.tried.attempts
     if envelope.errors is not None:
         shown["errors"] = envelope.errors
     if envelope.user_facing_hint is not None:

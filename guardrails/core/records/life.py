@@ -220,7 +220,14 @@ class Life:
         settled = self._decisions.get(record["call_n"]) or self._admitted_unseen(record["call_n"])
         if settled is not None:
             decision, way = settled
-            event = Settle(now, _as_told(decision, record), prepared_of(record), way.plan, advised_of(record))
+            event = Settle(
+                now,
+                _as_told(decision, record),
+                prepared_of(record),
+                way.plan,
+                advised_of(record),
+                record.get("again_ms"),
+            )
             self._apply(event, way.chain, beside)
         elif record["late"]:
             # Of another life: its number is all that it has here.

@@ -63,7 +63,7 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
 
     `retry_source` is who caused it where the same call failed before: `agent` of its own accord, `policy` since it was
     advised, `explore` where that was to learn; `propensity` how likely such advice was given. `args_sim_max` is what a
-    learned guard computed. Null without them. `sketch` is there where like calls were looked for, `news` where values that results have shown. `stop` is the reason for which
+    learned guard computed. Null without them. `attempt` is there where the library makes the call again by itself: which it is. `sketch` is there where like calls were looked for, `news` where values that results have shown. `stop` is the reason for which
     every call was refused.
     """
     call, denials = decision.call, decision.denials
@@ -101,6 +101,8 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
         record["stop"] = decision.denials[0].values["reason"]
     if plan.tokens:
         record["estimate_tokens"] = plan.tokens
+    if call.attempt:
+        record["attempt"] = call.attempt
     if call.guess is not None:
         record["guess"] = call.guess
     if call.sketch is not None:
@@ -141,7 +143,8 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
     `ctx_logged`, `p_logged`, `spec_version` and `model_version` are the context of a failure, the predicted success of a
     retry, and what computed them; null where no model was asked.
 
-    `no_retry` is there where a retry budget was empty: its code; then `retryable` says no for that reason. `sandbox` is there
+    `no_retry` is there where a retry budget was empty: its code; then `retryable` says no for that reason. `again_ms` is there
+    where the library makes the call again by itself: the least wait before that. `sandbox` is there
     where the call ran in one: which.
 
     Where there are messages, the arguments are with them, for a sink that erases what messages repeat of them.
@@ -187,6 +190,8 @@ def settle_record(session_id: str, decision: Decision, prepared: Prepared, compl
     }
     if completion.no_retry is not None:
         record["no_retry"] = completion.no_retry
+    if completion.again_ms is not None:
+        record["again_ms"] = completion.again_ms
     if prepared.steady:
         record["steady"] = prepared.steady
     if prepared.empty:

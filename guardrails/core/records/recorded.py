@@ -95,6 +95,7 @@ def call_of(record: Record) -> ToolCall:
         places=None if places is None else {guard: tuple(answers) for guard, answers in places.items()},
         sketch=sketch,
         news=record.get("news"),
+        attempt=record.get("attempt", 0),
     )
 
 

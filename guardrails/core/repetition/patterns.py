@@ -41,7 +41,10 @@ def past(state: SessionState) -> list[Entry]:
         entry
         for entry in reversed(state.window)
         if entry.turn != turn
-        and (entry.status == "ok" or (entry.status == "error" and entry.error_type not in CHANGEABLE))
+        and (
+            entry.status == "ok"
+            or (entry.status == "error" and entry.error_type not in CHANGEABLE and not entry.retried)
+        )
     ]
 
 
@@ -55,7 +58,10 @@ def past_of(state: SessionState, tool: str) -> Iterator[Entry]:
         for entry in reversed(state.window)
         if entry.tool == tool
         and entry.turn != turn
-        and (entry.status == "ok" or (entry.status == "error" and entry.error_type not in CHANGEABLE))
+        and (
+            entry.status == "ok"
+            or (entry.status == "error" and entry.error_type not in CHANGEABLE and not entry.retried)
+        )
     )
 
 

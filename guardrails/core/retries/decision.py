@@ -48,7 +48,7 @@ Kinds of failure that other arguments mend. The next call of the tool is then ne
 were looked at in public agents' sessions, 3 of 10 after a command that failed or was cancelled.
 """
 UNLIKELY: Final = 2.0
-"""A try that brings less than so many times what it costs is made once: one more of the kind would say nothing new."""
+"""A try that works less often than so many times its price, waiting left out, is made once: the next would say nothing new."""
 
 
 class Stakes(NamedTuple):
@@ -149,11 +149,11 @@ class Decider:
         shift = self.model.declared.shift(declared, self.model.evidence.get((tool, error), 0.0))
         best = self._best(self._tries(tool, error, context, shift, price, repaired=False))
         instead, value = self._instead(tool, error, context, price)
-        seldom = tried and best.p < UNLIKELY * (best.p - best.value)
-        if left < 1 or seldom or best.value <= 0 or best.value < value:
+        seldom = best.p < UNLIKELY * price
+        if left < 1 or (seldom and tried) or best.value <= 0 or best.value < value:
             return Advice(False, best.wait_ms, best.p, 0, instead, self._corrected(tool, error, context))  # noqa: FBT003
         further = 0
-        if left > 1:
+        if left > 1 and not seldom:
             later = self._after(context, best.wait_ms)
             further = self.advise(tool, error, later, declared=declared, cost=cost, left=left - 1, tried=True).retries
         return Advice(True, best.wait_ms, best.p, 1 + further, "retry")  # noqa: FBT003

@@ -37,24 +37,29 @@ def admit(
     claimed: bool = True,
     window: int,
     hints: tuple[tuple[str, str], ...] = (),
+    before: Entry | None = None,
 ) -> Pending:
     """
-    Charge a call and open its admission; *window* is how many executed calls are remembered.
+    Charge a call and open its admission; *window* is how many executed calls are remembered. *before*, if given, is the attempt
+    that the library follows by this one: both are one call of the model, in its turn and its streak.
     """
     tool, sig, now = call.tool, call.sig, state.now_ms
     state.n, state.seq = n, seq = state.n + 1, state.seq + 1
     state.calls += 1
-    state.turn_decided += 1
-    state.turns += state.turn_admitted == 0
-    state.turn_admitted += 1
-    state.denied_turns = state.refused_turns = 0
-    if tool == state.streak_tool:
-        state.streak += 1
-    else:
-        state.streak_tool, state.streak, state.streak_failures = tool, 1, 0
+    if before is None:
+        state.turn_decided += 1
+        state.turns += state.turn_admitted == 0
+        state.turn_admitted += 1
+        state.denied_turns = state.refused_turns = 0
+        if tool == state.streak_tool:
+            state.streak += 1
+        else:
+            state.streak_tool, state.streak, state.streak_failures = tool, 1, 0
     state.held_cost += cost
     state.held_tokens += tokens
     entry = Entry.begun(seq, tool, sig, now, changes, turn=state.mark, sketch=call.sketch or 0)
+    if before is not None:
+        entry.another, entry.turn, entry.sketch = True, before.turn, before.sketch
     state.window.append(entry)
     state.latest[sig] = seq
     if len(state.window) > window:
@@ -252,14 +257,24 @@ def note_retry(entry: Entry, tries: int, at_ms: int, *, explored: bool | None = 
         entry.explored = explored
 
 
+def note_again(state: SessionState, pending: Pending) -> None:
+    """
+    Keep that the library makes a call again, which was just settled and failed: the model hears of it once.
+    """
+    pending.entry.retried = True
+    if pending.seq > state.seq - state.streak:
+        state.streak_failures = max(0, state.streak_failures - 1)
+
+
 def deny(state: SessionState, call: ToolCall, denial: Denial) -> int:
     """
     Note a refused call: nothing is charged, the window does not age; the number of its event.
     """
-    state.turn_decided += 1
-    note_refused(state.failing, call, denial.code, state.seq)
-    if denial.strike:
-        _remember_refusal(state, call.sig)
+    if call.attempt <= 1:
+        state.turn_decided += 1
+        note_refused(state.failing, call, denial.code, state.seq)
+        if denial.strike:
+            _remember_refusal(state, call.sig)
     if denial.ends_session and denial.scope is None:
         exhaust(state, denial)
     return number(state)

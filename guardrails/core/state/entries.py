@@ -48,6 +48,8 @@ class Entry:
     little: bool = (
         False  # it brought a flag, a zero or a few values, as far as anyone looked; its failure was found in an object
     )
+    retried: bool = False  # it failed and the library makes it again by itself, so that it is evidence of nothing
+    another: bool = False  # it is such another attempt, no call of its own
 
     @classmethod
     def begun(cls, seq: int, tool: str, sig: int | None, at_ms: int, changes: bool, *, turn: int, sketch: int) -> Self:  # noqa: FBT001
@@ -59,7 +61,7 @@ class Entry:
         made.status = "running"
         made.error_type = None
         made.result_hash = made.retry_at_ms = made.retries_left = made.beside = made.steady = 0
-        made.explored = made.empty = made.unfinished = made.little = False
+        made.explored = made.empty = made.unfinished = made.little = made.retried = made.another = False
         made.sketch = sketch
         return made
 

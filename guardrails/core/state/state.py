@@ -217,9 +217,11 @@ class SessionState:
 
     def earlier(self, sig: int | None, last: int) -> Sequence[Entry]:
         """
-        The calls of signature *sig* among the *last* executed ones, newest first.
+        The calls of signature *sig* among the *last* executed ones, newest first; of the attempts at one, the last.
         """
         if sig is None or sig not in self.latest:
             return ()
         after = self.seq - last
-        return [entry for entry in reversed(self.window) if entry.sig == sig and entry.seq > after]
+        return [
+            entry for entry in reversed(self.window) if entry.sig == sig and entry.seq > after and not entry.retried
+        ]

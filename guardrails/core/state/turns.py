@@ -79,6 +79,10 @@ def leave_turn(state: SessionState, pending: Pending) -> None:
     as the window tells of it.
     """
     entry, window = pending.entry, state.window
+    if entry.another:
+        # The attempt before it is of the turn already.
+        entry.turn = 0
+        return
     if entry.tool == state.streak_tool and all(
         one.tool == entry.tool or not one.turn for one in window if one.seq > entry.seq
     ):

@@ -62,6 +62,12 @@ def asked(tool: str, arguments: Any) -> NoReturn:
     raise NotImplementedError(f"`{tool}` is only asked about")
 
 
+def claiming(tool: str, arguments: Any) -> None:
+    """
+    What stands for the executor of a call that is run elsewhere.
+    """
+
+
 def checked(tool: Any, call_id: Any, execute: Any) -> tuple[str, str | None]:
     """
     The names of a call as plain text: a member of a string enumeration is its value. That of a tool is bounded.

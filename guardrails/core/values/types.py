@@ -113,6 +113,8 @@ class ToolCall:
     guess: tuple[int, int] | None = None
     """Micro-dollars and tokens that calls of its tool have used on average, as far as nobody estimates them; None: nothing is
     known."""
+    attempt: int = 0
+    """Which attempt at a call it is that the library makes again by itself, from 1; 0: whoever asks makes it again."""
 
     @classmethod
     def signed(
@@ -133,6 +135,7 @@ class ToolCall:
         made.problems = problems
         made.asked = asked
         made.places = made.sketch = made.news = made.waits = made.guess = None
+        made.attempt = 0
         return made
 
     def note_sketch(self, sketch: int) -> int:
@@ -141,6 +144,12 @@ class ToolCall:
         """
         self.sketch = sketch
         return sketch
+
+    def note_attempt(self, attempt: int) -> None:
+        """
+        Keep which *attempt* at a call it is, from 1.
+        """
+        self.attempt = attempt
 
     def note_guess(self, guess: tuple[int, int]) -> None:
         """

@@ -12,6 +12,8 @@ from guardrails.core.text.short_keys import cached_if_short
 
 NAME: Final = 72
 """Characters shown of a name from a transcript: tool, session, source, code."""
+EMPTY: Final = "(empty)"
+"""What stands for a name of no characters."""
 SENTENCE: Final = 400
 """Characters shown of a notice or a reason."""
 _TAIL: Final = 18
@@ -78,7 +80,7 @@ def named(text: str) -> Markup:
     """
     A name from a transcript, apart from the direction of writing around it.
     """
-    return tag("bdi", short(text) or "(empty)")
+    return tag("bdi", short(text) or EMPTY)
 
 
 def said(text: str) -> Markup:

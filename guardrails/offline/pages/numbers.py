@@ -5,6 +5,8 @@ Numbers as the page writes them.
 from guardrails.core.values.types import MICRO
 
 
+FEW = 5
+"""Calls from which on a share is told in per cent."""
 NONE = "\N{EN DASH}"
 """Where there is nothing to count."""
 
@@ -34,10 +36,12 @@ def plural(n: int, one: str, many: str | None = None) -> str:
 
 def share(n: int, of: int) -> str:
     """
-    *n* of *of* in per cent.
+    *n* of *of* in per cent; of fewer than `FEW` the numbers themselves, since "100 %" of one call says too much.
     """
     if not of:
         return NONE
+    if of < FEW:
+        return f"{n} of {of}"
     percent = 100 * n / of
     if 0 < percent < 0.1:
         return "<0.1 %"

@@ -1,5 +1,5 @@
 """
-What the page can do where scripts run: sort a table, search a list. It holds no data.
+What the page can do where scripts run: draw a table from the JSON beside it, sort a table, search a list. It holds no data.
 """
 
 from base64 import b64encode
@@ -9,15 +9,21 @@ from typing import Final
 
 SCRIPT: Final = """
 "use strict";
-const unit = {ms: 0.001, s: 1, min: 60};
-const number = cell => {
-  const found = cell.textContent.replace(/,/g, "").replace(/\\u2212/g, "-").match(/(-?[0-9.]+)(?: (ms|s|min)$)?/);
-  return found ? Number(found[1]) * (unit[found[2]] ?? 1) : -Infinity;
+const made = (name, content, css) => {
+  const node = document.createElement(name);
+  node.append(content);
+  if (css) node.className = css;
+  return node;
 };
-const text = cell => cell.textContent.trim();
-for (const table of document.querySelectorAll("table.sortable")) {
-  const body = table.tBodies[0], line = table.tHead.rows[table.tHead.rows.length - 1];
-  if (body.rows.length < 2) continue;
+const number = cell => {
+  const few = cell.textContent.match(/^([0-4]) of ([1-4])$/);
+  if (few) return 100 * few[1] / few[2];
+  const found = cell.textContent.replace(/,/g, "").replace(/\\u2212/g, "-").match(/-?[0-9.]+/);
+  return found ? Number(found[0]) : -Infinity;
+};
+const order = (one, other, down) => (typeof one === "number" ? one - other || 0 : one.localeCompare(other)) * (down ? -1 : 1);
+const sortable = (table, sort) => {
+  const line = table.tHead.rows[table.tHead.rows.length - 1];
   [...line.cells].forEach((heading, n) => {
     const button = document.createElement("button");
     button.type = "button";
@@ -29,32 +35,77 @@ for (const table of document.querySelectorAll("table.sortable")) {
       const down = was ? was === "ascending" : numeric;
       for (const cell of line.cells) cell.removeAttribute("aria-sort");
       heading.setAttribute("aria-sort", down ? "descending" : "ascending");
-      const keyed = [...body.rows].map(row => [numeric ? number(row.cells[n]) : text(row.cells[n]), row]);
-      keyed.sort(([a], [b]) => (numeric ? (a === b ? 0 : a < b ? -1 : 1) : a.localeCompare(b)) * (down ? -1 : 1));
-      body.append(...keyed.map(([, row]) => row));
+      sort(n, numeric, down);
     });
   });
-}
-for (const box of document.querySelectorAll("[data-filter]")) {
-  const rows = [...box.querySelectorAll(box.dataset.filter)];
-  if (rows.length < 12) continue;
-  const words = rows.map(row => row.textContent.toLowerCase());
-  const label = document.createElement("label"), input = document.createElement("input");
-  const said = document.createElement("output");
+};
+const searchable = (box, total, search) => {
+  if (total < 12) return;
+  const label = made("label", "Search ", "search"), input = document.createElement("input"), said = document.createElement("output");
   input.type = "search";
   input.autocomplete = "off";
-  label.className = "search";
-  label.append("Search ", input, " ", said);
+  label.append(input, " ", said);
   box.before(label);
   input.addEventListener("input", () => {
     const wanted = input.value.toLowerCase().split(/\\s+/).filter(Boolean);
-    let shown = 0;
-    if (wanted.length) for (const folded of box.querySelectorAll(":scope>details")) folded.open = true;
-    rows.forEach((row, n) => {
-      row.hidden = !wanted.every(word => words[n].includes(word));
-      shown += row.hidden ? 0 : 1;
+    const shown = search(words => wanted.every(word => words.includes(word)), wanted.length > 0);
+    said.textContent = wanted.length ? `${shown} of ${total}` : "";
+  });
+};
+for (const block of document.querySelectorAll("script[type='application/json']")) {
+  const said = cell => typeof cell === "number" ? cell.toLocaleString("en") : Array.isArray(cell) ? cell[0] : cell;
+  const value = cell => typeof cell === "number" ? cell : Array.isArray(cell) ? cell[1] : -Infinity;
+  const {kinds, rows, most} = JSON.parse(block.textContent), box = block.parentElement, table = box.querySelector("table");
+  const body = table.tBodies[0], more = made("button", "", "more");
+  const entries = rows.map(cells => ({cells, words: cells.map(said).join(" ").toLowerCase()}));
+  let shown = entries, room = most;
+  const drawn = ({cells}) => {
+    const row = document.createElement("tr");
+    cells.forEach((cell, n) => {
+      const text = said(cell), named = n === 0;
+      const node = made(named ? "th" : "td", kinds[n] === "n" ? text : made("bdi", text), named ? "" : kinds[n]);
+      if (named) node.scope = "row";
+      if (kinds[n] === "n" && !/[1-9]/.test(text)) node.className = "n z";
+      row.append(node);
     });
-    said.textContent = wanted.length ? `${shown} of ${rows.length}` : "";
+    return row;
+  };
+  const draw = () => {
+    body.replaceChildren(...shown.slice(0, room).map(drawn));
+    more.hidden = shown.length <= room;
+    more.textContent = `Show all ${shown.length.toLocaleString("en")} rows`;
+  };
+  more.type = "button";
+  more.addEventListener("click", () => { room = Infinity; draw(); });
+  box.after(more);
+  sortable(table, (n, numeric, down) => {
+    const key = ({cells}) => numeric ? value(cells[n]) : said(cells[n]);
+    entries.sort((one, other) => order(key(one), key(other), down));
+    const kept = new Set(shown);
+    shown = entries.filter(entry => kept.has(entry));
+    draw();
+  });
+  searchable(box, entries.length, matches => {
+    shown = entries.filter(entry => matches(entry.words));
+    draw();
+    return shown.length;
+  });
+  draw();
+}
+for (const table of document.querySelectorAll("table.sortable")) {
+  const body = table.tBodies[0];
+  if (body.rows.length > 1) sortable(table, (n, numeric, down) => {
+    const keyed = [...body.rows].map(row => [numeric ? number(row.cells[n]) : row.cells[n].textContent.trim(), row]);
+    keyed.sort(([one], [other]) => order(one, other, down));
+    body.append(...keyed.map(([, row]) => row));
+  });
+}
+for (const box of document.querySelectorAll("[data-filter]")) {
+  const rows = [...box.querySelectorAll(box.dataset.filter)], words = rows.map(row => row.textContent.toLowerCase());
+  searchable(box, rows.length, (matches, any) => {
+    if (any) for (const folded of box.querySelectorAll(":scope>details")) folded.open = true;
+    rows.forEach((row, n) => { row.hidden = !matches(words[n]); });
+    return rows.filter(row => !row.hidden).length;
   });
 }
 """

@@ -89,6 +89,7 @@ th button:focus-visible{outline:2px solid var(--link);outline-offset:2px}
 [aria-sort=descending] button::after{content:"\\2193";opacity:1}
 .search{display:block;margin:.5rem 0;font-size:.9rem}
 .search input{font:inherit;width:16rem;max-width:100%;padding:.2rem .4rem;border:1px solid var(--dim);border-radius:.3rem;background:var(--bg);color:inherit}
+.more{font:inherit;font-size:.9rem;padding:.25rem .7rem;border:1px solid var(--line);border-radius:.3rem;background:var(--card);color:inherit;cursor:pointer}
 [hidden]{display:none!important}
 .sessions{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,24rem),1fr));gap:0 1.5rem}
 .sessions>.long{grid-column:1/-1}

@@ -42,6 +42,7 @@ def case_of(
     policy: str | None = None,
     prices: Mapping[str, Price] | None = None,
     closes: bool = False,
+    whole: bool = False,
 ) -> str:
     """
     The YAML of a case file with one case: the *calls* of one session, and what is to be decided of each.
@@ -50,7 +51,7 @@ def case_of(
     minute later. *name* is the case's, else the session's id; *policy* the one that the case is written for, *prices*
     its prices. One that *closes* ends a session at a response of unknown price: a response whose cost another program did
     not record is written as free. What does not fit into a case file is left out from the end. Raises ValueError where there is no call,
-    or the decisions are not as many.
+    the decisions are not as many, or something would be left out of one that is to be *whole*.
     """
     writer: Writer | None = None
     blocks: list[str] = []
@@ -71,6 +72,8 @@ def case_of(
             blocks.append(block)
     if writer is None:
         raise ValueError("a session without calls is no case")
+    if left_out and whole:
+        raise ValueError(f"a case file holds the first {len(blocks):,} calls only")
     if not left_out:
         blocks += writer.rest()
     cut = f"# The last {left_out:,} calls are left out: a case file holds no more.\n" if left_out else ""

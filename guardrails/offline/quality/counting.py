@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from guardrails.core.guards.repeats.duplicates import REPAIRABLE
 from guardrails.core.tools.tool import Tool
 from guardrails.core.values.types import micro_dollars
 from guardrails.offline.judge.evidence import SUCCESS, Worth, evidence_of, outcome_of_call
@@ -13,9 +14,11 @@ from guardrails.offline.judge.judgement import MAX_TOOLS, OTHER_TOOLS
 from guardrails.offline.readers.base import RecordedCall
 from guardrails.offline.readers.same_call import signature_of
 
+from .looping import count_loop
+from .names import named_to_read
 from .rules import changed, count_retry, count_rules, refused_by_evidence
 from .signals import signal_of
-from .tally import NEWS, REFUSED, Tally
+from .tally import MAX_DURATION_MS, NEWS, REFUSED, Tally
 from .trail import Done, Trail
 
 
@@ -24,11 +27,12 @@ MAX_SESSIONS: Final = 20_000
 MAX_CODES: Final = 100
 """Codes of denials that are told apart for one tool; a record may hold any."""
 OTHER_CODES: Final = "all others"
-MAX_DURATION_MS: Final = 1 << 53
 MAX_COST_USD: Final = 1e9
 WRONG: Final = frozenset({"validation", "invalid_path", REFUSED})
 """Errors that the model can correct by other arguments."""
 REPEATS: Final = ("duplicates.", "loops.")
+SAME: Final = ("duplicates.", *(f"loops.{name}" for name in ("identical", "unrepaired", "reread", "cycle")))
+"""Of them, those for the same tool and arguments; the others are for going on with other ones."""
 MAX_NAMES: Final = 1_000
 """Sources that are named; tools and calls that one session remembers."""
 
@@ -104,8 +108,16 @@ def _count_denied(tally: Tally, trail: Trail, call: RecordedCall, sig: int | Non
     """
     code = call.code or "unknown"
     tally.denied[code if code in tally.denied or len(tally.denied) < MAX_CODES else OTHER_CODES] += 1
-    if code.startswith(REPEATS):
-        tally.refused_repeats += 1
+    idle = code.startswith(REPEATS)
+    if idle:
+        place = trail.latest(sig)
+        if code.startswith(SAME):
+            tally.refused_repeats += 1
+            failing = place is not None and trail.done[place].error is not None
+            tally.refused_failures += failing
+            tally.idle_failures += failing
+        else:
+            tally.refused_stuck += 1
         tally.wasted += 1
         if sig in trail.steady:
             # Nobody knows what it would have brought.
@@ -116,6 +128,7 @@ def _count_denied(tally: Tally, trail: Trail, call: RecordedCall, sig: int | Non
         tally.corrections.n += 1
         tally.wasted += 1
         trail.went_wrong(call.tool, sig)
+    count_loop(tally, trail, call, sig, idle=idle)
 
 
 def _count_run(
@@ -131,11 +144,12 @@ def _count_run(
     latest = None if place is None else trail.done[place]
     worth = trail.past.add(sig, evidence)
     if latest is not None:
-        now = Now(call.tool, sig, worked, polling)
+        now = Now(call.tool, sig, worked, polling, known=call.has_result)
         _count_repeat(tallies, trail, worth, latest, since, tally=tally, now=now)
-    if trail.wrong and trail.correction(call.tool, sig) and worked:
+    if trail.wrong and trail.correction(call.tool, sig):
         # It is counted for the tool that went wrong, which is this one.
-        tally.corrections.s += 1
+        tally.corrections.s += worked
+        tally.corrections.n -= not call.has_result
     if error is not None:
         tally.errors[error] += 1
         if error in WRONG:
@@ -154,14 +168,25 @@ def _count_run(
     if call.tool_cost_usd is not None and 0 < call.tool_cost_usd < MAX_COST_USD:
         tally.cost += micro_dollars(call.tool_cost_usd)
     tally.nudged_repeats += any(code.startswith("loops.") for code in call.nudges)
+    tally.said_polling += polling
     tally.said_read_only += call.read_only is True
-    pointless = worth in ("second", "later") and not polling
-    tally.wasted += pointless or (error is not None and error not in NEWS)
+    same = worth in ("second", "later")
+    # What is wrong with a call itself no work removes.
+    mends = worked or error in REPAIRABLE or error in NEWS
+    check = same and not polling and mends and any(done.did for done in since)
+    idle = same and not polling and not check
+    tally.checks += check
+    tally.idle_failures += idle and not worked
+    tally.wasted += idle or (error is not None and error not in NEWS)
+    count_loop(tally, trail, call, sig, idle=idle)
     attempt = 0 if error is None else 1 + (latest.attempt if latest is not None else 0)
     undeclared = tool.read_only is None and not tool.stable
     changes = not (tool.read_only or tool.stable or (undeclared and call.read_only))
     kept = polling or not refused_by_evidence(tally, trail, sig, worth)
-    trail.ran(Done(call.tool, sig, evidence, error, attempt, changes=changes, undeclared=undeclared), kept=kept)
+    did = changes and worked and not same and not (undeclared and named_to_read(call.tool))
+    trail.ran(
+        Done(call.tool, sig, evidence, error, attempt, changes=changes, undeclared=undeclared, did=did), kept=kept
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +199,8 @@ class Now:
     sig: int | None
     worked: bool
     polling: bool
+    known: bool
+    """How it ended."""
 
 
 def _count_repeat(
@@ -187,8 +214,7 @@ def _count_repeat(
     tally.pointless_later += worth == "later"
     same = worth in ("second", "later")
     tally.waits += same and now.polling
-    tally.idle_failures += same and not now.polling and not now.worked
-    if latest.error is not None:
+    if latest.error is not None and now.known:
         count_retry(tally, latest, since, worked=now.worked)
     count_rules(tally, latest, since, worth)
     if worth == "unknown" or latest.result_hash is None:

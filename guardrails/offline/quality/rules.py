@@ -31,7 +31,8 @@ def count_rules(tally: Tally, latest: Done, since: Sequence[Done], worth: Worth)
         return
     same = worth in ("second", "later")
     if not _worth_again(latest, since):
-        tally.always.setdefault(len(since) + 1, Odds()).add(same)
+        # A check after an edit is honest though it says what it said before.
+        tally.always.setdefault(len(since) + 1, Odds()).add(same and not any(done.worked for done in since))
     if latest.error is None and not _changed(since, latest.tool):
         tally.stable.add(same)
 
@@ -61,7 +62,7 @@ def refused_by_evidence(tally: Tally, trail: Trail, sig: int | None, worth: Wort
 
 def count_retry(tally: Tally, latest: Done, since: Sequence[Done], *, worked: bool) -> None:
     """
-    Note whether the same call after *latest*, which failed, *worked*.
+    Note whether the same call after *latest*, which failed, *worked*: it is known to have ended so or otherwise.
     """
     tally.retries.add(worked)
     if latest.error in TRANSIENT and not changed(since):

@@ -7,6 +7,7 @@ import re
 from typing import Final, Literal
 
 from guardrails.core.paging.names import Kind, kind_of
+from guardrails.core.paging.reading import extent_of
 from guardrails.offline.readers.base import RecordedCall
 
 
@@ -14,9 +15,21 @@ LOOKED_AT: Final = 16_384
 """Characters at either end of a recorded result in which a signal is looked for."""
 Signal = Literal["said", "absent", "dead end"]
 
+_NEAR: Final = 200
+"""Characters at either end of a text in which it says that it is all."""
+_ALL: Final = re.compile(
+    r"\b(?:no (?:more|further|other) (?:results?|match(?:es)?|items?|rows?|pages?|entries|records|files)"
+    r"|no (?:results?|match(?:es)?|items?|rows?|entries|records|files)(?: (?:were|was))? found"
+    r"|end of (?:file|results?|list|listing|output)|(?:showing|displaying|returned|listed) all\b"
+    r"|(?:showing|displaying|returned|results?|items?|rows?|page)\b[^\n]{0,24}?\b(\d{1,9}) of \1\b)"
+)
+_HINTS: Final = ("more", "page", "no ", "end of", "show", "truncat", "omitted", "too l", "limit", "result", "cut ")
+
 _MEMBER: Final = re.compile(r'"([A-Za-z_@][\w.@$-]{0,47})"\s{0,9}:\s{0,9}("[^"]|[1-9]|true)?')
 """The name of a member, and how its value begins if that says something."""
-_UNFINISHED: Final = re.compile(r'"is_complete"\s*:\s*false')
+_UNFINISHED: Final = re.compile(
+    r'"(?:is_?complete|complete)"\s*:\s*false|"(?:is_?)?(?:truncated|incomplete|partial)"\s*:\s*true', re.IGNORECASE
+)
 _CUT: Final = ('"_truncated', "... [truncated: ")
 _SIGNS: Final = frozenset({Kind.CURSOR, Kind.MORE, Kind.CUT})
 
@@ -26,7 +39,7 @@ def signal_of(call: RecordedCall) -> Signal:
     What the success of *call* says of its completeness: `absent` nothing, `dead end` that something is missing but not
     how to get it.
 
-    Own records say it themselves; of other transcripts only a JSON object has a field for it.
+    Own records say it themselves. A JSON object has a field for it; a text says it in words at either end.
     """
     text = call.result
     if call.is_complete:
@@ -36,13 +49,21 @@ def signal_of(call: RecordedCall) -> Signal:
     ends = text if len(text) <= 2 * LOOKED_AT else text[:LOOKED_AT] + text[-LOOKED_AT:]
     if call.is_complete is False:
         return "said" if _goes_on(ends) else "dead end"
-    if (
-        call.decision is not None
-        or not text.startswith("{")
-        or not any(_is_sign(at[1]) for at in _MEMBER.finditer(ends))
-    ):
+    if call.decision is not None:
+        return "absent"
+    if not text.startswith(("{", "[")):
+        return "said" if _in_words(text) else "absent"
+    if text.startswith("[") or not any(_is_sign(at[1]) for at in _MEMBER.finditer(ends)):
         return "absent"
     return "dead end" if _UNFINISHED.search(ends) and not _goes_on(ends) else "said"
+
+
+def _in_words(text: str) -> bool:
+    ends = (text if len(text) <= 2 * _NEAR else f"{text[:_NEAR]}\n{text[-_NEAR:]}").lower()
+    # Most texts have none of them, and a look at all that a text may say takes long.
+    if not any(word in ends for word in _HINTS):
+        return False
+    return _ALL.search(ends) is not None or extent_of(text).complete is not True
 
 
 def _is_sign(name: str) -> bool:
@@ -51,7 +72,7 @@ def _is_sign(name: str) -> bool:
 
 def _goes_on(text: str) -> bool:
     """
-    Whether *text* tells how to get what is missing, or that it was cut.
+    Whether *text* tells how to get what is missing, or that there is a next page to ask for.
     """
     if any(mark in text for mark in _CUT):
         return True
@@ -60,7 +81,7 @@ def _goes_on(text: str) -> bool:
             continue
         kind = kind_of(at[1])
         if at[2] == "true":
-            if kind in {Kind.MORE, Kind.CUT}:
+            if kind is Kind.MORE:
                 return True
         elif kind is Kind.CURSOR or at[1] == "next_action_hint":
             return True

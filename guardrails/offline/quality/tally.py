@@ -15,6 +15,8 @@ NEWS: Final = frozenset({"exec_nonzero", "code_error", "cancelled"})
 """Failures that are no fault of the tool: a test that fails tells what was asked."""
 REFUSED: Final = "validation_error"
 """The error type of a call that was refused for its arguments and did not run."""
+MAX_DURATION_MS: Final = 1 << 53
+"""What is longer is no duration."""
 MAX_ATTEMPT: Final = 6
 """Retries in a row that are told apart; later ones count as this."""
 
@@ -64,9 +66,9 @@ class Tally:
     errors: Counter[str] = field(default_factory=Counter)
     """By error type; `validation_error` are those refused for their arguments."""
     retries: Odds = field(default_factory=Odds)
-    """Same call as one of the last 20 that had failed; those that worked."""
+    """Same call as one of the last 20 that had failed, of known end; those that worked."""
     corrections: Odds = field(default_factory=Odds)
-    """Validation errors; those after which the next call of the tool, with other arguments, worked."""
+    """Validation errors, unless nobody knows how the next call of the tool ended; those after which it, with other arguments, worked."""
     repeats: int = 0
     """Same call as one of the last 20, whatever came of them."""
     repeat_sessions: int = 0
@@ -76,10 +78,26 @@ class Tally:
     pointless_later: int = 0
     waits: int = 0
     """Pointless repeats of a tool that is declared as polling: not wasted."""
+    checks: int = 0
+    """Pointless repeats after something new was done in between, polling tools left out: a look whether it helped is not wasted."""
     idle_failures: int = 0
-    """Pointless repeats of a failure, polling tools left out."""
+    """Idle calls that repeated a failure, or would have."""
     refused_repeats: int = 0
-    """Denied by `duplicates` or `loops`."""
+    """Denied by `duplicates` or `loops` for the same tool and arguments."""
+    refused_failures: int = 0
+    """Of them, those that had failed when they last ran."""
+    refused_stuck: int = 0
+    """Denied by `loops` for going on with other arguments."""
+    loops: int = 0
+    """Runs of idle calls of one call in one session, up to the first that brought something."""
+    loop_ms: int = 0
+    """What the idle calls took that ran."""
+    loops_timed: int = 0
+    """Loops with a duration."""
+    loop_tokens: int = 0
+    """Of the model responses that made idle calls and no others."""
+    loops_told: int = 0
+    """Loops with a response whose tokens are known."""
     nudged_repeats: int = 0
     """Nudged by `loops`; they ran."""
     results: int = 0
@@ -104,10 +122,13 @@ class Tally:
     """Sessions in which one did."""
     harmless: Odds = field(default_factory=Odds)
     """Equal calls of another tool, where only this tool may have changed something in between; those with one result."""
+    said_polling: int = 0
+    """Calls of which it was declared or recorded that they poll."""
     said_read_only: int = 0
     """Calls that were recorded as read-only."""
     always: dict[int, Odds] = field(default_factory=dict)
-    """Repeats that the rule `always` refuses, by how many calls back the latest is; those that were pointless."""
+    """Repeats that the rule `always` refuses, by how many calls back the latest is; those that were pointless, with nothing
+    changed in between."""
     evidence: dict[int, Odds] = field(default_factory=dict)
     """Repeats that the rule `evidence` refuses, by how many calls back the second latest is; those that were pointless."""
     stable: Odds = field(default_factory=Odds)
@@ -123,11 +144,25 @@ class Tally:
         return self.pointless_second + self.pointless_later
 
     @property
+    def repeated(self) -> int:
+        """
+        Repeats that ran, and those that were refused.
+        """
+        return self.repeats + self.refused_repeats
+
+    @property
     def idle(self) -> int:
         """
-        Repeats that brought nothing or were refused as such, but for those of a tool that polls.
+        Repeats that brought nothing or were refused as such, but for those of a tool that polls and those after work.
         """
-        return self.pointless - self.waits + self.refused_repeats
+        return self.pointless - self.waits - self.checks + self.refused_repeats + self.refused_stuck
+
+    @property
+    def retriable(self) -> int:
+        """
+        Failures of calls that ran.
+        """
+        return self.failed - self.errors[REFUSED]
 
     @property
     def unsaid(self) -> int:
@@ -172,18 +207,26 @@ class Tally:
             "denied": dict(self.denied.most_common()),
             "errors": dict(self.errors.most_common()),
             "retries": self.retries.n,
-            "retry_rate": ratio(self.retries.n, self.failed - self.errors[REFUSED]),
+            "retry_rate": ratio(self.retries.n, self.retriable),
             "retry_success": self.retries.share,
             "validation_errors": self.corrections.n,
             "self_correction_rate": self.corrections.share,
             "repeats": self.repeats,
-            "duplicate_rate": ratio(self.repeats + self.refused_repeats, self.calls),
+            "duplicate_rate": ratio(self.repeated, self.calls),
             "pointless_second": self.pointless_second,
             "pointless_later": self.pointless_later,
             "polling_waits": self.waits,
+            "checks": self.checks,
             "refused_repeats": self.refused_repeats,
+            "refused_stuck": self.refused_stuck,
             "nudged_repeats": self.nudged_repeats,
             "loop_rate": ratio(self.idle, self.calls),
+            "loops": self.loops,
+            "loop_calls": self.idle,
+            "loop_tokens": self.loop_tokens if self.loops_told else None,
+            "loop_seconds": self.loop_ms / 1000 if self.loops_timed else None,
+            "tokens_per_loop": ratio(self.loop_tokens, self.loops_told),
+            "seconds_per_loop": ratio(self.loop_ms / 1000, self.loops_timed),
             "repeated_errors": self.idle_failures,
             "untyped_errors": self.errors["other"],
             "wrong_arguments_that_ran": self.unchecked,
@@ -197,7 +240,7 @@ class Tally:
         }
 
 
-def ratio(part: int, whole: int) -> float | None:
+def ratio(part: float, whole: int) -> float | None:
     """
     A share of 1; None of nothing.
     """

@@ -8,6 +8,8 @@ from typing import Final, NamedTuple
 from guardrails.core.values.types import WITHOUT_EFFECT
 from guardrails.offline.judge.evidence import WINDOW, Past
 
+from .tally import Tally
+
 
 CORRECTED_WITHIN: Final = 5
 """Calls after a validation error among which its correction is looked for."""
@@ -29,6 +31,8 @@ class Done(NamedTuple):
     """It is not known to change nothing."""
     undeclared: bool = False
     """The policy does not say whether it changes anything."""
+    did: bool = False
+    """It may have done something new: it worked, is not known or named to read only, and repeated nothing for nothing."""
 
     @property
     def status(self) -> str:
@@ -78,6 +82,14 @@ class Trail:
     """Those that brought something after equal results."""
     steady: set[int | None] = field(default_factory=set)
     """Calls whose latest results were equal, with nothing changed in between."""
+    looping: dict[int | None, tuple[bool, bool]] = field(default_factory=dict)
+    """Calls of which the latest was idle; whether tokens, and a duration, were known of one of them."""
+    turn: int | None = None
+    """The latest model response."""
+    told: bool = False
+    """Whether its tokens are known."""
+    spent: tuple[Tally, int] | None = None
+    """Where its tokens are counted, and how many: all its calls are idle so far."""
 
     def latest(self, sig: int | None) -> int | None:
         """

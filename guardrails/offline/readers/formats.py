@@ -9,6 +9,7 @@ from guardrails.offline.readers.harnesses.agents_session import AgentsSession
 from guardrails.offline.readers.harnesses.atif import ATIF
 from guardrails.offline.readers.harnesses.openhands import OpenHands
 from guardrails.offline.readers.harnesses.swe_agent import SWEAgent
+from guardrails.offline.readers.traces.langsmith import LangSmith
 from guardrails.offline.readers.transcripts.call_lines import CallLines
 from guardrails.offline.readers.transcripts.claude_code import ClaudeCode
 from guardrails.offline.readers.transcripts.codex_rollout import CodexRollout
@@ -36,6 +37,7 @@ READERS: Final[tuple[Reader, ...]] = (
     ATIF(),
     OpenHands(),
     SWEAgent(),
+    LangSmith(),
     OTLP(),
     Tau2(),
     OpenAIResponses(),

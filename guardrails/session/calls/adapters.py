@@ -10,7 +10,7 @@ from guardrails.core.engine.decision import Decision
 from guardrails.core.engine.events.admissions import Lose, Withdraw
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.state.state import Pending, SessionState
-from guardrails.core.tools.tool_call import asked, tool_call
+from guardrails.core.tools.tool_call import asked, claiming, tool_call
 from guardrails.core.values.errors import SessionError
 from guardrails.core.values.tool_name import bounded_name
 from guardrails.core.values.types import ToolCall
@@ -32,7 +32,7 @@ class Adapted(Calls):
         Idempotent on (*id*, signature) until the call is completed; arguments that cannot be signed (an object that
         JSON has no form for) make a new call each time, so approve those by `complete` and not by a second `call`.
         """
-        return self._decide(tool, arguments, id, _claiming if claim else asked)[0]
+        return self._decide(tool, arguments, id, claiming if claim else asked)[0]
 
     def complete(self, which: Decision | str, outcome: object, *, arguments: Any = None) -> Envelope:
         """
@@ -155,9 +155,3 @@ def _bare(pending: Pending) -> ToolCall:
     An open call without its arguments, which no state keeps.
     """
     return ToolCall(pending.tool, None, pending.id, None, pending.sig, sketch=pending.entry.sketch or None)
-
-
-def _claiming(tool: str, arguments: Any) -> None:
-    """
-    What stands for the executor of a call that is run elsewhere.
-    """

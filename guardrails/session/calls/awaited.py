@@ -16,6 +16,7 @@ from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.values.logs import log
 from guardrails.session.interrupts import end, let_go
 from guardrails.session.off_loop import later
+from guardrails.session.retrying import aretried
 
 from .adapters import Adapted
 from .calls import PLAIN, Execute
@@ -72,7 +73,7 @@ class AwaitedCalls(Adapted):
             except Exception as error:
                 if bool(self._passes) and await self.off_loop(self._passed, decision, error):
                     raise
-                return await self._asettle(decision, plan, error) if blocks else self._settle(decision, plan, error)
+                envelope = await self._asettle(decision, plan, error) if blocks else self._settle(decision, plan, error)
             except BaseException as error:
                 if blocks and _is_cancelled(error):
                     await self._asettle(decision, plan, error)
@@ -81,7 +82,9 @@ class AwaitedCalls(Adapted):
                     self._settle(decision, plan, error)
                 raise
             else:
-                return await self._asettle(decision, plan, result) if blocks else self._settle(decision, plan, result)
+                envelope = (
+                    await self._asettle(decision, plan, result) if blocks else self._settle(decision, plan, result)
+                )
             finally:
                 leave(before)
         except BaseException as error:
@@ -89,6 +92,9 @@ class AwaitedCalls(Adapted):
             if not (blocks and _is_cancelled(error)):
                 end(self, decision, plan, error)
             raise
+        if plan.auto_ms is None:
+            return envelope
+        return await aretried(self, decision, plan, envelope, arguments, execute)
 
     # If the store may wait for a file
 

@@ -22,7 +22,7 @@ from guardrails.core.engine.prepare import Prepared, prepare, told
 from guardrails.core.envelope.envelope import Envelope
 from guardrails.core.records.digest import Earlier, failure
 from guardrails.core.state.state import SessionState
-from guardrails.core.tools.tool_call import asked, checked, tool_call
+from guardrails.core.tools.tool_call import asked, checked, claiming, tool_call
 from guardrails.core.values.logs import log, warn_once
 from guardrails.core.values.session_id import checked_id
 from guardrails.core.values.tool_name import MAX_CHARS
@@ -32,6 +32,7 @@ from guardrails.session.growing import grow
 from guardrails.session.interrupts import Step, end, let_go, recovered
 from guardrails.session.ledger import undecided
 from guardrails.session.recorder import log_refused, new_id
+from guardrails.session.retrying import retried
 from guardrails.session.terms import Terms
 
 from .passing import Passing
@@ -56,6 +57,9 @@ class Calls(Passing):
     The tool calls of one session.
     """
 
+    _attempt = 1
+    """Which attempt it is that it makes at a call."""
+
     def __init__(
         self,
         policy: Terms,
@@ -64,6 +68,7 @@ class Calls(Passing):
         on_decision: Callable[[Decision], object] | None,
         parent: "Calls | None" = None,
         approver: Approver | None = None,
+        sleep: Callable[[float], object] | None = None,
         **ledger: Any,
     ) -> None:
         own = checked_id(name)
@@ -75,6 +80,8 @@ class Calls(Passing):
         self._over = set() if parent is None else parent._over  # noqa: SLF001  of one family
         self._kept = Kept(policy.wholes, self._keys[-1])
         self._approver = approver
+        self._sleep = sleep
+        self._waits: set[Callable[[], object]] = set()
         self._asked = {}
         self._specs: dict[str, Arguments] = {}
         self._wrapped: dict[str, object] = {}
@@ -119,19 +126,20 @@ class Calls(Passing):
                 if self._passes and self._passed(decision, error):
                     raise
                 # Not kept in a variable: it knows this frame, and together they would wait for the collector of garbage.
-                return self._settle(decision, plan, error)
+                envelope = self._settle(decision, plan, error)
             except BaseException as error:
                 if not self._passes or not self._passed(decision, error):
                     self._settle(decision, plan, error)
                 raise
             else:
-                return self._settle(decision, plan, result)
+                envelope = self._settle(decision, plan, result)
             finally:
                 CALLER.reset(before)
         except BaseException as error:
             # Ctrl-C may come between any two lines: what was admitted is not left open.
             end(self, decision, plan, error)
             raise
+        return envelope if plan.auto_ms is None else retried(self, decision, plan, envelope, arguments, execute)
 
     # The shell itself
 
@@ -154,6 +162,8 @@ class Calls(Passing):
         locates = plan.unfit_locates if call.problems else plan.locates
         if locates:
             call.places = places_of(locates, call, plan.tool)
+        if plan.auto_ms is not None and execute is not asked and execute is not claiming:
+            call.note_attempt(self._attempt)
         decision, ask = None, Ask(NO_TIME, call, plan, execute is not asked, stop=self.policy.stop)
         failed = "clock"
         try:

@@ -18,12 +18,11 @@ from guardrails.offline.quality import counting
 from guardrails.offline.quality.counting import (
     MAX_CODES,
     MAX_COST_USD,
-    MAX_DURATION_MS,
     MAX_NAMES,
     OTHER_CODES,
     Quality,
 )
-from guardrails.offline.quality.tally import Odds
+from guardrails.offline.quality.tally import MAX_DURATION_MS, Odds
 from guardrails.offline.readers import RecordedCall
 
 

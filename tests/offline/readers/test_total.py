@@ -121,14 +121,27 @@ def test_lines_of_nothing_known_give_nothing(reader: Any, line: bytes) -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["openai_chat.jsonl", "gemini_cli.json", "tau2.json", "tau2_results.json"],
+    [
+        *("openai_chat.jsonl", "gemini_cli.json", "tau2.json", "tau2_results.json", "atif_codex.json"),
+        *("swe_agent.json", "swe_agent_2024.json", "agents_session.json"),
+        *("openhands.jsonl", "openhands_2025.json", "openinference.jsonl"),
+    ],
 )
 def test_a_result_before_which_a_file_is_cut_off_is_missing_and_no_other(read: Any, name: str) -> None:
     data = (Path(__file__).parent / "files" / name).read_bytes()
     whole = {(c.session_id, c.call_index): c for c in read(data)[0]}
-    for cut in range(len(data) // 3, len(data), 3):
+    for cut in range(len(data) // 3, len(data), max(3, len(data) // 1500)):
         for call in read(data[:cut])[0]:
             known = whole[call.session_id, call.call_index]
+            assert not call.has_result or (call.result, call.is_error) == (known.result, known.is_error)
+
+
+def test_a_file_of_which_the_earlier_runs_are_cut_off_gives_each_call_its_own_result(read: Any) -> None:
+    data = (Path(__file__).parent / "files" / "langsmith.jsonl").read_bytes()
+    whole = {c.id or json.dumps(c.arguments): c for c in read(data)[0]}
+    for cut in range(len(data) // 3, len(data), 11):
+        for call in read(data[:cut])[0]:
+            known = whole[call.id or json.dumps(call.arguments)]
             assert not call.has_result or (call.result, call.is_error) == (known.result, known.is_error)
 
 

@@ -15,7 +15,7 @@ from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.state.admissions import note_retry
 from guardrails.core.state.state import Pending, SessionState
 from guardrails.core.state.totals import set_meters
-from guardrails.core.values.types import Denial, Outcome
+from guardrails.core.values.types import Denial, Outcome, ToolCall
 
 
 DUE: Final = "due."
@@ -24,6 +24,20 @@ UNJUDGED_RETRIES: Final = 3
 """Retries of a failure that may pass, where no guard judges it."""
 UNJUDGED_WAIT_MS: Final = 60_000
 """From the last of them on until another."""
+UNKNOWN_MS: Final = -1
+"""For a wait that is still to be found."""
+JITTER: Final = 0.2
+"""
+Of a wait, at most so much longer by chance, or all that failed together would come back together: the share by which gRPC
+varies its backoff (A6), here upwards only, as no server is asked before the time that it named.
+"""
+TURN_MS: Final = 5_000
+"""
+The least wait before the second retry, if no server names one; doubles with each further one. It is the median
+time from a result to the next call over 22,115 recorded ones, so that retries without a model are no more hurried than its own.
+"""
+MOST_ATTEMPTS: Final = 16
+"""At one call, whatever a policy says: then the model is to hear of it."""
 DUE_TOOLS: Final = 16
 """Tools of a session that may have one; counters are for guards."""
 
@@ -74,6 +88,30 @@ def afford(envelope: Envelope, outcome: Outcome, said: Denial | None, budgets: S
     elif claimed:
         for guard, _, state, now_ms, _ in budgets:
             set_meters(state, guard.taken(tool, state, now_ms))
+
+
+def again_ms(
+    plan: Plan, envelope: Envelope, call: ToolCall, took_ms: int, left_ms: int | None, *, named: bool
+) -> int | None:
+    """
+    After how many milliseconds the library makes *call* again by itself, which took *took_ms* and failed as *envelope* tells,
+    with a wait that the server *named* or not; the session has *left_ms*. Returns None if it is for the model: it does not pay, or
+    not so soon.
+    """
+    most = plan.auto_ms
+    if most is None or envelope.status != "error" or not envelope.retryable or call.sig is None:
+        return None
+    if envelope.error_type == "cancelled" or call.attempt >= MOST_ATTEMPTS:
+        return None
+    if envelope.judged is not None and envelope.judged.explored:
+        # It is not expected to pay.
+        return None
+    wait_ms = envelope.retry_after_ms or 0
+    if call.attempt > 1 and not named:
+        # A model would have thought meanwhile, and what lasts a little passes in that time.
+        wait_ms = max(wait_ms, TURN_MS << (call.attempt - 2))
+    late = left_ms is not None and wait_ms * (1 + JITTER) + took_ms >= left_ms
+    return None if late or wait_ms > most else wait_ms
 
 
 def note_due(state: SessionState, tool: str, retry_after_ms: int) -> None:

@@ -1,7 +1,7 @@
 """
 Every code that the library says, explained: for `guardrails explain` and for the tables of the documentation.
 
-A guard declares its codes in its own class. What they mean stands here, so that a program that runs never loads it.
+A guard declares its codes in its own class. Their meaning stands here, so that a program that runs never loads it.
 """
 
 from collections.abc import Mapping

@@ -1,5 +1,5 @@
 """
-What is explained of one code.
+The parts of an explanation.
 """
 
 from dataclasses import dataclass

@@ -4,7 +4,8 @@ The kinds of failures and the statuses of envelopes: not codes, but words that a
 
 from typing import Final, get_args
 
-from guardrails.core.guards.results.retryable import NEVER, NEXT
+from guardrails.core.guards.results.retry_words import NEXT
+from guardrails.core.guards.results.retryable import NEVER
 from guardrails.core.retries.decision import TRANSIENT
 from guardrails.core.values.types import ErrorType, Status
 

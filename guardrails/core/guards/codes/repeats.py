@@ -12,7 +12,7 @@ from .explained import LATER, Explained
 _USE: Final = "Use the previous result, change the arguments, or go on with the next step."
 _MADE: Final = "This exact $tool call was already made earlier in this conversation. Use the previous result instead of calling again. "
 _FREED: Final = "Yes, once a call has run that may have changed something, or the evidence is old (`settled_for`)."
-_NUDGED: Final = "Told as a hint first (`nudge`), refused later (`deny`)."
+_NUDGED: Final = "After `nudge` such calls it is told as a hint, after `deny` such calls the next is refused."
 
 _PATTERNS: Final = {
     "identical": (

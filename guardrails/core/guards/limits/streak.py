@@ -32,7 +32,8 @@ class Streak(Guard):
         return self.max_same is not None or self.max_failures is not None
 
     def check(self, call: ToolCall, state: SessionState, facts: Facts) -> Verdict:
-        if call.tool != state.streak_tool:
+        if call.tool != state.streak_tool or (facts.failed is not None and facts.failed.retried):
+            # Another attempt of the library's is no further call of the model.
             return None
         if self.max_same is not None and state.streak >= self.max_same and not facts.tool.polling:
             return Denial(

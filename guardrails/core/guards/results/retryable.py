@@ -23,6 +23,8 @@ from .retry_budget import without_retry
 from .retry_words import CANCELLED, CORRECTING, HOPELESS, NEXT, OTHERWISE, TWICE, UNKNOWN, repeat, seconds
 
 
+__all__ = ["AMBIGUOUS", "NEVER", "NEXT", "Retryable"]
+
 NEVER: Final[frozenset[ErrorType]] = frozenset(
     {"auth", "permission", "validation", "not_found", "tool_missing", "invalid_path", "too_large"}
 )
@@ -67,6 +69,11 @@ class Retryable(Guard):
     """The same of correcting arguments or repairing something before the next try."""
     success_usd: Annotated[float, Gt(0)] = 1.0
     """What a success is worth in USD, to weigh the tool's own cost by."""
+    auto: bool = False
+    """The library itself makes a failed call again where that is advised, of tools that are declared `read_only`, `stable` or
+    `idempotent`; the model reads how the last attempt ended."""
+    auto_max_wait: Annotated[Duration, Gt(0)] = 20.0
+    """Seconds; a longer wait is for the model to decide about."""
     explore: Annotated[float, Ge(0), Le(0.1)] = 0.0
     """Share of failures of read-only and idempotent tools that are called retryable though it does not pay, to learn from
     what comes of it; needs records."""
@@ -239,13 +246,14 @@ def _advise(envelope: Envelope, action: NextAction, hint: str) -> None:
 
 def _failed_attempts(call: ToolCall, state: SessionState) -> int:
     """
-    Failures of this very call in a row, the present one included.
+    Failures of this very call in a row, the present one included, and each attempt at it by itself.
     """
     attempts = 0
-    for entry in state.earlier(call.sig, len(state.window)):
-        if entry.status != "error":
-            break
-        attempts += 1
+    for entry in reversed(state.window):
+        if entry.sig == call.sig != None:  # noqa: E711
+            if entry.status != "error":
+                break
+            attempts += 1
     return max(attempts, 1)
 
 

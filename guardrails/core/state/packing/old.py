@@ -18,7 +18,7 @@ MADE: Final = 5
 HEAD: Final = struct.Struct("<BBHI")
 """Version, 1 where the JSON holds what only Python's own module reads, entries, bytes of the name table."""
 ENTRY: Final = struct.Struct("<IqqqiBBBBB")
-"""seq, sig, result hash, time, milliseconds until a retry, status and four flags, error type + 1 and a flag, retries
+"""seq, sig, result hash, time, milliseconds until a retry, status and six flags, error type + 1 and a flag, retries
 left and two flags, turn, calls admitted beside it."""
 CLOSER: Final = struct.Struct("<qI")
 """Sketch and steady part of the result; only of calls that were looked at so closely."""

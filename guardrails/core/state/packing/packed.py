@@ -159,7 +159,8 @@ def _fields(entry: Entry, closer: int) -> tuple[int, ...]:
         entry.at_ms,
         wait,
         _STATUS[entry.status]
-        + len(STATUSES) * (entry.explored + 2 * entry.empty + 4 * entry.unfinished + 8 * entry.little),
+        + len(STATUSES) * (entry.explored + 2 * entry.empty + 4 * entry.unfinished + 8 * entry.little)
+        + 16 * len(STATUSES) * (entry.retried + 2 * entry.another),
         ERROR_NUMBERS[entry.error_type] | (LOOKED_AT if closer else 0),
         retries * 4 + entry.changes * 2 + (entry.sig is not None),
         entry.turn,
@@ -229,6 +230,8 @@ def unpack(packed: bytes) -> SessionState:
                     empty=bool(status >> 3 & 1),
                     unfinished=bool(status >> 4 & 1),
                     little=bool(status >> 5 & 1),
+                    retried=bool(status >> 6 & 1),
+                    another=bool(status >> 7),
                 )
             )
         return _state(window, names, loads(packed[at:]))

@@ -20,12 +20,15 @@ COMPARED: Final = 10_000
 NAMED: Final = 3
 
 
-def session_case(policy: Policy, name: str, files: Iterable[Input], session_id: str) -> str:
+def session_case(
+    policy: Policy, name: str, files: Iterable[Input], session_id: str, *, until: int | None = None
+) -> str:
     """
     The YAML of the session *session_id*, of the first source that has it, as *policy*, called *name*, decides it. Of a
-    name that has more than one life, `NAME@RUN` is one of them.
+    name that has more than one life, `NAME@RUN` is one of them. The call with the index *until* is its last one.
 
-    Raises SessionError where no file has such a session, or it is not said which life is meant.
+    Raises SessionError if no file has this session or this call, if several lives are meant, or if a case cannot hold the calls
+    up to that one.
     """
     source: str | None = None
     lives: dict[str, list[RecordedCall]] = {}
@@ -42,10 +45,27 @@ def session_case(policy: Policy, name: str, files: Iterable[Input], session_id: 
     if others:
         one_of = ", ".join(f"`{calls[0].session_id}@{run}`" for run in lives)
         raise SessionError(f"`{session_id}` has {len(lives)} lives; name one of {one_of}")
+    if until is not None:
+        calls = _cut(calls, session_id, until)
     judge = Judge(policy)
     said = (judge.judge(call) for call in calls)
     decided = [Decided(each.decision, each.code, each.observed) for each in said]
-    return case_of(calls, decided, policy=name, prices=policy.prices, closes=bool(policy.chain.responses))
+    closes = bool(policy.chain.responses)
+    try:
+        return case_of(calls, decided, policy=name, prices=policy.prices, closes=closes, whole=until is not None)
+    except ValueError as error:
+        raise SessionError(f"`{session_id}` up to call {until:,}: {error}") from None
+
+
+def _cut(calls: list[RecordedCall], session_id: str, until: int) -> list[RecordedCall]:
+    """
+    The *calls* up to the one with the index *until*.
+    """
+    last = next((place for place, call in enumerate(calls) if call.call_index == until), None)
+    if last is None:
+        first, end = calls[0].call_index, calls[-1].call_index
+        raise SessionError(f"`{session_id}` has no call {until:,}: its calls are {first:,} to {end:,}")
+    return calls[: last + 1]
 
 
 def _others(session_id: str, names: list[str]) -> str:

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from guardrails.offline.judge.result import Tally
 from guardrails.offline.pages.document import tiles
 from guardrails.offline.pages.markup import Markup, named, tag
-from guardrails.offline.pages.numbers import NONE, change, count, of, per_1000, plural, share, usd
+from guardrails.offline.pages.numbers import FEW, NONE, change, count, of, per_1000, plural, share, usd
 from guardrails.offline.pages.tables import Heading, table
 
 from .figures import Side, verdicts, watches
@@ -87,7 +87,7 @@ def figures(total: Tally, sources: int) -> dict[str, Figure]:
         Figure(
             total.denials,
             count(total.denials),
-            f"{share(total.denials, total.calls)} of calls{uncapped}" if total.calls else "",
+            f"{_of_calls(total)}{uncapped}" if total.calls else "",
         ),
         Figure(
             total.wrong_per_1000 if total.calls else None,
@@ -137,7 +137,12 @@ def _lost(total: Tally) -> str:
 
 
 def _stopped(n: int, whole: int) -> Figure:
-    return Figure(n if whole else None, share(n, whole), of(n, whole) if whole else "there were none")
+    detail = "there were none" if not whole else "too few for a share" if whole < FEW else of(n, whole)
+    return Figure(n if whole else None, share(n, whole), detail)
+
+
+def _of_calls(total: Tally) -> str:
+    return f"of {plural(total.calls, 'call')}" if total.calls < FEW else f"{share(total.denials, total.calls)} of calls"
 
 
 def _objected(total: Tally) -> str:

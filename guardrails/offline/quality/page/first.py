@@ -6,15 +6,17 @@ from collections.abc import Sequence
 from typing import Final
 
 from guardrails.offline.pages.markup import Markup, join, named, tag
-from guardrails.offline.pages.numbers import NONE, plural, share, usd
-from guardrails.offline.quality.tally import REFUSED, Tally, ratio
+from guardrails.offline.pages.numbers import NONE, plural
+from guardrails.offline.quality.tally import Tally
 
-from .durations import duration
+from .columns import COLUMNS, loops_told, wasted_told
 from .reasons import reasons
 
 
 MOST: Final = 10
 """Tools with their reasons; the table has them all."""
+_SAID: Final = {"calls", "score", "wasted", "loops", "tokens a loop", "time a loop", "untyped", "unchecked"}
+"""Columns whose figures a card says otherwise, or not at all."""
 KEY: Final = (("wrongbar", "failed, or refused for its arguments"), ("again", "repeated for nothing"))
 CSS: Final = """
 .again{background:#7f8c99;color:#000}.again::before{content:"="}
@@ -39,8 +41,11 @@ def redesign_first(tools: Sequence[Tally]) -> Markup:
 
 
 def _card(place: int, tally: Tally, scale: int) -> list[Markup]:
-    wasted = f"{tally.wasted:,} of {plural(tally.calls, 'call')} wasted ({share(tally.wasted, tally.calls)})"
+    wasted = wasted_told(tally)
     why = [tag("li", tag("b", reason.what), f": {reason.cure}") for reason in reasons(tally)]
+    looped = loops_told([tally])
+    if looped:
+        why.append(tag("li", looped))
     facts = [tag("span", f"{name} ", tag("b", value)) for name, value in _facts(tally) if value != NONE]
     return [
         tag("h3", tag("span", f"{place}. ", named(tally.tool)), tag("small", wasted)),
@@ -61,23 +66,4 @@ def _bar(tally: Tally, scale: int) -> list[Markup]:
 
 
 def _facts(tally: Tally) -> list[tuple[str, str]]:
-    p50, p99 = tally.durations.at(0.5), tally.durations.at(0.99)
-    return [
-        ("failed", share(tally.failed, tally.calls)),
-        ("of failures retried", percent(ratio(tally.retries.n, tally.failed - tally.errors[REFUSED]))),
-        ("retries that worked", percent(tally.retries.share)),
-        ("self-corrected", percent(tally.corrections.share)),
-        ("repeats", share(tally.repeats + tally.refused_repeats, tally.calls)),
-        ("loop rate", share(tally.idle, tally.calls)),
-        ("no completion signal", share(tally.unsaid, tally.results) if tally.results else NONE),
-        ("p50", duration(p50)),
-        ("p99", duration(p99)),
-        ("cost", usd(tally.cost) if tally.cost else NONE),
-    ]
-
-
-def percent(part: float | None) -> str:
-    """
-    A share of 1 in per cent.
-    """
-    return NONE if part is None else f"{100 * part:.0f} %"
+    return [(column.name, column.cell(tally).text) for column in COLUMNS if column.name not in _SAID]

@@ -6,56 +6,41 @@ from collections.abc import Sequence
 from typing import Final
 
 from guardrails.offline.pages.markup import Markup, named, tag
-from guardrails.offline.pages.numbers import NONE, count, plural, share, usd
-from guardrails.offline.pages.tables import Heading, row, table
+from guardrails.offline.pages.numbers import FEW, NONE, plural, share
+from guardrails.offline.pages.tables import Figure, Heading, drawn_table
 from guardrails.offline.quality.suggestions.suggest import Suggestion
-from guardrails.offline.quality.tally import REFUSED, Tally, ratio
+from guardrails.offline.quality.tally import Tally
 
-from .durations import duration
-from .first import percent
+from .columns import COLUMNS
 from .overrides import written
 
 
 MOST_ROWS: Final = 500
-"""Rows of a table."""
-CSS: Final = ".row{white-space:nowrap}td:has(.row){max-width:none}.plain code{font-weight:600}"
+"""Settings that are listed."""
+CSS: Final = ".plain code{font-weight:600}"
 _TYPES: Final = 3
-_COLUMNS: Final = (
-    *("calls", "score", "wasted", "failed", "retried", "retry ok", "fixed", "repeats", "loop rate", "no signal"),
-    *("p50", "p99", "cost", "untyped", "unchecked"),
-)
 
 
 def all_tools(tools: Sequence[Tally]) -> Markup:
     """
     The figures of *tools*, in their order.
     """
-    more = len(tools) - MOST_ROWS
-    caption = plural(len(tools), "tool") + (f", {more:,} with the smallest scores left out" if more > 0 else "")
-    headings = [Heading("tool", number=False), *map(Heading, _COLUMNS), Heading("errors by type", number=False)]
-    return table(caption, headings, [_row(tally) for tally in tools[:MOST_ROWS]], filtered=True)
+    columns = [Heading(column.name, meaning=column.meaning) for column in COLUMNS]
+    headings = [Heading("tool", number=False), *columns, Heading("errors by type", number=False)]
+    return drawn_table(plural(len(tools), "tool"), headings, [_row(tally) for tally in tools])
 
 
-def _row(tally: Tally) -> Markup:
-    cells = [
-        count(tally.calls),
-        count(tally.score),
-        share(tally.wasted, tally.calls),
-        share(tally.failed, tally.calls),
-        percent(ratio(tally.retries.n, tally.failed - tally.errors[REFUSED])),
-        percent(tally.retries.share),
-        percent(tally.corrections.share),
-        share(tally.repeats + tally.refused_repeats, tally.calls),
-        share(tally.idle, tally.calls),
-        share(tally.unsaid, tally.results),
-        duration(tally.durations.at(0.5)),
-        duration(tally.durations.at(0.99)),
-        usd(tally.cost) if tally.cost else NONE,
-        count(tally.errors["other"]),
-        count(tally.unchecked),
-        tag("span", errors_told(tally, _TYPES), class_="row"),
-    ]
-    return row(named(tally.tool), *cells)
+def _row(tally: Tally) -> list[str | Figure]:
+    figures = [column.cell(tally) for column in COLUMNS]
+    return [tally.tool, *figures, errors_told(tally, _TYPES)]
+
+
+def failed_told(tally: Tally) -> str:
+    """
+    `12.0 % of 50 calls`, or `1 of 2 calls`.
+    """
+    calls = plural(tally.calls, "call")
+    return f"{tally.failed:,} of {calls}" if tally.calls < FEW else f"{share(tally.failed, tally.calls)} of {calls}"
 
 
 def errors_told(tally: Tally, types: int) -> str:

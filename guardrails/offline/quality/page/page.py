@@ -18,47 +18,25 @@ from guardrails.offline.quality.run import Found
 from guardrails.offline.quality.suggestions.suggest import Suggestion
 from guardrails.offline.quality.tally import Tally
 
+from .columns import COLUMNS, SHARES, loops_told
 from .durations import CSS as TIMES
 from .durations import durations
 from .first import CSS as FIRST
 from .first import redesign_first
 from .listed import CSS as LISTED
-from .listed import all_tools, errors_told, suggested
+from .listed import all_tools, errors_told, failed_told, suggested
 from .reasons import FORMULA, ranked
 
 
 MOST: Final = 25
 """Tools drawn in a figure."""
-_WORDS: Final = (
-    (
-        "wasted",
-        (
-            "A call that repeats pointlessly (unless its tool polls), was refused as a repeat or for its arguments, or"
-            " failed. Non-zero exits, code errors and cancellations are news of the work, not failures of the tool."
-            " Each call counts once."
-        ),
-    ),
-    ("score", f"{FORMULA}: what a redesign would save at most."),
-    ("repeat", "The same tool and arguments as one of the last 20 calls of the session, run or refused."),
-    ("pointless", "A repeat with the same result as the latest, or the same error but for digits."),
-    ("loop rate", "Share of calls that repeated pointlessly or were refused for repeating."),
-    ("retried", "Failures after which the same call was made again within 20 calls; retry ok: that worked."),
-    (
-        "fixed",
-        "Validation errors after which the next call of the tool, within 5 calls, had other arguments and worked.",
-    ),
-    (
-        "no signal",
-        "Successes that did not say whether they were complete, or said they were not without a way to go on.",
-    ),
-    ("untyped", "Failures that no type says what to do about: `other`."),
-    ("unchecked", "Calls with wrong arguments that ran, since nobody had checked them before."),
-    ("p50, p99", "Half and 99 of 100 calls took no longer; off by at most 1 % (DDSketch)."),
-)
+_WORDS: Final = (*((column.name, column.meaning) for column in COLUMNS), ("shares", SHARES))
 _TIMES: Final = (
     "From the median to the 99th percentile, within 1 %. In transcripts of other programs they may hold the wait for a"
     " person's permission."
 )
+_LOOPS: Final = "Runs of idle calls, and what they cost."
+_COLUMNS_SAID: Final = "What each column means stands under Words, and at its heading."
 _SUGGESTED: Final = (
     "`guardrails report --suggest -o overrides.yaml` writes them as a policy. Judge it first: `guardrails replay POLICY"
     " RECORDS --compare overrides.yaml`."
@@ -107,7 +85,11 @@ def _tiles(found: Found, tools: Sequence[Tally]) -> Markup:
     figures = [
         ("Wasted", share(wasted, calls), plural(wasted, "call")),
         ("Failed", share(failed, calls), plural(failed, "call")),
-        ("Repeated for nothing", share(idle, calls), plural(idle, "call")),
+        (
+            "Repeated for nothing",
+            share(idle, calls),
+            f"{plural(idle, 'call')} in {plural(sum(tally.loops for tally in tools), 'loop')}",
+        ),
         ("No completion signal", share(unsaid, results), f"{unsaid:,} of {plural(results, 'success', 'successes')}"),
         ("Cost", usd(cost + model), f"{usd(model)} of model responses, {usd(cost)} of tools"),
     ]
@@ -130,7 +112,8 @@ def _parts(
         ),
         Section("errors", "Errors", "Failures and refused arguments by type.", mix if failing else "No call failed."),
         Section("durations", "Durations", _TIMES, durations(busy)),
-        Section("tools", "All tools", "", all_tools(tools)),
+        Section("loops", "Loops", _LOOPS, loops_told(tools) or "There were none."),
+        Section("tools", "All tools", _COLUMNS_SAID, all_tools(tools)),
         Section("suggestions", "What a policy should know", _SUGGESTED, suggested(suggestions)),
         Section("limits", "What was met on the way", "", _notices(found)),
         words(_WORDS),
@@ -139,7 +122,7 @@ def _parts(
 
 def _errors(tally: Tally, colours: Palette) -> tuple[Markup, list[Bar]]:
     parts = [Part(colours.css(kind), n, f"{kind}: {n:,}") for _, kind, n in colours.by_slot(tally.errors)]
-    return named(tally.tool), [Bar("", parts, f"{share(tally.failed, tally.calls)} of calls: {errors_told(tally, 4)}")]
+    return named(tally.tool), [Bar("", parts, f"{failed_told(tally)}: {errors_told(tally, 4)}")]
 
 
 def _notices(found: Found) -> Markup:
@@ -147,5 +130,5 @@ def _notices(found: Found) -> Markup:
     if found.broken_lines:
         lines.insert(0, Markup(f"{plural(found.broken_lines, 'line')} could not be read."))
     if len(found.notices) > MAX_NOTICES:
-        lines.append(Markup(f"and {len(found.notices) - MAX_NOTICES:,} more"))
+        lines.append(Markup(f"and {plural(len(found.notices) - MAX_NOTICES, 'more notice')}"))
     return plain_list(lines, "Nothing.")

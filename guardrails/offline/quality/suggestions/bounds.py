@@ -38,6 +38,16 @@ def most(odds: Odds) -> float:
 
 def right(odds: Odds) -> bool:
     """
+    Whether what would be refused is pointless: none of it was seen to be wrong, and few are likely to be.
+
+    One call that brought something outweighs any number of others: a policy that was made of recorded days must not refuse
+    the honest work of those days.
+    """
+    return odds.s == odds.n and likely(odds)
+
+
+def likely(odds: Odds) -> bool:
+    """
     Whether what would be refused is nearly always pointless: few seen to be wrong, and no more than twice as many likely.
     """
     return odds.n > 0 and odds.n - odds.s <= WRONG_ALLOWED * odds.n and least(odds) >= 1 - WRONG_BOUND

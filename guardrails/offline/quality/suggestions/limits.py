@@ -7,11 +7,11 @@ from typing import Final
 
 from guardrails.core.engine.plan import Plan
 from guardrails.core.guards.results.retryable import Retryable
+from guardrails.offline.quality.names import waits_for_a_person
 from guardrails.offline.quality.quantiles import Quantiles
 from guardrails.offline.quality.tally import MAX_ATTEMPT, Odds, Tally
 
 from .bounds import Made, bound, least, most, of, summed
-from .names import waits_for_a_person
 
 
 RETRIED: Final = 5

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from guardrails.core.engine.plan import Plan
+from guardrails.offline.quality.names import named_to_read
 from guardrails.offline.quality.tally import Odds, Tally
 
 from .bounds import Made, bound, least, of, percent, within
 from .limits import retries, timeout
-from .names import named_to_read
 from .windows import duplicates, loops, stable, value
 
 

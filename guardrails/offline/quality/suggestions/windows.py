@@ -1,7 +1,8 @@
 """
 Which rule and window against repeats the figures of a tool support.
 
-A wrong denial weighs as much as 19 right ones, so that a window reaches as far as at most one denial in 20 is wrong.
+`always` reaches as far as no repeat has brought anything. Under `evidence` a wrong denial weighs as much as 19 right ones, so
+that a window reaches as far as at most one denial in 20 is wrong.
 """
 
 from collections.abc import Mapping
@@ -14,7 +15,21 @@ from guardrails.offline.judge.evidence import WINDOW
 from guardrails.offline.quality.rules import PAIR
 from guardrails.offline.quality.tally import Odds, Tally
 
-from .bounds import WRONG_ALLOWED, WRONG_BOUND, Made, bound, least, most, of, others, percent, right, within, wrong
+from .bounds import (
+    WRONG_ALLOWED,
+    WRONG_BOUND,
+    Made,
+    bound,
+    least,
+    likely,
+    most,
+    of,
+    others,
+    percent,
+    right,
+    within,
+    wrong,
+)
 
 
 WEIGHT: Final = round((1 - WRONG_ALLOWED) / WRONG_ALLOWED)
@@ -61,7 +76,7 @@ def stable(tally: Tally, plan: Plan, peers: Odds, *, read_only: bool) -> Made:
     where = "with nothing changed in between"
     if right(own):
         return True, _told(own, where)
-    if own.n < OWN or own.s < own.n or not right(peers):
+    if own.n < OWN or own.s < own.n or not likely(peers):
         return None
     return (
         True,
@@ -77,7 +92,7 @@ def value(odds: Odds) -> int:
 
 
 def _of_evidence(tally: Tally, guard: Duplicates, plan: Plan) -> Made:
-    window = _widest(tally.always, 1)
+    window = _clean(tally.always)
     near = within(tally.always, window)
     if right(near) and not (plan.tool.stable and value(tally.stable) >= value(near)):
         return {"rule": "always", "window": window}, _told(near, f"within {_calls(window)}")
@@ -87,7 +102,7 @@ def _of_evidence(tally: Tally, guard: Duplicates, plan: Plan) -> Made:
 def _of_always(tally: Tally, guard: Duplicates) -> Made:
     present = within(tally.always, guard.window)
     if wrong(present):
-        window = _widest(tally.always, 1)
+        window = _clean(tally.always)
         near = within(tally.always, window)
         if window < guard.window and right(near):
             return {
@@ -97,7 +112,7 @@ def _of_always(tally: Tally, guard: Duplicates) -> Made:
         narrower = _narrower(tally, WINDOW)
         fewer = {"rule": "evidence", "window": WINDOW} if narrower is None else narrower[0]
         return fewer, f"{_refused(present, guard.window)}: `always` would refuse them wrongly"
-    window = _widest(tally.always, guard.window)
+    window = _clean(tally.always, guard.window)
     further = within(tally.always, window, after=guard.window)
     if window > guard.window and right(further):
         return {"rule": "always", "window": window}, _told(further, f"{guard.window + 1} to {window} calls back")
@@ -119,6 +134,20 @@ def _narrower(tally: Tally, window: int) -> Made:
     )
 
 
+def _clean(odds: Mapping[int, Odds], after: int = 0) -> int:
+    """
+    The window that holds the most repeats, of which none that is more than *after* calls back brought something; the
+    smallest of them, *after* if there is none.
+    """
+    window = after
+    for back in range(after + 1, WINDOW + 1):
+        part = within(odds, back, after=back - 1)
+        if part.s < part.n:
+            break
+        window = back if part.n else window
+    return window
+
+
 def _widest(odds: Mapping[int, Odds], first: int, most: int = WINDOW) -> int:
     """
     The window from *first* to *most* that is worth the most; of equal ones the smallest.
@@ -137,7 +166,7 @@ def _told(odds: Odds, where: str) -> str:
 def _refused(odds: Odds, window: int) -> str:
     missed = others(odds)
     return (
-        f"{of(missed)} repeats within {_calls(window)} brought something ({bound('>', least(missed))}, allowed"
+        f"{of(missed)} repeats within {_calls(window)} brought something, or looked again after work ({bound('>', least(missed))}, allowed"
         f" {percent(WRONG_ALLOWED)})"
     )
 

@@ -75,7 +75,7 @@ def _calls(trajectory: Mapping[str, Any], source: str, session_id: str, depth: i
         by_model = step.get("llm_call_count") != 0
         turn += by_model
         counts[of] = index + len(made), turn
-        results = list(objects(mapping(step.get("observation")).get("results")))
+        results = _results(step)
         metrics = mapping(step.get("metrics"))
         for place, wire in enumerate(made):
             call = RecordedCall(source, of, index + place, wire["function_name"], arguments_of(wire.get("arguments")))
@@ -87,7 +87,7 @@ def _calls(trajectory: Mapping[str, Any], source: str, session_id: str, depth: i
                 call.tokens_in = count(metrics.get("prompt_tokens"))
                 call.tokens_out = count(metrics.get("completion_tokens"))
                 call.cost_usd = amount(metrics.get("cost_usd"))
-            result = _result(results, call.id, alone=len(made) == 1)
+            result = results.get(call.id, results.get(None) if len(made) == 1 else None)
             if result is not None and "content" in result:
                 _settle(call, result, is_codex=is_codex)
             yield call
@@ -103,11 +103,18 @@ def _session(session_id: str, extra: Mapping[str, Any]) -> str:
     return f"{session_id}/{text(extra.get('agent_id')) or 'sidechain'}"
 
 
-def _result(results: list[dict[str, Any]], call_id: str | None, *, alone: bool) -> Mapping[str, Any] | None:
-    named = next((each for each in results if call_id is not None and each.get("source_call_id") == call_id), None)
-    if named is None and alone and len(results) == 1 and results[0].get("source_call_id") is None:
-        return results[0]
-    return named
+def _results(step: Mapping[str, Any]) -> dict[str | None, Mapping[str, Any]]:
+    """
+    What came back in a step, by the id of its call; None: the only one, which names no call.
+    """
+    results = list(objects(mapping(step.get("observation")).get("results")))
+    found: dict[str | None, Mapping[str, Any]] = {}
+    for result in results:
+        if call_id := text(result.get("source_call_id")):
+            found.setdefault(call_id, result)
+    if len(results) == 1 and results[0].get("source_call_id") is None:
+        found[None] = results[0]
+    return found
 
 
 def _settle(call: RecordedCall, result: Mapping[str, Any], *, is_codex: bool) -> None:

@@ -7,8 +7,8 @@ its shell: tool `bash`. The format has no flag for a failure. Tokens and cost ar
 and are left out. Demonstrations in the prompt are no calls. A run of several attempts has a session for each.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 from typing import Any, Final
 
 from guardrails.offline.readers.base import RecordedCall, Report
@@ -21,7 +21,7 @@ from guardrails.offline.readers.text.result_text import settle
 SHELL: Final = "bash"
 """What SWE-agent calls the tool that runs a line in its shell."""
 _MAX_AHEAD: Final = 100
-"""Steps that are looked through for the one of an action."""
+"""Steps that are passed over for the one of an action."""
 _SAID: Final = frozenset({"thought", "response"})
 _ANSWERS: Final = frozenset({"tool", "user"})
 
@@ -97,9 +97,7 @@ def _run(run: Mapping[str, Any], source: str, session_id: str) -> Iterator[Recor
             call = RecordedCall(source, named, index + place, tool, arguments, turn=number + 1, id=call_id)
             call.has_result = False
             call.model = model
-            answer = next((each for each in answers if call_id in listed(each.get("tool_call_ids"))), None)
-            if answer is None and call_id is None and answers:
-                answer = answers[0]
+            answer = answers.get(call_id)
             if len(made) == 1 and "observation" in step:
                 settle(call, step["observation"])
             elif answer is not None and "content" in answer:
@@ -119,16 +117,22 @@ class _Steps:
     def __init__(self, steps: list[Any]) -> None:
         self.steps = list(objects(steps))
         self._next = 0
+        self._places: dict[str, list[int]] = {}
+        for place, step in enumerate(self.steps):
+            if action := text(step.get("action")):
+                self._places.setdefault(action, []).append(place)
 
     def of(self, action: Any) -> Mapping[str, Any]:
         """
         The next step of that action; an empty one if there is none near.
         """
-        for at in range(self._next, min(self._next + _MAX_AHEAD, len(self.steps))):
-            if type(action) is str and self.steps[at].get("action") == action:
-                self._next = at + 1
-                return self.steps[at]
-        return {}
+        places = self._places.get(action, []) if type(action) is str else []
+        at = bisect_left(places, self._next)
+        if at == len(places) or places[at] >= self._next + _MAX_AHEAD:
+            return {}
+
+        self._next = places[at] + 1
+        return self.steps[places[at]]
 
 
 def _made(turn: Mapping[str, Any]) -> Iterator[tuple[str | None, str, Any]]:
@@ -150,15 +154,18 @@ def _made(turn: Mapping[str, Any]) -> Iterator[tuple[str | None, str, Any]]:
         yield None, SHELL, {"command": action}
 
 
-def _answers(turns: list[dict[str, Any]], start: int) -> list[Mapping[str, Any]]:
+def _answers(turns: list[dict[str, Any]], start: int) -> dict[str | None, Mapping[str, Any]]:
     """
-    What came back before the model's next turn.
+    What came back before the model's next turn, by the ids of its calls; the first of all for one without an id.
     """
-    found: list[Mapping[str, Any]] = []
-    for turn in islice(turns, start, None):
+    found: dict[str | None, Mapping[str, Any]] = {}
+    for at in range(start, len(turns)):
+        turn = turns[at]
         if not is_one_of(turn.get("role"), _ANSWERS):
             break
-        found.append(turn)
+        for call_id in (None, *listed(turn.get("tool_call_ids"))):
+            if call_id is None or type(call_id) is str:
+                found.setdefault(call_id, turn)
     return found
 
 

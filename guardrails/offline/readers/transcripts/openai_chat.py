@@ -9,7 +9,6 @@ line or place; messages that are lines by their `session_id` or the like, or by 
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 from typing import Any, Final
 
 from guardrails.offline.readers.base import RecordedCall, Report
@@ -215,7 +214,8 @@ def _results(messages: list[Any], start: int) -> dict[str, deque[Mapping[str, An
     The results up to the next message that makes calls, by the id of their call, or by their tool where they have none.
     """
     found: dict[str, deque[Mapping[str, Any]]] = {}
-    for message in map(mapping, islice(messages, start, None)):
+    for at in range(start, len(messages)):
+        message = mapping(messages[at])
         if is_one_of(message.get("role"), _RESULTS):
             name = text(message.get("tool_call_id")) or text(message.get("name")) or ""
             found.setdefault(name, deque()).append(message)

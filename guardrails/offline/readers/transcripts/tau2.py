@@ -6,7 +6,6 @@ The calls of the agent are read; the simulated user has tools of its own, which 
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import islice
 from typing import Any
 
 from guardrails.offline.readers.base import RecordedCall, Report
@@ -111,7 +110,8 @@ def _results(messages: list[Any], start: int) -> dict[str, deque[Mapping[str, An
     The results up to the next message that makes calls, by the id of their call.
     """
     found: dict[str, deque[Mapping[str, Any]]] = {}
-    for message in map(mapping, islice(messages, start, None)):
+    for at in range(start, len(messages)):
+        message = mapping(messages[at])
         if any(objects(message.get("tool_calls"))):
             break
         for result in [message, *objects(message.get("tool_messages"))]:

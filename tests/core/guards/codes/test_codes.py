@@ -14,6 +14,7 @@ from guardrails.core.guards import GUARDS
 from guardrails.core.guards.access.held import Held
 from guardrails.core.guards.codes import CODES, EXPLAINED, Explained
 from guardrails.core.guards.limits.tool_budget import ToolBudget
+from guardrails.core.outcome.error_names import error_type_of_status
 from guardrails.core.values.types import ERROR_TYPES, STATUSES
 from guardrails.policy.file.messages import CODES as WORDED
 from guardrails.policy.policy import Policy
@@ -88,6 +89,12 @@ def test_every_code_that_a_guard_declares_is_explained_and_no_other_is_said_to_b
 
 def test_every_kind_of_failure_and_every_status_is_explained() -> None:
     assert {*ERROR_TYPES, *STATUSES} == set(EXPLAINED) - set(CODES)
+
+
+def test_an_http_status_that_is_named_is_of_that_kind() -> None:
+    named = {int(status): kind for kind in ERROR_TYPES for status in re.findall(r"\b[45]\d\d\b", EXPLAINED[kind].means)}
+    assert len(named) > 10
+    assert {status: error_type_of_status(status) for status in named} == named
 
 
 def test_a_guard_of_the_library_tells_its_codes() -> None:

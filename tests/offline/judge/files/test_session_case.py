@@ -13,6 +13,7 @@ from guardrails import Budget, Policy, SessionError
 from guardrails.offline.judge.files.inputs import inputs
 from guardrails.offline.judge.files.session_case import session_case
 from guardrails.offline.policy_cases import read_cases, run_case
+from guardrails.offline.policy_cases.case import Call
 
 
 @pytest.fixture
@@ -37,6 +38,48 @@ def test_the_case_expects_what_the_policy_says_and_holds(transcript: str) -> Non
     (case,) = read_cases(text).cases
     assert run_case(policy.chain, case).passed
     assert "duplicates.evidence" in text
+
+
+def test_a_case_ends_with_the_call_that_is_named(transcript: str) -> None:
+    policy = Policy.load("default")
+    whole = session_case(policy, "default", inputs([transcript]), "s")
+    for last in range(2):
+        text = session_case(policy, "default", inputs([transcript]), "s", until=last)
+        (case,) = read_cases(text).cases
+        assert sum(isinstance(step, Call) for step in case.steps) == last + 1 < whole.count("call: ")
+        assert run_case(policy.chain, case).passed
+
+
+def test_a_call_that_the_session_lacks_is_named_with_those_there_are(transcript: str) -> None:
+    with pytest.raises(SessionError, match=r"`s` has no call 1,000: its calls are 0 to \d+$"):
+        session_case(Policy.load("default"), "default", inputs([transcript]), "s", until=1000)
+
+
+def test_a_case_that_cannot_hold_the_call_that_is_named_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "long.jsonl"
+    line = {"session_id": "s", "tool": "look", "is_error": False}
+    text = "".join(
+        json.dumps({**line, "arguments": {"n": f"{n} {'x' * 150}"}, "result": f"{n} {'y' * 150}"}) + "\n"
+        for n in range(4_000)
+    )
+    path.write_text(text)
+    with pytest.raises(SessionError, match=r"`s` up to call 3,999: a case file holds the first [\d,]+ calls only"):
+        session_case(Policy.load("default"), "default", inputs([path]), "s", until=3999)
+    assert "calls are left out" in session_case(Policy.load("default"), "default", inputs([path]), "s")
+
+
+def test_what_comes_after_the_call_and_what_is_secret_is_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "calls.jsonl"
+    line = {"session_id": "s", "tool": "login", "is_error": False}
+    secrets = [f"sk-ant-api03-{'Ab3' * 20}{n}" for n in range(2)]
+    calls = [
+        {"arguments": {"token": secret}, "result": f"hello {secret} number {n}"} for n, secret in enumerate(secrets)
+    ]
+    path.write_text("".join(json.dumps({**line, **call}) + "\n" for call in calls))
+    text = session_case(Policy.load("default"), "default", inputs([path]), "s", until=0)
+    assert "number 0" in text
+    assert "number 1" not in text
+    assert not any(secret in text for secret in secrets)
 
 
 def test_only_one_source_is_meant(transcript: str, tmp_path: Path) -> None:

@@ -47,7 +47,8 @@ def test_rare_causes_and_news_of_the_work_are_left_out() -> None:
 @pytest.mark.parametrize("kind", sorted({*get_args(ErrorType), REFUSED} - NEWS))
 def test_every_kind_of_failure_has_a_cure(kind: str) -> None:
     (said,) = told(calls=10, wasted=5, errors=Counter({kind: 5}), corrections=Odds(5, 5))
-    assert said.startswith(f"5 failed with {kind}: ")
+    what = "were refused for wrong arguments" if kind == REFUSED else f"failed with {kind}"
+    assert said.startswith(f"5 {what}: ")
 
 
 @pytest.mark.parametrize(
@@ -63,9 +64,9 @@ def test_every_kind_of_failure_has_a_cure(kind: str) -> None:
         ),
         (
             {"results": 50, "unsignalled": 0},
-            "its results say already that they are complete: let the policy refuse the repeat (`duplicates`)",
+            "its results say already whether they are complete: let the policy refuse the repeat (`duplicates`)",
         ),
-        ({"results": 50, "dead_ends": 20}, "say in incomplete results how to go on; 20 of 50 do not"),
+        ({"results": 50, "dead_ends": 20}, "say in incomplete results how to go on; 20 of 50 results do not"),
         (
             {"results": 50, "unsignalled": 50, "polls": Odds(20, 20), "poll_sessions": 20},
             "it waits for something: declare it as polling, and have it answer when there is news or say when to ask again",
@@ -95,4 +96,4 @@ def test_waiting_is_no_reason() -> None:
 @pytest.mark.parametrize(("worked", "said"), [(2, True), (3, False)])
 def test_errors_that_do_not_teach_are_told(worked: int, said: bool) -> None:
     found = told(calls=10, wasted=5, errors=Counter(validation=5), corrections=Odds(5, worked))
-    assert (f"{worked} of 5 validation errors were corrected by the next call" in " ".join(found)) is said
+    assert (f"{worked} of 5 calls with wrong arguments were corrected by the next one" in " ".join(found)) is said

@@ -7,7 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from guardrails.offline.quality.suggestions.bounds import bound, least, most, others, right, summed, within, wrong
+from guardrails.offline.quality.suggestions.bounds import (
+    bound,
+    least,
+    likely,
+    most,
+    others,
+    right,
+    summed,
+    within,
+    wrong,
+)
 from guardrails.offline.quality.tally import Odds
 
 
@@ -28,7 +38,8 @@ def test_the_bounds_are_those_of_wilson(n: int, s: int, low: float, high: float)
         (34, 34, False, False),
         (35, 35, True, False),
         (100, 95, False, False),
-        (200, 190, True, False),
+        (200, 200, True, False),
+        (200, 199, False, False),
         (200, 189, False, False),
         (3, 0, False, True),
         (2, 0, False, False),
@@ -39,6 +50,12 @@ def test_the_bounds_are_those_of_wilson(n: int, s: int, low: float, high: float)
 def test_few_repeats_prove_nothing_in_either_direction(n: int, s: int, is_right: bool, is_wrong: bool) -> None:
     assert right(Odds(n, s)) is is_right
     assert wrong(Odds(n, s)) is is_wrong
+
+
+def test_other_tools_may_have_been_wrong_now_and_then() -> None:
+    assert likely(Odds(200, 190))
+    assert not likely(Odds(200, 189))
+    assert not likely(Odds(34, 34))
 
 
 @given(st.integers(0, 500), st.integers(0, 500))

@@ -101,8 +101,9 @@ def test_a_damaged_database_is_told_and_stops_nothing(database: sqlite3.Connecti
         path.write_bytes(data[:size])
         _, report = calls_of(path)
         assert report.notices
-    path.write_bytes(data[:5000] + b"\xff" * 3000 + data[8000:])
-    assert calls_of(path)[1].notices
+    for at in range(0, len(data), 700):
+        path.write_bytes(data[:at] + b"\xff" * 600 + data[at + 600 :])
+        assert len(calls_of(path)[0]) <= 6
 
 
 def test_what_is_no_item_in_a_row_is_counted_or_passed_over(read: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from guardrails.offline.readers.transcripts.otlp import MAX_SPANS
+from guardrails.offline.readers.traces.spans import MAX_SPANS
 
 
 def tool(start: int, name: str = "t", conversation: str = "c", end: int | None = None, **more: Any) -> dict[str, Any]:

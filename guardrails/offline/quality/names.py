@@ -4,6 +4,8 @@ What the name of a tool says of it: that it reads, or that it asks a person.
 
 from typing import Final
 
+from guardrails.core.text.short_keys import cached_if_short
+
 
 READS: Final = frozenset(
     {
@@ -21,6 +23,7 @@ ASKS: Final = frozenset(
 """Words of a name that say that a person answers, whose time is no figure of the tool."""
 
 
+@cached_if_short(512)
 def named_to_read(tool: str) -> bool:
     """
     Whether the first word is one of `READS`; what stands before the name of a tool on its server does not count.

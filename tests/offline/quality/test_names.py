@@ -4,7 +4,7 @@ What a tool's name says of it.
 
 import pytest
 
-from guardrails.offline.quality.suggestions.names import named_to_read, waits_for_a_person, words
+from guardrails.offline.quality.names import named_to_read, waits_for_a_person, words
 
 
 @pytest.mark.parametrize(

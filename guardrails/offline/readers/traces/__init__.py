@@ -1,0 +1,3 @@
+"""
+What tracing keeps of agents: spans and runs.
+"""

@@ -1,0 +1,184 @@
+"""
+Calls that the library makes again by itself: the wait before that, which ends early where its session is closed.
+
+Each attempt is a call of its own, decided and completed as any; nothing is open while it waits.
+"""
+
+import inspect
+import random
+import threading
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from copy import copy
+from typing import Any, Final, Protocol, TypeVar
+
+from guardrails.core.arguments import Arguments
+from guardrails.core.engine.decision import Decision
+from guardrails.core.engine.events.retries import JITTER
+from guardrails.core.engine.plan import Plan
+from guardrails.core.envelope.envelope import Envelope
+from guardrails.core.tools.tool_call import tool_call
+from guardrails.core.values.logs import log
+
+from .calls.running import seconds_left
+
+
+C = TypeVar("C", bound="Retrying")
+ROUNDING_S: Final = 0.002
+"""Times are whole milliseconds: a wait is never shorter than what was advised."""
+CLOSED: Final = "The session was closed before the call was made again, so it was not."
+
+
+class Retrying(Protocol):
+    """
+    A session that makes calls again.
+    """
+
+    id: str
+    _attempt: int
+    _specs: dict[str, Arguments]
+    _sleep: Callable[[float], object] | None
+    _waits: set[Callable[[], object]]
+
+    def call(
+        self, tool: str, arguments: Any, execute: Callable[[str, Any], Any], *, id: str | None = None
+    ) -> Envelope: ...
+
+
+class Awaiting(Retrying, Protocol):
+    """
+    One that makes them awaited too.
+    """
+
+    async def acall(
+        self, tool: str, arguments: Any, execute: Callable[[str, Any], Any], *, id: str | None = None
+    ) -> Envelope: ...
+
+
+def retried(
+    session: Retrying, decision: Decision, plan: Plan, envelope: Envelope, arguments: Any, execute: Callable[..., Any]
+) -> Envelope:
+    """
+    The one envelope of the call of *decision* and of all attempts that follow the one that ended in *envelope*.
+    """
+    seconds = _wait_s(session, decision, plan, envelope, arguments)
+    if seconds is None or not _pause(session, seconds, envelope):
+        return envelope
+    call = decision.call
+    return _answered(envelope, _next(session).call(call.tool, arguments, execute, id=call.id))
+
+
+async def aretried(
+    session: Awaiting,
+    decision: Decision,
+    plan: Plan,
+    envelope: Envelope,
+    arguments: Any,
+    execute: Callable[..., Any],
+) -> Envelope:
+    """
+    The same, awaited.
+    """
+    seconds = _wait_s(session, decision, plan, envelope, arguments)
+    if seconds is None or not await _apause(session, seconds, envelope):
+        return envelope
+    call = decision.call
+    return _answered(envelope, await _next(session).acall(call.tool, arguments, execute, id=call.id))
+
+
+def _wait_s(session: Retrying, decision: Decision, plan: Plan, envelope: Envelope, arguments: Any) -> float | None:
+    """
+    How many seconds *session* waits before it makes the call of *decision* again, which failed as *envelope* tells. Returns None
+    if it does not.
+    """
+    wait_ms = None if envelope.tried is None else envelope.tried.again_ms
+    if wait_ms is None:
+        return None
+    seconds = wait_ms / 1000 * (1 + JITTER * random.random()) + ROUNDING_S  # noqa: S311  no secret
+    left = seconds_left()
+    if left is not None and seconds >= left:
+        return None
+    call = decision.call
+    spec = plan.arguments or session._specs.get(call.tool)  # noqa: SLF001  one front door in two files
+    # A tool may change the arguments that it is given: that would be another call.
+    same = tool_call(call.tool, arguments, call.id, spec, plan.tool.labels).sig == call.sig
+    return seconds if same else None
+
+
+def _next(session: C) -> C:
+    """
+    *session* as it makes the next attempt.
+    """
+    following = copy(session)
+    following._attempt = session._attempt + 1  # noqa: SLF001
+    return following
+
+
+def _answered(failed: Envelope, following: Envelope) -> Envelope:
+    """
+    The one envelope of two attempts: the later one's, or that of the one that *failed* if no further one was let run.
+    """
+    if following.ok or following.error_type is not None:
+        if following.tried is None:
+            following.attempted(failed.attempts + 1)
+        return following
+    failed.repeat_refused(following)
+    return failed
+
+
+def _pause(session: Retrying, seconds: float, envelope: Envelope) -> bool:
+    """
+    Wait; whether the session is still there then, which is said in *envelope* if it is not.
+    """
+    woken = threading.Event()
+    with _open(session, woken.set):
+        if session._sleep is None:  # noqa: SLF001
+            woken.wait(seconds)
+        else:
+            session._sleep(seconds)  # noqa: SLF001
+    if woken.is_set():
+        envelope.hint(CLOSED)
+    return not woken.is_set()
+
+
+async def _apause(session: Retrying, seconds: float, envelope: Envelope) -> bool:
+    """
+    The same, awaited.
+    """
+    import asyncio
+
+    loop, woken = asyncio.get_running_loop(), asyncio.Event()
+    with _open(session, lambda: loop.call_soon_threadsafe(woken.set)):
+        if session._sleep is None:  # noqa: SLF001
+            await asyncio.wait({waiter := asyncio.ensure_future(woken.wait())}, timeout=seconds)
+            waiter.cancel()
+        else:
+            slept = session._sleep(seconds)  # noqa: SLF001
+            if inspect.isawaitable(slept):
+                await slept
+    if woken.is_set():
+        envelope.hint(CLOSED)
+    return not woken.is_set()
+
+
+@contextmanager
+def _open(session: Retrying, wake: Callable[[], object]) -> Iterator[None]:
+    """
+    A wait that `close` of *session*, or of one above it, ends by *wake*.
+    """
+    family: list[Any] = []
+    above: Any = session
+    while above is not None:
+        family.append(above)
+        above = above._parent  # noqa: SLF001  of one family
+    for each in family:
+        each._waits.add(wake)  # noqa: SLF001
+    try:
+        yield
+    except BaseException:
+        log.info("interrupted in its wait, a call is not made again", extra={"session": session.id})
+        raise
+    finally:
+        for each in family:
+            each._waits.discard(wake)  # noqa: SLF001

@@ -1,0 +1,110 @@
+"""
+The blocks of pages that have no test of their own, and what every page owes its reader.
+"""
+
+import re
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from docs.site.nav import DOCS, written
+from guardrails import Conversations, Policy
+from guardrails.core.guards import GUARDS
+from guardrails.core.guards.base import Guard
+from guardrails.testing.scripted_openai import ScriptedOpenAI, Text
+
+
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+WORD = re.compile(r"\S*\w\S*")
+MAX_WORDS = 300
+PAGES = {page: path for page, path in written().items() if page.endswith(".md") and not page.startswith("project/")}
+RUN = ("index.md", "internals.md", "leases.md", "records.md")
+"""Pages whose Python runs here, each as one program."""
+POLICIES = ("leases.md", "hooks/answers.md", "mcp/README.md")
+"""Pages whose policies are loaded here."""
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return [text for found, text in BLOCK.findall(PAGES[page].read_text()) if found == language]
+
+
+def whole(policy: str) -> str:
+    """
+    A policy file of which a page may show a part.
+    """
+    return policy if "version:" in policy else f"version: 1\n{policy}"
+
+
+@pytest.mark.parametrize("page", RUN)
+def test_the_code_of_a_page_runs_and_prints_what_it_shows(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    said = None
+    assert blocks(page, "python")
+    for text in blocks(page, "yaml"):
+        Path("policy.yaml").write_text(whole(text))
+    for language, text in BLOCK.findall(PAGES[page].read_text()):
+        if language == "text" and said is not None:
+            assert said == text
+        said = None
+        if language == "python":
+            exec(compile(text, page, "exec"), names)  # noqa: S102
+            said = capsys.readouterr().out
+
+
+@pytest.mark.parametrize("page", ["prices.md", "run.md"])
+def test_the_code_of_a_page_runs_with_the_openai_client(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("openai")
+    monkeypatch.chdir(tmp_path)
+    with Conversations("agent.db") as kept, kept.start("trip-42", messages=[{"role": "user", "content": "a hotel"}]):
+        pass
+    with ScriptedOpenAI(lambda request, n: Text("In Kyoto.")) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "none")
+        names: dict[str, Any] = {}
+        [text] = blocks(page, "python")
+        exec(compile(text, page, "exec"), names)  # noqa: S102
+        assert names["policy"].name == "default"
+        for name in ("client", "response"):
+            close = getattr(names.get(name), "close", None)
+            if close is not None:
+                close()
+
+
+@pytest.mark.parametrize("page", POLICIES)
+def test_the_policies_of_a_page_load(page: str, tmp_path: Path) -> None:
+    found = blocks(page, "yaml")
+    assert found
+    for text in found:
+        (tmp_path / "policy.yaml").write_text(whole(text))
+        Policy.load(tmp_path / "policy.yaml")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_at_most_300_words_stand_above_the_first_code(page: str) -> None:
+    above, fence, _ = PAGES[page].read_text().partition("\n```")
+    assert not fence or len(WORD.findall(above)) <= MAX_WORDS
+
+
+@pytest.mark.parametrize("guard", GUARDS, ids=lambda guard: guard.name)
+def test_the_page_of_a_guard_says_which_four_things_decide(guard: type[Guard]) -> None:
+    text = (DOCS / "guards" / f"{guard.name}.md").read_text()
+    part = text.split("## Four things that decide\n")[1].split("\n## ")[0].strip()
+    assert [line.split(".")[0] for line in part.splitlines()] == ["1", "2", "3", "4"]
+    assert text.index("## Four things") < text.index("## Settings")
+    for line in part.splitlines():
+        for sentence in re.split(r"(?<=[.?!])(?:\*\*)?\s+", line.partition(". ")[2]):
+            assert len(WORD.findall(sentence)) <= 25, sentence
+
+
+def test_every_block_of_json_and_yaml_of_every_page_can_be_read() -> None:
+    for page in PAGES:
+        for text in blocks(page, "yaml"):
+            assert list(yaml.safe_load_all(text)), page

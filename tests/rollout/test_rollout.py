@@ -1,0 +1,159 @@
+"""
+The page of the rollout: its commands, as they stand, on a recorded week, and on real days where they are at hand.
+"""
+
+import json
+import re
+import shlex
+
+from pathlib import Path
+
+import pytest
+
+from typer.testing import CliRunner
+
+from guardrails import Policy
+from guardrails.cli import app
+
+from .week import DAYS, NEXT, Week, record
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "rollout.md"
+DATA = Path(__file__).parents[3] / "shared" / "data"
+MORE = "..."
+"""A shown output goes on, or leaves lines out."""
+
+
+def blocks() -> list[tuple[str, str]]:
+    """
+    (language, text) of each block of the page.
+    """
+    return re.findall(r"^```(\w+)\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+
+
+def commands() -> list[str]:
+    return [line for language, text in blocks() if language == "sh" for line in text.splitlines()]
+
+
+def run(command: str) -> str:
+    """
+    What a command of the page prints; with `> FILE` it is written there.
+    """
+    program, *arguments = shlex.split(command)
+    assert program == "guardrails"
+    arguments, path = (arguments[:-2], arguments[-1]) if arguments[-2] == ">" else (arguments, None)
+    done = CliRunner().invoke(app, arguments, env={"COLUMNS": "100"})
+    assert done.exit_code == 0, f"{command}\n{done.output}"
+    if path is not None:
+        Path(path).write_text(done.stdout)
+    return done.stdout
+
+
+def shows(printed: str, shown: str) -> bool:
+    """
+    Whether the lines that are *shown* stand in what was *printed*, in their order.
+    """
+    at = 0
+    for part in re.split(rf"^{re.escape(MORE)}\n", shown, flags=re.MULTILINE):
+        at = printed.find(part.rstrip("\n"), at)
+        if at < 0:
+            return False
+    return True
+
+
+def decided(policy: str, records: str) -> dict[tuple[str, int], str]:
+    """
+    What *policy* decides of each recorded call.
+    """
+    run(f"guardrails replay {policy} {records} --decisions decisions.jsonl")
+    lines = [json.loads(line) for line in Path("decisions.jsonl").read_text().splitlines()]
+    Path("decisions.jsonl").unlink()
+    return {(line["session_id"], line["call_index"]): line["decision"] for line in lines}
+
+
+@pytest.fixture
+def week(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Week:
+    monkeypatch.chdir(tmp_path)
+    Path("records").mkdir()
+    return record(Policy.load("observe"), Path("records"))
+
+
+def test_a_week_is_recorded_day_by_day_and_nothing_is_refused(week: Week) -> None:
+    assert sorted(path.stem for path in Path("records").iterdir()) == list(DAYS)
+    lines = [json.loads(line) for path in Path("records").iterdir() for line in path.read_text().splitlines()]
+    calls = [line for line in lines if line["event"] == "call"]
+    assert len(calls) == len(week.honest) + len(week.waste)
+    assert {line["decision"] for line in calls} == {"allow"}
+    assert any(line["observed"] for line in calls)
+
+
+def test_each_command_of_the_page_runs_and_prints_what_is_shown(week: Week) -> None:
+    printed, shown = "", 0
+    for language, text in blocks():
+        if language == "sh":
+            printed = "".join(map(run, text.splitlines()))
+        elif language == "text":
+            assert shows(printed, text), f"{text}\n--- is not in\n{printed}"
+            shown += 1
+    assert shown >= 5
+
+
+def test_each_step_tells_the_next(week: Week) -> None:
+    suggested = run("guardrails report records --suggest -o overrides.yaml")
+    assert "guardrails replay default records --compare overrides.yaml" in suggested
+    compared = " ".join(run("guardrails replay default records --compare overrides.yaml").split())
+    assert "`guardrails policy check overrides.yaml`" in compared
+    assert "ok" in run("guardrails policy check overrides.yaml")
+
+
+def test_the_suggested_policy_refuses_none_of_the_honest_work_and_most_of_the_waste(week: Week) -> None:
+    run("guardrails report records --suggest -o overrides.yaml")
+    said = decided("overrides.yaml", "records")
+    refused = {call for call, decision in said.items() if decision == "deny"}
+    assert refused & week.honest == set()
+    assert len(refused & week.waste) > 0.95 * len(week.waste)
+    # What the shipped policy refuses of the honest work is why one records a week first.
+    assert {call for call, decision in decided("default", "records").items() if decision == "deny"} & week.honest
+
+
+def test_a_policy_that_harms_is_told_so_first_with_the_calls_and_a_way_out(week: Week) -> None:
+    said = run("guardrails replay observe records --compare strict")
+    head, *_ = said.split("\ntotal ")
+    assert re.search(r"Refused, and no pointless repeat: observe 0 calls; strict \d+ calls", head)
+    assert "parcel_place, duplicates.window (changed, observe does not)" in " ".join(head.split())
+    assert re.search(r"and \d+ more; `--html FILE`", " ".join(head.split()))
+    (code,) = re.findall(r"Next: look at the calls above.*`guardrails explain ([\w.]+)`", " ".join(said.split()))
+    assert "Loosen" in run(f"guardrails explain {code}")
+
+
+def test_the_day_after_is_enforced_and_honest_work_goes_on(week: Week) -> None:
+    run("guardrails report records --suggest -o overrides.yaml")
+    Path("next").mkdir()
+    week_after = record(Policy.load("overrides.yaml"), Path("next"), (NEXT,))
+    lines = [json.loads(line) for line in Path("next", f"{NEXT}.jsonl").read_text().splitlines()]
+    numbers = dict[str, int]()
+    refused = set()
+    for line in lines:
+        if line["event"] == "call":
+            number = numbers[line["session_id"]] = numbers.get(line["session_id"], -1) + 1
+            if line["decision"] == "deny":
+                refused.add((line["session_id"], number))
+    assert refused == week_after.waste
+    assert "recorded calls" in run(f"guardrails report next/{NEXT}.jsonl")
+
+
+SOURCES = ("cc_entireio_cli", "cx_agentv", "livemcpbench", "tau2_retail", "reflexion_hotpotqa", "whowhen_a")
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="`../shared/data` is not here")
+@pytest.mark.parametrize("source", SOURCES)
+def test_what_real_days_suggest_refuses_no_more_of_their_work_than_before(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    records = shlex.quote(str((DATA / f"{source}.jsonl.gz").resolve()))
+    run(f"guardrails report {records} --suggest -o overrides.yaml -q")
+    run("guardrails policy check overrides.yaml")
+    one, other = json.loads(run(f"guardrails replay default {records} --compare overrides.yaml --json"))["judgements"]
+    before, after = ({**judged["total"]["wrong"]} for judged in (one, other))
+    assert sum(after.values()) <= sum(before.values())
