@@ -21,7 +21,7 @@ from .front.group import Group, examples
 __all__ = ["app"]
 
 COMMANDS: Final = (
-    *("demo", "run", "doctor", "replay", "report", "explain", "train", "repeats", "profile", "policy", "store"),
+    *("demo", "init", "run", "doctor", "replay", "report", "explain", "train", "repeats", "profile", "policy", "store"),
 )
 """The commands in the order of the help. Each is a module of this folder, with a function or a group of its name."""
 DOORS: Final = {
@@ -98,7 +98,7 @@ def _version(wanted: bool) -> None:  # noqa: FBT001 (typer calls it by position)
 
 
 @app.callback()
-@examples("guardrails demo", "guardrails policy show default", "guardrails replay policy.yaml sessions/")
+@examples("guardrails demo", "guardrails init sessions/ -o policy.yaml", "guardrails replay policy.yaml sessions/")
 def guardrails(
     version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,  # noqa: FBT002
 ) -> None:
