@@ -32,7 +32,7 @@ def demo(
         typer.Option("--transcript", metavar="FILE", help="Play this recorded OpenAI chat instead; may be repeated."),
     ] = None,
     more: Annotated[
-        list[str] | None, typer.Argument(metavar="[FILE...]", help="Further recorded chats, after --transcript.")
+        list[str] | None, typer.Argument(metavar="FILE", help="Further recorded chats, after --transcript.")
     ] = None,
     policy: Annotated[
         str, typer.Option(metavar="NAME_OR_FILE", autocompletion=policies, help="The policy that guards.")

@@ -35,7 +35,7 @@ def init(
     *,
     transcripts: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TRANSCRIPT...]", help="Recorded calls and folders of them; none: a starter."),
+        typer.Argument(metavar="TRANSCRIPT", help="Recorded calls and folders of them; none: a starter."),
     ] = None,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The policy file.")] = Path(
         "policy.yaml"
