@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from guardrails.cli.front.group import examples
 from guardrails.cli.text.outputs import tell_of_written, write_whole
 from guardrails.cli.text.printing import fail, paragraph, print_json, table
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from guardrails.core.retries.profiles import Profile
 
 
+@examples("guardrails profile model.json", "guardrails profile model.json --tool search_flights")
 def profile(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that `train` has written.")],
     tool: Annotated[str | None, typer.Option(metavar="NAME", help="This tool only.")] = None,

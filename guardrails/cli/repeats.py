@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from guardrails.cli.front.group import examples
 from guardrails.cli.text.printing import fail, failures_told, print_json, table, tell_of_nothing
 from guardrails.cli.text.ticker import Ticker
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from guardrails.offline.learning.repeats.rows import Row
 
 
+@examples(
+    "guardrails repeats records/ --from default -o repeats.json",
+    "guardrails repeats web/ code/ -o repeats.json --base code/",
+)
 def repeats(
     records: Annotated[list[str], typer.Argument(metavar="RECORDS...", help="Files and folders of records.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The model file.")],

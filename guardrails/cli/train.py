@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from guardrails.cli.front.completion import policies
+from guardrails.cli.front.group import examples
 from guardrails.cli.text.printing import FOUND, fail, failures_told, print_json, printable
 from guardrails.cli.text.ticker import Ticker
 
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from guardrails.offline.learning.train import Trained
 
 
+@examples("guardrails train records/ -o model.json", "guardrails train records/ -o model.json --dry-run --json")
 def train(
     *,
     records: Annotated[list[str], typer.Argument(metavar="RECORDS...", help="Files and folders of records.")],
@@ -30,7 +33,10 @@ def train(
         str | None, typer.Option(metavar="COLUMN", help="Parquet folders COLUMN=... hold whole sessions.")
     ] = None,
     policy: Annotated[
-        str | None, typer.Option(metavar="POLICY", help="Judge decisions by the costs that its `retryable` names.")
+        str | None,
+        typer.Option(
+            metavar="POLICY", autocompletion=policies, help="Judge decisions by the costs that its `retryable` names."
+        ),
     ] = None,
     half_life: Annotated[float, typer.Option(metavar="DAYS", help="After so many days a failure weighs half.")] = 10.0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Compare, and write no model.")] = False,

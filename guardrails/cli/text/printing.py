@@ -18,6 +18,8 @@ FOUND: Final = 1
 """Exit code: done, and something was found."""
 USAGE: Final = 2
 """Exit code: it cannot be done as it was asked for."""
+INTERRUPTED: Final = 130
+"""Exit code after Ctrl-C, as shells have it."""
 MAX_WIDTH: Final = 100
 
 
@@ -28,7 +30,7 @@ def print_json(data: Any) -> None:
     """
     text = json.dumps(data, indent=2, ensure_ascii=False, default=str)
     try:
-        text.encode(sys.stdout.encoding or "utf-8")
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except UnicodeEncodeError:
         text = json.dumps(data, indent=2, default=str)
     typer.echo(text)
@@ -56,7 +58,16 @@ def failures_told() -> Iterator[None]:
     except GuardrailsError as error:
         fail(str(error))
     except OSError as error:
-        fail(f"cannot use `{error.filename}`: {error.strerror}" if error.filename else str(error))
+        fail(said_of(error))
+
+
+def said_of(error: OSError) -> str:
+    """
+    What to say of a file, a pipe or a disk that fails.
+    """
+    if error.filename:
+        return f"cannot use `{error.filename}`: {error.strerror}"
+    return f"cannot go on: {error.strerror}" if error.strerror else str(error)
 
 
 def tell_of_nothing(message: str) -> NoReturn:

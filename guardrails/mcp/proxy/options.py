@@ -45,6 +45,11 @@ Options:
                        the file for a client that puts each of them behind one budget
   --server NAME        which of them
   --help               show this and exit
+
+Examples:
+  guardrails mcp -- npx -y @modelcontextprotocol/server-filesystem .
+  guardrails mcp --policy strict --records mcp.jsonl -- python server.py
+  guardrails mcp snippet claude-code
 """
 
 

@@ -34,14 +34,14 @@ def overrides(
         f"#   {visible(replay)}",
         "# Use it as it is, name it in `extends:` of your own policy, or copy entries into your `tools:`.",
         "version: 1",
-        f"extends: {_text(base)}",
+        f"extends: {text_of(base)}",
     ]
     if suggestions or rules:
         lines.append("tools:")
     if not suggestions:
         lines.append("# Nothing is suggested: too few calls, or the policy says it already.")
     for one in suggestions:
-        lines.append(f"  - match: {_text(glob.escape(one.tool))}")
+        lines.append(f"  - match: {text_of(glob.escape(one.tool))}")
         for key, value in one.settings.items():
             lines += [f"    # {visible(one.evidence[key])}", f"    {key}: {written(value)}"]
     if rules:
@@ -60,7 +60,10 @@ def written(value: Any) -> str:
     return json.dumps(value) if not isinstance(value, str) else value
 
 
-def _text(text: str) -> str:
+def text_of(text: str) -> str:
+    """
+    A text in YAML.
+    """
     # Printable text in double quotes is YAML as it is JSON.
     plain = text.replace("_", "").isalpha() and text.isascii() and text.lower() not in _VALUES
     return text if plain else json.dumps(text, ensure_ascii=False)
