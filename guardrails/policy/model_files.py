@@ -26,7 +26,7 @@ Signature = tuple[int, int, int]
 
 def read_model(path: str | os.PathLike[str]) -> RetryModel:
     """
-    The model in a file. Raises OSError, and ModelError saying what is wrong with it.
+    Returns the model in a file. Raises OSError, and ModelError saying what is wrong with it.
     """
     return _read(path)[0]
 
@@ -34,7 +34,7 @@ def read_model(path: str | os.PathLike[str]) -> RetryModel:
 @cache
 def cold_model() -> RetryModel:
     """
-    The model that is shipped.
+    Returns the model that is shipped.
     """
     return read_model(COLD)
 

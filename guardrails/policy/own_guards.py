@@ -13,7 +13,7 @@ from guardrails.core.values.errors import PolicyError
 
 def load_guards(file: str) -> tuple[type[Guard], ...]:
     """
-    The guards that a Python *file* defines, in their order. The file is run: it is to be one that is trusted.
+    Returns the guards that a Python *file* defines, in their order. The file is run: it is to be one that is trusted.
 
     Raises PolicyError where it cannot be run or defines none.
     """

@@ -153,8 +153,8 @@ class Policy(Live):
     @classmethod
     def of_checked(cls, name: str, guards: list[Guard], **settings: Any) -> Self:
         """
-        The policy of settings of a file that were checked before, in order, without scopes; what guards read is read again.
-        Raises GuardrailsError.
+        Returns the policy of settings of a file that were checked before, in order, without scopes; what guards read is
+        read again. Raises GuardrailsError.
         """
         prices, envelope = settings.pop("prices"), settings.pop("envelope", "nested")
         kept = optional_fields(settings.pop("fields", None))
@@ -175,10 +175,10 @@ class Policy(Live):
         reload: float | None = LOOK_S,
     ) -> Self:
         """
-        The policy of a file, or of a name that is shipped: `default`, `strict`, `observe`.
-        *guards* are added to those of the file; of a class the file says whether it stands there, and how, by a key of its
-        name. If the file changes, or one that it extends, its sessions go by it from their next call on: it is looked at
-        every *reload* seconds at most, None: never. Raises PolicyError with every mistake as file:line:column.
+        Returns the policy of a file, or of a name that is shipped: `default`, `strict`, `observe`. *guards* are added
+        to those of the file; of a class the file says whether it stands there, and how, by a key of its name. If the
+        file changes, or one that it extends, its sessions go by it from their next call on: it is looked at every
+        *reload* seconds at most, None: never. Raises PolicyError with every mistake as file:line:column.
         """
         from .live.loading import loaded
 
@@ -187,7 +187,7 @@ class Policy(Live):
     @staticmethod
     def schema(guards: Iterable[type[Guard]] = ()) -> dict[str, Any]:
         """
-        The JSON Schema of policy files, for editors; with the keys of *guards* of one's own.
+        Returns the JSON Schema of policy files, for editors; with the keys of *guards* of one's own.
         """
         from guardrails.policy.file import json_schema
         from guardrails.policy.file.document import adapter, other_names
@@ -210,7 +210,7 @@ class Policy(Live):
         telemetry: "Telemetry | None" = None,
     ) -> "Session":
         """
-        The session *name*: the calls that share a budget.
+        Returns the session *name*: the calls that share a budget.
 
         In memory, without records and by the real clock (seconds since 1970) unless said otherwise. The same name on
         the same *store* is the same session: it goes on where it was, also after it was closed, until its `forget`.

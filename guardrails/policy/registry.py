@@ -174,7 +174,7 @@ class Registry:
 
     async def aexecute(self, tool: str, arguments: Any) -> Any:
         """
-        The same, awaited, for tools of both kinds.
+        Returns the same, awaited, for tools of both kinds.
         """
         made = self._started(tool, arguments, asynchronous=True)
         return await made if inspect.isawaitable(made) else made
@@ -216,7 +216,7 @@ class Registry:
 
 def checked_arguments(tool: Tool, arguments: Any) -> Any:
     """
-    *arguments*, a mapping or JSON text, as *tool* takes them, or the envelope that says why they do not fit.
+    Returns *arguments*, a mapping or JSON text, as *tool* takes them, or the envelope that says why they do not fit.
     """
     call = tool_call(tool.name, arguments, "-", tool.arguments())
     denial = Validation().check(call, SessionState(), Facts(0, tool))

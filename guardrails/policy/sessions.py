@@ -69,7 +69,8 @@ class Sessions:
 
     def of(self, name: object = None, *, run: bool = False) -> "Session":
         """
-        The session of the thread or run *name*: any text, number or UUID. None: a new one, of a run without a name.
+        Returns the session of the thread or run *name*: any text, number or UUID. None: a new one, of a run without a
+        name.
 
         Nobody says the name of a *run* again once it is over: its state is forgotten if nobody holds its session and 1,000
         others were asked for since, where `end` was not said.

@@ -68,7 +68,7 @@ class Approvals(Ledger):
 
     def pending(self) -> list[ParkedCall]:
         """
-        The calls that wait for an answer, oldest first.
+        Returns the calls that wait for an answer, oldest first.
         """
 
         def look(state: SessionState, now: int) -> list[ParkedCall]:

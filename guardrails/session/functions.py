@@ -132,7 +132,7 @@ class Functions(Turns):
         hidden: Collection[str] = (),
     ) -> Callable[..., Any]:
         """
-        *function* behind the chain: same parameters, same kind (sync or async).
+        Returns *function* behind the chain: same parameters, same kind (sync or async).
 
         It returns JSON text for a model, the `Envelope`, or the tool's own value (a generator's items as a list); then a
         refused call raises `CallDenied`, one out of time TimeoutError, one whose result says it failed `CallFailed`, and

@@ -66,7 +66,7 @@ class Step(NamedTuple):
 
 def surely(work: Callable[[], T]) -> T:
     """
-    The result of *work*, which is begun again where a signal interrupts it: to do it twice must be no harm.
+    Returns the result of *work*, which is begun again where a signal interrupts it: to do it twice must be no harm.
     """
     for _ in range(TIMES - 1):
         try:

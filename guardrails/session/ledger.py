@@ -105,9 +105,9 @@ class Ledger:
 
     async def off_loop(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """
-        The result of `function(*args, **kwargs)`, such as `session.charge`, without holding up the event loop: of a thread if
-        the store may wait for a file, else right here. It is done to its end if the task is cancelled meanwhile; a call that
-        it has claimed is let go then.
+        Returns the result of `function(*args, **kwargs)`, such as `session.charge`, without holding up the event loop:
+        of a thread if the store may wait for a file, else right here. It is done to its end if the task is cancelled
+        meanwhile; a call that it has claimed is let go then.
         """
         if not self._blocks:
             return function(*args, **kwargs)

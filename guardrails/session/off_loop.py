@@ -21,8 +21,8 @@ T = TypeVar("T")
 
 async def away(store: object, work: Callable[[], T], undo: Callable[[T], object] | None = None) -> T:
     """
-    The result of *work*, done in the thread of *store*: one for each, as it takes one step at a time, and no step waits for
-    threads that tools keep.
+    Returns the result of *work*, done in the thread of *store*: one for each, as it takes one step at a time, and no
+    step waits for threads that tools keep.
 
     It is done to its end also if this task is cancelled meanwhile: *undo* then gets what it came to, there too, and the
     cancellation is raised on.

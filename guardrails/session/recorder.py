@@ -62,7 +62,8 @@ class Recorder:
 
     def once(self) -> "Recorder":
         """
-        The same for what was interrupted while it was handed over: what waits in the sink already is not handed over again.
+        Returns the same for what was interrupted while it was handed over: what waits in the sink already is not handed
+        over again.
         """
         return Recorder(self._session_id, _Once(self.sink))
 
@@ -180,7 +181,7 @@ _prefix = os.urandom(4).hex()
 
 def new_id() -> str:
     """
-    An id for a call that comes without one, which no other call of any process has.
+    Returns an id for a call that comes without one, which no other call of any process has.
     """
     return f"{_prefix}-{next(_numbers)}"
 
@@ -196,7 +197,7 @@ if hasattr(os, "register_at_fork"):
 
 def life() -> str:
     """
-    The id of a life of a session: its name may live again, and counts from 1 then.
+    Returns the id of a life of a session: its name may live again, and counts from 1 then.
     """
     return os.urandom(8).hex()
 

@@ -58,8 +58,9 @@ class Session(Functions):
 
     def result_reader(self) -> Callable[..., Any]:
         """
-        The tool `read_result(handle, offset, limit)`, by which a model reads on in results that were cut, page by page. Give
-        it to the model with the other tools: from now on such results are kept whole, up to `truncate.keep` bytes.
+        Returns the tool `read_result(handle, offset, limit)`, by which a model reads on in results that were cut, page
+        by page. Give it to the model with the other tools: from now on such results are kept whole, up to
+        `truncate.keep` bytes.
 
         They are in the memory of this process, for the session, its parent and its children together.
         """
@@ -90,8 +91,8 @@ class Session(Functions):
 
     def final_answer(self) -> FinalAnswer:
         """
-        The end of one loop as a part of it: when tools are to be off, what a response means then, and what to answer
-        with if the model does not.
+        Returns the end of one loop as a part of it: when tools are to be off, what a response means then, and what to
+        answer with if the model does not.
         """
         return FinalAnswer(self)
 
@@ -193,8 +194,8 @@ class Session(Functions):
 
     def child(self, name: str, *, share: float = 1, again: bool = False, **amounts: Unpack[Amounts]) -> "Session":
         """
-        A session that reserves from this one: *amounts* of its limits, and a *share* of what is left of those not named: all,
-        or a part above 0, and again when that is used up. Time is for all of them at once.
+        Returns a session that reserves from this one: *amounts* of its limits, and a *share* of what is left of those
+        not named: all, or a part above 0, and again when that is used up. Time is for all of them at once.
 
         Per-tool budgets, rates and growth caps hold for the whole family together; streaks, duplicates and refused turns
         are each session's own.

@@ -22,12 +22,12 @@ class Telemetry(Protocol):
 
     def within(self, carrier: object) -> AbstractContextManager[None]:
         """
-        A block that belongs to the trace which the *carrier* names, a mapping from elsewhere.
+        Returns a block that belongs to the trace which the *carrier* names, a mapping from elsewhere.
         """
 
     def running(self, session: str, carrier: object = None) -> AbstractContextManager[None]:
         """
-        A block that is the run of an agent, whose session has the id *session*; *carrier* is as for `within`.
+        Returns a block that is the run of an agent, whose session has the id *session*; *carrier* is as for `within`.
         """
 
     def carrier(self, decision: Decision | None = None) -> dict[str, str]:

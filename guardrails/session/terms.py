@@ -69,7 +69,7 @@ class Terms(Protocol):
 
 def laid_on(chain: Chain, laid: Iterable[Lay]) -> Chain:
     """
-    *chain* with all that is *laid* on it, in order.
+    Returns *chain* with all that is *laid* on it, in order.
     """
     for lay in laid:
         chain = lay(chain)

@@ -34,7 +34,7 @@ _HEX: Final = re.compile(r"(?:[0-9a-f]{2})*")
 
 def withheld(key: str, mode: str) -> frozenset[str]:
     """
-    The keys of a record that are left out where only *mode* stays of *key*. Raises ValueError for another mode.
+    Returns the keys of a record that are left out where only *mode* stays of *key*. Raises ValueError for another mode.
     """
     if mode not in get_args(Arguments):
         raise ValueError(f"what stays of `{key}` must be full, hash or off, not `{mode}`")
@@ -44,7 +44,7 @@ def withheld(key: str, mode: str) -> frozenset[str]:
 
 def parse_path(text: str) -> ErasePath:
     """
-    *text*, segments between dots, as what `to_line` erases by. Raises ValueError for an empty segment.
+    Returns *text*, segments between dots, as what `to_line` erases by. Raises ValueError for an empty segment.
     """
     segments = text.casefold().split(".")
     if not all(segments):
@@ -64,7 +64,7 @@ def _segment(text: str) -> Callable[[str], object] | None:
 
 def leads_to(key: str, paths: tuple[ErasePath, ...]) -> bool:
     """
-    Whether one of *paths* leads to or into the value of *key*.
+    Returns whether one of *paths* leads to or into the value of *key*.
     """
     return any(path[0] is None or path[0](key) for path in paths)
 

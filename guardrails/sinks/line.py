@@ -21,7 +21,8 @@ _READY: Final = frozenset({type(None), bool, int, float, str, dict, list, orjson
 
 def to_line(record: Record, withheld: frozenset[str] = frozenset(), paths: tuple[ErasePath, ...] = ()) -> bytes:
     """
-    *record* as one line of JSON, without the keys *withheld* and what *paths* lead to; `erased` lists what went.
+    Returns *record* as one line of JSON, without the keys *withheld* and what *paths* lead to; `erased` lists what
+    went.
 
     What went of `arguments` goes from the messages of the record too (see `repeats`). A settled call's line is without
     its arguments, which the line of the call has. Raises nothing for any value.

@@ -49,7 +49,7 @@ class Pressure:
 
     def full(self, waiting: int) -> bool:
         """
-        Whether there is no room while so many are *waiting*.
+        Returns whether there is no room while so many are *waiting*.
         """
         if waiting >= self._most:
             return True

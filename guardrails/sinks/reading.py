@@ -29,8 +29,8 @@ class ReadReport:
 
 def read(path: str | os.PathLike[str], report: ReadReport | None = None) -> Iterator[Record]:
     """
-    The records in the file *path*, in its order, those of the files that it was before it was rotated first; lines that are no
-    JSON object are skipped and noted in *report*, which numbers them through all files.
+    Returns the records in the file *path*, in its order, those of the files that it was before it was rotated first;
+    lines that are no JSON object are skipped and noted in *report*, which numbers them through all files.
 
     Integers of any length come back exact. Raises OSError where the file cannot be read.
     """
@@ -48,7 +48,7 @@ def read(path: str | os.PathLike[str], report: ReadReport | None = None) -> Iter
 
 def by_session(records: Iterable[Record], key: str = "session_id") -> dict[Any, list[Record]]:
     """
-    *records* by their session, each session's in the order of its own number `n`; those without one come last.
+    Returns *records* by their session, each session's in the order of its own number `n`; those without one come last.
 
     A name that lived several times (`run`) has one life after the other, in the order in which they first appear.
     """

@@ -36,7 +36,7 @@ EDGE_CHARS: Final = 8
 
 def has_messages(record: Record) -> bool:
     """
-    Whether there is a message in *record*.
+    Returns whether there is a message in *record*.
     """
     return any(isinstance(said := record.get(key), str | list | tuple) and said for key in MESSAGES)
 
@@ -67,7 +67,7 @@ def repeatable(erased: Iterable[Erased], record: Record | None = None) -> frozen
 
 def without_repeats(record: Record, values: frozenset[str] | None) -> Record:
     """
-    The messages of *record* that repeat one of *values*, rewritten; with None all of them, since any may.
+    Returns the messages of *record* that repeat one of *values*, rewritten; with None all of them, since any may.
     """
     forms = None if values is None else {form for value in values for form in _forms(value) if len(form) >= MIN_CHARS}
     rewritten = ((key, _rewritten(record.get(key), forms)) for key in MESSAGES)

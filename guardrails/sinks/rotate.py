@@ -31,7 +31,7 @@ class Moved(Exception):  # noqa: N818  no fault
 
 def rotated(path: Path) -> list[Path]:
     """
-    The files that *path* was before it was rotated, oldest first; *path* is not among them.
+    Returns the files that *path* was before it was rotated, oldest first; *path* is not among them.
     """
     own = re.compile(rf"{re.escape(path.stem)}\.(\d{{6,}}){re.escape(path.suffix)}")
     try:
@@ -44,7 +44,8 @@ def rotated(path: Path) -> list[Path]:
 
 def with_rotated(path: Path) -> list[Path]:
     """
-    *path*, and before it the files that it was, oldest first. If there are such, *path* itself may not be there yet.
+    Returns *path*, and before it the files that it was, oldest first. If there are such, *path* itself may not be there
+    yet.
     """
     earlier = rotated(path)
     return [*earlier, path] if not earlier or path.exists() else earlier
@@ -52,7 +53,7 @@ def with_rotated(path: Path) -> list[Path]:
 
 def opened_with_rotated(path: Path) -> Iterator[BinaryIO]:
     """
-    The same, opened one by one. What is rotated meanwhile is read once. Raises OSError if it cannot be read.
+    Returns the same, opened one by one. What is rotated meanwhile is read once. Raises OSError if it cannot be read.
     """
     try:
         latest = path.open("rb")
@@ -89,7 +90,7 @@ class Rotation:
 
     def due(self, fd: int, present: os.stat_result, more: int) -> bool:
         """
-        Whether the file *fd*, as *present* says it is, is to be rotated before *more* bytes are appended.
+        Returns whether the file *fd*, as *present* says it is, is to be rotated before *more* bytes are appended.
         """
         if not present.st_size or (self._size is None and self._age is None):
             return False

@@ -27,7 +27,7 @@ def note_kept(error: BaseException) -> None:
 
 def was_kept(error: BaseException) -> bool:
     """
-    Whether `note_kept` was told of *error*, which came out of `update`.
+    Returns whether `note_kept` was told of *error*, which came out of `update`.
     """
     return getattr(error, _KEPT, False)
 
@@ -82,7 +82,7 @@ class Listed(Store, Protocol):
 
     def read(self, key: str) -> Stored | None:
         """
-        The state of *key* as it is kept; nothing is changed. Returns None if there is none.
+        Returns the state of *key* as it is kept; nothing is changed. Returns None if there is none.
         """
         ...
 

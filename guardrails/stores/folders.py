@@ -8,14 +8,14 @@ import sys
 
 def cache_folder() -> str:
     """
-    The folder for what can be made anew: `$XDG_CACHE_HOME/guardrails`, or what the platform has for it.
+    Returns the folder for what can be made anew: `$XDG_CACHE_HOME/guardrails`, or what the platform has for it.
     """
     return _folder("XDG_CACHE_HOME", (".cache",), ("Library", "Caches"), "LOCALAPPDATA")
 
 
 def state_folder() -> str:
     """
-    The folder for what is to stay: `$XDG_STATE_HOME/guardrails`, or what the platform has for it.
+    Returns the folder for what is to stay: `$XDG_STATE_HOME/guardrails`, or what the platform has for it.
     """
     return _folder("XDG_STATE_HOME", (".local", "state"), ("Library", "Application Support"), "LOCALAPPDATA")
 

@@ -30,7 +30,7 @@ class Held:
 
     def pack(self) -> bytes:
         """
-        The state as it is now.
+        Returns the state as it is now.
         """
         return pack(self.state, self.memo)
 
@@ -71,7 +71,7 @@ class Live:
 
 def unpacked(key: str, packed: bytes, store: str) -> SessionState:
     """
-    The state of *key* in *store*. Raises StateUnreadable, which names both.
+    Returns the state of *key* in *store*. Raises StateUnreadable, which names both.
     """
     try:
         return unpack(packed)

@@ -34,7 +34,7 @@ _NO_FILE: Final = frozenset({"", ":memory:"})
 
 def connect(path: str, timeout_s: float, synchronous: Synchronous) -> sqlite3.Connection:
     """
-    A connection to the store in the file *path*, which is made for its owner only (0600) if it is not there.
+    Returns a connection to the store in the file *path*, which is made for its owner only (0600) if it is not there.
 
     Raises StoreError where that fails, or the file is another program's or of a newer version.
     """

@@ -16,14 +16,14 @@ _LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012345
 
 def is_name(text: str) -> bool:
     """
-    Whether *text* is the name of a policy, and not a path: letters, digits, `_` and `-` only.
+    Returns whether *text* is the name of a policy, and not a path: letters, digits, `_` and `-` only.
     """
     return bool(text) and _LETTERS.issuperset(text)
 
 
 def whole(source: str) -> str:
     """
-    *source* as it means the same in every working directory: a name, or a whole path.
+    Returns *source* as it means the same in every working directory: a name, or a whole path.
     """
     return source if is_name(source) else os.path.abspath(source)  # noqa: PTH100  pathlib takes 5 ms
 
@@ -55,6 +55,6 @@ def digests(paths: "Iterable[str]") -> dict[str, str]:
 
 def at_once(path: str, flags: int) -> int:
     """
-    An opener that waits for nobody who writes into a pipe.
+    Returns an opener that waits for nobody who writes into a pipe.
     """
     return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

@@ -46,7 +46,7 @@ def load(
     folder: Path | None = None,
 ) -> T:
     """
-    The settings of a policy file and of all it extends, validated by *adapter*.
+    Returns the settings of a policy file and of all it extends, validated by *adapter*.
 
     A bare name such as `default` is a policy of the library (or of *folder*, in its place), anything else a path.
     *adapter* never sees `version` and `extends`. Raises PolicyError with every mistake of every file.
@@ -63,7 +63,8 @@ def loads(
     folder: Path | None = None,
 ) -> T:
     """
-    The settings of a policy given as *text*, called *name* in messages; it extends names and absolute paths only.
+    Returns the settings of a policy given as *text*, called *name* in messages; it extends names and absolute paths
+    only.
 
     Raises PolicyError with every mistake.
     """

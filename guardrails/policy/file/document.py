@@ -56,8 +56,8 @@ def adapter(own: tuple[type[Guard], ...] = ()) -> "TypeAdapter[dict[str, Any]]":
 @lru_cache(maxsize=8)
 def document_type(own: tuple[type[Guard], ...] = ()) -> Any:
     """
-    The same as a type that is checked without pydantic, by `plain_types.fitted`. Raises UnsureError if one of *own* is not
-    the library's.
+    Returns the same as a type that is checked without pydantic, by `plain_types.fitted`. Raises UnsureError if one of
+    *own* is not the library's.
     """
     _library_only(own)
     return _document(own, typing.TypedDict)
@@ -121,7 +121,8 @@ def rule_adapter(kinds: Kinds = GUARDS) -> "TypeAdapter[dict[str, Any]]":
 @lru_cache(maxsize=8)
 def rule_type(kinds: Kinds = GUARDS) -> Any:
     """
-    The same as a type that is checked without pydantic. Raises UnsureError if one of *kinds* is not the library's.
+    Returns the same as a type that is checked without pydantic. Raises UnsureError if one of *kinds* is not the
+    library's.
     """
     _library_only(kinds)
     return _rule_type(kinds, typing.TypedDict)
@@ -143,7 +144,7 @@ def _rule_type(kinds: Kinds, made: Maker) -> Any:
 
 def declarations() -> dict[str, Any]:
     """
-    The type of each thing that a rule can declare of a tool.
+    Returns the type of each thing that a rule can declare of a tool.
     """
     types = hints(Tool)
     declared = {f.name: types[f.name] for f in dataclasses.fields(Tool) if f.name not in ("name", "description")}
@@ -154,7 +155,7 @@ def declarations() -> dict[str, Any]:
 
 def scopes_type(kinds: Kinds, made: Maker) -> Any:
     """
-    The type of the guards of each scope, by its name.
+    Returns the type of the guards of each scope, by its name.
     """
     scope = _dictionary(
         "Scope",

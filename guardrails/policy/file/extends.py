@@ -40,7 +40,8 @@ def read(
     name_or_path: str | PathLike[str], *, other_names: OtherNames | None = None, folder: Path | None = None
 ) -> "Document":
     """
-    A policy file with all it extends, read but not yet validated. Raises PolicyError only where there is no such file.
+    Returns a policy file with all it extends, read but not yet validated. Raises PolicyError only where there is no
+    such file.
 
     *other_names* are spellings of keys that are replaced by the ones the settings have.
     """
@@ -63,7 +64,7 @@ def read_text(
     folder: Path | None = None,
 ) -> "Document":
     """
-    A policy given as *text* with all it extends, read but not yet validated.
+    Returns a policy given as *text* with all it extends, read but not yet validated.
     """
     document = Document(other_names=other_names or {})
     document.root = _Assembly(document, folder).text(text, name, None, ())
@@ -112,7 +113,7 @@ class _Assembly:
 
     def file(self, path: Path, chain: tuple[Path, ...], named: Position | None = None) -> Node | None:
         """
-        The settings of a file, which is *named* by another one, unless a person gave it.
+        Returns the settings of a file, which is *named* by another one, unless a person gave it.
         """
         real = path.resolve()
 
@@ -250,7 +251,7 @@ def _is_policy(root: Node | None, lines: tuple[str, ...]) -> bool:
 
 def merge(base: Node, over: Node) -> Node:
     """
-    *over* laid upon *base*: two maps merge key by key, anything else replaces what is below it.
+    Returns *over* laid upon *base*: two maps merge key by key, anything else replaces what is below it.
 
     What *base* said of a limit of its own goes with it if *over* has another limit.
     """

@@ -26,14 +26,15 @@ _PACKAGE: Final = Path(__file__).parents[2]
 
 def names(folder: Path | None = None) -> list[str]:
     """
-    The policies that are found by name, sorted.
+    Returns the policies that are found by name, sorted.
     """
     return sorted(path.stem for path in (folder or shipped()).glob(f"*{_SUFFIX}"))
 
 
 def find(name_or_path: str | PathLike[str], *, folder: Path | None = None) -> Path:
     """
-    The file of a policy: of a bare name in the library's own folder (or *folder*) and nowhere else, else the path.
+    Returns the file of a policy: of a bare name in the library's own folder (or *folder*) and nowhere else, else the
+    path.
 
     The working directory is never searched: a file there is used only where it is written as a path
     (`./default.yaml`). Raises PolicyError where there is no such file, naming the policies there are.
@@ -63,8 +64,8 @@ def find(name_or_path: str | PathLike[str], *, folder: Path | None = None) -> Pa
 
 def shipped(package: Path = _PACKAGE) -> Path:
     """
-    The folder of the policies that come with the library in the folder *package*: inside it after an install, beside it
-    in the repository.
+    Returns the folder of the policies that come with the library in the folder *package*: inside it after an install,
+    beside it in the repository.
     """
     # A wheel carries the policies inside the package; beside it in site-packages, `policies` would be someone else's.
     packaged = package / "_policies"

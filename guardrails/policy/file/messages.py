@@ -48,7 +48,7 @@ def wrong_code(code: str, own: Own = ()) -> str | None:
 
 def wrong_numbers(code: str, words: object, own: Own = ()) -> list[str]:
     """
-    The `$placeholders` of *words* that stand for nothing in what is said under *code*.
+    Returns the `$placeholders` of *words* that stand for nothing in what is said under *code*.
     """
     known: dict[str, Numbers] = dict(CODES)
     for guard in own:
@@ -68,7 +68,7 @@ def wrong_numbers(code: str, words: object, own: Own = ()) -> list[str]:
 
 def of_scope(code: str) -> str:
     """
-    The code that a scope's `user.budget.max_calls` is made of; *code*, where it is none.
+    Returns the code that a scope's `user.budget.max_calls` is made of; *code*, where it is none.
     """
     scope, _, rest = code.partition(".")
     try:
@@ -90,7 +90,7 @@ def with_codes(messages: Any) -> Any:
 
 def known_code(code: str, *, own: Own = ()) -> str:
     """
-    *code*; raises ValueError where no guard says it. Whether there is such a scope is for the `Policy` to know.
+    Returns *code*; raises ValueError where no guard says it. Whether there is such a scope is for the `Policy` to know.
     """
     wrong = wrong_code(code, own)
     if wrong is not None and wrong_code(of_scope(code), own) is not None:
@@ -100,7 +100,7 @@ def known_code(code: str, *, own: Own = ()) -> str:
 
 def known_numbers(worded: tuple[str, Any], *, own: Own = ()) -> Any:
     """
-    The words of (code, words); raises ValueError for placeholders that stand for nothing.
+    Returns the words of (code, words); raises ValueError for placeholders that stand for nothing.
     """
     code, words = worded
     wrong = wrong_numbers(code if wrong_code(code, own) is None else of_scope(code), words, own)

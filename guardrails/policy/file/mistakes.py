@@ -39,7 +39,7 @@ class _Fault(NamedTuple):
 
 def find_mistakes(errors: Sequence[Any], root: Node, schema: Schema, *, partial: bool = False) -> list[Mistake]:
     """
-    *errors* (of a pydantic ValidationError) about the data of *root*, as mistakes at their places.
+    Returns *errors* (of a pydantic ValidationError) about the data of *root*, as mistakes at their places.
 
     *schema* is the policy's JSON Schema, for suggestions. With *partial* the data is one file of several: what another
     of them may supply is no mistake.

@@ -23,7 +23,7 @@ class Respelling:
 
     def of(self, node: Node, key: str = "") -> Node:
         """
-        *node*, the value of *key*, with each key in it as the settings have it.
+        Returns *node*, the value of *key*, with each key in it as the settings have it.
         """
         if isinstance(node.value, list):
             return replace(node, value=[self.of(item) for item in node.value])

@@ -66,7 +66,7 @@ def expectation(kind: str, context: dict[str, Any]) -> str:
 
 def choices_of(context: dict[str, Any]) -> list[str]:
     """
-    The values that an error's *context* lists as allowed, which pydantic writes as `'a', 'b' or 'c'`.
+    Returns the values that an error's *context* lists as allowed, which pydantic writes as `'a', 'b' or 'c'`.
     """
     if "choices" in context:
         return list(context["choices"])
@@ -78,7 +78,7 @@ def choices_of(context: dict[str, Any]) -> list[str]:
 
 def wording(kind: str, expected: str, context: dict[str, Any], message: str, node: Node) -> str:
     """
-    The error of *kind* about the value of *node* in one line; *message* is pydantic's own.
+    Returns the error of *kind* about the value of *node* in one line; *message* is pydantic's own.
     """
     if expected:
         near = suggestion(str(node.value), choices_of(context)) if isinstance(node.value, str) else ""
@@ -114,7 +114,7 @@ def got(node: Node) -> str:
 
 def unknown_key(path: Sequence[str | int], schema: Schema) -> str:
     """
-    The unknown key at the end of *path*, with the key that was probably meant or the ones there are.
+    Returns the unknown key at the end of *path*, with the key that was probably meant or the ones there are.
     """
     key = str(path[-1])
     known = known_keys(schema, path[:-1])

@@ -29,7 +29,7 @@ class UnreadableError(Exception):
 
 def decode(text: bytes | str, name: str) -> tuple[str, Source]:
     """
-    *text* as characters, whatever it holds, and as a source whose lines can be shown.
+    Returns *text* as characters, whatever it holds, and as a source whose lines can be shown.
     """
     decoded = text if isinstance(text, str) else text.decode(errors="replace")
 
@@ -75,7 +75,7 @@ def _place(before: str, source: Source) -> Position:
 
 def events(text: str, source: Source) -> Iterator[Any]:
     """
-    The parser's events, of the C parser where there is one. Raises UnreadableError where *text* is not YAML.
+    Returns the parser's events, of the C parser where there is one. Raises UnreadableError where *text* is not YAML.
     """
     import yaml
 

@@ -93,7 +93,7 @@ class Entry(NamedTuple):
 
 def plain(node: Node) -> Any:
     """
-    The value of *node* without positions: dicts, lists and scalars.
+    Returns the value of *node* without positions: dicts, lists and scalars.
     """
     if isinstance(node.value, dict):
         return {key: plain(entry.node) for key, entry in node.value.items()}
@@ -106,7 +106,7 @@ def plain(node: Node) -> Any:
 
 def quoted(text: str, shown: int = _SHOWN) -> str:
     """
-    *text* in backticks, cut after *shown* characters.
+    Returns *text* in backticks, cut after *shown* characters.
     """
     return f"`{text}`" if len(text) <= shown else f"`{text[:shown]}...`"
 

@@ -60,7 +60,7 @@ class PolicyFiles:
 
     def within(self, folder: str) -> bool:
         """
-        Whether one of them is in *folder*, or a link that leads to it.
+        Returns whether one of them is in *folder*, or a link that leads to it.
         """
         roots = os.path.join(os.path.realpath(folder), ""), os.path.join(os.path.abspath(folder), "")  # noqa: PTH100, PTH118
         return any(place.startswith(roots) for path in self._sources for place in _places(path))

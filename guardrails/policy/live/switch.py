@@ -26,14 +26,14 @@ Stamp = tuple[int, int, int, int]
 
 def switch_file() -> str:
     """
-    Where the file of the switch is, or would be.
+    Returns where the file of the switch is, or would be.
     """
     return os.environ.get(VARIABLE) or os.path.join(state_folder(), "deny_all")  # noqa: PTH118
 
 
 def reason_of(path: str) -> str | None:
     """
-    The reason for which *path* stops every call. Returns None if there is no such file.
+    Returns the reason for which *path* stops every call. Returns None if there is no such file.
     """
     try:
         with open(path, "rb", opener=at_once) as file:

@@ -52,8 +52,8 @@ class Adapted(Calls):
 
     def limit(self, decision: Decision) -> Limit | None:
         """
-        How long the admitted call of *decision* may take, for who runs it elsewhere: `limit.error()` is then its outcome.
-        Returns None if it may take any time.
+        Returns how long the admitted call of *decision* may take, for who runs it elsewhere: `limit.error()` is then
+        its outcome. Returns None if it may take any time.
         """
         plan = self._chain.plan(decision.call.tool)
         return limit_of(plan.tool, plan.timeout_ms, decision.left_ms, threaded=False)
@@ -80,7 +80,7 @@ class Adapted(Calls):
 
     def opened(self, tool: str, arguments: Any) -> list[Pending]:
         """
-        The calls of *tool* with *arguments* that are open, oldest first, but those that wait for a person.
+        Returns the calls of *tool* with *arguments* that are open, oldest first, but those that wait for a person.
         """
         tool = bounded_name(tool)
         plan = self._chain.plan(tool)

@@ -37,8 +37,9 @@ class AwaitedCalls(Adapted):
 
     async def acall(self, tool: str, arguments: Any, execute: Execute, *, id: str | None = None) -> Envelope:
         """
-        The same, awaited. *execute* may be synchronous too: it then runs in this task, or, where the tool declares a
-        timeout or the session has less than ten minutes left, in a thread. A generator is read where its function ran: a slow one without a timeout blocks the loop.
+        Returns the same, awaited. *execute* may be synchronous too: it then runs in this task, or, where the tool
+        declares a timeout or the session has less than ten minutes left, in a thread. A generator is read where its
+        function ran: a slow one without a timeout blocks the loop.
         """
         blocks = self._blocks
         decision, plan = (

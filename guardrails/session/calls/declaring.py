@@ -56,7 +56,7 @@ class Declaring(AwaitedCalls):
 
     def defines(self, tool: str) -> bool:
         """
-        Whether the arguments of *tool* are checked already, by the policy or as it was declared.
+        Returns whether the arguments of *tool* are checked already, by the policy or as it was declared.
         """
         return (tool in self._specs and tool not in self._wrapped) or self._chain.plan(tool).arguments is not None
 

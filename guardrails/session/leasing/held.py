@@ -94,7 +94,7 @@ class HeldLease:
 
     def is_idle(self, used: Amounts, now: float) -> bool:
         """
-        Whether it has *used* nothing for a while.
+        Returns whether it has *used* nothing for a while.
         """
         if used != self.last:
             self.last, self.moved_at = used, now
@@ -102,13 +102,13 @@ class HeldLease:
 
     def is_left(self, now: float) -> bool:
         """
-        Whether nobody has used it for so long that others which were silent meanwhile are lost.
+        Returns whether nobody has used it for so long that others which were silent meanwhile are lost.
         """
         return now - max(self.moved_at, self.trip_at) >= self.time_s
 
     def is_unheard(self, now: float) -> bool:
         """
-        Whether it is to be heard of again.
+        Returns whether it is to be heard of again.
         """
         return now - self.trip_at >= self.time_s / BEATS
 
@@ -135,7 +135,7 @@ class HeldLease:
 
     def lost(self, now: float) -> tuple[tuple[str, int], ...]:
         """
-        The other leases of which nobody has heard for their time.
+        Returns the other leases of which nobody has heard for their time.
         """
         if self.failed:
             self.wake(now)
@@ -195,7 +195,7 @@ def seen(states: list[SessionState]) -> Seen:
 
 def retreated(states: list[SessionState]) -> Seen:
     """
-    The same, where nothing more is admitted before the next trip.
+    Returns the same, where nothing more is admitted before the next trip.
     """
     retreat(states[0])
     return seen(states)
@@ -203,13 +203,13 @@ def retreated(states: list[SessionState]) -> Seen:
 
 def silent_of(leases: Sequence[HeldLease], now: float) -> list[tuple[HeldLease, int]]:
     """
-    Those of *leases* whose parts others may have by *now*, and how often each was at the shared state.
+    Returns those of *leases* whose parts others may have by *now*, and how often each was at the shared state.
     """
     return [(lease, lease.trips) for lease in leases if now >= lease.silent_at]
 
 
 def any_free(granted: Amounts, used: Amounts, holds: Amounts) -> bool:
     """
-    Whether anything of what was *granted* is neither used nor held.
+    Returns whether anything of what was *granted* is neither used nor held.
     """
     return any(each(lambda place, _: max(0, granted[place] - used[place] - holds[place])))

@@ -62,7 +62,7 @@ def keep_track(leases: Kept) -> None:
 
 def keep(leases: Kept, ended: threading.Event, every_s: float) -> threading.Thread:
     """
-    The thread that tends *leases* every so many seconds until *ended*, or until nobody else has them.
+    Returns the thread that tends *leases* every so many seconds until *ended*, or until nobody else has them.
     """
     thread = threading.Thread(
         target=_keep, args=(weakref.ref(leases), ended, every_s), name="guardrails-leases", daemon=True

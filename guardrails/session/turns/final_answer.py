@@ -164,7 +164,7 @@ class FinalAnswer(Ending):
 
 def not_made(code: str) -> Denial:
     """
-    The refusal of a call that came although the final answer was asked for, because of *code*.
+    Returns the refusal of a call that came although the final answer was asked for, because of *code*.
     """
     return Denial(code=code, status="limit_reached", message=_NOT_MADE, hint=FINISH)
 

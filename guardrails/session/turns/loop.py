@@ -159,7 +159,7 @@ class Loop:
 
     def next(self) -> bool:
         """
-        Whether another model request is due. LoopLimitExceeded at the limit, with `on_limit="raise"`.
+        Returns whether another model request is due. LoopLimitExceeded at the limit, with `on_limit="raise"`.
         """
         if self.end is not None:
             return False
@@ -204,7 +204,7 @@ class Loop:
 
     def over(self, code: str) -> Denial:
         """
-        The refusal of a call that came although the final answer was asked for, because of *code*.
+        Returns the refusal of a call that came although the final answer was asked for, because of *code*.
         """
         if code == self.limit_code:
             return ended(code, "Tool call limit", str(self.limit), self.iterations)
@@ -212,7 +212,7 @@ class Loop:
 
     def ask(self, exhausted: str | None) -> Ask:
         """
-        The next request; *exhausted* is the code of what exhausted the session, None while it goes on.
+        Returns the next request; *exhausted* is the code of what exhausted the session, None while it goes on.
         """
         self.requests += 1
         forced = self._final.force(exhausted or (self.limit_code if self.iterations >= self.limit else None))
@@ -220,7 +220,7 @@ class Loop:
 
     def cut(self) -> bool:
         """
-        The response to the latest request was cut off: whether to ask once more.
+        Returns the response to the latest request was cut off: whether to ask once more.
         """
         self._cut += 1
         return self._cut < CUT_ASKS

@@ -74,7 +74,7 @@ class Prices:
 
     def price(self, usage: Usage, model: str, provider: str | None, at_ms: int) -> Priced:
         """
-        The cost of *usage* as listed for the time *at_ms*, or why it is not known. Raises nothing.
+        Returns the cost of *usage* as listed for the time *at_ms*, or why it is not known. Raises nothing.
         """
         try:
             listed = self._listed(model, provider)
@@ -140,7 +140,7 @@ def price_of(usage: Usage | None, model: str, own: Mapping[str, Price], provider
 
 def context_of(model: str) -> int | None:
     """
-    Tokens that *model* reads at most, as `genai-prices` lists it. Returns None if nobody knows.
+    Returns tokens that *model* reads at most, as `genai-prices` lists it. Returns None if nobody knows.
     """
     try:
         listed = _PRICES._listed(model, None)  # noqa: SLF001  one list
@@ -152,7 +152,7 @@ def context_of(model: str) -> int | None:
 
 def public(provider: str | None) -> str | None:
     """
-    *provider* for a record: of a URL no user, no password and no query, which may be keys.
+    Returns *provider* for a record: of a URL no user, no password and no query, which may be keys.
     """
     if provider is None or "://" not in provider:
         return provider

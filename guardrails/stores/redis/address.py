@@ -63,7 +63,7 @@ class Address:
 
     def connection(self, limit_s: float, greet: Callable[[Any], None]) -> Any:
         """
-        A connection that is still to be made, in *limit_s* seconds; *greet* is called with it once it stands.
+        Returns a connection that is still to be made, in *limit_s* seconds; *greet* is called with it once it stands.
         """
         limits = {"socket_timeout": limit_s, "socket_connect_timeout": limit_s, "redis_connect_func": greet}
         return self._made_by(**{**self._settings, **limits, **self._moved})
@@ -85,7 +85,7 @@ class Address:
 
 def shown(url: str) -> str:
     """
-    *url* without what is secret in it.
+    Returns *url* without what is secret in it.
     """
     scheme, path = _parts(url)
     if not (_DATABASE.fullmatch(path) if scheme in ("redis", "rediss") else scheme == "unix"):

@@ -26,7 +26,7 @@ _LOST: Final = 2
 
 def name_of(stem: bytes, key: str) -> bytes:
     """
-    The name that the server keeps the state of *key* by.
+    Returns the name that the server keeps the state of *key* by.
     """
     # Whatever a program uses as a name, lone surrogates too.
     return stem + b"s:" + key.encode("utf-8", "surrogatepass")
@@ -135,7 +135,8 @@ class Change:
 
     def settled(self, limit_s: float) -> bool:
         """
-        Whether the commit whose answer was lost took place. If not, it never will, and the states are to be looked at anew.
+        Returns whether the commit whose answer was lost took place. If not, it never will, and the states are to be
+        looked at anew.
 
         Raises as `Wire.ask`.
         """

@@ -46,7 +46,7 @@ _SAID: Final = {
 
 def passing(error: Exception) -> bool:
     """
-    Whether *error* may be over in a moment.
+    Returns whether *error* may be over in a moment.
     """
     return isinstance(error, Cut) or (isinstance(error, Refused) and error.code in PASSING)
 

@@ -221,7 +221,7 @@ class RedisStore(Rows):
 
     def clock(self) -> float:
         """
-        Seconds since 1970 by the server's clock, as of the latest connection: one time for all who use it.
+        Returns seconds since 1970 by the server's clock, as of the latest connection: one time for all who use it.
 
         For `policy.session(..., clock=store.clock)`, if the clocks of machines may differ.
         """

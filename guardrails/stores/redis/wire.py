@@ -62,7 +62,7 @@ class Wire:
 
     def next(self, limit_s: float) -> int:
         """
-        The number of the next commit: even, and about twice the server's time in microseconds. Raises as `ask`.
+        Returns the number of the next commit: even, and about twice the server's time in microseconds. Raises as `ask`.
         """
         self.number = max(self.number + 2, 2 * self.now_us(limit_s))
         return self.number
@@ -77,7 +77,7 @@ class Wire:
 
     def mark(self, number: int) -> bytes:
         """
-        The version that states have from the commit *number*: no other commit ever gives the same.
+        Returns the version that states have from the commit *number*: no other commit ever gives the same.
         """
         return self.writer + number.to_bytes(_NUMBER_BYTES, "big")
 
@@ -95,7 +95,7 @@ class Wire:
 
     def ask(self, limit_s: float, *parts: bytes) -> Any:
         """
-        The answer to a command: bytes, a number, None, or a list of such.
+        Returns the answer to a command: bytes, a number, None, or a list of such.
 
         Raises Cut, Refused, or Unfit, within *limit_s* seconds.
         """
