@@ -1,5 +1,5 @@
 """
-What is written in code, held to the same rules as a policy file.
+Holds settings written in code to the same rules as a policy file.
 """
 
 import dataclasses
@@ -49,7 +49,7 @@ def checked_guards(guards: Iterable[Guard], mistakes: list[str]) -> list[Guard]:
 
 def wrong_together(guards: Iterable[Guard]) -> list[str]:
     """
-    What is wrong with settings of *guards* that are each valid by themselves.
+    Returns the mistakes in settings of *guards* that are each valid by themselves.
     """
     found = []
     for guard in guards:
@@ -64,7 +64,7 @@ def wrong_together(guards: Iterable[Guard]) -> list[str]:
 
 def unprepared(guards: Iterable[Guard]) -> list[str]:
     """
-    What *guards* could not read of what their settings name.
+    Returns a problem for each file that *guards* name in their settings and could not read.
     """
     found = []
     for guard in guards:
@@ -182,7 +182,8 @@ def checked_prices(prices: Mapping[str, Price | Mapping[str, float]], mistakes: 
 
 def wrong_words(messages: Mapping[str, Mapping[str, str]], guards: Iterable[Guard], scope: str = "") -> list[str]:
     """
-    What is wrong with a policy's own wording of what *guards* and those of the library say, in a *scope* or without.
+    Returns the mistakes in a policy's own wording of the messages of *guards* and of the library, in a *scope* or
+    without.
     """
     if not messages:
         return []

@@ -15,7 +15,7 @@ def load_guards(file: str) -> tuple[type[Guard], ...]:
     """
     Returns the guards that a Python *file* defines, in their order. The file is run: it is to be one that is trusted.
 
-    Raises PolicyError where it cannot be run or defines none.
+    Raises PolicyError if it cannot be run or defines no guard.
     """
     path = Path(file)
     if not path.is_file():

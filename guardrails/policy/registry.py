@@ -62,7 +62,7 @@ class Registered:
 
 class Registry:
     """
-    Tools by name; whoever registers a name again replaces it. Safe in any number of threads.
+    Tools by name. A name that is registered again replaces the earlier tool. Safe in any number of threads.
 
     *tools* are functions, to begin with. A loop over a registry sees at its next request what was registered or removed
     meanwhile.
@@ -100,10 +100,10 @@ class Registry:
 
         Name, description and parameters are those of its signature and docstring, unless *declarations* (the fields of
         `Tool`: `name`, `description`, `timeout`, `stable`, ...) and *parameters* say otherwise. With a pydantic model
-        or a JSON Schema as *parameters* it gets them by keyword, or, where its one parameter is annotated with the
-        model, as an instance.
+        or a JSON Schema as *parameters* the function gets them by keyword. If its one parameter is annotated with the
+        model, it gets an instance.
 
-        Raises TypeError for a name that no model can call, PolicyError where a declaration or the parameters are not
+        Raises TypeError for a name that no model can call, PolicyError if a declaration or the parameters are not
         valid.
         """
         if function is None:
@@ -146,7 +146,8 @@ class Registry:
     @property
     def entries(self) -> Mapping[str, Registered]:
         """
-        What is registered now, by name and sorted; another object after each change, never changed itself.
+        The tools that are registered now, by name and sorted. Each change makes another object, and none is ever
+        changed itself.
         """
         return self._entries
 
@@ -159,16 +160,17 @@ class Registry:
 
     def schemas(self, wire: Wire = "chat") -> list[dict[str, Any]]:
         """
-        What a model is told, sorted by name: the `tools` of chat.completions, or of Responses.
+        Returns the tools as a model is told of them, sorted by name: the `tools` of chat.completions, or of Responses.
         """
         return [entry.tool.openai(wire) for entry in self._entries.values()]
 
     def execute(self, tool: str, arguments: Any) -> Any:
         """
-        Check *arguments*, a mapping or JSON text, and run *tool*; its result, or an `Envelope` that says why not: there
-        is no such tool (`tool_missing`), or they do not fit. No guard is asked: for that, give this to `session.call`.
+        Check *arguments*, a mapping or JSON text, and run *tool*. Returns its result, or an `Envelope` that says why it
+        did not run. Either there is no such tool (`tool_missing`), or the arguments do not fit. No guard is asked: for
+        that, give this to `session.call`.
 
-        Raises what the tool raises, TypeError where it is asynchronous.
+        Raises the tool's own exceptions, TypeError if the tool is asynchronous.
         """
         return self._started(tool, arguments, asynchronous=False)
 
@@ -225,18 +227,18 @@ def checked_arguments(tool: Tool, arguments: Any) -> Any:
 
 def checked_name(name: str) -> None:
     """
-    Raise TypeError where no model can call *name*.
+    Raise TypeError if no model can call *name*.
     """
     if _NAME.fullmatch(name) is None:
         raise TypeError(
-            f"`{name}` is no name of a tool: a model calls it by 1 to 64 letters, digits, `_` or `-`; "
-            f"define it with `def`, or give it a `name`"
+            f"`{name}` is no name of a tool: a model calls it by 1 to 64 letters, digits, `_` or `-`. "
+            f"Define it with `def`, or give it a `name`"
         )
 
 
 def missing(tool: str, known: Iterable[str]) -> Envelope:
     """
-    What a model reads that calls a *tool* which is not among those *known*.
+    Returns the envelope that a model reads if it calls a *tool* that is not among those *known*.
     """
     call = ToolCall(tool, {}, "", None, None)
     denial = ToolFilter().check(call, SessionState(), Facts(0, Tool(name=tool), known=frozenset(known)))

@@ -111,7 +111,7 @@ def chosen(chains: Mapping[str, Chain], given: Mapping[str, str] | None) -> tupl
     """
     Returns (name, id, chain) of each scope, for a session of which *given* says whose it is.
 
-    Raises SessionError where a scope is not said, not known or not validly named.
+    Raises SessionError if a scope is not said, not known or not validly named.
     """
     ids = dict(given or {})
     for name in ids:

@@ -30,8 +30,7 @@ WAIT_S: Final = 1.0
 
 def open_to_append(path: Path) -> int:
     """
-    Returns a descriptor of the file *path*, which is made where it is missing, for its owner only, and so is its
-    folder.
+    Returns a descriptor of the file *path*. A missing file is made, for its owner only, and so is its folder.
 
     Does not block. Raises OSError.
     """

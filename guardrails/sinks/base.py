@@ -1,5 +1,5 @@
 """
-What every sink does, and the sinks that pass a record on at once.
+The interface of every sink, and the sinks that pass a record on at once.
 """
 
 import logging
@@ -22,7 +22,7 @@ RecordName = tuple[Any, Any, Any]
 
 def name_of(record: Record) -> RecordName:
     """
-    What tells *record* from every other one.
+    Returns the name that tells *record* from every other one.
     """
     return record.get("session_id"), record.get("run"), record.get("n")
 
@@ -49,7 +49,7 @@ class Sink(Protocol):
 
     def flush(self, timeout: float | None = None) -> bool:
         """
-        Wait up to *timeout* seconds until all that was put is written; False where it is not.
+        Wait up to *timeout* seconds until all records that were put are written. Returns False if they are not.
         """
 
     def close(self) -> None:

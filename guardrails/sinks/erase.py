@@ -89,7 +89,8 @@ def erase_paths(shown: Record, paths: tuple[ErasePath, ...]) -> Iterator[Erased]
 
 def untagged(value: Any) -> Any:
     """
-    What a value stands for that the canonical form tagged: an object's fields, a set's members, the text of bytes.
+    Returns the plain form of a value that the canonical form tagged: an object's fields, a set's members, the text of
+    bytes.
     """
     if not isinstance(value, dict) or len(value) != 1:
         return value

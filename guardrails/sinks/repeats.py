@@ -1,9 +1,9 @@
 """
-Erase from the messages of a record what they repeat of erased arguments.
+Erases from the messages of a record the erased arguments that they repeat.
 
-A message is the library's or a tool's own text and may quote what the tool was given. Found are texts and numbers of 4
-characters or more, as they were given, escaped, put on one line, or cut to no less than the first or last 8 characters.
-What a tool made of a value (another case, another encoding, a part of it) is not found.
+A message is the library's or a tool's own text and may quote what the tool was given. Texts and numbers of 4 characters
+or more are found as they were given, escaped, or put on one line. They are also found if cut to no less than the first
+or last 8 characters. A value that a tool changed (another case, another encoding, a part of it) is not found.
 """
 
 import json
@@ -43,9 +43,10 @@ def has_messages(record: Record) -> bool:
 
 def repeatable(erased: Iterable[Erased], record: Record | None = None) -> frozenset[str] | None:
     """
-    What a message of *record* could repeat of the arguments that were *erased*: values, and keys but the names of arguments.
+    Returns the erased parts of arguments that a message of *record* could repeat: values, and keys except the names of
+    arguments. The pairs in *erased* are the path and value of each.
 
-    None where nobody can say: the arguments are one text, of which any part may be repeated, or they were cut.
+    Returns None if nobody can say: the arguments are one text, of which any part may be repeated, or they were cut.
     """
     found: set[str] = set()
     unknown = _unknown(record or {})

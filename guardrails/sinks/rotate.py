@@ -1,8 +1,9 @@
 """
 Files of records that are large or old: renamed and numbered, the oldest deleted.
 
-`calls.jsonl` becomes `calls.000001.jsonl`, the next one `calls.000002.jsonl`: what is sorted by name is sorted by time, and the
-file itself comes last. Whoever appends renames, under the lock of the file, so that it is done once, and no line is torn or lost.
+`calls.jsonl` becomes `calls.000001.jsonl`, the next one `calls.000002.jsonl`. Sorted by name they are sorted by time,
+and the file itself comes last. The process that appends renames the file under its lock, so that it is done once, and
+no line is torn or lost.
 """
 
 import logging
@@ -53,7 +54,8 @@ def with_rotated(path: Path) -> list[Path]:
 
 def opened_with_rotated(path: Path) -> Iterator[BinaryIO]:
     """
-    Returns the same, opened one by one. What is rotated meanwhile is read once. Raises OSError if it cannot be read.
+    Returns the same, opened one by one. A file that is rotated meanwhile is read once. Raises OSError if it cannot be
+    read.
     """
     try:
         latest = path.open("rb")

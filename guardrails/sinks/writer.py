@@ -63,7 +63,7 @@ class Writer:
 
     def write(self) -> bool:
         """
-        Write what is queued by now; False where a fault stopped it.
+        Write the records that are queued by now. Returns False if a fault stopped it.
         """
         left = len(self._queue)
         error = None

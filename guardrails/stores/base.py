@@ -1,5 +1,5 @@
 """
-What a store is.
+The interface of a store.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -53,12 +53,13 @@ class Store(Protocol):
 
     def update(self, keys: Sequence[str], step: Callable[[list[SessionState]], T]) -> T:
         """
-        Run *step* on the states of *keys*, all different, atomically, and keep what it made of them; its result.
+        Run *step* on the states of *keys*, all different, atomically, and keep the changed states. Returns the step's
+        result.
 
         *step* changes nothing but the states it is given and may be run again. A key that is not there is a new state.
-        Where *step* raises, nothing is kept. What a signal's handler raises once the states are kept is raised on with
-        `note_kept`: their event is recorded all the same. Raises RuntimeError where it is called from inside of a step, StoreError
-        where the states cannot be reached.
+        If *step* raises, nothing is kept. An exception that a signal's handler raises once the states are kept is
+        raised on with `note_kept`. Their event is recorded all the same. Raises RuntimeError if it is called from
+        inside of a step, StoreError if the states cannot be reached.
         """
         ...
 
@@ -88,9 +89,10 @@ class Listed(Store, Protocol):
 
     def entries(self, prefix: str = "") -> Iterator[Stored]:
         """
-        Every state whose key begins with *prefix*, each once, in any order.
+        Returns every state whose key begins with *prefix*, each once, in any order.
 
-        They are read in parts, and nothing is locked between two of them: what is changed meanwhile comes as it was or as it
-        is. Raises RuntimeError from inside of a step, StoreError where the states cannot be reached.
+        They are read in parts, and nothing is locked between two of them. A state that is changed meanwhile comes in
+        its old form or in its new one. Raises RuntimeError from inside of a step, StoreError if the states cannot be
+        reached.
         """
         ...

@@ -22,9 +22,9 @@ def state_folder() -> str:
 
 def make_private(path: str | os.PathLike[str]) -> None:
     """
-    Make the empty file *path* for its owner only (0600). One that is there keeps the mode that somebody gave it.
+    Make the empty file *path* for its owner only (0600). A file that is there keeps the mode that somebody gave it.
 
-    What a database keeps beside its file has that file's mode. Raises OSError if it cannot be made.
+    The files that a database keeps beside its file have that file's mode. Raises OSError if it cannot be made.
     """
     try:  # noqa: SIM105  contextlib is one more import of a hook
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600))

@@ -1,5 +1,5 @@
 """
-What a command line names a store by: a file of SQLite, or the URL of a server of Redis.
+Names of stores on a command line: a file of SQLite, or the URL of a server of Redis.
 """
 
 import os

@@ -36,7 +36,7 @@ def connect(path: str, timeout_s: float, synchronous: Synchronous) -> sqlite3.Co
     """
     Returns a connection to the store in the file *path*, which is made for its owner only (0600) if it is not there.
 
-    Raises StoreError where that fails, or the file is another program's or of a newer version.
+    Raises StoreError if that fails, or if the file is another program's or of a newer version.
     """
     database = None
     # SQLite says better why a file cannot be made.
@@ -117,7 +117,7 @@ def _number(database: sqlite3.Connection, pragma: Literal["application_id", "use
 
 def explained(error: Exception, path: str, timeout_s: float) -> StoreError:
     """
-    What *error* means for the store in *path*, and what to do.
+    Returns the error to raise for *error* at the store in *path*: its meaning, and its remedy.
     """
     if isinstance(error, StoreError):
         return error

@@ -1,5 +1,5 @@
 """
-What a policy is called by, and what stands for a content.
+The name by which a policy is called, and the digests that stand for contents.
 """
 
 import os
@@ -30,7 +30,7 @@ def whole(source: str) -> str:
 
 def digest(content: bytes) -> str:
     """
-    What stands for *content*: 32 hexadecimal digits.
+    Returns the digest of *content*: 32 hexadecimal digits.
     """
     try:
         from _blake2 import blake2b  # without OpenSSL, whose import takes 3 ms
@@ -41,7 +41,8 @@ def digest(content: bytes) -> str:
 
 def digests(paths: "Iterable[str]") -> dict[str, str]:
     """
-    What stands for the content of each file of *paths*; empty if it cannot be read, or is no file. Waits for nobody's pipe.
+    Returns the digest of each file of *paths*. It is empty if the file cannot be read, or is no regular file. It never
+    waits for a pipe.
     """
     found = {}
     for path in paths:

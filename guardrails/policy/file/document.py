@@ -1,8 +1,8 @@
 """
-What a policy file, and a rule written in code, may hold: types that are checked by pydantic, and without it.
+The types of a policy file, and of a rule written in code. They are checked by pydantic, and usable without it.
 
-They are typed dictionaries made from the guards' own settings, so that a guard's field is known to files, editors and checks
-the moment it is written, and only the keys that are given are there.
+They are typed dictionaries made from the guards' own settings. A guard's field is so known to files, editors and checks
+the moment it is written. Only the keys that are given are there.
 """
 
 import dataclasses

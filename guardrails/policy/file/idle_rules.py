@@ -13,8 +13,8 @@ from .yaml_position import Entry, Mistake, Node, quoted
 
 def idle_rules(document: Document) -> list[Mistake]:
     """
-    Returns the rules in `shell.allow` of *document*, which is valid, that speak of no command in the plain form, and of
-    nothing else that a script may do which is run by argv.
+    Returns the rules in `shell.allow` of the valid *document* that match no command. A rule is idle if it matches
+    neither a command in the plain form nor one that a script may run by argv.
     """
     if document.root is None:
         return []

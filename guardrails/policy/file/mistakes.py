@@ -1,5 +1,5 @@
 """
-What pydantic says about a policy, at the line and column it is about.
+Mistakes that pydantic finds in a policy, each with its line and column.
 """
 
 import re

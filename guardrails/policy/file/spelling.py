@@ -12,7 +12,7 @@ from .yaml_position import Entry, Mistake, Node, quoted
 @dataclass(slots=True)
 class Respelling:
     """
-    What is found on the way through the files of a policy.
+    The findings on the way through the files of a policy.
     """
 
     other_names: OtherNames = field(default_factory=dict)

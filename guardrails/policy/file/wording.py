@@ -54,7 +54,7 @@ _MAX_SUGGESTED: Final = 3
 
 def expectation(kind: str, context: dict[str, Any]) -> str:
     """
-    What a value with an error of *kind* should have been, "" if it was of the right kind.
+    Returns the expected value, in words, for an error of *kind*. Returns "" if the value was of the right kind.
     """
     if choices := choices_of(context):
         listed = ", ".join(quoted(choice) for choice in choices)
@@ -101,7 +101,7 @@ def wording(kind: str, expected: str, context: dict[str, Any], message: str, nod
 
 def got(node: Node) -> str:
     """
-    What was found, as it was written.
+    Returns the value that was found, as it was written.
     """
     if isinstance(node.value, dict):
         return "a map"

@@ -1,5 +1,5 @@
 """
-Values that know where they were written: sources, positions, mistakes and the tree of a YAML text.
+Values with the places they were written at: sources, positions, mistakes and the tree of a YAML text.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Position(NamedTuple):
 
 class Mistake(NamedTuple):
     """
-    What is wrong, and where.
+    One mistake, and its place.
     """
 
     position: Position

@@ -78,7 +78,7 @@ class Address:
 
     def back(self) -> None:
         """
-        Go where it was said at first.
+        Go back to the address that was given at first.
         """
         self._moved = {}
 
@@ -91,7 +91,7 @@ def shown(url: str) -> str:
     if not (_DATABASE.fullmatch(path) if scheme in ("redis", "rediss") else scheme == "unix"):
         raise StoreError(
             "this is no URL of a server of Redis: use redis://USER:PASSWORD@HOST:PORT/DATABASE, rediss:// for TLS, or "
-            "unix:///PATH; in a password write `/` as %2F, `@` as %40, `:` as %3A, `#` as %23, `?` as %3F"
+            "unix:///PATH. In a password write `/` as %2F, `@` as %40, `:` as %3A, `#` as %23, `?` as %3F"
         )
     return shown_place(url)
 

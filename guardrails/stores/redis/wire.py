@@ -36,7 +36,7 @@ class Refused(Exception):  # noqa: N818
 
 class Unfit(Exception):  # noqa: N818
     """
-    The server, or what it holds, is not to be used for this; the message says what to do.
+    A fault of the server, or of its content, that forbids its use as a store. The message says how to mend it.
     """
 
 
@@ -44,8 +44,9 @@ class Wire:
     """
     A connection that is made when it is first asked, and made again after it was lost. One thread at a time uses it.
 
-    It is one *writer*, whose commits have numbers that rise for ever: `number` is that of its latest, `last` that of the
-    latest which the server is known to have. *make* gives a connection of the package `redis`, with a limit in seconds and what to do once it stands.
+    The connection is one *writer*, whose commits have numbers that only rise. Its latest number is `number`, and `last`
+    is the latest number that the server is known to have. The function *make* gives a connection of the package
+    `redis`. It takes a limit in seconds, and a function that is called once the connection stands.
     """
 
     def __init__(self, make: Callable[[float, Callable[[Any], None]], Any], stem: bytes) -> None:
@@ -83,7 +84,7 @@ class Wire:
 
     def run(self, script: Script, keys: list[bytes], arguments: list[bytes], limit_s: float) -> Any:
         """
-        What *script* gives back. Raises as `ask`.
+        Returns the answer of *script*. Raises as `ask`.
         """
         count = b"%d" % len(keys)
         try:
