@@ -30,7 +30,7 @@ _OWN: Final[frozenset[type]] = frozenset({*GUARDS, Lease, Price, Tool})
 
 def checked_guards(guards: Iterable[Guard], mistakes: list[str]) -> list[Guard]:
     """
-    Returns the guards that are valid; what is wrong with the others goes into *mistakes*.
+    Returns the guards that are valid. Faults of the others go into *mistakes*.
     """
     valid: list[Guard] = []
     for guard in guards:
@@ -77,7 +77,7 @@ def unprepared(guards: Iterable[Guard]) -> list[str]:
 
 def checked_tools(tools: Iterable[Tool | Callable[..., Any]], mistakes: list[str]) -> list[Tool]:
     """
-    Returns the tools that are valid; what is wrong with the others goes into *mistakes*.
+    Returns the tools that are valid. Faults of the others go into *mistakes*.
     """
     valid: list[Tool] = []
     for given in tools:
@@ -95,8 +95,7 @@ def checked_tools(tools: Iterable[Tool | Callable[..., Any]], mistakes: list[str
 
 def checked_rules(rules: Iterable[Rule], mistakes: list[str], kinds: tuple[type[Guard], ...] = GUARDS) -> list[Rule]:
     """
-    Returns the rules that are valid; what is wrong with the others goes into *mistakes*. *kinds* are the guards that
-    they may set.
+    Returns the rules that are valid. Faults of the others go into *mistakes*. *kinds* are the guards that they may set.
     """
     valid: list[Rule] = []
     for place, rule in enumerate(rules):
@@ -166,7 +165,7 @@ def _wrong_schema(parameters: Any, where: str) -> list[str]:
 
 def checked_prices(prices: Mapping[str, Price | Mapping[str, float]], mistakes: list[str]) -> dict[str, Price]:
     """
-    Returns the prices that are valid; what is wrong with the others goes into *mistakes*.
+    Returns the prices that are valid. Faults of the others go into *mistakes*.
     """
     valid: dict[str, Price] = {}
     for model, given in prices.items():

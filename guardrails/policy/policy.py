@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 class Covered(NamedTuple):
     """
-    How much of a tool a policy knows; what `Policy.coverage` says of each.
+    The part of a tool that a policy knows, as `Policy.coverage` tells it.
     """
 
     tool: str
@@ -69,12 +69,12 @@ class Policy(Live):
     Guards in order, tools, prices and the form of the envelope; sessions are made of it.
 
     The *guards* stand in the library's order, a person's own before `truncate`, which bounds the messages of all
-    others. The *tools* are `Tool`s or plain functions. The optional envelope fields to write are *fields* (None: all).
-    The mapping *prices* gives a `Price` for a model's name or glob. The mapping *messages* gives a code a wording of
-    one's own: `{"duplicates.window": {"message": "...", "hint": "..."}}`, with `$limit`, `$used` and the like. If a
-    number it uses is missing, the library's own words stand. The mapping *scopes* gives a scope, such as `user`, the
-    guards of all its sessions together: `Budget`, `Rate`, `RetryBudget`, a person's own. The *kinds* are guards of
-    one's own that only *rules* set. Raises PolicyError listing everything that is wrong.
+    others. The *tools* are `Tool`s or plain functions. The optional envelope fields are *fields* (None: all). The
+    mapping *prices* gives a `Price` for a model's name or glob. The mapping *messages* gives a code a wording of one's
+    own: `{"duplicates.window": {"message": "...", "hint": "..."}}`, with `$limit`, `$used` and the like. If a number it
+    uses is missing, the library's own words stand. The mapping *scopes* gives a scope, such as `user`, the guards of
+    all its sessions together: `Budget`, `Rate`, `RetryBudget`, a person's own. The *kinds* are guards of one's own that
+    only *rules* set. Raises PolicyError listing everything that is wrong.
     """
 
     def __init__(
@@ -153,8 +153,8 @@ class Policy(Live):
     @classmethod
     def of_checked(cls, name: str, guards: list[Guard], **settings: Any) -> Self:
         """
-        Returns the policy of settings of a file that were checked before, in order, without scopes; what guards read is
-        read again. Raises GuardrailsError.
+        Returns the policy of settings of a file that were checked before, in order, without scopes. Files that guards
+        read are read again. Raises GuardrailsError.
         """
         prices, envelope = settings.pop("prices"), settings.pop("envelope", "nested")
         kept = optional_fields(settings.pop("fields", None))
@@ -212,14 +212,13 @@ class Policy(Live):
         """
         Returns the session *name*: the calls that share a budget.
 
-        In memory, without records and by the real clock (seconds since 1970) unless said otherwise. The same name on
-        the same *store* is the same session: it goes on until its `forget`, even if it was closed. The argument
-        *records* is a sink, or the path of a file of JSON lines. The owners of the session, for each scope of the
-        policy, are *scopes*: `{"user": "u1"}`. The *approver* is asked by `call` and `acall` about a call that waits
-        for a person. Without an approver the call waits until `session.approve` or `session.refuse`. The object
-        *telemetry* tells of its calls, as `guardrails.integrations.otel` does. The function *sleep*(seconds) waits
-        before a retry of the library's own. Raises PolicyError if a tool is not valid, SessionError if the name or a
-        scope is not.
+        Without these arguments it is in memory, without records and by the real clock. The same name on the same
+        *store* is the same session: it goes on until its `forget`, even if it was closed. The argument *records* is a
+        sink, or the path of a file of JSON lines. The owners of the session, for each scope of the policy, are
+        *scopes*: `{"user": "u1"}`. The *approver* is asked by `call` and `acall` about a call that waits for a person.
+        Without an approver the call waits until `session.approve` or `session.refuse`. The object *telemetry* tells of
+        its calls. The function *sleep*(seconds) waits before a retry of the library's own. Raises PolicyError if a tool
+        is not valid, SessionError if the name or a scope is not.
         """
         from guardrails.session.session import Session
 

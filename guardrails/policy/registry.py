@@ -1,5 +1,5 @@
 """
-The tools of an agent by name: what the model is told of each, and what runs when it is called.
+The tools of an agent by name: the schema that the model is told of each, and the function that a call runs.
 """
 
 import inspect
@@ -64,8 +64,8 @@ class Registry:
     """
     Tools by name. A name that is registered again replaces the earlier tool. Safe in any number of threads.
 
-    *tools* are functions, to begin with. A loop over a registry sees at its next request what was registered or removed
-    meanwhile.
+    *tools* are functions, to begin with. A loop over a registry sees tools that were registered or removed meanwhile at
+    its next request.
 
         registry = Registry()
 
@@ -96,7 +96,7 @@ class Registry:
         self, function: Any = None, *, parameters: Parameters | None = None, **declarations: Unpack[Declarations]
     ) -> Any:
         """
-        Offer *function*, by a call or as a decorator; it is returned as it is.
+        Offer *function*, by a call or as a decorator. Returns it unchanged.
 
         Name, description and parameters are those of its signature and docstring, unless *declarations* (the fields of
         `Tool`: `name`, `description`, `timeout`, `stable`, ...) and *parameters* say otherwise. With a pydantic model
@@ -135,7 +135,7 @@ class Registry:
 
     def remove(self, name: str) -> bool:
         """
-        Offer *name* no longer; whether it was there.
+        Offer *name* no longer. Returns whether it was there.
         """
         with self._lock:
             entries = dict(self._entries)

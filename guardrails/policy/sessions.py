@@ -118,7 +118,7 @@ class Sessions:
 
     def close(self) -> None:
         """
-        Flush the records, and forget what nobody can name again.
+        Flush the records, and forget the sessions that nobody can name again.
         """
         with self._lock:
             kept = list(self._kept.values())

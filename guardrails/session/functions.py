@@ -134,14 +134,15 @@ class Functions(Turns):
         """
         Returns *function* behind the chain: same parameters, same kind (sync or async).
 
-        It returns JSON text for a model, the `Envelope`, or the tool's own value (a generator's items as a list); then a
-        refused call raises `CallDenied`, one out of time TimeoutError, one whose result says it failed `CallFailed`, and
-        what the tool raised is raised again. Its signature says so, so that a framework may read it.
+        It returns JSON text for a model, the `Envelope`, or the tool's own value (a generator's items as a list). With
+        the tool's own value, a refused call raises `CallDenied`, and a call out of time raises TimeoutError. A call
+        whose result says it failed raises `CallFailed`, and the tool's own exceptions are raised again. The signature
+        says so, for frameworks that read it.
 
-        Its arguments are checked by its signature, or by the policy's parameters where there are any. Parameters *hidden*
-        are the caller's: passed by keyword, checked, signed and recorded by nobody, and absent from the signature.
+        Its arguments are checked by its signature, or by the policy's parameters if there are any. Parameters *hidden*
+        are the caller's: passed by keyword, never checked, signed or recorded, and absent from the signature.
 
-        Raises PolicyError where the signature cannot be read, SessionError where another function has the *name*.
+        Raises PolicyError if the signature cannot be read, SessionError if another function has the *name*.
         """
         from .calls.wrapping import wrapped
 

@@ -53,7 +53,7 @@ def grow(child: Ledger, code: str | None) -> bool:
 
 def take(child: Ledger, amounts: Mapping[str, int]) -> None:
     """
-    Reserve *amounts* more for *child* from its parent, if it has one. Raises SessionError where less is left.
+    Reserve *amounts* more for *child* from its parent, if it has one. Raises SessionError if less is left.
     """
     parent = child._parent  # noqa: SLF001
     if parent is not None:

@@ -1,9 +1,9 @@
 """
 State and record are one step: what a signal's handler raises in the middle tears them apart nowhere.
 
-Such a handler runs between any two instructions of the main thread. A step that it interrupts is kept as a whole, and then
-recorded all the same, or not at all. Only in memory is there a third way: the step broke off in the middle of the states.
-They are mended then, and a record says where they stand.
+A handler of signals runs between any two instructions of the main thread. A step that it interrupts is kept as a whole,
+and then recorded all the same, or not at all. Only in memory is there a third way: the step broke off in the middle of
+the states. They are mended then, and a record says where they stand.
 """
 
 from binascii import b2a_base64
@@ -82,10 +82,10 @@ def recovered(
     ledger: Recorded, step: Step, error: BaseException, hand: Callable[[Recorder, Any], object], made: object = None
 ) -> bool:
     """
-    Let what *step* did be recorded by *hand* though *error* came out of it; whether it happened and stays so. *made* is what it
-    gave back, where only its record was interrupted.
+    Let *hand* record the changes of *step*, although *error* came out of it. Returns whether the step happened and
+    stays so. Its result is *made*, if only its record was interrupted.
 
-    One that broke off in the middle is told of by where its states stand then.
+    A step that broke off in the middle is recorded by the states in which it left the sessions.
     """
     event = step.event
     if made is None and not was_kept(error):

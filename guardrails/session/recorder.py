@@ -1,5 +1,5 @@
 """
-What a session hands to its sink: each event as a small thing that becomes a line off the hot path.
+Hands records from a session to its sink: each event as a small object that becomes a line off the hot path.
 """
 
 import itertools

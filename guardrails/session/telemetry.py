@@ -1,5 +1,5 @@
 """
-What a session may be told of by, such as OpenTelemetry; nothing of it is imported here.
+The interface that tells others of a session, for example OpenTelemetry. Nothing of it is imported here.
 """
 
 from collections.abc import Callable
@@ -32,5 +32,5 @@ class Telemetry(Protocol):
 
     def carrier(self, decision: Decision | None = None) -> dict[str, str]:
         """
-        What names the open call of *decision* to another process, or what runs at present.
+        Returns the headers that name the open call of *decision* to another process, or the work that runs at present.
         """

@@ -58,7 +58,7 @@ class Terms(Protocol):
     @property
     def digest(self) -> str | None:
         """
-        What stands for the contents of its files. Returns None if they are not looked at.
+        The digest of the contents of its files. None if they are not looked at.
         """
 
     def look(self) -> None:

@@ -30,7 +30,7 @@ def name_of(record: Record) -> RecordName:
 @runtime_checkable
 class Sink(Protocol):
     """
-    Where records go. Every record that was put is counted once: written, dropped (no room, or closed) or failed.
+    Takes records. Every record that was put is counted once: written, dropped (no room, or closed) or failed.
     """
 
     @property
@@ -44,7 +44,8 @@ class Sink(Protocol):
         """
         Hand *record* over, about *size_hint* bytes of it; called on the hot path, never raises.
 
-        The record, and what a function will make it from, belong to the sink from here on and must not be changed.
+        The record, and the values from which a function will make it, belong to the sink from here on and must not be
+        changed.
         """
 
     def flush(self, timeout: float | None = None) -> bool:
@@ -54,13 +55,13 @@ class Sink(Protocol):
 
     def close(self) -> None:
         """
-        Flush; what is put later is dropped. A second close does nothing.
+        Flush. Records that are put later are dropped. A second close does nothing.
         """
 
 
 class OnRecord:
     """
-    Call *on_record* with each record, at once and in the caller's thread; what it raises is counted and said once.
+    Call *on_record* with each record, at once and in the caller's thread. Its exceptions are counted and logged once.
     """
 
     def __init__(self, on_record: Callable[[Record], object]) -> None:

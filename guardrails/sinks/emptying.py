@@ -1,5 +1,5 @@
 """
-A queue that a thread empties: it starts with what comes, writes batch by batch, and ends where nothing comes.
+A queue that a thread empties. The thread starts with the first item, writes batch by batch, and ends if none comes.
 """
 
 import sys

@@ -184,7 +184,7 @@ class JsonLines(Emptying):
 
     def close(self) -> None:
         """
-        Write what is queued; what cannot be written counts as failed, what is put later as dropped.
+        Write the queued records. Records that cannot be written count as failed, records that are put later as dropped.
         """
         self._closed = True
         self._ring()
@@ -208,7 +208,7 @@ class JsonLines(Emptying):
 
     def begin_in_child(self) -> None:
         """
-        Begin anew in a forked child: the parent writes what was queued. Called after every fork.
+        Begin anew in a forked child: the parent writes the records that were queued. Called after every fork.
         """
         fd = self._writer.fd
         self._begin()

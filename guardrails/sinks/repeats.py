@@ -1,9 +1,9 @@
 """
 Erases from the messages of a record the erased arguments that they repeat.
 
-A message is the library's or a tool's own text and may quote what the tool was given. Texts and numbers of 4 characters
-or more are found as they were given, escaped, or put on one line. They are also found if cut to no less than the first
-or last 8 characters. A value that a tool changed (another case, another encoding, a part of it) is not found.
+A message is the library's or a tool's own text and may quote the arguments of the tool. Texts and numbers of 4
+characters or more are found as they were given, escaped, or put on one line. They are also found if cut to no less than
+the first or last 8 characters. A value that a tool changed (another case, another encoding, a part of it) is not found.
 """
 
 import json

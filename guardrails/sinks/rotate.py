@@ -45,8 +45,8 @@ def rotated(path: Path) -> list[Path]:
 
 def with_rotated(path: Path) -> list[Path]:
     """
-    Returns *path*, and before it the files that it was, oldest first. If there are such, *path* itself may not be there
-    yet.
+    Returns *path*, and before it the files that it was, oldest first. If there are rotated files, *path* itself may not
+    be there yet.
     """
     earlier = rotated(path)
     return [*earlier, path] if not earlier or path.exists() else earlier
@@ -102,7 +102,7 @@ class Rotation:
 
     def rotate(self, path: Path) -> bool:
         """
-        Rename *path*, whose lock is held; whether it could be.
+        Rename *path*, whose lock is held. Returns whether it was renamed.
         """
         earlier = rotated(path)
         number = int(earlier[-1].name[len(path.stem) + 1 :].partition(".")[0]) + 1 if earlier else 1

@@ -29,7 +29,7 @@ class Writer:
     """
     Take records from *queue*, make them lines by *to_line*, and append those to *path*; for one thread at a time.
 
-    *written_off* is told the size hints of what no longer waits.
+    The function *written_off* is told the size hints of records that no longer wait.
     """
 
     def __init__(
@@ -78,7 +78,7 @@ class Writer:
 
     def give_up(self) -> int:
         """
-        Drop what waits, counted as failed; how many records that were.
+        Drop the records that wait, counted as failed. Returns their number.
         """
         lost = self._waiting()
         self.batch = b""

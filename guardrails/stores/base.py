@@ -20,7 +20,7 @@ _KEPT: Final = "_guardrails_kept"
 
 def note_kept(error: BaseException) -> None:
     """
-    Note on *error*, which a step is interrupted by, that what the step made of its states is kept all the same.
+    Note on *error*, which interrupted a step, that the changes of the step are kept all the same.
     """
     setattr(error, _KEPT, True)
 
@@ -48,7 +48,8 @@ class Store(Protocol):
     """
     Keeps a `SessionState` by key and changes it atomically.
 
-    One that may wait, for a file or a lock of another process, says `blocks = True`: asynchronous calls then ask it in a thread.
+    A store that may wait, for a file or a lock of another process, says `blocks = True`: asynchronous calls then ask it
+    in a thread.
     """
 
     def update(self, keys: Sequence[str], step: Callable[[list[SessionState]], T]) -> T:

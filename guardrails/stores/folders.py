@@ -1,5 +1,5 @@
 """
-The folders of one user for what programs keep, as each platform has them, and files that are that user's alone.
+The folders of one user for the files of programs, as each platform has them, and files that are that user's alone.
 """
 
 import os
@@ -8,14 +8,14 @@ import sys
 
 def cache_folder() -> str:
     """
-    Returns the folder for what can be made anew: `$XDG_CACHE_HOME/guardrails`, or what the platform has for it.
+    Returns the folder for files that can be made anew: `$XDG_CACHE_HOME/guardrails`, or the platform's own.
     """
     return _folder("XDG_CACHE_HOME", (".cache",), ("Library", "Caches"), "LOCALAPPDATA")
 
 
 def state_folder() -> str:
     """
-    Returns the folder for what is to stay: `$XDG_STATE_HOME/guardrails`, or what the platform has for it.
+    Returns the folder for files that stay: `$XDG_STATE_HOME/guardrails`, or the platform's own.
     """
     return _folder("XDG_STATE_HOME", (".local", "state"), ("Library", "Application Support"), "LOCALAPPDATA")
 

@@ -21,7 +21,7 @@ def whole_place(place: str) -> str:
 
 def shown_place(place: str) -> str:
     """
-    Returns *place* without what is secret in a URL: user, password, options.
+    Returns *place* without the secrets of a URL: user, password, options.
     """
     scheme, url, rest = place.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}" if url else place

@@ -87,7 +87,7 @@ class SqliteStore(Rows):
 
     def update(self, keys: Sequence[str], step: Callable[[list[SessionState]], T]) -> T:
         """
-        See `Store.update`. Nothing is kept where *step* raises, or is interrupted.
+        See `Store.update`. Nothing is kept if *step* raises, or is interrupted.
         """
         made: tuple[T] | None = None
         try:

@@ -1,5 +1,5 @@
 """
-The database file of `SqliteStore`: opened, made, known again, and what is said where that fails.
+Opens, makes and recognises the database file of `SqliteStore`, and explains failures of that.
 """
 
 import sqlite3

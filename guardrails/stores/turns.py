@@ -52,7 +52,7 @@ class Turns:
 
     def leave(self, keys: Iterable[str], ticket: threading.Lock) -> None:
         """
-        Let the next ones have *keys*. Done again after an interruption, it ends what was begun.
+        Let the next ones have *keys*. Called again after an interruption, it ends the work that was begun.
         """
         for key in keys:
             with self._lock:

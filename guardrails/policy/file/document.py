@@ -109,8 +109,8 @@ def _document(own: tuple[type[Guard], ...], made: Maker) -> Any:
 @lru_cache(maxsize=8)
 def rule_adapter(kinds: Kinds = GUARDS) -> "TypeAdapter[dict[str, Any]]":
     """
-    pydantic's check of what a `Rule` written in code declares and sets, of guards of these *kinds*; its parameters are
-    checked with the tool's.
+    Returns pydantic's check of the declarations and settings of a `Rule` written in code, for guards of these *kinds*.
+    Its parameters are checked with the tool's.
     """
     from pydantic import TypeAdapter
     from typing_extensions import TypedDict

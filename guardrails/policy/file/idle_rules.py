@@ -1,5 +1,6 @@
 """
-Rules of a policy that no call can match, at their places: the policy can be used, but does not say what its author meant.
+Finds rules of a policy that no call can match, at their places. The policy can be used, but does not say what its
+author meant.
 """
 
 from collections.abc import Iterator

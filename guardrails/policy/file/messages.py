@@ -48,7 +48,7 @@ def wrong_code(code: str, own: Own = ()) -> str | None:
 
 def wrong_numbers(code: str, words: object, own: Own = ()) -> list[str]:
     """
-    Returns the `$placeholders` of *words* that stand for nothing in what is said under *code*.
+    Returns the `$placeholders` of *words* that have no value in a message of *code*.
     """
     known: dict[str, Numbers] = dict(CODES)
     for guard in own:

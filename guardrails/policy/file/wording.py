@@ -1,5 +1,5 @@
 """
-Our words for pydantic's errors: what was expected, how to write it, what was found.
+Our words for pydantic's errors: the expected value, how to write it, and the value that was found.
 """
 
 import json
@@ -132,7 +132,7 @@ def unknown_key(path: Sequence[str | int], schema: Schema) -> str:
 
 def suggestion(written: str, names: Sequence[str]) -> str:
     """
-    ", did you mean ...?" with the one of *names* that is nearest to *written*; "" where none is near.
+    Returns ", did you mean ...?" with the one of *names* that is nearest to *written*, or "" if none is near.
     """
     folded = {name.casefold(): name for name in names}
     from difflib import get_close_matches

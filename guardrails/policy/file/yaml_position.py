@@ -86,7 +86,7 @@ class Entry(NamedTuple):
     @property
     def place(self) -> Position:
         """
-        Where to point when the value is wrong.
+        The place to point at if the value is wrong.
         """
         return self.key if self.node.block else self.node.position
 

@@ -256,7 +256,7 @@ class _Composer:
 
 def resolve(text: str) -> tuple[str | int | float | bool | None, str]:
     """
-    Returns the value of the unquoted scalar *text* in the core schema, and what is wrong with it or `""`.
+    Returns the value of the unquoted scalar *text* in the core schema, and its mistake or `""`.
     """
     if text in _CONSTANTS:
         return _CONSTANTS[text], ""

@@ -1,5 +1,5 @@
 """
-A policy of a file, which follows what becomes of it.
+A policy of a file that follows the changes of that file.
 """
 
 import os

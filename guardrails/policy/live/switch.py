@@ -26,7 +26,7 @@ Stamp = tuple[int, int, int, int]
 
 def switch_file() -> str:
     """
-    Returns where the file of the switch is, or would be.
+    Returns the path of the switch's file, which need not exist.
     """
     return os.environ.get(VARIABLE) or os.path.join(state_folder(), "deny_all")  # noqa: PTH118
 
@@ -58,7 +58,7 @@ def turn_on(path: str, reason: str) -> None:
 
 def turn_off(path: str) -> bool:
     """
-    Let calls through again; whether they were stopped. Raises OSError if the file cannot be removed.
+    Let calls through again. Returns whether they were stopped. Raises OSError if the file cannot be removed.
     """
     try:
         os.unlink(path)  # noqa: PTH108

@@ -26,24 +26,26 @@ class Adapted(Calls):
 
     def decide(self, tool: str, arguments: Any, *, id: str | None = None, claim: bool = False) -> Decision:
         """
-        Ask whether a call may run, and reserve for it; `decision.envelope` is the refusal where it may not.
+        Ask whether a call may run, and reserve for it. If it may not, `decision.envelope` is the refusal.
 
         With *claim* the caller runs it now: a second claim of it is refused (`duplicates.in_flight`), by `call` too.
-        Idempotent on (*id*, signature) until the call is completed; arguments that cannot be signed (an object that
-        JSON has no form for) make a new call each time, so approve those by `complete` and not by a second `call`.
+        Idempotent on (*id*, signature) until the call is completed. Arguments that cannot be signed (an object that
+        JSON has no form for) make a new call each time. Approve those calls by `complete`, not by a second `call`.
         """
         return self._decide(tool, arguments, id, claiming if claim else asked)[0]
 
     def complete(self, which: Decision | str, outcome: object, *, arguments: Any = None) -> Envelope:
         """
-        Settle a decided call; *outcome* is a value, an exception, `Success(value, cost_usd=...)` or `Failed(message)`.
+        Settle a decided call. Its *outcome* is a value, an exception, `Success(value, cost_usd=...)` or
+        `Failed(message)`.
 
-        *which* is the decision, or the id of the call, also in another process than the one that decided; then its
-        *arguments*, as they were decided, tell it from others of that id. They are no duty, but by them its result is kept
-        for those who ask again. A call that waits for a person is not settled: its refusal is given back.
+        The call *which* is the decision or the id, also in another process than the one that decided. For an id, the
+        *arguments*, as they were decided, tell the call from others of that id. They are optional, but with them its
+        result is kept for callers that ask again. A call that waits for a person is not settled: its refusal is given
+        back.
 
         A second completion of a decision, or one after its admission expired, changes nothing and is only recorded.
-        Raises SessionError where the decision is another session's, no open call has the id, or several have it.
+        Raises SessionError if the decision is another session's, no open call has the id, or several have it.
         """
         decision = self._decided(which, arguments)
         if decision.envelope is not None:

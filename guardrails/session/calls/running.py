@@ -38,7 +38,7 @@ _running: "set[asyncio.Future[Any]]" = set()
 
 class OutOfTime(TimeoutError):  # noqa: N818  its text begins as that of TimeoutError
     """
-    What a tool that takes longer than it may is answered by.
+    The error that answers a tool which takes longer than it may.
     """
 
 
@@ -55,7 +55,7 @@ class Limit(NamedTuple):
 
     def error(self) -> TimeoutError:
         """
-        What a tool that takes longer is answered by.
+        Returns the error that answers a tool which takes longer.
         """
         return OutOfTime(f"no result within {self.seconds:g} s{self.why}")
 
@@ -76,7 +76,8 @@ def limit_of(tool: Tool, timeout_ms: int | None, left_ms: int | None, *, threade
 
 def seconds_left() -> float | None:
     """
-    What the call that runs here may still take; None: any time. For tools that can end what they started.
+    Returns the seconds that the call which runs here may still take. Returns None if it may take any time. It serves
+    tools that can end the work they started.
     """
     until = _until.get()
     return None if until is None else max(0.0, until - time.monotonic())
@@ -96,7 +97,7 @@ class Reading(NamedTuple):
 
     def drained(self, result: object) -> object:
         """
-        Returns *result*, or its outcome where it is an iterator.
+        Returns *result*, or its outcome if it is an iterator.
         """
         if not _has(result, "__next__"):
             return result
@@ -104,7 +105,8 @@ class Reading(NamedTuple):
 
     async def gathered(self, result: object) -> object:
         """
-        Returns *result*, or its outcome where it is an asynchronous iterator, or any if something may be raised on.
+        Returns *result*, or its outcome if it is an asynchronous iterator, or the outcome of any iterator if exceptions
+        may be raised on.
         """
         if not _has(result, "__anext__"):
             return self.drained(result) if self.passes else result
@@ -124,8 +126,8 @@ def is_async(function: Callable[..., Any]) -> bool:
 
 def stops(error: BaseException) -> bool:
     """
-    Returns whether *error* ends whatever runs, as Ctrl-C, a cancellation and a time limit do: it is no control flow of
-    a host.
+    Returns whether *error* ends the program or task, as Ctrl-C, a cancellation and a time limit do. It is no control
+    flow of a host.
     """
     asyncio = sys.modules.get("asyncio")
     return isinstance(error, _STOPS) or (asyncio is not None and isinstance(error, asyncio.CancelledError))
@@ -142,7 +144,7 @@ def leave(before: "contextvars.Token[Any]") -> None:
 
 def not_awaited(result: object) -> Exception:
     """
-    What a synchronous call is answered by if its tool gave back something to await.
+    Returns the error that answers a synchronous call if its tool gave back something to await.
     """
     if inspect.iscoroutine(result):
         result.close()

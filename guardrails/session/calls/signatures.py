@@ -1,5 +1,5 @@
 """
-What a wrapped function says of itself: a framework that reads it calls it rightly, and expects what it returns.
+The signature of a wrapped function. A framework that reads it calls the function rightly, and expects the right result.
 """
 
 import functools

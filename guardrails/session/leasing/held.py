@@ -1,5 +1,5 @@
 """
-What one process holds of one scope.
+The part of one scope that one process holds.
 """
 
 import threading
@@ -38,7 +38,7 @@ AGAIN_S: Final = 1.0
 
 class HeldLease:
     """
-    What this process holds of one scope.
+    The part of one scope that this process holds.
     """
 
     def __init__(self, key: str, name: str, own: str, chain: Chain) -> None:
@@ -127,8 +127,8 @@ class HeldLease:
 
     def wake(self, now: float) -> None:
         """
-        Note that it looks now, as it should have all the time: if it did not, it was asleep or the store out of reach, perhaps
-        for the others too. They are silent from now on then.
+        Note that the process looks now, as it should have all the time. If it did not, it was asleep or the store was
+        out of reach, perhaps for the others too. The others are then silent from now on.
         """
         if now - self.rest_at >= self.time_s:
             self.watched = {}
@@ -183,7 +183,7 @@ Seen = tuple[Amounts, Amounts, Amounts, dict[str, int]]
 
 def seen(states: list[SessionState]) -> Seen:
     """
-    What is under the lease of the first of *states*.
+    Returns the amounts under the lease of the first of *states*.
     """
     state = states[0]
     part = state.part

@@ -1,5 +1,6 @@
 """
-What happens to leases beside the calls: a thread looks after them, a fork leaves them, and the end of the program closes them.
+Cares for leases beside the calls: a thread looks after them, a fork leaves them, and the end of the program closes
+them.
 """
 
 import atexit
@@ -44,7 +45,7 @@ _all: "weakref.WeakSet[Kept]" = weakref.WeakSet()
 
 def now_of(clock: Callable[[], float]) -> int:
     """
-    What *clock* says, in milliseconds; `NO_TIME` if it fails.
+    Returns the time of *clock*, in milliseconds. Returns `NO_TIME` if it fails.
     """
     try:
         return round(clock() * 1000)

@@ -43,12 +43,12 @@ class Leases:
     """
     The store of one process, for sessions whose scopes each have a `lease`: parts of their limits, held in *shared*.
 
-    The sessions' own states are in *local*, a `MemoryStore` unless said otherwise; no other process may use it. *records*
-    takes the records of trips; by default that of the first session that has one. A trip asks *shared* in the thread of the
-    call. *look* is how often, in seconds, a thread looks whether parts are to be given back; None: `tend` is called by the
-    host. *clock* is the worker's, *timer* one that is never set.
+    The sessions' own states are in *local*, a `MemoryStore` by default, which no other process may use. The sink
+    *records* takes the records of trips. By default it is the sink of the first session that has one. A trip asks
+    *shared* in the thread of the call. A thread looks every *look* seconds whether parts are to be given back. If
+    *look* is None, the host calls `tend`. The *clock* is the worker's, and *timer* is a clock that is never set.
 
-    `close` gives back what is not used, as does the end of the program. Raises StoreError as *shared* does.
+    `close` gives back the unused parts, as does the end of the program. Raises StoreError as *shared* does.
     """
 
     def __init__(
@@ -204,9 +204,9 @@ class Leases:
 
     def close(self) -> None:
         """
-        Give back what is not used. Whoever goes on takes new leases.
+        Give back the unused parts. A session that goes on takes new leases.
 
-        A store that fails is logged: what it did not take back is treated as that of a worker that was killed.
+        A store that fails is logged. Parts that it did not take back are treated as those of a worker that was killed.
         """
         self._ended.set()
         self._thread = None

@@ -113,7 +113,7 @@ class End:
 @dataclass(frozen=True, slots=True)
 class LoopResult:
     """
-    What an agent loop came to.
+    The end of an agent loop.
     """
 
     answer: str
@@ -137,9 +137,9 @@ class Loop:
     The state of one agent loop.
 
     After *max_tool_iterations* requests whose calls were run, or once the session is exhausted, the model is asked for
-    its final answer without tools. If it calls a tool all the same nothing is run and it is asked once more; if it still
-    does not answer, the loop ends without it. A model that says nothing at all is asked for its final answer once.
-    SessionError where *max_tool_iterations* is below 1.
+    its final answer without tools. If it calls a tool all the same, no call is run and it is asked once more. If it
+    still does not answer, the loop ends without an answer. A model that says nothing at all is asked for its final
+    answer once. Raises SessionError if *max_tool_iterations* is below 1.
     """
 
     max_tool_iterations: int = MAX_TOOL_ITERATIONS
@@ -192,13 +192,14 @@ class Loop:
     @property
     def limit_code(self) -> str:
         """
-        What it is refused by once they are used up.
+        The code by which the loop is refused once its iterations are used up.
         """
         return f"loop.{self.called}"
 
     def told(self) -> Denial | None:
         """
-        What the last results say if no more calls will be run after them; None if more may be.
+        Returns the denial that the last results tell, if no more calls will be run after them. Returns None if more may
+        be run.
         """
         return self.over(self.limit_code) if self.iterations >= self.limit else None
 
@@ -227,7 +228,7 @@ class Loop:
 
     def take(self, turn: Turn) -> Run | Refuse | None:
         """
-        What to do about the model's *turn*.
+        Returns the step to take after the model's *turn*.
         """
         self._cut = 0
         if self._final.take(turn.text, turn.calls) == "run":

@@ -1,5 +1,5 @@
 """
-Where a server is: from a URL, or from a client that the program has.
+The address of a server: from a URL, or from a client that the program has.
 """
 
 import re
@@ -21,7 +21,7 @@ class Address:
     """
     The server that *given* names, a URL or a `redis.Redis`; `shown` is it without user, password and options.
 
-    Raises StoreError if it is no such URL, MissingExtra if the package `redis` is missing.
+    Raises StoreError if it is not a URL of a server, MissingExtra if the package `redis` is missing.
     """
 
     def __init__(self, given: Any) -> None:
@@ -70,7 +70,7 @@ class Address:
 
     def moved(self, said: str) -> None:
         """
-        Go where a node of a cluster says that the keys are: *said* ends in `HOST:PORT`.
+        Go to the address at which a node of a cluster says that the keys are: *said* ends in `HOST:PORT`.
         """
         host, _, port = said.rpartition(" ")[2].rpartition(":")
         if port.isdecimal():
@@ -85,7 +85,7 @@ class Address:
 
 def shown(url: str) -> str:
     """
-    Returns *url* without what is secret in it.
+    Returns *url* without the secrets in it.
     """
     scheme, path = _parts(url)
     if not (_DATABASE.fullmatch(path) if scheme in ("redis", "rediss") else scheme == "unix"):

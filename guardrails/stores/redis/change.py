@@ -80,7 +80,8 @@ class Change:
 
     def commit(self, limit_s: float) -> bool:
         """
-        Have the server write what the step changed; whether it did. If not, the states are what others made of them.
+        Have the server write the states that the step changed. Returns whether it did. If not, the states are as others
+        left them.
 
         Raises as `Wire.ask`: after Cut, `settled` tells.
         """
@@ -161,7 +162,7 @@ class Change:
 
     def keep(self, live: Live) -> None:
         """
-        Have *live* remember what is in the server now.
+        Have *live* remember the states that are in the server now.
         """
         live.keep(self._keys, self._taken)
 

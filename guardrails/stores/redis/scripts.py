@@ -30,7 +30,7 @@ TURN_MS: Final = 100
 
 class Script:
     """
-    A script, and what the server knows it by once it has run it.
+    A script, and the digest by which the server knows it once it has run it.
     """
 
     def __init__(self, text: str) -> None:

@@ -68,7 +68,7 @@ class RedisStore(Rows):
     @property
     def place(self) -> str:
         """
-        The server's URL without what is secret in it.
+        The server's URL without the secrets in it.
         """
         return self._address.shown
 

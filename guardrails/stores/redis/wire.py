@@ -20,7 +20,7 @@ _FOREIGN: Final = "does not answer as a server of Redis: see its host and port"
 
 class Cut(Exception):  # noqa: N818
     """
-    The connection could not be made, was lost, or gave no answer in time: what was sent may have been done or not.
+    The connection could not be made, was lost, or gave no answer in time. The command may have been done or not.
     """
 
 
@@ -96,7 +96,7 @@ class Wire:
 
     def ask(self, limit_s: float, *parts: bytes) -> Any:
         """
-        Returns the answer to a command: bytes, a number, None, or a list of such.
+        Returns the answer to a command: bytes, a number, None, or a list of these.
 
         Raises Cut, Refused, or Unfit, within *limit_s* seconds.
         """
@@ -107,7 +107,7 @@ class Wire:
 
     def drop(self) -> None:
         """
-        Close the connection. In a process that was forked since, that of its parent stays open.
+        Close the connection. In a process that was forked since, the parent's connection stays open.
         """
         connection, self._connection, self._socket = self._connection, None, None
         self._read.clear()
