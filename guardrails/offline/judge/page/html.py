@@ -63,7 +63,7 @@ WORDS: Final = (
 
 def page(judgement: Judgement, other: Judgement | None = None) -> str:
     """
-    The page as text, to be written as UTF-8; with *other* both policies side by side and where they differ.
+    Returns the page as text, to be written as UTF-8; with *other* both policies side by side and where they differ.
 
     The same judgements give the same page. It stays below 3 MB: what is cut says so.
     """

@@ -37,7 +37,7 @@ MOST_PARTS: Final = 32
 @dataclass(slots=True)
 class Ledger:
     """
-    What a folder of cells holds.
+    The content of a folder of cells.
     """
 
     spec: str
@@ -54,14 +54,14 @@ class Ledger:
 
     def name(self, what: str) -> str:
         """
-        The name of a file of the next run.
+        Returns the name of a file of the next run.
         """
         return f"{what}-{self.runs + 1:06d}.parquet"
 
 
 class CellFolder:
     """
-    The folder *path*, made where it is missing.
+    The folder *path*, made if it is missing.
     """
 
     def __init__(self, path: Path) -> None:
@@ -72,16 +72,17 @@ class CellFolder:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """
-        Be the only one who counts into this folder. Raises TrainingError where another process does.
+        Be the only one who counts into this folder. Raises TrainingError if another process counts.
         """
         with alone(self.path / "lock", self.path):
             yield
 
     def ledger(self, spec: str) -> Ledger:
         """
-        What was counted by the specification of digest *spec*; nothing where there is no ledger.
+        Returns the cells that were counted by the specification of digest *spec*. Returns an empty ledger if there is
+        no file.
 
-        Raises TrainingError where it is not readable, or of another specification.
+        Raises TrainingError if it is not readable, or of another specification.
         """
         path = self.path / "ledger.json"
         try:
@@ -138,7 +139,7 @@ class CellFolder:
 
     def copies(self, ledger: Ledger) -> Copies:
         """
-        What *ledger* knows of the calls in transcripts. Raises TrainingError where its file cannot be read.
+        Returns the calls in transcripts that *ledger* knows. Raises TrainingError if its file cannot be read.
         """
         copies = Copies()
         if ledger.copies is not None:
@@ -178,7 +179,7 @@ class CellFolder:
 
     def planned(self) -> dict[str, Any] | None:
         """
-        The plan of an interrupted run; None where there is none.
+        Returns the plan of an interrupted run. Returns None if there is none.
         """
         try:
             said = json.loads((self.work / "plan.json").read_bytes())

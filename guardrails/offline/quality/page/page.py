@@ -45,7 +45,7 @@ _SUGGESTED: Final = (
 
 def page(found: Found, suggestions: Sequence[Suggestion] = ()) -> str:
     """
-    The page as text, to be written as UTF-8; the same figures give the same page.
+    Returns the page as text, to be written as UTF-8; the same figures give the same page.
     """
     tools = ranked(found.quality.tallies.values())
     errors: Counter[str] = Counter()
