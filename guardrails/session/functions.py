@@ -1,5 +1,5 @@
 """
-Python functions behind a session, and what a type checker knows of them.
+Puts Python functions behind a session, with types for a type checker.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator

@@ -64,7 +64,7 @@ class _Work(Generic[T]):
 
     def abandon(self) -> None:
         """
-        Undo what is done, or will be.
+        Undo the work that is done, or will be.
         """
         self._abandoned = True
         if self._undo is None:

@@ -49,7 +49,7 @@ _SUCCESS: Final = Outcome()
 
 class Recorder:
     """
-    The records of the session *session_id*, handed to *sink*; what a sink raises is counted and said once.
+    The records of the session *session_id*, handed to *sink*. Exceptions of a sink are counted and logged once.
     """
 
     __slots__ = ("_session_id", "lost", "sink")
@@ -62,14 +62,14 @@ class Recorder:
 
     def once(self) -> "Recorder":
         """
-        Returns the same for what was interrupted while it was handed over: what waits in the sink already is not handed
+        Returns the same for a record whose hand-over was interrupted. If it waits in the sink already it is not handed
         over again.
         """
         return Recorder(self._session_id, _Once(self.sink))
 
     def decided(self, decision: Decision, plan: Plan) -> None:
         """
-        Hand over what a decision brought about.
+        Hand over the event of a decision.
         """
         session_id, run, call = self._session_id, decision.run, decision.call
         for n, pending in decision.expired:

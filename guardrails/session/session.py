@@ -50,7 +50,7 @@ class Session(Functions):
         Exceptions of the types *passes* are the control flow of a host: interrupts, deferrals, hand-offs. If a tool
         raises one, `call`, `acall` and `wrap` raise it on. The call stays admitted and keeps its amounts. It is taken
         up if the same call is made again: charged once, within a day, by any process. Cancellation and Ctrl-C are never
-        control flow of a host. Raises TypeError for what is no type of exceptions.
+        control flow of a host. Raises TypeError if an item is no type of exceptions.
         """
         from .calls.wrapping import scoped
 
@@ -107,7 +107,7 @@ class Session(Functions):
     @property
     def exhausted_by(self) -> str | None:
         """
-        The code of what exhausted the session first; None while it goes on.
+        The code of the limit that exhausted the session first. None while it goes on.
         """
         cause = self._look(self._cause)
         return None if cause is None else cause[0]

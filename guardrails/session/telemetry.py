@@ -17,7 +17,7 @@ class Telemetry(Protocol):
     @property
     def session(self) -> Callable[..., Any]:
         """
-        Makes a session that tells of its calls, of what `Session` is made of.
+        Makes a session that tells of its calls, from the arguments of `Session`.
         """
 
     def within(self, carrier: object) -> AbstractContextManager[None]:

@@ -23,7 +23,7 @@ class Models(Protocol):
 
     def refresh(self, now_ms: int) -> None:
         """
-        Load again what has changed on disk.
+        Load again the files that have changed on disk.
         """
 
 

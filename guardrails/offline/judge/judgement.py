@@ -264,7 +264,7 @@ class Judge:
 
     def take_over(self, data: Mapping[str, Any]) -> None:
         """
-        Go on from what `to_dict` made.
+        Go on from the data of `to_dict`.
         """
         for source, of_tools in data["tallies"].items():
             self.tallies[source] = {name: Tally.from_dict(tally) for name, tally in of_tools.items()}

@@ -106,7 +106,7 @@ class Tally:
     @property
     def wrong_observed_per_1000(self) -> float:
         """
-        The same of what guards in observe mode would have denied.
+        The same of calls that guards in observe mode would have denied.
         """
         return 1000 * sum(self.wrong_observed.values()) / self.calls if self.calls else 0.0
 

@@ -61,7 +61,7 @@ class Side:
 
     def settle(self, now: int) -> None:
         """
-        Show what has come back by *now*.
+        Show the results that have come back by *now*.
         """
         due = [one for one in self.running if one[0] <= now]
         if due:

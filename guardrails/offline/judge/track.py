@@ -86,7 +86,7 @@ class Track:
 
     def stop(self, cell: Cell) -> None:
         """
-        Note what was said of a call that did not simply pass.
+        Note the decision on a call that did not simply pass.
         """
         self.stop_count += 1
         if len(self.stops) < MAX_STOPS:

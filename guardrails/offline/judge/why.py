@@ -1,5 +1,5 @@
 """
-Why a denial was wrong: what the call brought that was taken for a repeat, in one class for each.
+Tells why a denial was wrong: the news that the call brought though it was taken for a repeat, in one class for each.
 """
 
 from typing import Final, Literal

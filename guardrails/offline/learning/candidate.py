@@ -142,7 +142,7 @@ def cold_model(spec: FeatureSpec) -> Candidate:
 
 def versions() -> dict[str, str]:
     """
-    Returns the versions of what fits and writes a model.
+    Returns the versions of the packages that fit and write a model.
     """
     from guardrails.offline.learning.numeric import np
 

@@ -1,5 +1,6 @@
 """
-Self-correction: what calls with other arguments came to, counted, shrunk and judged like the retries of the same cells.
+Self-correction: the outcomes of calls with other arguments, counted, shrunk and judged like the retries of the same
+cells.
 """
 
 import math
@@ -55,7 +56,7 @@ class Corrected:
 
 def as_labels(cells: Iterable[Cell]) -> list[Cell]:
     """
-    Returns *cells* in which what is labelled is the correction, so that days and sessions are held out by those.
+    Returns *cells* labelled by the correction, so that days and sessions are held out by corrections.
     """
     return [cell._replace(n=cell.corrected_n, s=cell.corrected) for cell in cells if cell.corrected_n > 0]
 
@@ -108,7 +109,7 @@ def judged(
     trusted: Sequence[Cell],
 ) -> Corrected | None:
     """
-    Returns whether *new* may replace what *present* says of corrections, by the *held* cells (`as_labels`). Returns
+    Returns whether the corrections of *new* may replace those of *present*, by the *held* cells (`as_labels`). Returns
     None if there are none.
 
     They must not do worse than one rate for all, the rate of the *fitted* cells. That holds for the held-out days and

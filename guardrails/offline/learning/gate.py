@@ -106,7 +106,7 @@ class Verdict:
 
 class Judged(NamedTuple):
     """
-    Held-out cells with what a model says of them.
+    Held-out cells with the predictions of a model for them.
     """
 
     p: "Numbers"

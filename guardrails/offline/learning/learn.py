@@ -89,7 +89,7 @@ class Learned:
     @property
     def grafted(self) -> bool:
         """
-        Only what it says of corrections is new.
+        Only its part on corrections is new.
         """
         return self.new.fitted.solver == KEPT
 

@@ -1,5 +1,5 @@
 """
-From records to a model file: count what is new, learn, and replace the present model where the new one is better.
+From records to a model file: counts the new calls, learns, and replaces the present model if the new one is better.
 """
 
 import os
@@ -71,7 +71,7 @@ class Trained:
 
 def cells_beside(output: Path) -> Path:
     """
-    Returns where the cells of a model are kept unless told otherwise.
+    Returns the default folder for the cells of a model.
     """
     return output.with_name(f"{output.name}.cells")
 

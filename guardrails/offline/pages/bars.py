@@ -23,7 +23,7 @@ class Part(NamedTuple):
 
 class Bar(NamedTuple):
     """
-    One bar and what it says.
+    One bar and its text.
     """
 
     who: str

@@ -29,9 +29,10 @@ def document(
     title: str, heading: Sequence[Markup], first: Markup, sections: Sequence[Section], *after: Markup, style: str = ""
 ) -> str:
     """
-    Returns the text of a page, to be written as UTF-8: its *heading* with links, what is read *first*, the *sections*.
+    Returns the text of a page, to be written as UTF-8: its *heading* with links, the part to read *first*, the
+    *sections*.
 
-    *style* is what it has beyond the common style.
+    The page's own *style* is added to the common one.
     """
     head = [
         tag("meta", charset="utf-8"),
@@ -57,7 +58,7 @@ def _section(each: Section) -> Markup:
 
 def words(meanings: Iterable[tuple[str, str]]) -> Section:
     """
-    Returns the section that says what the words of the page mean.
+    Returns the section that explains the words of the page.
     """
     said = tag("dl", *(join([tag("dt", word), tag("dd", meaning)]) for word, meaning in meanings))
     return Section("words", "Words", "", said)

@@ -100,7 +100,7 @@ class Turn(Step):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Charge(Turn):
     """
-    The same, and what the response cost.
+    The same, and the cost of the response.
     """
 
     tokens: int | None = None
@@ -169,7 +169,7 @@ class Repeat(Step):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """
-    One session from its start, and what is to be decided of each of its calls.
+    One session from its start, and the decision expected of each of its calls.
     """
 
     name: str

@@ -1,5 +1,5 @@
 """
-A recorded session written as a case: what was called when, what came back, what was decided.
+Writes a recorded session as a case: the calls with their times, results and decisions.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -132,7 +132,7 @@ class StandIns:
 
 def letters(number: int) -> str:
     """
-    Returns *number* written with the letters a to z: a mark that survives where digits are deleted.
+    Returns *number* written with the letters a to z: a mark that survives if digits are deleted.
     """
     made = ""
     while True:

@@ -78,7 +78,7 @@ def codes_of(said: Iterable[Denial | Nudge]) -> tuple[str, ...]:
 
 def decision_differs(expected: Expected, decision: Decision) -> Difference:
     """
-    Returns how *decision* differs from what was expected; the decided side names every code there was.
+    Returns how *decision* differs from the expected one. The decided side names every code there was.
     """
     found = Difference()
     said = said_of(decision)

@@ -56,7 +56,8 @@ class Writer:
         self, call: RecordedCall, after: RecordedCall | None, said: Said, code: str | None, observed: tuple[str, ...]
     ) -> Iterator[str]:
         """
-        Returns the steps of *call*: what has ended by then, the model response that made it, the call itself.
+        Returns the steps of *call*: the calls that have ended by then, the model response that made it, the call
+        itself.
         """
         self._number += 1
         tool = self.stand_ins.text(call.tool or "?")
@@ -99,7 +100,7 @@ class Writer:
 
     def declared(self) -> Iterator[str]:
         """
-        Returns the tools of the session, where the recording declares any of them.
+        Returns the tools of the session, if the recording declares any of them.
         """
         said = {name: _declarations(declared) for name, declared in self.tools.items()}
         if any(said.values()):

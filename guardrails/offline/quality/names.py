@@ -26,8 +26,7 @@ ASKS: Final = frozenset(
 @cached_if_short(512)
 def named_to_read(tool: str) -> bool:
     """
-    Returns whether the first word is one of `READS`; what stands before the name of a tool on its server does not
-    count.
+    Returns whether the first word is one of `READS`; a prefix for the tool's server does not count.
     """
     return words(tool)[:1] != [] and words(tool)[0] in READS
 

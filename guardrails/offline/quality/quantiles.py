@@ -33,7 +33,7 @@ class Quantiles:
 
     def add(self, value: float) -> None:
         """
-        Count one value; what is below 1 counts as 0.
+        Count one value. A value below 1 counts as 0.
         """
         self.n += 1
         self.buckets[math.ceil(math.log(min(value, MOST)) / _LOG) if value >= 1 else -1] += 1

@@ -25,7 +25,7 @@ def count_rules(tally: Tally, latest: Done, since: Sequence[Done], worth: Worth)
     """
     Note for the rules that go by the latest equal call whether refusing this one was right: whether it was pointless.
 
-    *since* is what ran after *latest*.
+    The calls that ran after *latest* are *since*.
     """
     if worth == "unknown" or latest.result_hash is None or latest.error in TRANSIENT:
         return
@@ -41,7 +41,7 @@ def refused_by_evidence(tally: Tally, trail: Trail, sig: int | None, worth: Wort
     """
     Returns whether the rule `evidence` would refuse the call of *sig*; if so, note whether that was right.
 
-    It goes by what it let run before: a guard never sees what it refused.
+    It goes by the calls it let run before: a guard never sees results of calls that it refused.
     """
     if sig is None or trail.kept_sigs.count(sig) < PAIR:
         return False

@@ -55,7 +55,7 @@ class Odds:
 @dataclass(slots=True)
 class Tally:
     """
-    One tool. A call is the model's wish; what was denied did not run.
+    One tool. A call is the model's wish: a denied call did not run.
     """
 
     tool: str

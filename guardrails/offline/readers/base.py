@@ -79,7 +79,7 @@ class RecordedCall:
 
     def declared(self, tool: Tool | None) -> Self:
         """
-        Returns the same call, of which is known what its program declares of its own *tool*, as where it ran.
+        Returns the same call, with the declaration that its program makes of its own *tool*, as it has when it runs.
         """
         if tool is not None:
             self.read_only, self.polling, self.labels = tool.read_only, tool.polling, tool.labels
@@ -87,7 +87,7 @@ class RecordedCall:
 
     def shows(self, text: str) -> None:
         """
-        Say that *text* is what its result brings: the rest of it is of that one run.
+        Say that *text* is the content of its result: the rest of it is of that one run.
         """
         if text != self.result:
             self.plain_hash, self.masked_hash = result_hash(text), masked_result_hash(text)

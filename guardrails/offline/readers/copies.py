@@ -1,5 +1,5 @@
 """
-Calls that stand in more than one file, given out once: checkpoints, forks and copies of sessions repeat what was before.
+Calls that stand in more than one file, given out once: checkpoints, forks and copies of sessions repeat earlier calls.
 """
 
 from collections import deque
@@ -143,7 +143,7 @@ class Copies:
 
     def take_over(self, data: Mapping[str, Any], keys: tuple[bytes, bytes]) -> None:
         """
-        Go on from what `to_dict` and `packed_keys` made.
+        Go on from the data of `to_dict` and `packed_keys`.
         """
         self.left_out = data["left_out"]
         self._homes.update((key, (source, _session(name))) for key, source, name in data["homes"])

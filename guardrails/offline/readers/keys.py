@@ -57,7 +57,7 @@ class Keys:
 
     def add_bytes(self, older: bytes, newer: bytes) -> None:
         """
-        Add what `to_bytes` made.
+        Add the data of `to_bytes`.
         """
         if older:
             self._older = _filled(array("Q", older), len(older) // 8)

@@ -38,8 +38,8 @@ class Waiting:
     """
     The open calls of one file, by session and id.
 
-    A call is given out when its result is there and every earlier call of its session is given out. Bounded: what
-    waits too long goes without its result.
+    A call is given out when its result is there and every earlier call of its session is given out. Bounded: a call
+    that waits too long goes without its result.
     """
 
     def __init__(self) -> None:

@@ -15,9 +15,9 @@ def watched(
     calls: Iterable[RecordedCall], report: Report, file: str, what: str, source: str | None = None
 ) -> Iterator[RecordedCall]:
     """
-    Returns *calls* of the file *file*, which is a *what*, with bounded names of tools. Their source is *source*, if one
-    is given. No other field is changed. The report gets their number, and one notice for each thing that is wrong in
-    the file.
+    Returns *calls* of *file*, whose format is *what*, with bounded names of tools. Their source is *source*, if one is
+    given. No other field is changed. The report gets their number, and one notice for each thing that is wrong in the
+    file.
     """
     count = without = 0
     backwards: RecordedCall | None = None

@@ -1,5 +1,5 @@
 """
-Calls for who runs them elsewhere: an adapter of a host decides, runs its own way, and says what came of it.
+Calls that a host runs by itself: its adapter decides, runs its own way, and tells the outcome.
 """
 
 from dataclasses import replace
@@ -74,7 +74,7 @@ class Adapted(Calls):
 
     def suspend(self, which: Decision | str, *, arguments: Any = None) -> None:
         """
-        Say that an admitted call stopped in the control flow of the host, which makes it again: see `scoped` for what follows.
+        Say that an admitted call stopped in the control flow of the host, which makes it again (see `scoped`).
 
         *which* and *arguments* are as for `complete`. Nothing happens to one that is over. Raises as `complete` does.
         """
@@ -96,8 +96,8 @@ class Adapted(Calls):
 
     def lose(self, *which: Pending) -> None:
         """
-        Say of open calls that nobody will ever tell how they ended: what they hold stays charged, and the same call may be made
-        again.
+        Say of open calls that nobody will ever tell how they ended. The amounts that they hold stay charged, and the
+        same call may be made again.
         """
         engine = self._engine.within(())
         for one in which:

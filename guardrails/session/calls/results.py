@@ -48,7 +48,7 @@ FRAME: Final = 120
 
 class Results:
     """
-    A cache of results by session and signature; what falls out is only told of, not given back.
+    A cache of results by session and signature. A result that falls out is only told of, not given back.
     """
 
     def __init__(self, max_bytes: int = MAX_BYTES) -> None:
@@ -183,14 +183,15 @@ class Kept:
 
     def room(self, result: object, plan: Plan) -> int:
         """
-        Returns bytes up to which *result* is read: of what is in memory already, all that can be kept.
+        Returns bytes up to which *result* is read. A result that is in memory already is read as far as it can be kept.
         """
         value = result.value if isinstance(result, Success) else result
         return max(plan.max_bytes, _most(plan)) if isinstance(value, Bytes) else plan.max_bytes
 
     def tell(self, envelope: Envelope, plan: Plan) -> None:
         """
-        Keep the whole of what was cut in *envelope*, which says how to read on; not if there is no room for it.
+        Keep the whole of the result that was cut in *envelope*, which says how to read on. Without room for it nothing
+        is kept.
         """
         most, cut = _most(plan), envelope.rendered
         whole = render(envelope.value, most) if most >= MIN_LIMIT else None

@@ -62,8 +62,8 @@ class Limit(NamedTuple):
 
 def limit_of(tool: Tool, timeout_ms: int | None, left_ms: int | None, *, threaded: bool) -> Limit | None:
     """
-    Returns the smaller of the time limit of *tool* and what its session has left, in milliseconds; None: it may take
-    any time.
+    Returns the smaller of the time limit of *tool* and the time that its session has left, in milliseconds. Returns
+    None if it may take any time.
 
     Without a limit of its own a tool that would be *threaded* for it is held to the last ten minutes only.
     """
@@ -115,8 +115,8 @@ class Reading(NamedTuple):
 
 def is_async(function: Callable[..., Any]) -> bool:
     """
-    Returns whether *function*, or what a callable object or a partial calls, is a coroutine or an asynchronous
-    generator function.
+    Returns whether *function*, or the function that a callable object or a partial calls, is a coroutine or an
+    asynchronous generator function.
     """
     while isinstance(function, functools.partial):
         function = function.func

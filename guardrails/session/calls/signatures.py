@@ -30,7 +30,7 @@ def signed(
     hidden: Collection[str],
 ) -> Callable[..., Any]:
     """
-    Returns *guarded*, with the signature of *function* but for what it returns, and without the parameters *hidden*.
+    Returns *guarded*, with the signature of *function* except its return type, and without the parameters *hidden*.
 
     One that an SDK of MCP fills, by its annotation with a `Context`, stays, or it would not come.
     """

@@ -33,8 +33,8 @@ def wrapped(
     session: "Declaring", function: Callable[..., Any], returns: str, name: str | None, hidden: Collection[str]
 ) -> Callable[..., Any]:
     """
-    Returns *function* as a tool *name* of *session*: same parameters, same kind. Those *hidden* pass by the chain, by
-    keyword.
+    Returns *function* as a tool *name* of *session*: same parameters, same kind. The *hidden* parameters pass by the
+    chain, by keyword.
     """
     if returns not in ("json", "envelope", "value"):
         raise ValueError(f"`returns` is json, envelope or value, not `{returns}`")

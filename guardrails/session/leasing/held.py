@@ -153,7 +153,7 @@ class HeldLease:
 
     def record(self, sink: "Sink", event: Lend, lent: Lent, known: Happened) -> None:
         """
-        Hand over to *sink* what a trip told and brought, and where it stands among the events of both states.
+        Hand over to *sink* the report and the answer of a trip, and its place among the events of both states.
         """
         self.n += 1
         values = {
@@ -195,7 +195,7 @@ def seen(states: list[SessionState]) -> Seen:
 
 def retreated(states: list[SessionState]) -> Seen:
     """
-    Returns the same, where nothing more is admitted before the next trip.
+    Returns the same, for a lease that admits no more before the next trip.
     """
     retreat(states[0])
     return seen(states)

@@ -26,12 +26,12 @@ class Kept(Protocol):
 
     def tend(self) -> None:
         """
-        Give back what others ask for.
+        Give back the parts that others ask for.
         """
 
     def close(self) -> None:
         """
-        Give back what is not used.
+        Give back the unused parts.
         """
 
     def begin_in_child(self) -> None:

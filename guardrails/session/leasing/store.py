@@ -1,6 +1,5 @@
 """
-The store of a worker that holds parts of what its sessions share: it admits calls by itself, and asks the shared store for
-more.
+A worker's store, with parts of its sessions' limits: it admits calls itself, and asks the shared store for more.
 """
 
 import threading
@@ -95,7 +94,8 @@ class Leases:
 
     def enrol(self, scopes: Sequence[tuple[str, str, Chain]], sink: "Sink | None") -> Callable[[tuple[str, str]], None]:
         """
-        Know the *scopes*, each (name, id, chain), of a session; whom its engine is to tell. Raises SessionError if one has no lease.
+        Know the *scopes*, each (name, id, chain), of a session. Returns the function that its engine is to tell. Raises
+        SessionError if one has no lease.
         """
         for name, own, chain in scopes:
             if not any(isinstance(guard, Lease) for guard in chain.guards):
@@ -171,7 +171,7 @@ class Leases:
 
     def tend(self) -> None:
         """
-        Give back what others ask for, or nobody has used for a while, and let the leases be heard of.
+        Give back parts that others ask for, or that nobody has used for a while, and let the leases be heard of.
         """
         for lease in tuple(self._leases.values()):
             try:

@@ -43,7 +43,7 @@ class Ending:
 
     def force(self, code: str | None) -> bool:
         """
-        Ask for the final answer from now on because of *code*, unless that is None; whether it is asked for.
+        Ask for the final answer from now on because of *code*, unless that is None. Returns whether it is asked for.
         """
         if self.code is None:
             self.code = code
@@ -95,7 +95,7 @@ class Guarded(Named, Protocol):
     @property
     def exhausted_by(self) -> str | None:
         """
-        The code of what exhausted it; None while it goes on.
+        The code of the limit that exhausted it. None while it goes on.
         """
 
     def tool_choice(

@@ -102,7 +102,7 @@ class Refuse:
 @dataclass(frozen=True, slots=True)
 class End:
     """
-    How the loop ended. *answer* is None after `digest`: the session then has to tell what happened.
+    How the loop ended. The *answer* is None after `digest`: the session then has to tell what happened.
     """
 
     ended: Ended
@@ -213,7 +213,8 @@ class Loop:
 
     def ask(self, exhausted: str | None) -> Ask:
         """
-        Returns the next request; *exhausted* is the code of what exhausted the session, None while it goes on.
+        Returns the next request. The code of the limit that exhausted the session is *exhausted*, None while it goes
+        on.
         """
         self.requests += 1
         forced = self._final.force(exhausted or (self.limit_code if self.iterations >= self.limit else None))

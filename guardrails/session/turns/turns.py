@@ -1,5 +1,5 @@
 """
-The model's side of a session: its requests, its responses and what they cost.
+The model's side of a session: its requests, its responses and their costs.
 """
 
 from contextvars import ContextVar

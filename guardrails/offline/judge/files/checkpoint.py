@@ -114,7 +114,7 @@ def load(path: Path) -> tuple[Position, list[dict[str, Any]]]:
 
 def take_over_copies(path: Path, copies: Copies) -> None:
     """
-    Have *copies* go on from what `save` wrote.
+    Have *copies* go on from the data that `save` wrote.
     """
     database = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
     try:

@@ -19,7 +19,7 @@ BUFFER: Final = 1 << 20
 
 class Decisions:
     """
-    A new file *path*; with *kept* its first so many bytes stay, and what follows is written after them.
+    A new file *path*. With *kept* its first so many bytes stay, and new lines are written after them.
 
     Raises OSError if it cannot be written.
     """

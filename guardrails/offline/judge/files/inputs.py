@@ -33,7 +33,7 @@ class Input(NamedTuple):
     @property
     def size(self) -> int:
         """
-        Its bytes; 0 for standard input, and for what is no longer there.
+        Its bytes. They are 0 for standard input, and for a file that is no longer there.
         """
         try:
             return 0 if self.path == STDIN else Path(self.path).stat().st_size
@@ -57,7 +57,7 @@ def inputs(paths: Iterable[str | os.PathLike[str]]) -> list[Input]:
 
 def calls_of(files: Iterable[Input], report: Report | None = None) -> Iterator[RecordedCall]:
     """
-    Returns the calls of *files*, each once; what is met on the way goes into *report*. Raises as `open_calls` does.
+    Returns the calls of *files*, each once. Remarks on the way go into *report*. Raises as `open_calls` does.
     """
     copies, report = Copies(), Report() if report is None else report
     for file in files:

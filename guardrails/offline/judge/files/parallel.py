@@ -188,7 +188,7 @@ class _Boss:
 
     def judge_all(self, interrupted: Sequence[bool]) -> bool:
         """
-        Returns all parts, or what is found until Ctrl-C; whether they came to their end. Raises ApartError if they
+        Returns all parts, or those found until Ctrl-C, and whether they came to their end. Raises ApartError if they
         cannot go by themselves.
         """
         while self._crew and not (interrupted and self._is_over()):

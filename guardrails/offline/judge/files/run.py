@@ -1,5 +1,5 @@
 """
-Judge policies over files: read, judge, keep what is needed to go on after an interruption.
+Judges policies over files: reads, judges, and keeps the data needed to go on after an interruption.
 """
 
 import gc
@@ -127,7 +127,7 @@ class Run:
 
     def judge_files(self, interrupted: Sequence[bool]) -> bool:
         """
-        Returns all files without the calls that wait for a result; whether they came to their end.
+        Returns the result of all files without the calls that wait for a result, and whether they came to their end.
         """
         return all(
             not interrupted and self._judge_file(file, interrupted) for file in self.work.files[self.position.done :]

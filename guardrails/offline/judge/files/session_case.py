@@ -1,5 +1,5 @@
 """
-A recorded session as a policy case, with what a policy says of each of its calls.
+Writes a recorded session as a policy case, with a policy's decision on each of its calls.
 """
 
 from collections.abc import Iterable

@@ -25,7 +25,7 @@ class Side(NamedTuple):
 
 class Verdicts(NamedTuple):
     """
-    The denials of a tally by what can be said of them.
+    The denials of a tally by their verdicts.
     """
 
     right: int
@@ -61,7 +61,7 @@ def watches(side: Side) -> bool:
 
 def objections(side: Side, tally: Tally) -> Counter[str]:
     """
-    By code, what the pictures show of a policy: its denials, or its objections where it only watches.
+    The denials of a policy that the pictures show, by code, or its objections if it only watches.
     """
     return tally.observed if watches(side) else tally.denied
 

@@ -60,7 +60,7 @@ def _by_code(side: Side, who: str, tally: Tally, colours: Palette) -> Bar:
 
 def right_and_wrong(all_sides: Sequence[Side]) -> str:
     """
-    Returns a bar to each source, the denials by what can be said of them.
+    Returns a bar to each source, with the denials by their verdicts.
     """
     if not any(objections(side, side.total) for side in all_sides):
         return "Nothing would have been denied, so nothing wrongly."

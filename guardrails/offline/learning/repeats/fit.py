@@ -52,7 +52,7 @@ Counts = Mapping[tuple[str, Levels], tuple[int, int]]
 
 class Scored(NamedTuple):
     """
-    A row and what a model that has not seen its source says of it.
+    A row, and its score by a model that has not seen its source.
     """
 
     row: Row
@@ -168,7 +168,7 @@ class Refused(NamedTuple):
 
 def second_occurrences(scored: Iterable[Scored]) -> list[Refused]:
     """
-    Returns the curve: for each probability what is denied from it on, the highest first.
+    Returns the curve: for each probability the denials from it on, the highest first.
     """
     by_p: dict[float, list[int]] = {}
     for row, p in scored:
@@ -187,7 +187,7 @@ def second_occurrences(scored: Iterable[Scored]) -> list[Refused]:
 def deny_at(based: Sequence[Scored]) -> float:
     """
     Returns the lowest probability, `LEAST` or more, from which on wrong denials are at most `MAX_WRONG` of the calls
-    *based*; `NEVER` where none is. Rounded up to a thousandth.
+    *based*; `NEVER` if there is none. Rounded up to a thousandth.
     """
     allowed = math.floor(MAX_WRONG * len(based))
     points = {LEAST, *(math.ceil(point.at * 1000) / 1000 for point in second_occurrences(based))}

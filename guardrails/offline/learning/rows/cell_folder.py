@@ -112,7 +112,8 @@ class CellFolder:
 
     def commit(self, ledger: Ledger) -> None:
         """
-        Let *ledger* count from now on, and delete what it does not name. Raises OSError; then the old one counts.
+        Let *ledger* count from now on, and delete the files that it does not name. Raises OSError; then the old one
+        counts.
         """
         said: dict[str, Any] = {
             "format": FORMAT,
@@ -157,7 +158,7 @@ class CellFolder:
 
     def keep(self, copies: Copies, ledger: Ledger) -> None:
         """
-        Write what *copies* knows into a file that *ledger* names from now on. Raises OSError.
+        Write the calls that *copies* knows into a file that *ledger* names from now on. Raises OSError.
         """
         ledger.copies = f"copies-{ledger.runs:06d}.json"
         keys = [b64encode(keys).decode() for keys in copies.packed_keys()]
@@ -165,7 +166,7 @@ class CellFolder:
 
     def begin(self, plan: dict[str, Any]) -> None:
         """
-        Make room for the run *plan*; what an interrupted run of the same plan has done stays.
+        Make room for the run *plan*. The work of an interrupted run of the same plan stays.
         """
         path = self.work / "plan.json"
         text = json.dumps(plan, sort_keys=True)

@@ -69,7 +69,7 @@ class Counted(NamedTuple):
 
 def count(duck: Duck, run: Run) -> Counted:
     """
-    Count *run*; what is there already of one that was killed is taken as it is.
+    Count *run*. The work of a run that was killed is taken over.
     """
     spec, groups, work, carry, newest_ms, latest_ms, progress = run
     sizes = []

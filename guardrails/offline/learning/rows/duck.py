@@ -25,7 +25,7 @@ LONGEST_LINE: Final = 1 << 26
 
 class Duck:
     """
-    A connection; what does not fit in *memory_mb* goes to the folder *spill*. Raises MissingExtra without DuckDB.
+    A connection. Data beyond *memory_mb* goes to the folder *spill*. Raises MissingExtra without DuckDB.
     """
 
     def __init__(self, spill: Path, memory_mb: int = MEMORY_MB) -> None:

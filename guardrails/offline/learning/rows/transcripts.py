@@ -1,5 +1,5 @@
 """
-Rows of what the readers of transcripts read, streamed into a Parquet file.
+Streams the calls that the readers of transcripts read into a Parquet file, as rows.
 """
 
 from collections.abc import Iterator

@@ -185,7 +185,7 @@ def wasted_told(tally: Tally) -> str:
 
 def told_of(tally: Tally) -> list[str]:
     """
-    Returns why calls of a tool were wasted and what would help, and what its loops cost.
+    Returns the reasons of a tool's wasted calls with their remedies, and the cost of its loops.
     """
     looped = loops_told([tally])
     return [*map(str, reasons(tally)), *([looped] if looped else [])]

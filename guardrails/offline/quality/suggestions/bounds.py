@@ -48,8 +48,8 @@ def right(odds: Odds) -> bool:
 
 def likely(odds: Odds) -> bool:
     """
-    Returns whether what would be refused is nearly always pointless: few seen to be wrong, and no more than twice as
-    many likely.
+    Returns whether the calls that would be refused are nearly always pointless: few seen to be wrong, and no more than
+    twice as many likely.
     """
     return odds.n > 0 and odds.n - odds.s <= WRONG_ALLOWED * odds.n and least(odds) >= 1 - WRONG_BOUND
 

@@ -1,5 +1,5 @@
 """
-The JSON values of a transcript, line by line or as one document; what is broken is counted, never raised.
+The JSON values of a transcript, line by line or as one document. Broken lines are counted, never raised.
 """
 
 import json
@@ -69,8 +69,8 @@ def beyond_64_bits(text: bytes) -> bool:
 
 def parsed_lines(lines: Iterable[bytes], report: Report, file: str) -> Iterator[tuple[int, dict[str, Any]]]:
     """
-    Returns the JSON objects of *lines* with their numbers from 1; what is no object is counted as broken, blank lines
-    are not.
+    Returns the JSON objects of *lines* with their numbers from 1. A line that is no object is counted as broken, a
+    blank line is not.
     """
     for number, line in enumerate(lines, 1):
         if line in _BLANK:

@@ -1,5 +1,5 @@
 """
-The text of a recorded result, and what it says of its own failure.
+Reads the text of a recorded result, and the failure that it tells of.
 """
 
 import re

@@ -1,5 +1,6 @@
 """
-Runs of LangSmith as JSON: what `Client.list_runs` gives, a run a line or in a list, or an answer of its API (`runs`).
+Runs of LangSmith as JSON: the output of `Client.list_runs`, a run a line or in a list, or an answer of its API
+(`runs`).
 
 Runs come the latest first, and those of agents below before the tool that calls them. They are therefore held until
 their trace is read, as far as `MAX_HELD` characters reach. A session is the thread that the metadata name, or else the

@@ -168,7 +168,7 @@ def _arguments(item: Mapping[str, Any]) -> Any:
 
 def settle_output(call: RecordedCall, output: Any) -> None:
     """
-    Put an output into *call*, with what its header says of the exit code and the time.
+    Put an output into *call*, with the exit code and the time from its header.
     """
     if type(output) is dict:
         settle(call, output.get("content", output.get("output")), failed=_flag(output))

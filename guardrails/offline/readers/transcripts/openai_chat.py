@@ -1,6 +1,6 @@
 """
 OpenAI chat messages. A file is a JSON object with `messages` or `traj`, a bare list of messages, or a list of such
-objects. It may also be such values as JSON lines, or a message a line.
+objects. It may also hold these values as JSON lines, or a message a line.
 
 A session is one conversation. It is named by the object's own id (and the `trial` of its task), or by the file and its
 line or place. Messages that are lines are named by their `session_id` or a like field, or by the file. Results are

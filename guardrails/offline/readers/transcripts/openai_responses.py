@@ -1,7 +1,7 @@
 """
 OpenAI Responses items: `function_call`, `custom_tool_call`, `local_shell_call` and their outputs.
 
-A file is a list of items, a response object (or an object with `input`, `output` or `items`), or such values as JSON
+A file is a list of items, a response object (or an object with `input`, `output` or `items`), or these values as JSON
 lines. A history that is sent again with each request is read once: a call is known by its `call_id`. A session is the
 `conversation`, or else the file.
 """
