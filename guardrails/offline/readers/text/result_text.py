@@ -1,5 +1,5 @@
 """
-The text of a recorded result, and what it says of its own failure.
+Reads the text of a recorded result, and the failure that it tells of.
 """
 
 import re
@@ -55,7 +55,7 @@ _ENVELOPE_FAILURES: Final = frozenset(
 
 def settle(call: RecordedCall, content: Any, *, failed: bool | None = None) -> None:
     """
-    Put a result into *call*, with the kind of its error; *failed* is the format's own flag, None where it has none.
+    Put a result into *call*, with the kind of its error. The format's own flag is *failed*, or None if it has none.
 
     The result is taken out of the wrapping of MCP. Without the format's flag that wrapping is asked for one, then the text.
     """
@@ -72,8 +72,8 @@ def settle(call: RecordedCall, content: Any, *, failed: bool | None = None) -> N
 
 def says_failure(told: str) -> bool:
     """
-    Whether a result says that it failed: one of MCP by its flag or the text in it, an object by the status of an envelope or
-    as in a session, other text by how it begins, since there is nobody else to ask.
+    Returns whether a result says that it failed. An MCP result says so by its flag or its text, an object by the status
+    of an envelope or as in a session. Other text says so by its beginning, since there is no other sign.
     """
     told, flag = unwrapped(told)
     return flag or _says_failure(told)
@@ -91,7 +91,7 @@ def _says_failure(told: str) -> bool:
 
 def own_error_type(told: str) -> ErrorType | None:
     """
-    The error type that an envelope of this library names.
+    Returns the error type that an envelope of this library names.
     """
     if told[:1] != "{" or '"error_type"' not in told or len(told) > _MAX_PARSED:
         return None

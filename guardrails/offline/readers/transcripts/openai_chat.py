@@ -1,10 +1,11 @@
 """
-OpenAI chat messages: a JSON object with `messages` or `traj`, a bare list of messages, a list of such objects, such values as
-JSON lines, or a message a line.
+OpenAI chat messages. A file is a JSON object with `messages` or `traj`, a bare list of messages, or a list of such
+objects. It may also hold these values as JSON lines, or a message a line.
 
-A session is one conversation: it is named by the object's own id (and the `trial` of its task), or by the file and its
-line or place; messages that are lines by their `session_id` or the like, or by the file. A task that is tried again
-is a session again: `7`, `7:2`. Results are matched by `tool_call_id` up to the next message that makes calls, since servers use an id again.
+A session is one conversation. It is named by the object's own id (and the `trial` of its task), or by the file and its
+line or place. Messages that are lines are named by their `session_id` or a like field, or by the file. Results are
+matched by `tool_call_id` up to the next message that makes calls, since servers use an id again.
+A task that is tried again is a session again: `7`, `7:2`.
 """
 
 from collections import deque
@@ -138,7 +139,7 @@ class _Lines:
 
     def add(self, message: Mapping[str, Any], file: str) -> Iterator[RecordedCall]:
         """
-        One more; the calls that are complete by it.
+        Add a message. Returns the calls that are complete by it.
         """
         session_id = next((str(message[key]) for key in _IDS if type(message.get(key)) in (str, int)), file)
         if any(_made(message)):
@@ -166,7 +167,7 @@ def chat_calls(
     messages: list[Any], source: str, session_id: str, model: str | None = None, index: int = 0, turn: int = 0
 ) -> Iterator[RecordedCall]:
     """
-    The calls of one conversation, or of a part of it with *index* calls in *turn* responses before.
+    Returns the calls of one conversation, or of a part of it with *index* calls in *turn* responses before.
     """
     for at, message in enumerate(map(mapping, messages)):
         made = list(_made(message))
