@@ -54,8 +54,8 @@ class Asking:
         on_text: Callable[[str], object] | None = None,
     ) -> LoopResult:
         """
-        What `run` comes to. A server that does not stream is asked for whole responses; one that says that the conversation is
-        too long is asked with less of it.
+        Returns the result of `run`. A server that does not stream is asked for whole responses. A server that says that
+        the conversation is too long is asked with less of it.
         """
         iterations = 0
         while True:

@@ -56,8 +56,8 @@ def too_long(error: BaseException) -> bool:
 
 class Compaction:
     """
-    The `compact` of a loop on *wire*: from three quarters of *context* tokens on (None: what *model* is known to read), old
-    results go, then old turns, then the end of results that were not read yet. Each call keeps a result.
+    The `compact` of a loop on *wire*, from three quarters of *context* tokens on (None: the number that *model* is
+    known to read). Old results go first, then old turns, then the end of unread results. Each call keeps a result.
 
     Sizes are those that responses tell (`told`), and by bytes in between. *say* is told of each cut.
     """

@@ -44,7 +44,7 @@ class Words:
 
     def end(self) -> None:
         """
-        What is shown next stands on a line of its own.
+        End the line: the next text stands on a line of its own.
         """
         if self._midline:
             self._write("\n")

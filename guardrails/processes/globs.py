@@ -1,7 +1,8 @@
 """
 Names of files that fit a pattern, as a shell finds them: standard library only.
 
-`*`, `?` and `[...]` stand for no `/`, and for no dot at the beginning of a name. What is found is in the order of its bytes.
+`*`, `?` and `[...]` stand for no `/`, and for no dot at the beginning of a name. The names are in the order of their
+bytes.
 """
 
 import os
@@ -59,7 +60,7 @@ def expanded(parts: Parts) -> list[str]:
 
 def encoded(text: str) -> bytes:
     """
-    *text* as programs get it, whatever the locale says.
+    Returns *text* as programs get it, in any locale.
     """
     return text.encode("utf-8", "surrogateescape")
 

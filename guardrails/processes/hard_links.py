@@ -1,8 +1,8 @@
 """
 Files with a second name: one outside the workspace may be a key of its owner that a hard link brought in.
 
-A handle does not say where the other names are, so they are looked for, in bounded time. What package managers and version
-control link from their stores is no file of a person.
+A handle does not say where the other names are, so they are looked for, in bounded time. A file that package managers
+and version control link from their stores is no file of a person.
 """
 
 import os

@@ -67,7 +67,7 @@ def read(event: Event) -> Told | None:
 
 def outcome_of(tool: str, response: Any) -> Any:
     """
-    What came of a call of *tool*: its text without what is of this run alone, or its failure.
+    Returns the outcome of a call of *tool*: its text without the parts of this run alone, or its failure.
     """
     said = mapping(response)
     content = said.get("llmContent")

@@ -57,7 +57,7 @@ class ModelSteps(ChatMiddleware):
 
     async def process(self, context: ChatContext, call_next: Callable[[], Awaitable[None]]) -> None:
         """
-        Ask the model, and once more where it does not answer; the digest is the answer where it gives none.
+        Ask the model, and ask once more if it does not answer. The digest is the answer if the model gives none.
         """
         self._options, self._usage = context.options or {}, None
         self._answer_missing(context)

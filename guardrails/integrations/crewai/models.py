@@ -34,7 +34,7 @@ Steps = Generator[tuple[Any, Any], Any, Any]
 
 class GuardedModel:
     """
-    What is put before the class of a model.
+    The guarding methods that are put before the class of a model.
     """
 
     def call(self: Any, messages: Any, tools: Any = None, *args: Any, **options: Any) -> Any:

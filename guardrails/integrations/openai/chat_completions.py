@@ -153,7 +153,7 @@ class Response:
 
     def messages(self) -> list[Message]:
         """
-        The assistant message that the conversation keeps: no nulls, content only where there is text.
+        Returns the assistant message that the conversation keeps: no nulls, and content only if there is text.
         """
         message: Message = {"role": "assistant"}
         if text := "".join(self.texts):

@@ -21,7 +21,7 @@ _tried: set[str] = set()
 
 def key_of(name: str, program: str) -> str:
     """
-    What a trial of the sandbox *name* holds for: this boot, this user, this library, this Python and this *program*.
+    Returns the key of a trial of the sandbox *name*: it holds for this boot, user, library, Python and *program*.
     """
     parts = [name, __version__, _BOOT.read_text().strip() if _BOOT.exists() else "", os.uname().release]
     parts += [str(os.geteuid()), sys.executable, os.environ.get("HOME", ""), _mount_namespace()]

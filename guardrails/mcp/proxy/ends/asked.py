@@ -15,7 +15,7 @@ from .identity import Identity, StrangerError, Whose
 
 class Listening(ThreadingHTTPServer):
     """
-    What listens, as far as one request is concerned.
+    The listening server of one request.
     """
 
     hosts: frozenset[str]

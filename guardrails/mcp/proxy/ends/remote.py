@@ -27,7 +27,8 @@ STATELESS: Final = "io.modelcontextprotocol/protocolVersion"
 
 class Remote:
     """
-    The server at *url*, which is sent *headers*; its lines go to *say*, and what is lost of them to *lost*, by the id of a request.
+    The server at *url*, which is sent *headers*. Its lines go to *say*. The ids of requests whose lines are lost go to
+    *lost*.
     """
 
     def __init__(
