@@ -100,7 +100,7 @@ class Asking:
 
 def _of_the_endpoint(error: Exception) -> bool:
     """
-    Whether *error* is the client's, or what the loop made of a reply: no tool's and no store's.
+    Returns whether *error* is the client's, or what the loop made of a reply: no tool's and no store's.
     """
     openai = sys.modules.get("openai")
     return isinstance(error, ResponseFailed) or (openai is not None and isinstance(error, openai.APIError))

@@ -49,7 +49,7 @@ _CUT: Final = "This result was cut, since it does not fit into the conversation.
 
 def too_long(error: BaseException) -> bool:
     """
-    Whether *error* is a server's word for a request that is longer than its model reads.
+    Returns whether *error* is a server's word for a request that is longer than its model reads.
     """
     return _TOO_LONG.search(f"{getattr(error, 'code', '')} {error} {getattr(error, 'body', '')}") is not None
 

@@ -76,7 +76,7 @@ class View:
 
     def showed(self, answer: str) -> bool:
         """
-        Whether *answer* stands where answers go, since it was shown as it came.
+        Returns whether *answer* stands where answers go, since it was shown as it came.
         """
         return self._on_answer and self._words.showed(answer)
 

@@ -18,14 +18,14 @@ class Words:
     @property
     def shown(self) -> bool:
         """
-        Whether there is anybody to read it.
+        Returns whether there is anybody to read it.
         """
         return self._stream is not None
 
     @property
     def fresh(self) -> bool:
         """
-        Whether nothing stands on its line yet.
+        Returns whether nothing stands on its line yet.
         """
         return not self._midline
 
@@ -38,7 +38,7 @@ class Words:
 
     def showed(self, text: str) -> bool:
         """
-        Whether *text* is what was shown since the latest `end`.
+        Returns whether *text* is what was shown since the latest `end`.
         """
         return self.shown and bool(text.strip()) and self._said.strip() == text.strip()
 

@@ -232,7 +232,7 @@ def _prompted(session: "Session", told: Told) -> None:
 
 def _is_raised(session: "Session") -> bool:
     """
-    Whether a limit has ended *session* that its policy has raised since, so that something is left of it.
+    Returns whether a limit has ended *session* that its policy has raised since, so that something is left of it.
     """
     name = _RAISED.get(session.exhausted_by or "")
     if name is None:

@@ -158,7 +158,7 @@ class Client(Protocol):
     @staticmethod
     def ended(line: bytes, call_id: str) -> bool:
         """
-        Whether a *line* of its transcript says how the call ended.
+        Returns whether a *line* of its transcript says how the call ended.
         """
         ...
 

@@ -45,7 +45,7 @@ def refused(envelope: Envelope, result: Mapping[str, Any] | None = None) -> dict
 
 def says_nothing(envelope: Envelope, value: Any) -> bool:
     """
-    Whether *envelope* has nothing to say beside *value*, as which the session knows the content of a success.
+    Returns whether *envelope* has nothing to say beside *value*, as which the session knows the content of a success.
     """
     return not said_of(envelope) and not (envelope.ok and not _is_own(envelope.value, value))
 
@@ -90,7 +90,7 @@ def answered(
 
 def is_text(block: Any) -> bool:
     """
-    Whether all that a *block* of content says is text, which the envelope has.
+    Returns whether all that a *block* of content says is text, which the envelope has.
     """
     if not isinstance(block, Mapping):
         return False
@@ -109,7 +109,7 @@ def wrapped_value(structured: Any) -> Any:
 
 def _is_own(shown: Any, value: Any) -> bool:
     """
-    Whether what is *shown* is the tool's own *value*, or what that says as an envelope.
+    Returns whether what is *shown* is the tool's own *value*, or what that says as an envelope.
     """
     if shown is value:
         return True
@@ -127,7 +127,7 @@ def _shown(envelope: Envelope, structured: Any, *, shaped: bool) -> Any:
 
 def _fits(structured: Any, schema: Mapping[str, Any] | None) -> bool:
     """
-    Whether *structured* is valid by *schema*; False also if the schema is none.
+    Returns whether *structured* is valid by *schema*; False also if the schema is none.
     """
     if schema is None:
         return True

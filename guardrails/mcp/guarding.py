@@ -176,7 +176,7 @@ class _Made:
     @property
     def was_made(self) -> bool:
         """
-        Whether the host has said what came of it.
+        Returns whether the host has said what came of it.
         """
         return self._error is not None or self._result is not None
 
@@ -209,7 +209,7 @@ class _Made:
 
 def observes(session: Session) -> bool:
     """
-    Whether the policy only watches, so that nothing is to change.
+    Returns whether the policy only watches, so that nothing is to change.
     """
     chain = session.policy.chain
     return chain.mode != "enforce" and not any(rule.mode == "enforce" for rule in chain.rules)

@@ -84,7 +84,7 @@ def explained(
 
 def is_question(result: Any) -> bool:
     """
-    Whether *result* asks the client for input: an object of an SDK, or what is on the wire.
+    Returns whether *result* asks the client for input: an object of an SDK, or what is on the wire.
     """
     kind = result.get("resultType") if isinstance(result, dict) else getattr(result, "result_type", None)
     return kind == "input_required" or hasattr(result, "input_required")

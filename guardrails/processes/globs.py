@@ -35,7 +35,7 @@ class _Set(NamedTuple):
 
     def has(self, char: str) -> bool:
         """
-        Whether it stands for *char*.
+        Returns whether it stands for *char*.
         """
         return any(first <= char <= last for first, last in self.ranges) is not self.negated
 
@@ -135,7 +135,7 @@ def _is_folder(entry: "os.DirEntry[bytes]") -> bool:
 
 def _fits(items: list[_Item], name: str) -> bool:
     """
-    Whether *name* is what *items* say, in steps of at most the product of their lengths.
+    Returns whether *name* is what *items* say, in steps of at most the product of their lengths.
     """
     at = here = 0
     after: tuple[int, int] | None = None

@@ -25,7 +25,7 @@ MAX_DEPTH: Final = 32
 
 def has_names_elsewhere(handle: int, place: Place, workspace: int) -> bool:
     """
-    Whether the open file at *place* has names that are not found in the folder *workspace* (its handle).
+    Returns whether the open file at *place* has names that are not found in the folder *workspace* (its handle).
     """
     found = os.fstat(handle)
     if found.st_nlink <= 1 or not STORES.isdisjoint(place.above):

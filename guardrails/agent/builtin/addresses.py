@@ -129,7 +129,7 @@ class Network:
 
 def is_public(address: Address) -> bool:
     """
-    Whether *address* is one of the public internet, and also the IPv4 address within, if there is one.
+    Returns whether *address* is one of the public internet, and also the IPv4 address within, if there is one.
     """
     if isinstance(address, ipaddress.IPv4Address):
         return not any(address in network for network in _LOCAL)

@@ -92,7 +92,7 @@ def plain_text(tool: str, text: str) -> str:
 
 def shell_failed(tool: str, text: str) -> bool:
     """
-    Whether *text* is what a command has written that failed.
+    Returns whether *text* is what a command has written that failed.
     """
     return tool == _SHELL and _EXIT.search(text) is not None
 

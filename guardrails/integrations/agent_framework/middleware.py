@@ -82,7 +82,7 @@ class GuardrailsMiddleware(AgentMiddleware):
 
     def _is_of(self, running: Session) -> bool:
         """
-        Whether a call of *running* that runs this agent shares what it has.
+        Returns whether a call of *running* that runs this agent shares what it has.
         """
         if isinstance(self._guarded, Session):
             return f"{running.id}/".startswith(f"{self._guarded.id}/") and running.policy is self._guarded.policy

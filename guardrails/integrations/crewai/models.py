@@ -147,7 +147,7 @@ def _read(answer: Any, *, by_text: bool) -> tuple[str, list[Made]]:
 
 def _is_odd(name: str, given: str, tools: Sequence[Any] | None) -> bool:
     """
-    Whether the host answers a call of *name* itself: the tool does not exist, or *given* is no JSON.
+    Returns whether the host answers a call of *name* itself: the tool does not exist, or *given* is no JSON.
     """
     if all(tool["function"]["name"] != name for tool in tools or ()):
         return tools is not None

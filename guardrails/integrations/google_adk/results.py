@@ -43,14 +43,14 @@ PASSES: Final = (Later, NodeInterruptedError)
 
 def is_free(tool: BaseTool) -> bool:
     """
-    Whether *tool* only hands the conversation over to another agent.
+    Returns whether *tool* only hands the conversation over to another agent.
     """
     return tool.name == TRANSFER or getattr(tool, "_defers_response", False) is True
 
 
 def later(tool: BaseTool, context: Any, result: Any) -> bool:
     """
-    Whether *result* says that the result of the call comes later.
+    Returns whether *result* says that the result of the call comes later.
     """
     asked = context.function_call_id in context.actions.requested_tool_confirmations
     return bool(

@@ -99,7 +99,7 @@ class Run:
 
     def refuses(self, context: Any) -> bool:
         """
-        Whether no call of the agent of *context* is run, since its final answer was asked for.
+        Returns whether no call of the agent of *context* is run, since its final answer was asked for.
         """
         loop = self.loop(context)
         return loop is not None and loop.asking.off

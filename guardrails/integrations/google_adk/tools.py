@@ -117,6 +117,6 @@ class Guarded:
 
 def _blocks(tool: BaseTool) -> bool:
     """
-    Whether *tool* is a synchronous function, which ADK runs in its loop.
+    Returns whether *tool* is a synchronous function, which ADK runs in its loop.
     """
     return type(tool) in (FunctionTool, LongRunningFunctionTool) and not is_async(tool.func)

@@ -41,7 +41,7 @@ class Context:
     @property
     def asked(self) -> bool:
         """
-        Whether the latest message is the user's.
+        Returns whether the latest message is the user's.
         """
         return bool(self.whole) and part(self.whole[-1], "role") == "user"
 

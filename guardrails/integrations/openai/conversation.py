@@ -102,7 +102,7 @@ class Conversation:
 
     def due(self) -> bool:
         """
-        Whether another request is. LoopLimitExceeded at the limit, with `on_limit="raise"`.
+        Returns whether another request is. LoopLimitExceeded at the limit, with `on_limit="raise"`.
         """
         self._loop.more = self._session.iterations_more
         return self._loop.next()

@@ -151,7 +151,7 @@ def raw(create: Callable[..., Any]) -> Callable[..., Any]:
 
 def _said_in_stream(error: BaseException) -> bool:
     """
-    Whether *error* is the client's word for an error that the server reports in place of a response.
+    Returns whether *error* is the client's word for an error that the server reports in place of a response.
     """
     openai = sys.modules.get("openai")
     if openai is None or not isinstance(error, openai.APIError):

@@ -50,7 +50,7 @@ class Cut(ResponseFailed):
 
 def cut_off(error: BaseException, *, streamed: bool) -> bool:
     """
-    Whether *error* says that a stream ended early: without its end, or because the connection was lost.
+    Returns whether *error* says that a stream ended early: without its end, or because the connection was lost.
     """
     openai = sys.modules.get("openai")
     if not streamed or openai is None:
@@ -156,7 +156,7 @@ def encodable(text: str) -> str:
 
 def is_json(text: str) -> bool:
     """
-    Whether *text* is JSON that is whole; no text at all is a call without arguments.
+    Returns whether *text* is JSON that is whole; no text at all is a call without arguments.
     """
     try:
         json.loads(text or "null")

@@ -83,7 +83,7 @@ class Wire(Protocol):
     @property
     def chained(self) -> bool:
         """
-        Whether the server keeps the conversation, and each request brings only what is new.
+        Returns whether the server keeps the conversation, and each request brings only what is new.
         """
         ...
 

@@ -217,7 +217,7 @@ def _started(tracer: "Tracer", tool: str, at_ns: int) -> "Span":
 
 def _is_of_host(span: "Span", tool: str) -> bool:
     """
-    Whether the present *span* is one that a host has made for a call of *tool*, and that no session tells of.
+    Returns whether the present *span* is one that a host has made for a call of *tool*, and that no session tells of.
     """
     said = getattr(span, "attributes", None)
     if not isinstance(said, Mapping) or said.get(names.OPERATION) != names.EXECUTE_TOOL or said.get(names.TOOL) != tool:

@@ -188,7 +188,7 @@ class GuardrailsHooks(HookProvider):
 
 def _goes_on(event: AfterInvocationEvent) -> bool:
     """
-    Whether a hook, or a tool in the background, makes the agent go on.
+    Returns whether a hook, or a tool in the background, makes the agent go on.
     """
     if event.result is None:
         return False

@@ -71,7 +71,7 @@ def _cleaned(said: Any) -> Any:
 
 def is_deep(said: Any) -> bool:
     """
-    Whether more than `MAX_DEPTH` lists and objects of *said* are in one another.
+    Returns whether more than `MAX_DEPTH` lists and objects of *said* are in one another.
     """
     level = [said]
     for _ in range(MAX_DEPTH + 1):

@@ -87,7 +87,7 @@ class Calls:
     @property
     def _watches(self) -> bool:
         """
-        Whether the policy decides and records, and changes nothing.
+        Returns whether the policy decides and records, and changes nothing.
         """
         chain = self._policy.chain
         return chain.mode != "enforce" and not any(rule.mode == "enforce" for rule in chain.rules)
@@ -95,7 +95,7 @@ class Calls:
     @property
     def denies_on_error(self) -> bool:
         """
-        Whether a guard that fails refuses its call.
+        Returns whether a guard that fails refuses its call.
         """
         return self._runs.sessions.denies_on_error
 

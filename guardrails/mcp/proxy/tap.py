@@ -84,7 +84,7 @@ class Tap:
     @property
     def waiting(self) -> bool:
         """
-        Whether a call is open.
+        Returns whether a call is open.
         """
         return bool(self._open)
 
@@ -109,7 +109,7 @@ class Tap:
 
     def _asked(self, said: Any) -> bool:
         """
-        Whether the server is to have the message *said*.
+        Returns whether the server is to have the message *said*.
         """
         method = said.get("method") if isinstance(said, dict) else None
         if method == "tools/call":

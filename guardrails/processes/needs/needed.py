@@ -91,7 +91,7 @@ def _programs(program: Sequence[str]) -> Iterator[str]:
 
 def _holds(folder: str, home: str) -> bool:
     """
-    Whether *folder* is *home* or holds it, links followed.
+    Returns whether *folder* is *home* or holds it, links followed.
     """
     real = Path(os.path.realpath(folder))
     own = Path(os.path.realpath(home))

@@ -33,7 +33,7 @@ def real(path: str) -> str:
 
 def inside(path: str, folder: str) -> bool:
     """
-    Whether *path* is *folder* or lies in it.
+    Returns whether *path* is *folder* or lies in it.
     """
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 

@@ -33,7 +33,7 @@ def key_of(name: str, program: str) -> str:
 
 def remembered(name: str, key: str) -> bool:
     """
-    Whether the sandbox *name* was tried with success by *key*.
+    Returns whether the sandbox *name* was tried with success by *key*.
     """
     return key in _tried or _read().get(name) == key
 
