@@ -34,7 +34,7 @@ _CHARSET: Final = re.compile(r"""[;,]\s*charset\s*=\s*["']?([a-z0-9_.:-]{1,40})"
 @dataclass(slots=True)
 class Page:
     """
-    What a server answered.
+    The answer of a server.
     """
 
     url: str
@@ -109,8 +109,8 @@ class _Pinned(http.client.HTTPConnection):
 
 def get(url: str, network: Network, *, timeout: float, limit: int, headers: Mapping[str, str] | None = None) -> Page:
     """
-    GET *url*, following redirects, each judged by *network*; within *timeout* seconds in all, of the body at most *limit*
-    bytes. *headers* go to the first host only, and no more once a redirect has left it.
+    GET *url*, following redirects, each judged by *network*. It takes at most *timeout* seconds in all, and reads at
+    most *limit* bytes of the body. The *headers* go to the first host only, and no more once a redirect has left it.
 
     Raises ToolFailure with the type of what went wrong.
     """

@@ -1,5 +1,5 @@
 """
-What `guardrails train` prints.
+The texts that `guardrails train` prints.
 """
 
 from typing import TYPE_CHECKING
@@ -18,7 +18,8 @@ SHOWN = 10
 
 def trained_text(made: "Trained", *, dry_run: bool) -> str:
     """
-    What was learned, how it compares, what became of the model file, and what to look at.
+    Returns the text about a training: what was learned, how it compares, the fate of the model file, and points to look
+    at.
     """
     learned = made.learned
     counted = (
