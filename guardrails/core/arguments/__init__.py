@@ -46,10 +46,11 @@ def arguments_of(
     definition: "type[BaseModel] | Callable[..., Any] | Mapping[str, Any]", *, hidden: Collection[str] = ()
 ) -> "ModelArguments | FunctionArguments | SchemaArguments":
     """
-    The arguments that *definition* describes: a pydantic model, a function (without its parameters *hidden*, which the
-    host passes), or a JSON Schema. What it needs, pydantic or jsonschema-rs, is imported here and compiled here, once.
+    Returns the arguments that *definition* describes: a pydantic model, a function (without its parameters *hidden*,
+    which the host passes), or a JSON Schema. The library that it needs, pydantic or jsonschema-rs, is imported here,
+    and the check is compiled here, once.
 
-    Raises PolicyError where it does not describe arguments.
+    Raises PolicyError if *definition* does not describe arguments.
     """
     if isinstance(definition, Mapping):
         from .json_schema import SchemaArguments

@@ -23,16 +23,17 @@ _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 class FunctionArguments(TypedArguments):
     """
     Arguments defined by the signature of *function* (or any callable). The coerced arguments map every parameter to the
-    value its annotation asks for, defaults filled in, so that `{}` and `{"n": 10}` with `n=10` are one call.
+    value that its annotation asks for. Defaults are filled in, so `{}` and `{"n": 10}` with `n=10` are one call.
 
-    * `self` and `cls` of an unbound method, the keywords that a `functools.partial` has set, and the names in *hidden*
-      (a context that the host passes) are no arguments: absent from the schema, unknown to the check.
+    * Three kinds of names are no arguments: `self` and `cls` of an unbound method, keywords that a `functools.partial`
+      has set, and the names in *hidden*. The host passes these itself. The schema leaves all three out, and the check
+      refuses them as unknown.
     * `*tags: str` is an array `tags`; `**more: int` lets any further name in. `bind` turns both back into a call.
     * A parameter without an annotation takes anything. `= None` lets null in. A default that is no JSON-like value (a
       sentinel) is left to the function.
     * A description in the annotation, `Annotated[..., Field(description=...)]`, goes before the docstring's.
 
-    Raises PolicyError where an annotation cannot be resolved or has no JSON Schema.
+    Raises PolicyError if an annotation cannot be resolved or has no JSON Schema.
     """
 
     __slots__ = ("_keywords_only", "signature")

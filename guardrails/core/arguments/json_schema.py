@@ -61,10 +61,10 @@ _OF_SIZE: Final = frozenset({"Contains", "MinItems", "MinProperties", "Required"
 
 class SchemaArguments:
     """
-    Arguments defined by a JSON Schema of an object (drafts 4 to 2020-12; the newest where `$schema` says nothing).
+    Arguments defined by a JSON Schema of an object (drafts 4 to 2020-12; the newest if `$schema` names no draft).
 
-    Formats are asserted, except `regex`, which means another dialect to most tools. Raises PolicyError where *definition*
-    is no valid schema, is not of an object, or refers to another document, which is never fetched.
+    Formats are asserted, except `regex`, which means another dialect to most tools. Raises PolicyError if *definition*
+    is no valid schema, is not of an object, or refers to another document. Other documents are never fetched.
     """
 
     __slots__ = ("_definition", "_is_valid", "_iter_errors", "_validate", "_visits")
@@ -231,7 +231,7 @@ def _reason(error: Exception) -> str:
 
 def at(value: Any, path: Iterable[str | int]) -> Any:
     """
-    What stands at *path* in *value*.
+    Returns the value at *path* in *value*.
     """
     for part in _keys(path, value):
         value = value[part]

@@ -1,5 +1,5 @@
 """
-What is wrong with the arguments of a call, in words a model can act on, and what to do next.
+Problems with the arguments of a call, in words that a model can act on, and the next step.
 """
 
 import json
@@ -165,11 +165,12 @@ def of_union(field: str, branches: Sequence[list[Problem]]) -> list[Problem]:
 
 def advice(problems: Sequence[Problem], ask_user: frozenset[str] = frozenset()) -> tuple[NextAction, str]:
     """
-    Whether the model should ask the user or correct itself, and the `user_facing_hint` that says so.
+    Returns whether the model should ask the user or correct itself, and the `user_facing_hint` that says so.
 
-    Ask for what is missing (unless another argument is a misspelling of it), and for refused values of the fields in
-    *ask_user*, those that only the user can know: names or dotted paths, list positions left out. The rest (JSON, names,
-    types, formats, choices) follows from the schema alone and is `fix_arguments`.
+    The user is asked for missing values, unless another argument is a misspelling of the missing one. The user is also
+    asked for refused values of the fields in *ask_user*, which only the user can know. These are names or dotted paths,
+    with list positions left out. The rest (JSON, names, types, formats, choices) follows from the schema alone and is
+    `fix_arguments`.
     """
     misspelt = {_meant(p) for p in problems if p.kind == "unknown"}
     absent = [p.field for p in problems if p.kind == "missing" and p.field not in misspelt]

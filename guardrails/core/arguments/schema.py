@@ -15,11 +15,11 @@ _SCALARS: Final = frozenset({"boolean", "integer", "null", "number", "string"})
 
 def for_model(schema: Mapping[str, Any]) -> dict[str, Any]:
     """
-    *schema* as a provider takes it for the `parameters` of a tool: an object without a union at the root.
+    Returns *schema* as a provider takes it for the `parameters` of a tool: an object without a union at the root.
 
-    OpenAI and Anthropic refuse `anyOf`, `oneOf`, `allOf`, `not`, `enum` and `$ref` at the top level. Their properties are
-    hoisted, so the model sees every name; which of them go together is left to the check. What `allOf` or `$ref` requires
-    stays required. Shares its parts with *schema*.
+    OpenAI and Anthropic refuse `anyOf`, `oneOf`, `allOf`, `not`, `enum` and `$ref` at the top level. Their properties
+    are hoisted, so the model sees every name; which of them go together is left to the check. Properties that `allOf`
+    or `$ref` requires stay required. The result shares its parts with *schema*.
     """
     properties: dict[str, Any] = {}
     required: dict[str, None] = {}
@@ -75,7 +75,7 @@ def _alternatives(node: Any, root: Mapping[str, Any]) -> Iterator[tuple[Mapping[
 
 def target(node: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
     """
-    What the `$ref` of *node* points to inside *root*, or None.
+    Returns the schema that the `$ref` of *node* points to inside *root*, or None.
     """
     reference = node.get("$ref")
 

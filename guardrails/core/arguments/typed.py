@@ -36,10 +36,10 @@ _EACH: Final = 5
 
 class TypedArguments:
     """
-    What pydantic models and function signatures share: the schema and the check.
+    The schema and the check that pydantic models and function signatures share.
 
-    pydantic's lax mode reads `"10"` as 10, which is wanted, and `true` as 1, which is not: wherever a boolean became a
-    number, it is a problem of kind `type` (a `bool` field, or a union with one, takes it as it is).
+    pydantic's lax mode reads `"10"` as 10, which is wanted, and `true` as 1, which is not. If a boolean became a
+    number, it is a problem of kind `type`. A `bool` field, or a union with `bool`, takes it as it is.
     """
 
     __slots__ = (
@@ -186,7 +186,7 @@ class ModelArguments(TypedArguments):
     Arguments defined by a pydantic model. The coerced arguments are plain data: field name to value, nested models and
     dataclasses as dicts; Python values (dates, enums, decimals) stay. The model's own `extra` decides on unknown names.
 
-    Raises PolicyError where *definition* has no JSON Schema, or is a `RootModel`.
+    Raises PolicyError if *definition* has no JSON Schema, or is a `RootModel`.
     """
 
     __slots__ = ("_model",)
@@ -210,9 +210,10 @@ class ModelArguments(TypedArguments):
 
 def json_schema(name: str, make: Callable[..., dict[str, Any]]) -> dict[str, Any]:
     """
-    The schema that pydantic's *make* gives, without the titles it derives from names: the model pays for each token.
+    Returns the schema that pydantic's *make* gives, without the titles it derives from names: the model pays for each
+    token.
 
-    Raises PolicyError where a type has no schema.
+    Raises PolicyError if a type has no schema.
     """
     from pydantic.json_schema import GenerateJsonSchema
 

@@ -62,7 +62,7 @@ Entry = tuple[Path, tuple[int, ...], Problem]
 
 def problems_of(error: "ValidationError", given: dict[str, Any], schema: Mapping[str, Any]) -> tuple[Problem, ...]:
     """
-    What *error* says is wrong with the arguments *given*, whose JSON Schema is *schema*.
+    Returns the problems that *error* reports of the arguments *given*, whose JSON Schema is *schema*.
     """
     if error.error_count() > _MAX_ERRORS:
         return (Problem("", f"{error.error_count()} values do not fit the schema", "type"),)

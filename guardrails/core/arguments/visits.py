@@ -41,8 +41,8 @@ class Visits:
 
     def of(self, value: object, most: int | None = None) -> tuple[int, int] | None:
         """
-        How many visits a check of *value* makes, and in how many steps that was counted: one for each pair of a schema and
-        a value. Returns None if these are more than *most*.
+        Returns how many visits a check of *value* makes, and in how many steps they were counted. Each pair of a schema
+        and a value is one visit. Returns None if these are more than *most*.
         """
         known: dict[tuple[int, object], int] = {}
         stack: list[_Counted] = [_Counted(None, iter([(self._root, value)]))]
@@ -210,7 +210,7 @@ def _nodes(schema: Any) -> Iterator[Mapping[str, Any]]:
 
 def is_large(values: Iterable[object], most: int = LARGE) -> bool:
     """
-    Whether there are more than *most* values in *values*, whatever contains them.
+    Returns whether *values* hold more than *most* values, at any depth.
     """
     waiting = [each for each in values if type(each) in (dict, list)]
     seen = 0
