@@ -18,7 +18,8 @@ _MAX_FUNCTIONS: Final = 100
 
 def fork_bomb(root: "Node") -> str | None:
     """
-    The name of what would fill the machine with processes; None where nothing does.
+    Returns the words for the part of a script that would fill the machine with processes. Returns None if there is no
+    such part.
 
     Raises UnreadableError for more than 100 functions.
     """

@@ -1,5 +1,5 @@
 """
-What was found in a script: the commands that it may run, and what nobody can see before it runs.
+The findings in a script: the commands that it may run, and the parts that nobody can see before it runs.
 """
 
 import re
@@ -51,7 +51,7 @@ class Command:
 @dataclass(slots=True)
 class Found:
     """
-    What a script may run.
+    The commands that a script may run.
     """
 
     commands: list[Command] = field(default_factory=list)

@@ -1,7 +1,7 @@
 """
 One word of a rule, and what it may be: `*` and `?` stand for what is no `/`, `**` for anything, `{a,b}` for either.
 
-Whatever text it is held against, the work grows with the length of that text and no faster.
+The work grows with the length of the text that is matched, and no faster.
 """
 
 import re

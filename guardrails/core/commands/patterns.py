@@ -1,9 +1,9 @@
 """
 Commands that a rule speaks of: `git push --force`, `rm -r * {/,~}`, `curl * | sh`, `> /dev/sd*`, `LD_PRELOAD=*`.
 
-A word that is `*` alone stands for any words, also none. Inside a word `*` and `?` stand for what is no `/`, `**` for
-anything, `{a,b}` for either. A rule that forbids names flags in any order, merged or long, and what follows may be anything;
-one that allows is the whole command, word by word.
+A word that is `*` alone stands for any number of words, also zero. Inside a word `*` and `?` stand for what is no `/`,
+`**` for anything, `{a,b}` for either. A rule that forbids names flags in any order, merged or long, and any words may
+follow. A rule that allows is the whole command, word by word.
 """
 
 import shlex
@@ -45,7 +45,7 @@ class Rule(NamedTuple):
 @lru_cache(maxsize=4096)
 def rule(text: str) -> Rule:
     """
-    *text* as a rule. Raises ValueError where it is none, or longer than 4,096 characters.
+    Returns *text* as a rule. Raises ValueError if the text is no rule, or longer than 4,096 characters.
     """
     if len(text) > _MAX_RULE:
         raise ValueError(f"`{text[:40]}...` has {len(text):,} characters (limit {_MAX_RULE:,})")
@@ -83,8 +83,8 @@ class Rules:
 
     def broken(self, commands: "Iterable[Command]") -> "tuple[Command, Rule] | None":
         """
-        The first of *commands* that a rule speaks of, whatever else it does, and that rule. Each stands behind what is piped
-        into it.
+        Returns the first of *commands* that a rule speaks of, and that rule. The rest of the command does not matter.
+        Each stands behind what is piped into it.
         """
         for command in commands:
             numbers = self._named.get(command.base.lower(), [])
@@ -105,7 +105,7 @@ rules = lru_cache(maxsize=64)(Rules)
 
 def forbids(rule: Rule, command: "Command") -> bool:
     """
-    Whether *command* is one that *rule* speaks of, whatever else it does.
+    Returns whether *rule* speaks of *command*; the rest of the command does not matter.
     """
     return Rules([rule.text]).broken([command]) is not None
 
@@ -220,8 +220,8 @@ class _Operand:
 
     def fits(self, word: Word) -> bool:
         """
-        Whether *word* speaks of it. Where a variable in it may be empty, only what *word* names in full counts:
-        `"$DIR/"` may be the root, `"$DIR/build"` is no folder of the root.
+        Returns whether *word* speaks of the place. If a variable in the place may be empty, only the part that *word*
+        names in full counts. `"$DIR/"` may be the root; `"$DIR/build"` is no folder of the root.
         """
         if self._partial:
             return any(form.lower() in word.lowered for form in self._forms)

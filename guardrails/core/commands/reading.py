@@ -21,10 +21,10 @@ _kept: dict[str | tuple[str, ...], tuple[Found | UnreadableError, int]] = {}
 
 def walk(command: str | Sequence[str]) -> Found:
     """
-    All that *command* may run: the text of a script, or the words of one command that no shell splits again. The same
-    object again where it was asked a moment ago: not to be changed.
+    Returns all that *command* may run: the text of a script, or the words of one command that no shell splits again.
+    Returns the same object again for a command that was asked a moment ago: do not change it.
 
-    Raises UnreadableError where it cannot be read, NoParserError without the parser.
+    Raises UnreadableError if the command cannot be read, NoParserError without the parser.
     """
     key = command if isinstance(command, str) else tuple(command)
     kept = _kept.get(key)

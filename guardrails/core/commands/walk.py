@@ -1,8 +1,8 @@
 """
 Every command that a script may run, found by walking through it as a shell would, without running anything.
 
-Branches are all taken, functions are followed when they are called, and what a script itself assigns to a variable is kept.
-What a word is worth only at run time stays `UNKNOWN`: nothing that a program would print is worked out.
+Branches are all taken, functions are followed when they are called, and what a script itself assigns to a variable is
+kept. Values that a word has only at run time stay `UNKNOWN`: the output of a program is never worked out.
 """
 
 import re

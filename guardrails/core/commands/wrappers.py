@@ -20,7 +20,7 @@ _ASSIGNMENT: Final = pattern(r"[A-Za-z_]\w*\+?=")
 
 class Inner(NamedTuple):
     """
-    What a program runs: *words* as they are, or a *script* for a shell to read.
+    A command that a program runs: *words* as they are, or a *script* for a shell to read.
     """
 
     words: tuple[str, ...] = ()
@@ -86,9 +86,9 @@ PREFIXES: Final[dict[str, Options]] = {
 
 def inner(name: str, words: Sequence[str], stdin: str | None) -> Iterator[Inner]:
     """
-    The commands that the program *name* runs when called with *words*, its own name first.
+    Returns the commands that the program *name* runs when called with *words*, its own name first.
 
-    *stdin* is what it can read, `UNKNOWN` where that only the running shell knows, None where nothing is piped in.
+    *stdin* is the program's input: `UNKNOWN` if only the running shell knows it, None if nothing is piped in.
     """
     rest = list(words[1:])
     special = _SPECIAL.get(name)
@@ -223,7 +223,7 @@ def _xargs(rest: list[str], stdin: str | None) -> Iterator[Inner]:
 
 def below(words: Sequence[str]) -> list[str]:
     """
-    What `find` comes upon when called with *words*: something in each of the folders where it starts.
+    Returns the paths that `find` comes upon when called with *words*: one in each of the folders where it starts.
     """
     starts: list[str] = []
     for word in words:

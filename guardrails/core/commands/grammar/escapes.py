@@ -1,5 +1,5 @@
 r"""
-What quoting hides: backslashes, `$'\x72m'`, `{a,b}`.
+Text that quoting hides: backslashes, `$'\x72m'`, `{a,b}`.
 
 Three private characters stand for the braces and commas of a word that nothing quotes, so that only they expand.
 """

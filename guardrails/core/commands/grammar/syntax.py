@@ -64,9 +64,10 @@ class Tree(NamedTuple):
 
 def parse(text: str) -> Tree:
     """
-    The tree of *text*.
+    Returns the tree of *text*.
 
-    Raises UnreadableError where it is no valid bash, too long, too deep or holds a NUL; NoParserError without the extra.
+    Raises UnreadableError if the text is no valid bash, too long, too deep or holds a NUL. Raises NoParserError without
+    the extra.
     """
     try:
         source = text.encode()
@@ -133,7 +134,7 @@ def _check(root: "Node", source: bytes) -> None:
 
 def nodes(root: "Node") -> "Iterator[Node]":
     """
-    *root* and all below it. Raises UnreadableError where it is too deep.
+    Returns *root* and all nodes below it. Raises UnreadableError if the tree is too deep.
     """
     waiting = [(root, 0)]
     while waiting:

@@ -1,5 +1,6 @@
 """
-What the words of a command may be once a shell has expanded them: as far as the script itself writes it out.
+The forms that the words of a command may take once a shell has expanded them, as far as the script itself writes them
+out.
 """
 
 from collections.abc import Iterable, Sequence
@@ -47,13 +48,14 @@ class Words:
 
     def texts(self, node: "Node") -> Variants:
         """
-        What *node* may become where it does not part into words: the value of an assignment, a file's name.
+        Returns the texts that *node* may become if it is not split into words: the value of an assignment, a file's
+        name.
         """
         return tuple(" ".join(self._split(text)) for text in self.variants(node))
 
     def variants(self, node: "Node", *, quoted: bool = False) -> Variants:
         """
-        What *node* may become, with marks where it parts into words and where braces expand.
+        Returns the texts that *node* may become, with marks at the places that split into words and that expand braces.
         """
         match node.type:
             case "raw_string":

@@ -1,5 +1,6 @@
 """
-What a script of the language would do, as an allow list is held against it: programs, files, variables, and where.
+The effects of a script of the language, as an allow list checks them: programs, files, variables, and the folder of
+each.
 """
 
 import posixpath
@@ -63,10 +64,10 @@ class Judged:
 
 def judged(script: Script) -> Judged:
     """
-    What *script* would do.
+    Returns the effects of *script*.
 
-    Raises OutsideError if it leaves the workspace, NotPlainError for text that one of its programs gives to a shell and that is
-    not in the plain form, UnreadableError if nobody can say what it runs.
+    Raises OutsideError if the script leaves the workspace. Raises NotPlainError if one of its programs gives a shell
+    text that is not in the plain form. Raises UnreadableError if nobody can say what it runs.
     """
     found = Judged()
     _script(found, script, frozenset({TOP}), (), piped=False)

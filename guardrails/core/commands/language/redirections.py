@@ -1,5 +1,5 @@
 """
-What stands between words: blanks, comments, line ends, and redirections with their here-documents.
+The parts between words: blanks, comments, line ends, and redirections with their here-documents.
 """
 
 from typing import Final

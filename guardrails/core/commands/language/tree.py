@@ -1,5 +1,5 @@
 """
-What was read of a script: steps of pipelines of commands, with nothing left in them that is yet to be worked out but patterns.
+A script after reading: steps of pipelines of commands. Only patterns in it are still to be expanded.
 """
 
 from collections.abc import Sequence

@@ -172,7 +172,8 @@ class _Parts:
 
     def document(self, found: "re.Match[str]") -> str:
         """
-        What `cat` would print of the here-document that *found* begins: its text without the line ends behind it.
+        Returns the text that `cat` would print of the here-document that *found* begins, without the line ends behind
+        it.
         """
         text, end = body(self.reader.text, found, found.end())
         closing = _CLOSING.match(self.reader.text, end)

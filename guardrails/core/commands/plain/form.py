@@ -1,8 +1,8 @@
 """
 Command text in which every character is accounted for: the only form that an allow list is held against.
 
-Words of plain characters, quotes with nothing in them to expand, and `|`, `&&`, `||`, `;` between commands. A list of what
-is dangerous is never complete, a list of what is harmless is: whatever is not on it is refused.
+Words of plain characters, quotes with nothing in them to expand, and `|`, `&&`, `||`, `;` between commands. A list of
+dangerous commands is never complete, but a list of harmless forms is. Text that is not on it is refused.
 """
 
 import re

@@ -1,8 +1,8 @@
 """
-Where among the words of a program the command that it starts begins, told by the listed options only.
+The place among the words of a program at which the command that it starts begins, told by the listed options only.
 
-An option that nobody listed may take the next word for itself, and a word that is known only at run time may be any
-option. Behind either nobody can say which word is the program.
+An option that is not listed may take the next word for itself. A word that is known only at run time may be any option.
+Behind either nobody can say which word is the program.
 """
 
 from collections.abc import Sequence

@@ -64,8 +64,8 @@ def program_of(words: Sequence[str]) -> str | None:
 
 def prepared(words: Sequence[str], globs: AbstractSet[int] = frozenset()) -> Prepared:
     """
-    *words* with the options, and the variables, that our own executor gives the program if the command only reads; *words*
-    themselves and no variables if it may do more.
+    Returns *words* with the options and variables that our own executor adds, if the command only reads. Returns
+    *words* themselves and no variables if it may do more.
     """
     try:
         places = _judged([Word(text, glob=place in globs) for place, text in enumerate(words)], NAMES, 0)

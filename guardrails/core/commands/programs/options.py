@@ -1,6 +1,6 @@
 """
-The words of a program, told apart by its listed options: an option that is not listed may take the next word, so that behind
-it nobody knows which word is what.
+The words of a program, told apart by its listed options. An option that is not listed may take the next word, so behind
+it nobody knows the role of a word.
 """
 
 import difflib
@@ -24,7 +24,7 @@ _COMPARED: Final = 40
 @dataclass(slots=True)
 class Read:
     """
-    What stands in a command.
+    The parts of one command.
     """
 
     given: set[str] = field(default_factory=set)

@@ -75,7 +75,7 @@ class Leading:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
     """
-    What a program, or one of its subcommands, may be given.
+    The words that a program, or one of its subcommands, may be given.
     """
 
     options: Mapping[str, Listed] = field(default_factory=dict)

@@ -34,7 +34,7 @@ class Word(NamedTuple):
     @property
     def reading(self) -> str:
         """
-        What one word of it may be.
+        The texts that one word of the command may be.
         """
         return f"./{self.text}" if self.glob and self.text.startswith(UNKNOWN) else self.text
 
