@@ -153,7 +153,7 @@ class Chain:
 
     def plan(self, name: str) -> Plan:
         """
-        What applies to the tool *name*.
+        Returns the declarations that apply to the tool *name*.
         """
         plan = self.plans.get(name)
         if plan is None:

@@ -78,9 +78,9 @@ class Completion:
         where: tuple[str, int, dict[str, Any] | None],
     ) -> Self:
         """
-        Of a call by *plan* that ended in *envelope*. *event* is its number, its time, whether it is late and its duration;
-        *codes* are those of the limit that it used up and of the retry budget that was empty; *where* is the life of the session,
-        how long that has lasted, and its marks.
+        Returns the event for a call by *plan* that ended in *envelope*. *event* is its number, its time, whether it is
+        late, and its duration. *codes* are those of the limit that it used up and of the retry budget that was empty.
+        *where* is the life of the session, its length so far, and its marks.
         """
         made = cls.__new__(cls)
         made.n, made.at_ms, made.late, made.duration_ms = event
@@ -100,9 +100,11 @@ class Completion:
 @dataclass(slots=True)
 class Settle(Event[tuple[Envelope, Completion]]):
     """
-    An admitted call is over: it is settled, and its envelope is made. What it cost is charged to the scopes too.
+    An admitted call is over: it is settled, and its envelope is made. The cost of the call is charged to the scopes
+    too.
 
-    *advised* is what was recorded of a failure that a model judged: a replay goes by it. So it does by *again_ms*, see `Completion`.
+    *advised* is the record of a failure that a model judged: a replay goes by it. A replay also goes by *again_ms*, see
+    `Completion`.
     """
 
     now_ms: int

@@ -1,5 +1,5 @@
 """
-What the chain says of one call.
+The answer of the chain to one call.
 """
 
 from dataclasses import dataclass, field
@@ -21,8 +21,8 @@ NOWHERE: Final[Where] = "", "", None, (), None
 @dataclass(slots=True)
 class Decision:
     """
-    What the chain says of one call, and everything that said it. Made by `admitted`, `again`, `refused` or `unknown`; it is
-    not changed after that.
+    The answer of the chain to one call, and every guard that contributed to it. Made by `admitted`, `again`, `refused`
+    or `unknown`; it is not changed after that.
     """
 
     call: ToolCall
@@ -141,8 +141,8 @@ class Decision:
         claimed: bool,
     ) -> Self:
         """
-        Of a *call* that does not run, for what is *found*, its denials in the order in which they count; *event* is its
-        number, its time and its turn.
+        Returns the decision on a *call* that does not run. *found* holds its denials in the order in which they count.
+        *event* is its number, its time and its turn.
         """
         made = cls.__new__(cls)
         made.call = call

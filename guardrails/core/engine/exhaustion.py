@@ -1,5 +1,5 @@
 """
-What ends a session, and what is left of it.
+The causes that end a session, and what is left of its limits.
 """
 
 from collections.abc import Callable
@@ -111,7 +111,8 @@ def first_cause(
 
 def failed(chain: Chain, method: Callable[..., object]) -> Denial | None:
     """
-    What follows from a guard whose *method* raised where no single call is judged; None: the session goes on.
+    Returns the denial that follows from a guard whose *method* raised outside a single call. Returns None if the
+    session goes on.
     """
     guard: Guard = method.__self__  # type: ignore[attr-defined]
     if chain.on_error == "allow" or guard.mode != "enforce" or chain.mode != "enforce":
@@ -169,6 +170,6 @@ def exhaustion(chain: Chain, state: SessionState, now_ms: int) -> tuple[str, str
 
 def progress(chain: Chain, state: SessionState, now_ms: int) -> dict[str, object]:
     """
-    What is used and what is left of the session's limits; money in USD, time in seconds.
+    Returns the used and the remaining amounts of the session's limits; money in USD, time in seconds.
     """
     return {"calls_used": state.calls} if chain.budget is None else chain.budget.progress(state, now_ms)

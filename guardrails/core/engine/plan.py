@@ -1,5 +1,5 @@
 """
-What a policy says of some tools, and what applies to one.
+The declarations of a policy for some tools, and those that apply to one tool.
 """
 
 from collections.abc import Callable, Mapping

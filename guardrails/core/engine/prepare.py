@@ -51,10 +51,10 @@ def told(
     passes: tuple[type[BaseException], ...] = (),
 ) -> Outcome:
     """
-    The outcome of *result*, which a call of the tool of *plan* with *arguments* returned or raised.
+    Returns the outcome of *result*, which a call of the tool of *plan* with *arguments* returned or raised.
 
-    At most *limit* bytes of what is still to be read are taken: those that are shown, if it is None. What that raises is
-    raised on if it is one of *passes*.
+    At most *limit* bytes of an iterator or stream are taken; if *limit* is None, as many as are shown. An exception of
+    one of the types *passes* that this raises is raised on.
     """
     if plan.tool.returns_envelope:
         result = Envelope.spoken(result)

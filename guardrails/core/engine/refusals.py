@@ -1,6 +1,6 @@
 """
-What is said of a call before it is decided, and the denials that no guard says: of a guard that failed, of a session that is
-over, of a state or a time that cannot be known.
+The remarks on a call before it is decided, and the denials that no guard says. These are of a guard that failed, of a
+session that is over, and of a state or a time that cannot be known.
 """
 
 from dataclasses import dataclass, field, replace
@@ -23,7 +23,7 @@ STOPPED: Final = "deny_all.on"
 @dataclass(slots=True)
 class Found:
     """
-    What guards have to say of a call: those of its session's chain, or of a scope.
+    The answers of guards to a call: those of its session's chain, or of a scope.
     """
 
     denials: list[Denial] = field(default_factory=list)
@@ -147,7 +147,7 @@ def unreadable(error: StateUnreadable) -> Denial:
 
 def stopped(reason: str) -> Denial:
     """
-    The refusal of every call while whoever runs the agent has stopped them all, for a *reason*.
+    Returns the refusal of every call after an operator has stopped them all, for a *reason*.
     """
     why = f": {cleaned(reason).rstrip('.')}" if reason else ""
     return Denial(

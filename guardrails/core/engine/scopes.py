@@ -1,8 +1,8 @@
 """
 Sessions that share limits: what a user, a tenant or everyone uses together.
 
-A scope is a state of its own with guards of its own. A call is decided by its session's guards and by those of its
-scopes in one step: it is admitted in all of them, or in none.
+A scope is a state of its own with guards of its own. The guards of a call's session and those of its scopes decide it
+in one step. It is admitted in all of them, or in none.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -62,7 +62,7 @@ class Scope(NamedTuple):
 
     def cause(self, looks: tuple[Callable[[SessionState, int], Denial | None], ...]) -> Cause | None:
         """
-        What one of *looks* finds to be used up.
+        Returns the first cause that one of *looks* finds to be used up.
         """
         cause = first_cause(self.chain, looks, self.state, self.now_ms)
         if cause is None:
@@ -73,7 +73,7 @@ class Scope(NamedTuple):
 
 def seen(scopes: Sequence[tuple[str, str, Chain]], states: Sequence[SessionState], now_ms: int) -> list[Scope]:
     """
-    *scopes*, each (name, id, chain), with their *states*, as whoever only looks finds them when the clock says *now_ms*.
+    Returns *scopes*, each (name, id, chain), with their *states*, as a reader finds them at *now_ms*.
     """
     return [
         Scope(name, own, chain, state, time_of(state, now_ms))
@@ -83,7 +83,7 @@ def seen(scopes: Sequence[tuple[str, str, Chain]], states: Sequence[SessionState
 
 def exhausted_by(chain: Chain, state: SessionState, now_ms: int, scopes: Iterable[Scope]) -> Cause | None:
     """
-    What has ended the session, by its own limits or by those of its scopes, at its time *now_ms*.
+    Returns the cause that has ended the session, by its own limits or by those of its scopes, at its time *now_ms*.
     """
     cause = exhaustion(chain, state, now_ms)
     if cause is not None:
@@ -98,8 +98,8 @@ def exhausted_by(chain: Chain, state: SessionState, now_ms: int, scopes: Iterabl
 
 def progress(chain: Chain, state: SessionState, now_ms: int, scopes: Iterable[Scope]) -> dict[str, Any]:
     """
-    What is used by the session at its time *now_ms*, and what is left of whatever limit is the nearest, its own or that of
-    a scope.
+    Returns the amounts that the session has used at its time *now_ms*. The amount left is of the nearest limit, its own
+    or that of a scope.
     """
     shown: dict[str, Any] = {**own_progress(chain, state, now_ms)}
     for scope in scopes:

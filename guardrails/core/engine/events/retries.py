@@ -1,5 +1,5 @@
 """
-What follows from a failed call: may it be repeated, how often and when.
+The effects of a failed call: whether it may be repeated, how often and when.
 """
 
 from collections.abc import Sequence
@@ -79,8 +79,8 @@ def lacking(chain: Chain, budgets: Sequence[Budgeted], tool: str) -> Denial | No
 
 def afford(envelope: Envelope, outcome: Outcome, said: Denial | None, budgets: Sequence[Budgeted], tool: str) -> None:
     """
-    Let a failed call of *tool* that is told to be repeated take a token of each of *budgets*. If one is empty, as *said*
-    tells, no failure that may pass is told to be repeated, whoever would.
+    Let a failed call of *tool* that is told to be repeated take a token of each of *budgets*. If a bucket is empty, as
+    *said* tells, no transient failure is told to be repeated, by the model or by the library.
     """
     claimed = envelope.retryable
     if said is not None and (claimed or (claimed is None and outcome.error_type in TRANSIENT)):
@@ -94,9 +94,9 @@ def again_ms(
     plan: Plan, envelope: Envelope, call: ToolCall, took_ms: int, left_ms: int | None, *, named: bool
 ) -> int | None:
     """
-    After how many milliseconds the library makes *call* again by itself, which took *took_ms* and failed as *envelope* tells,
-    with a wait that the server *named* or not; the session has *left_ms*. Returns None if it is for the model: it does not pay, or
-    not so soon.
+    Returns after how many milliseconds the library makes *call* again by itself. The call took *took_ms* and failed as
+    *envelope* tells; *named* says whether the server named a wait. The session has *left_ms*. Returns None if the retry
+    is for the model: it does not pay, or not so soon.
     """
     most = plan.auto_ms
     if most is None or envelope.status != "error" or not envelope.retryable or call.sig is None:
