@@ -1,5 +1,5 @@
 """
-What an envelope holds.
+The contents of an envelope.
 """
 
 from collections.abc import Mapping
@@ -55,7 +55,7 @@ UNBOUNDED: Final = 1 << 62
 
 class More(TypedDict, total=False):
     """
-    What code may say of any result beside its value.
+    Facts that code may add to any result beside its value.
     """
 
     code: str | None
@@ -95,7 +95,7 @@ _NONE: Final[frozenset[str]] = frozenset()
 
 class Cut(NamedTuple):
     """
-    What is said of a result that was cut.
+    The facts of a result that was cut.
     """
 
     original_bytes: int
@@ -106,7 +106,7 @@ class Cut(NamedTuple):
 
 class Tried(NamedTuple):
     """
-    What is said of a call that the library makes again by itself.
+    The facts of a call that the library makes again by itself.
     """
 
     attempts: int
@@ -221,7 +221,7 @@ class Content:
     @property
     def value(self) -> Any:
         """
-        What the tool gave back.
+        The value that the tool gave back.
         """
         return self._value
 

@@ -40,7 +40,7 @@ NARROWER: Final = "Ask for a smaller part: a range, a filter or a page."
 
 class Envelope(Content):
     """
-    What happened to one call, in a form that stands alone: state, completeness, retryability, next step.
+    The result of one call, in a form that stands alone: state, completeness, retryability, next step.
 
     Guards shape it in place; after that it is a value. A tool may return one of its own.
     """
@@ -52,14 +52,15 @@ class Envelope(Content):
     @classmethod
     def success(cls, value: Any = None, **fields: Unpack[Fields]) -> Self:
         """
-        What a tool may return to say more than its value: `Envelope.success(rows, total_matches=90, is_complete=False)`.
+        Returns an envelope by which a tool says more than its value: `Envelope.success(rows, total_matches=90,
+        is_complete=False)`.
         """
         return cls("success", value, **fields)
 
     @classmethod
     def error(cls, error_type: ErrorType, error_message: str, **fields: Unpack[More]) -> Self:
         """
-        What a tool may return for a failure it understands.
+        Returns an envelope by which a tool reports a failure that it understands.
         """
         return cls("error", error_type=error_type, error_message=error_message, **fields)
 
@@ -177,8 +178,8 @@ class Envelope(Content):
 
     def cut_to(self, shown: str, original_bytes: int | None) -> None:
         """
-        Say that the result is not complete: *shown* of it is there. *original_bytes* are those of the whole that was cut;
-        None: it was cut before it came.
+        Say that the result is not complete: *shown* of it is there. *original_bytes* is the size of the whole that was
+        cut; None says that it was cut before it came.
         """
         self.is_complete = False
         if original_bytes is not None:
@@ -187,7 +188,7 @@ class Envelope(Content):
 
     def keep(self, handle: str, original_bytes: int, offset: int) -> None:
         """
-        Say that the whole of a cut result can be read by its *handle*, and that what is shown ends before the character
+        Say that the whole of a cut result can be read by its *handle*. The part that is shown ends before the character
         *offset* of it.
         """
         self.cut = Cut(original_bytes, handle)
@@ -207,8 +208,8 @@ class Envelope(Content):
 
     def give_back(self, payload: bytes, cut: Cut | None = None) -> None:
         """
-        Say what the earlier call brought that a refused one repeats, as JSON, at most 65,536 bytes; *cut* is what was said if
-        that was not all.
+        Say what the earlier call brought that a refused call repeats, as JSON, at most 65,536 bytes. *cut* is the note
+        of that call if this was not all.
         """
         self.cut = cut
         if cut is not None and cut.handle is not None:
@@ -240,7 +241,7 @@ class Envelope(Content):
     @property
     def previous_result(self) -> Any:
         """
-        The earlier result that a refused repeat gives back; None where it is not kept.
+        The earlier result that a refused repeat gives back; None if it is not kept.
         """
         return None if self.previous_payload is None else orjson.loads(self.previous_payload)
 

@@ -27,9 +27,10 @@ _SPACE: Final = " \t\n\r"
 
 def members(text: str) -> Iterator[tuple[str, Any, int, int]]:
     """
-    (key, value, start, end) of each top-level member of the JSON object that *text* is; positions are of characters.
+    Returns (key, value, start, end) of each top-level member of the JSON object that *text* is; positions are of
+    characters.
 
-    Raises ValueError where *text* is no object.
+    Raises ValueError if *text* is no object.
     """
     at = _skip(text, 0)
     if text[at : at + 1] != "{":
@@ -93,8 +94,8 @@ def begins_object(text: str) -> bool:
 
 def is_strict(text: str) -> bool:
     """
-    Whether *text* is JSON for every parser: no NaN, no half of a surrogate pair, no number beyond a double, at most 254
-    containers within each other.
+    Returns whether *text* is JSON for every parser. It has no NaN, no half of a surrogate pair, no number beyond a
+    double, and at most 254 containers within each other.
     """
     try:
         orjson.dumps(orjson.loads(text))
@@ -105,7 +106,7 @@ def is_strict(text: str) -> bool:
 
 def splice(text: str, added: Mapping[str, Any]) -> str | None:
     """
-    *text*, a JSON object, with the members *added* before its last brace; None where it is no object.
+    Returns *text*, a JSON object, with the members *added* before its last brace. Returns None if *text* is no object.
 
     Members of the same names are replaced.
     """
@@ -145,8 +146,8 @@ def _value(text: str) -> str:
 
 def limit_fields(text: str, message: str | None) -> str:
     """
-    The JSON text of a tool's result with `limit_reached` and `limit_message` added, all other fields kept.
+    Returns the JSON text of a tool's result with `limit_reached` and `limit_message` added, all other fields kept.
 
-    What is no object becomes `{"result": <value or text>, ...}`; None as *message* leaves the text as it is.
+    A value that is no object becomes `{"result": <value or text>, ...}`. A *message* of None leaves the text as it is.
     """
     return text if message is None else with_fields(text, {"limit_reached": True, "limit_message": message})

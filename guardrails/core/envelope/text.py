@@ -198,8 +198,8 @@ def _added(said: dict[str, Any]) -> dict[str, Any]:
 
 def said_of(envelope: Content) -> dict[str, Any]:
     """
-    What *envelope* has to say beside the result, for hosts that keep a form of their own for that: all of a failure, of a success
-    only what it says unasked. Empty: nothing.
+    Returns the words of *envelope* beside the result, for hosts that keep a form of their own for the result. A failure
+    gives all of its fields, a success only those that it says unasked. The dict is empty if there are none.
     """
     if envelope.status != "success":
         every = fields_of(envelope).items()
