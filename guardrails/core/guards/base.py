@@ -1,5 +1,5 @@
 """
-What a guard is: settings that look before a call and shape the envelope after it.
+The base of guards: settings that look before a call and shape the envelope after it.
 """
 
 import dataclasses
@@ -93,7 +93,7 @@ class Guard:
 
     def far(self) -> Far | None:
         """
-        What tells that its limits are far: then `check` says nothing of a fresh call, nor `spent` and `turn_spent` after it.
+        Returns the test of far limits: then `check`, `spent` and `turn_spent` say nothing of a fresh call.
         """
         return None
 
@@ -156,10 +156,10 @@ class Guard:
 
     def paths(self, call: ToolCall, tool: Tool) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """
-        (path, folders) of each path that `check` wants to know of whether it really is in one of the folders; the answers
-        are in `call.places` under this guard's name, in this order. What looks them up stands outside the core.
+        Returns (path, folders) of each path of which `check` asks if it really is in one of the folders. `call.places`
+        has the answers, in this order, under this guard's name. Code outside the core looks them up.
 
-        Asked before the state is locked: what takes long can be worked out here, into a cache that `check` reads.
+        It is asked before the state is locked: slow work can be done here, into a cache that `check` reads.
         """
         return ()
 
@@ -241,8 +241,8 @@ class Guard:
         untold: bool,  # noqa: FBT001
     ) -> dict[str, int]:
         """
-        New values of counters once a response of *model* was charged; a *cost* of None: nobody knows its price, or (*model*
-        is None) nobody asked for it. *untold*: it did not say what it used.
+        Returns new values of counters after a response of *model* was charged. A *cost* of None: its price is unknown
+        or, if *model* is None too, not asked for. With *untold* it did not tell its usage.
         """
         return {}
 
@@ -271,7 +271,7 @@ def guard(cls: type[T]) -> type[T]:
     """
     Make a guard of a class: a frozen, slotted, keyword-only dataclass that knows its name.
 
-    Raises TypeError where the class is no `Guard`, or a setting has the name of what every guard has.
+    Raises TypeError if the class is no `Guard`, or a setting has a name that every guard has.
     """
     if not (isinstance(cls, type) and issubclass(cls, Guard)):
         shown = getattr(cls, "__name__", None) or repr(cls)

@@ -45,8 +45,8 @@ def map_of(**keys: Any) -> Any:
 @dataclasses.dataclass(frozen=True, slots=True)
 class Keys(Checked):
     """
-    Mark of an `Annotated` setting that is a map: its keys are those of the `TypedDict`, any of them may be left out, and
-    others are refused.
+    Mark of an `Annotated` setting that is a map. Its keys are those of the `TypedDict`; any of them may be left out,
+    and others are refused.
     """
 
     check: Callable[[Any], Any] = Map
@@ -110,7 +110,7 @@ def maps_of(cls: Any) -> dict[str, Map]:
 
 def default_of(field: "dataclasses.Field[Any]") -> Any:
     """
-    What a setting is that nobody gives.
+    Returns the value of a setting that nobody gives.
     """
     if field.default_factory is not dataclasses.MISSING:
         return field.default_factory()
@@ -127,8 +127,8 @@ def filled(text: str, values: Mapping[str, object], otherwise: str) -> str:
 
 def named_only(cls: Any, taken: Collection[str]) -> None:
     """
-    Let *cls*, a dataclass with `aliases`, take its settings by name only, by each of their spellings. Raises TypeError where
-    one has a name that is *taken*.
+    Let *cls*, a dataclass with `aliases`, take its settings by name only, by each of their spellings. Raises TypeError
+    if a spelling has a name that is *taken*.
     """
     plain: Callable[..., None] = cls.__init__
     own = [field.name for field in dataclasses.fields(cls) if field.name != "mode"] or ["mode"]

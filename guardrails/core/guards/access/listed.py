@@ -1,5 +1,5 @@
 """
-What an allow list says of a script that is run by argv: of each program, each file, each variable.
+The answers of an allow list to a script that is run by argv: to each program, each file, each variable.
 """
 
 from collections.abc import Callable, Iterator, Sequence

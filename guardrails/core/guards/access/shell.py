@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 def command_rule(text: object) -> object:
     """
-    *text*, where it is none or a rule about commands. Raises ValueError for other text.
+    Returns *text* if it is no text, or a rule about commands. Raises ValueError for other text.
     """
     from guardrails.core import commands
 
@@ -38,7 +38,7 @@ def command_rule(text: object) -> object:
 
 def safe_program(text: object) -> object:
     """
-    *text*, where it is none or a program that there are rules for. Raises ValueError for other text.
+    Returns *text* if it is no text, or a program that there are rules for. Raises ValueError for other text.
     """
     from guardrails.core.commands.programs import NAMES
 
@@ -60,11 +60,12 @@ class Shell(Guard):
     Read the commands that a tool declares (`commands: [command]`) as a shell would, and deny those that would run what
     *deny* speaks of.
 
-    Pipes, lists, substitutions, wrappers (`sh -c`, `env`, `xargs`, `find -exec`, ...) and quoting are seen through. What
-    cannot be read, and a fork bomb, is always denied. A denylist stops accidents, not an attacker: see docs/guards/shell.md.
+    Pipes, lists, substitutions, wrappers (`sh -c`, `env`, `xargs`, `find -exec`, ...) and quoting are seen through. A
+    command that cannot be read, and a fork bomb, are always denied. A denylist stops accidents, not an attacker: see
+    docs/guards/shell.md.
 
-    If *allow* or *safe* is given, anything that they do not speak of is denied, and so is any text but plain commands: words
-    and quotes with nothing to expand, and `|`, `&&`, `||`, `;` between commands.
+    If *allow* or *safe* is given, anything that they do not speak of is denied. So is any text but plain commands:
+    words and quotes with no expansion, and `|`, `&&`, `||`, `;` between commands.
     """
 
     codes: ClassVar[Codes] = {

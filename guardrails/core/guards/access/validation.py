@@ -25,7 +25,8 @@ class Validation(Guard):
     Turn what is wrong with a call's arguments into a `validation_error` that says how to go on.
 
     The check itself runs before every guard, at the boundary, since it also coerces what is signed. With a model of the
-    `retryable` guard, whether the user is asked follows from how often calls of the tool that were refused so were corrected.
+    `retryable` guard, its records decide whether the user is asked: how often such refused calls of the tool were
+    corrected.
     """
 
     codes: ClassVar[Codes] = {"validation.arguments": ()}

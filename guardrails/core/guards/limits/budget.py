@@ -27,10 +27,10 @@ class Budget(Guard):
     """
     End the session once it has used up one of its limits.
 
-    Cost and tokens are reserved at admission by the tool's estimate and settled by what the call really used; a
-    started call counts, whatever becomes of it. Calls of the last turn still run. A call whose estimate does not fit
-    any more is refused alone while cheaper ones may still run. A model response of unknown price ends a session with a cost
-    limit, unless `on_unpriced` is `warn`.
+    Cost and tokens are reserved at admission by the tool's estimate, and settled by the use of the call. A started call
+    counts, however it ends. Calls of the last turn still run. A call whose estimate does not fit any more is refused
+    alone while cheaper ones may still run. A model response of unknown price ends a session with a cost limit, unless
+    `on_unpriced` is `warn`.
     """
 
     codes: ClassVar[Codes] = {
@@ -211,7 +211,7 @@ class Budget(Guard):
 
     def left(self, state: SessionState, name: str, now_ms: int) -> int | None:
         """
-        What is left of the limit *name*; None: there is none.
+        Returns the rest of the limit *name*. Returns None if there is no such limit.
         """
         match name:
             case "max_calls":
@@ -226,8 +226,8 @@ class Budget(Guard):
 
     def outgrown(self, state: SessionState, turn: int, tool: int) -> Denial | None:
         """
-        The cause that neither a *turn* nor a *tool*, the cheapest of each in micro-dollars, fits into the cost limit. What is
-        only held may come back, and counts as left.
+        Returns the cause that neither a *turn* nor a *tool*, the cheapest of each in micro-dollars, fits into the cost
+        limit. Amounts that are only held may come back, and count as left.
         """
         limit = self.cost_limit(state)
         if limit is None:
@@ -283,7 +283,7 @@ class Budget(Guard):
 
     def progress(self, state: SessionState, now_ms: int) -> dict[str, object]:
         """
-        What is used, and what is left of the limits that are set; money in USD, time in seconds.
+        Returns the used amounts, and the rest of the limits that are set; money in USD, time in seconds.
         """
         shown: dict[str, object] = {"calls_used": state.calls}
         if self.max_calls is not None:

@@ -1,5 +1,5 @@
 """
-What `Budget` says of each limit, and amounts as a person writes them.
+The words of `Budget` for each limit, and amounts as a person writes them.
 """
 
 from typing import Final
@@ -23,7 +23,7 @@ def names(code: str) -> bool:
 
 def finish(code: str) -> str:
     """
-    What is to be done after *code* has ended the calls.
+    Returns the next step after *code* has ended the calls.
     """
     return f"No more turns with tool calls (`{code}`). {FINISH}" if names(code) else FINISH
 
@@ -86,8 +86,8 @@ def unpriced(limit: str, model: str, untold: bool) -> Denial:  # noqa: FBT001
 
 def held(code: str, what: str, amount: int, parked: int = 0) -> Denial:
     """
-    The refusal while all that is left is reserved for sub-agents, an *amount*, or for calls that wait for a person, so many
-    as are *parked*.
+    Returns the refusal while the rest is reserved, an *amount* for sub-agents, or for as many calls as are *parked*,
+    which wait for a person.
     """
     named = (("sub-agents that still run", amount or not parked), ("calls that wait for a person", parked))
     whose, amount = " and ".join(who for who, holds in named if holds), amount + parked
@@ -106,7 +106,7 @@ def leased_elsewhere(what: str) -> Denial:
     """
     return Denial(
         code="budget.leased_elsewhere",
-        message=f"What is left for this {what} is held by other workers, which were asked for it.",
+        message=f"Other workers hold what is left for this {what}; they were asked for it.",
         hint=f"Wait {ELSEWHERE_MS / 1000:g} s, then make the {what} again.",
         retryable=True,
         retry_after_ms=ELSEWHERE_MS,

@@ -28,8 +28,8 @@ def blow(model: str, *, untold: bool) -> dict[str, int]:
 
 def blown_by(state: SessionState) -> tuple[str, bool] | None:
     """
-    The model whose response had no price, `""` if its name is not known, and whether it did not say what it used; None:
-    there was none.
+    Returns the model whose response had no price, `""` if its name is not known, and whether it did not tell its usage.
+    Returns None if there was no such response.
     """
     meters = state.meters
     if BLOWN not in meters.values():

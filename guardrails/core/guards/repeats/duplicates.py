@@ -31,11 +31,12 @@ class Duplicates(Guard):
     Deny an exact repeat (same tool, same canonical arguments) within the last *window* executed calls.
 
     `always` denies any repeat, and says so if the earlier result may be outdated. `evidence` denies a repeat only if it
-    would bring nothing: the tool is declared stable, or the last two identical calls gave the same result, not long ago. A
-    call that may have changed something, made since, frees the repeat. What was seen to change by itself is never evidence.
+    would bring nothing new. Either the tool is declared stable, or the last two identical calls gave the same result,
+    not long ago. A call that may have changed something, made since, frees the repeat. A result that was seen to change
+    by itself is never evidence.
 
     Under both, an identical call that still runs is denied at once, and polling tools are exempt. A retry that the last
-    envelope allowed is let through. What failed for a repairable cause may be repeated after another call. Under
+    envelope allowed is let through. A call that failed for a repairable cause may be repeated after another call. Under
     `evidence`, calls that wait by their name, their arguments or their last result are exempt too.
     """
 

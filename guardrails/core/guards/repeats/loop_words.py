@@ -1,8 +1,8 @@
 """
-What `Loops` says of each pattern: the message, the next step, and the denial or nudge that carries them.
+The words of `Loops` for each pattern: the message, the next step, and the denial or nudge that carries them.
 
-A message says no more than is known: what the calls were, and how they ended. What to do follows from the kind of the failure;
-where that does not tell, a nudge advises nothing.
+A message says no more than is known: what the calls were, and how they ended. The advice follows from the kind of the
+failure. If the kind does not tell, a nudge advises nothing.
 """
 
 from collections.abc import Sequence
@@ -89,8 +89,8 @@ def denial_of(
     pattern: str, tool: str, count: int, length: int, status: Status, error: ErrorType | None = None
 ) -> Denial:
     """
-    The refusal of a call of *tool* that goes on with *pattern*, found *count* times; *length* is a cycle's, *error* the kind
-    of failures in a row.
+    Returns the refusal of a call of *tool* that goes on with *pattern*, found *count* times. The *length* is that of a
+    cycle, *error* the kind of failures in a row.
     """
     message, hint, values = _said(pattern, tool, count, length, error)
     hint = f"{hint} {REFUSED}".lstrip() if pattern in ALIKE else hint
@@ -121,14 +121,15 @@ def hints_of(
 
 def tells(pattern: str, call: ToolCall) -> bool:
     """
-    Whether *pattern* may tell how *call* will end. What other commands have found says nothing of it: they run other programs.
+    Returns whether *pattern* may tell how *call* will end. The results of other commands say nothing of it: they run
+    other programs.
     """
     return pattern not in ("same_error", "reworded", "empty") or not runs_commands(call.tool, call.arguments)
 
 
 def softened(denial: Denial) -> Nudge:
     """
-    What *denial* says, as a hint.
+    Returns the words of *denial*, as a hint.
     """
     said = denial.message if denial.ends_session or not denial.hint else f"{denial.message} {denial.hint}"
     return Nudge(code=denial.code, hint=said, values=denial.values)

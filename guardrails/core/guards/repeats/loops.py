@@ -36,11 +36,11 @@ DOWN: Final[frozenset[ErrorType]] = frozenset({"connection", "unavailable"})
 @guard
 class Loops(Guard):
     """
-    Nudge, then deny calls that go on with a pattern that brings nothing; end the session only where denials are ignored.
+    Nudge, then deny calls that go on with a pattern that brings nothing. The session ends only if denials are ignored.
 
-    Each pattern has the number of calls (of a cycle: whole laps) from which on the next one is nudged, and denied; none
-    switches it off. A changed result is progress, denied calls never count, calls of one turn are one, retries that the
-    last envelope allowed are let through, and tools that wait for something are nudged only.
+    Each pattern has the number of calls (whole laps of a cycle) from which on the next is nudged, and denied; none
+    switches it off. A changed result is progress, denied calls never count, and calls of one turn are one. Retries that
+    the last envelope allowed are let through. Tools that wait for something are nudged only.
     """
 
     codes: ClassVar[Codes] = {
