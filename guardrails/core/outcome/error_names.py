@@ -1,8 +1,9 @@
 """
-What kind of error a name or a number stands for: exception classes, service codes, HTTP, gRPC, JSON-RPC and SQL states.
+The kind of error that a name or a number stands for: exception classes, service codes, HTTP, gRPC, JSON-RPC and SQL
+states.
 
 Nothing is imported for it: clients are known by the names and numbers that they document. Class names are matched by
-their parts (`ReadTimeout`, `APITimeoutError`), so that a client nobody thought of is understood as well.
+their parts (`ReadTimeout`, `APITimeoutError`), so that an unknown client is understood as well.
 """
 
 import errno
@@ -230,8 +231,8 @@ def error_type_of_builtin(name: str) -> ErrorType | None:
 @cached_if_short(512)
 def error_type_of_name(name: str) -> ErrorType | None:
     """
-    The kind that a class name or a code stands for: `ReadTimeout`, `ThrottlingException`, `RESOURCE_EXHAUSTED`,
-    `rate_limit_exceeded`, `ENOENT`; None where it says nothing.
+    Returns the kind that a class name or a code stands for, such as `ReadTimeout`, `ThrottlingException`,
+    `RESOURCE_EXHAUSTED`, `rate_limit_exceeded`, `ENOENT`. Returns None if it says nothing.
     """
     if (posix := _ERRNO.get(name)) is not None:
         return posix

@@ -190,7 +190,7 @@ def status_in_text(text: str) -> int | None:
 
 def error_type_from_text(text: str) -> ErrorType | None:
     """
-    The kind of error that *text* tells of; None where nothing is recognised.
+    Returns the kind of error that *text* tells of. Returns None if no kind is recognised.
 
     Looks at the first 2,048 and the last 1,024 characters. A command's exit code and a traceback are recognised as what
     they are before any word in them counts.

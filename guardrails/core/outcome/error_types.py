@@ -33,12 +33,14 @@ _BAD_CALL: Final = re.compile(
 
 def diagnosis_of(exc: BaseException, arguments: Any = None) -> tuple[ErrorType, BaseException]:
     """
-    The kind of *exc* from the closed list, `other` if nothing speaks for a kind; and the exception of its chain that told it.
+    Returns the kind of *exc* from the closed list, `other` if nothing speaks for a kind; and the exception of its chain
+    that told it.
 
-    *arguments* are those of the call: what is wrong with something else is not the caller's to correct.
+    The *arguments* are those of the call: a fault in something else is not the caller's to correct.
 
-    In this order: what it says itself (codes, status, class names), then its explicit causes (`__cause__`, SQLAlchemy's
-    `orig`, URLError's `reason`, the members of a group), then the texts of all these, then what was being handled (`__context__`).
+    The exception's own words come first (codes, status, class names). Its explicit causes come next: `__cause__`,
+    SQLAlchemy's `orig`, URLError's `reason`, the members of a group. The texts of all these follow, and last the
+    exception that was being handled (`__context__`).
     """
     try:
         return _diagnosis_of(exc, arguments)

@@ -18,7 +18,7 @@ _HEADERS: Final = 200
 
 def text_of(exc: BaseException) -> str:
     """
-    What *exc* says, at most 64 KB of it and unredacted; `""` where it says nothing or fails to.
+    Returns the text of *exc*, at most 64 KB of it and unredacted; `""` if it says nothing or fails to.
 
     A failed command speaks through what it wrote to stderr.
     """
@@ -36,7 +36,7 @@ def text_of(exc: BaseException) -> str:
 
 def attribute(owner: object, name: str) -> Any:
     """
-    `owner.name`; None where it is absent or fails.
+    Returns `owner.name`. Returns None if it is absent or fails.
     """
     try:
         return getattr(owner, name, None)
@@ -94,7 +94,7 @@ def status_of(exc: BaseException) -> int | None:
 
 def headers_of(exc: BaseException) -> dict[str, str]:
     """
-    The response headers that *exc* carries, names in lowercase; empty where there are none.
+    Returns the response headers that *exc* carries, names in lowercase. The dict is empty if there are none.
     """
     response = attribute(exc, "response")
     if isinstance(response, dict):

@@ -1,5 +1,5 @@
 """
-What an MCP server answered, as a value or a failure: as the object of any SDK, or as a mapping of the wire.
+The answer of an MCP server, as a value or a failure: as the object of any SDK, or as a mapping of the wire.
 """
 
 from collections.abc import Mapping
@@ -17,10 +17,11 @@ _STRUCTURED: Final = ("structured_content", "structuredContent")
 
 def read_mcp(result: Any) -> Any:
     """
-    What a tool call gave back: its structured content, else its text, else all blocks as they are.
+    Returns the value that a tool call gave back: its structured content, else its text, else all blocks as they are.
 
-    Several texts are a list of them, and no block is None. A result that says `isError` is a `Failed`, with its text as the message
-    and, as the value, the structured content or what is no text. Anything that has no content stays as it is.
+    Several texts are a list of them, and no block is None. A result that says `isError` is a `Failed`, with its text as
+    the message. Its value is the structured content, or the blocks that are no text. Anything that has no content stays
+    as it is.
     """
     blocks = _blocks(result)
     if blocks is None:

@@ -1,8 +1,8 @@
 """
 Failures that hide in results though nothing is declared of their tool: those that anyone would call one.
 
-In doubt a result is a success. Nothing here was found in one tool: the forms are MCP's, JSON-RPC's, GraphQL's, those of
-problem details (RFC 9457), and what tools make of an exception.
+In doubt a result is a success. No form here was found in one tool only. The forms are MCP's, JSON-RPC's, GraphQL's,
+those of problem details (RFC 9457), and those that tools make of an exception.
 """
 
 import re
@@ -117,10 +117,10 @@ def members_of(value: Any) -> Any:
 
 def sign_in(value: Any, arguments: Any) -> tuple[int | None, str, Found] | None:
     """
-    (HTTP status, the sign in words, how sure it is) of an object that is a failure; None if it is none, or brings something as
-    well. One that is called unsuccessful and names its error may bring what it likes.
+    Returns (HTTP status, the sign in words, how sure it is) of an object that is a failure. Returns None if it is none,
+    or brings something as well. An object that is called unsuccessful and names its error may bring anything beside it.
 
-    What is equal to one of the *arguments* of the call is an echo, and brings nothing.
+    A value that is equal to one of the *arguments* of the call is an echo, and brings nothing.
     """
     if not isinstance(value, Mapping):
         return None

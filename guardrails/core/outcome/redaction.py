@@ -1,9 +1,9 @@
 """
 Text that is fit to be read by a model: no secrets, no tracebacks, no control characters, bounded.
 
-Everything is bounded before it is searched, and no pattern can backtrack over an unbounded run, so the time does not
-depend on who wrote the text. Secrets are found by the shapes that their issuers document and by the names that people
-give them; what has neither shape nor name stays.
+Everything is bounded before it is searched, and no pattern can backtrack over an unbounded run. So the time does not
+depend on the author of the text. Secrets are found by the shapes that their issuers document and by the names that
+people give them. A secret without either stays.
 """
 
 import re

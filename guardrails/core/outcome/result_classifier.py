@@ -38,7 +38,7 @@ class FailureRule:
     """
     One sign of a failure. Exactly one of *equals*, *at_least*, *present*, *matches*, *unfit* and *other_than* is set.
 
-    Raises ValueError where that is not so, where *matches* is no regular expression, or *unfit* no JSON Schema.
+    Raises ValueError if that is not so, if *matches* is no regular expression, or if *unfit* is no JSON Schema.
     """
 
     field: Annotated[str, MaxLen(200)] = ""
@@ -100,8 +100,8 @@ class ResultClassifier:
     How to see that a result of a tool is a failure.
 
     `status_field` is judged first, then `error_when` in order, then `text_matches`; the first sign decides. Fields are
-    looked for in the result, in JSON that its text holds (up to 64 KB), and in MCP's `structuredContent`.
-    Raises ValueError where a pattern is no regular expression.
+    looked for in the result, in JSON that its text holds (up to 64 KB), and in MCP's `structuredContent`. Raises
+    ValueError if a pattern is no regular expression.
     """
 
     status_field: Field | None = None

@@ -81,14 +81,14 @@ def views_of(value: object, text: str | None) -> tuple[object, ...]:
 
 def first_value_at(views: tuple[object, ...], path: str) -> object:
     """
-    What stands at *path* in the first of *views* that has it; MISSING where none has.
+    Returns the value at *path* in the first of *views* that has it; MISSING if no view has it.
     """
     return next((value for view in views if (value := value_at(view, path)) is not MISSING), MISSING)
 
 
 def value_at(value: object, path: str) -> object:
     """
-    What stands at a dotted *path*, list items by number; `""` is *value* itself.
+    Returns the value at a dotted *path*, list items by number; `""` is *value* itself.
     """
     for name in path.split(".") if path else ():
         if isinstance(value, Mapping) and name in value:
@@ -132,7 +132,7 @@ def is_found(pattern: str, text: str) -> bool:
 
 def check_schema(schema: Mapping[str, Any]) -> None:
     """
-    Raises ValueError where *schema* is no JSON Schema, or refers to another document.
+    Raises ValueError if *schema* is no JSON Schema, or refers to another document.
     """
     try:
         _checks(_text(schema))

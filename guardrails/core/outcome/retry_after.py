@@ -1,10 +1,10 @@
 """
 How long the other side asked to wait, in milliseconds.
 
-Only what is unambiguous is read: `retry-after-ms`, `Retry-After` (seconds or an HTTP date, RFC 9110 section 10.2.3),
-a `retry_after` attribute in seconds, the reset of a rate limit that is used up (GitHub: seconds since 1970; OpenAI: a
-duration with units; RateLimit-Reset: seconds; Anthropic: a time of RFC 3339), and what a text says of either in words.
-What is negative or no number is ignored, more than a day counts as a day.
+Only unambiguous forms are read: `retry-after-ms`, `Retry-After` (seconds or an HTTP date, RFC 9110 section 10.2.3), a
+`retry_after` attribute in seconds. The reset of a rate limit counts if the limit is used up. It is seconds since 1970
+of GitHub, a duration with units of OpenAI, seconds of RateLimit-Reset, and a time of RFC 3339 of Anthropic. A text may
+also say either in words. Negative values and values that are no number are ignored; more than a day counts as a day.
 """
 
 from math import isfinite
@@ -48,7 +48,8 @@ _TWO_DIGIT_YEAR: Final = 100
 
 def retry_after_ms_of(exc: BaseException, now_ms: int | None = None) -> int | None:
     """
-    The wait that *exc* or one of its causes carries, in milliseconds, 0 to a day; None where it carries none.
+    Returns the wait that *exc* or one of its causes carries, in milliseconds, 0 to a day. Returns None if it carries
+    none.
 
     A date says how long to wait only with *now_ms*, milliseconds since 1970; without it dates are ignored.
     """

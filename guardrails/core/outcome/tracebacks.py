@@ -1,6 +1,6 @@
 """
-Stack traces in text: taking out those of Python, IPython, JavaScript and Java, so that the line that names the error stays;
-and what Python's name.
+Stack traces in text. Those of Python, IPython, JavaScript and Java are taken out, so that the line that names the error
+stays. The exceptions that Python's name are read.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,8 @@ _RULE: Final = pattern(r"-{20,}$")
 
 def raised_in(text: str) -> list[str]:
     """
-    The lines that name the exceptions of Python's stack traces in *text*, in order: those after the frames, whatever follows.
+    Returns the lines that name the exceptions of Python's stack traces in *text*, in order: those right after the
+    frames.
     """
     named: list[str] = []
     margin: str | None = None
