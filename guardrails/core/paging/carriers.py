@@ -40,7 +40,7 @@ def looks_like_data(text: str) -> bool:
 
 def unfenced(text: str) -> str:
     """
-    What stands between the marks of a fenced block, if the text is one.
+    Returns the text between the marks of a fenced block, if the text is one.
     """
     if not text[:64].lstrip().startswith("```"):
         return text

@@ -55,7 +55,7 @@ class Fact:
 @dataclass(slots=True)
 class Listing:
     """
-    What a result tells of one listing; its parts may stand in several places.
+    The facts that a result tells of one listing; its parts may stand in several places.
     """
 
     facts: list[Fact] = field(default_factory=list)

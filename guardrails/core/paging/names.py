@@ -1,5 +1,5 @@
 """
-How results name their pages: the usual names of cursors, totals, flags and places, whatever their spelling.
+The names by which results tell of their pages: the usual names of cursors, totals, flags and places, in any spelling.
 """
 
 from enum import Enum, auto
@@ -47,7 +47,7 @@ _TOTAL_WORDS: Final = frozenset(
 
 class Kind(Enum):
     """
-    What a member of a result says of its pages.
+    The role of a member of a result in telling of its pages.
     """
 
     # By identity, as members are equal: that of `Enum` is Python code, and each name of a result asks for it.
@@ -198,7 +198,7 @@ SPELLINGS: Final = frozenset(
 
 def usual_kind(key: str) -> Kind | None:
     """
-    What a member called *key* says if it is one of the usual names.
+    Returns the role of a member called *key* if it is one of the usual names.
     """
     return _KINDS.get(_JOINTS.sub("", key.lower()))
 
@@ -215,7 +215,7 @@ def sayable(name: str) -> str:
 @cached_if_short(4096, MAX_NAME)
 def kind_of(key: str) -> Kind | None:
     """
-    What a member called *key* says, by its letters alone; None if that is nothing of pages.
+    Returns the role of a member called *key*, by its letters alone. Returns None if it says nothing of pages.
     """
     if len(key) > MAX_NAME or _ODD.search(key):
         return None

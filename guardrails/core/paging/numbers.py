@@ -1,5 +1,5 @@
 """
-What the numbers of a listing say together: matches shown, their total, where they begin, which page of how many.
+The numbers of a listing, read together: matches shown, their total, where they begin, which page of how many.
 """
 
 from itertools import islice

@@ -1,8 +1,8 @@
 """
-What a plain text says of itself in a line of its own: "showing 1-10 of 120", "page 1 of 12", "... and 30 more".
+The words of a plain text about itself in a line of its own: "showing 1-10 of 120", "page 1 of 12", "... and 30 more".
 
-Only the first and the last lines are read, and lines in brackets that tell of a cut: what stands in the middle of a text
-is what was asked for. Lines are short, so that no pattern takes long.
+Only the first and the last lines are read, and lines in brackets that tell of a cut. The middle of a text is the result
+itself. Lines are short, so that no pattern takes long.
 """
 
 import re

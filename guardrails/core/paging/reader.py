@@ -101,7 +101,7 @@ class Reader:
 
     def extent(self, found: int | None) -> Extent:
         """
-        What all listings say together.
+        Returns the extent that all listings tell together.
         """
         complete: bool | None = True
         how = total = None

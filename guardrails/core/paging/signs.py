@@ -1,5 +1,5 @@
 """
-What each member of a listing says of its pages.
+The facts that each member of a listing tells of its pages.
 """
 
 import re
