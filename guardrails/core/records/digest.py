@@ -1,5 +1,5 @@
 """
-What a session did, in a few lines: the answer where a model gives none, and its memory after a context compaction.
+The events of a session in a few lines: the answer if a model gives none, and its memory after a context compaction.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,7 +36,7 @@ class Earlier:
 
 def failure(outcome: Outcome) -> bytes:
     """
-    What is kept of a call that failed and brought nothing; JSON.
+    Returns the part that is kept of a call that failed and brought nothing; JSON.
     """
     return exact(dumps({"error_type": outcome.error_type, "error_message": outcome.error_message}) or b"null")
 

@@ -1,5 +1,6 @@
 """
-What an interruption leaves in records: an event told twice, a number that is missing, a word on where a session stood.
+The traces of an interruption in records: an event told twice, a number that is missing, a word on where a session
+stood.
 """
 
 from collections.abc import Iterator, Sequence

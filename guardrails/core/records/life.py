@@ -61,7 +61,7 @@ class Replayed(NamedTuple):
 
 class Beside(NamedTuple):
     """
-    What an event concerns beside its own session.
+    The scopes and the family that an event concerns beside its own session.
     """
 
     scopes: tuple[tuple[str, str, Chain], ...] = ()
@@ -79,7 +79,7 @@ ALONE: Final = Beside()
 
 class Rules(NamedTuple):
     """
-    What a policy is to a replay.
+    A policy, as a replay needs it.
     """
 
     chain: Chain
@@ -91,9 +91,9 @@ NO_OTHERS: Final[Mapping[str, Rules]] = {}
 
 class Life:
     """
-    A life of the session *session_id*; *state* is where it is, and changes with each event.
+    A life of the session *session_id*. Its *state* tells its place, and changes with each event.
 
-    *others* are policies that it may have gone by later, by what stands for the contents of their files.
+    *others* are policies that it may have gone by later, by the hashes of their files.
     """
 
     def __init__(
@@ -139,10 +139,10 @@ class Life:
 
     def live(self, record: Record, beside: Beside = ALONE) -> Replayed | None:
         """
-        Let the event of *record* happen again, the next of this session, in what is *beside* it too; a call as it is decided
-        now.
+        Let the event of *record*, the next of this session, happen again, in *beside* too. A call is decided anew.
 
-        Raises SessionError where a number is missing, since what happened there is not known, and for what is no record.
+        Raises SessionError if a number is missing, since the events there are not known, and for a value that is no
+        record.
         """
         try:
             return self._live(record, beside)

@@ -28,7 +28,7 @@ WRONG: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, Ty
 
 def no_good(error: Exception, record: object = None) -> SessionError:
     """
-    What to raise if *record*, or one of several, is none of this library as *error* shows.
+    Returns the error to raise if *record*, or one of several, is no record of this library, as *error* shows.
     """
     n, own = (record.get("n"), record.get("session_id")) if isinstance(record, Mapping) else (None, None)
     which = f"the record of event {n!r:.20} of `{own!s:.80}`" if n is not None else "a record"
@@ -128,7 +128,7 @@ def prepared_of(record: Record) -> Prepared:
 
 def advised_of(record: Record) -> Advised | None:
     """
-    What was said of the failure of *record*. Returns None if no model judged it.
+    Returns the model's words on the failure of *record*. Returns None if no model judged it.
     """
     if record.get("model_version") is None:
         return None

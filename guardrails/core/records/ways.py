@@ -1,5 +1,5 @@
 """
-What applied to a tool when it was called, as its record tells.
+The declarations that applied to a tool when it was called, as its record tells.
 """
 
 from dataclasses import replace
@@ -18,7 +18,7 @@ _UNKNOWN: Final = object()
 
 class Way(NamedTuple):
     """
-    What applied to a tool when it was called.
+    The declarations that applied to a tool when it was called.
     """
 
     chain: Chain
@@ -27,8 +27,8 @@ class Way(NamedTuple):
 
 class Ways:
     """
-    The settings of a chain, with what records say that a tool was declared to be: code declares tools, and may do so
-    between two calls.
+    The settings of a chain, with the declarations of tools from records: code declares tools, and may do so between two
+    calls.
     """
 
     def __init__(self, chain: Chain) -> None:
@@ -37,7 +37,7 @@ class Ways:
 
     def of(self, record: Record) -> Way:
         """
-        What applied to the call of *record*.
+        Returns the declarations that applied to the call of *record*.
         """
         key = tuple(record.get(name, _UNKNOWN) for name in _DECLARED)
         admitted = record["decision"] != "deny"
