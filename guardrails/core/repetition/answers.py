@@ -1,5 +1,5 @@
 """
-What a short answer says, wherever it stands: in an object, in text that is JSON, in the blocks of MCP.
+The meaning of a short answer, wherever it stands: in an object, in text that is JSON, in the blocks of MCP.
 """
 
 import re
@@ -52,7 +52,7 @@ _FAULTS: Final = pattern(r"error|warning|issue|problem|failure|violation|conflic
 
 class Said(NamedTuple):
     """
-    What was found in an answer.
+    The findings in an answer.
     """
 
     values: int = 0
@@ -107,7 +107,8 @@ def carried(payload: bytes) -> Any:
 
 def said_by(value: Any, given: Collection[str] = (), name: str = "", depth: int = DEPTH) -> Said:
     """
-    What an answer that is *value*, by its *name*, says beside what it was *given*: the arguments that it may repeat.
+    Returns the findings in an answer that is *value*, by its *name*. The arguments *given* to the call are left out,
+    since an answer may repeat them.
     """
     if type(value) is str:
         value = _data(value.strip())

@@ -1,8 +1,9 @@
 """
-How often the calls of a session's window have formed a pattern that the present call would go on with.
+Counts of how often the calls of a session's window have formed a pattern that the present call would go on with.
 
-Each function counts what came before; how many are too many is for a policy to say. Only calls that are over are looked at,
-none of the present turn (its calls were made without knowing each other's results), and calls of one turn count once.
+Each function counts earlier calls; a policy says how many are too many. Only calls that are over are looked at. Calls
+of the present turn are left out, since they were made without knowing each other's results. Calls of one turn count
+once.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -113,7 +114,7 @@ def identical(before: Sequence[Entry], sig: int | None) -> int:
 
 def same_answer(before: Sequence[Entry], sig: int | None) -> int:
     """
-    How many of the latest calls of *sig* ended alike, whatever was done between.
+    Returns how many of the latest calls of *sig* ended alike; other calls between them do not matter.
     """
     own = [entry for entry in before if entry.sig == sig]
     return next((at for at, entry in enumerate(own) if not same_end(own[0], entry)), len(own))
@@ -155,8 +156,8 @@ def answers(failure: Entry) -> bool:
 
 def sibling_errors(before: Sequence[Entry], tool: str) -> tuple[int, set[str]]:
     """
-    (calls, tools): how often in a row any tool failed of one kind of error, if *tool* is one of theirs, or of one server
-    with them while the cause may lie in the server.
+    Returns (calls, tools): how often in a row any tool failed with one kind of error. The *tool* must be one of these
+    tools, or, if the cause may lie in a server, of one server with them. Otherwise the count is 0.
     """
     if not before or before[0].status != "error":
         return 0, set()
@@ -234,17 +235,17 @@ def unchanged(own: Sequence[Entry], sketch: int, sig: int | None) -> int:
 
 def scans(run: Sequence[Entry]) -> bool:
     """
-    Whether what the calls of a *run* brought, all the same, is an answer of its own to each: a flag, a zero, a few values.
+    Returns whether the equal results of a *run* are an answer of its own to each call: a flag, a zero, a few values.
     """
     return any(entry.little for entry in run)
 
 
 def fruitless(last: Entry, earlier: Iterable[Entry]) -> list[Entry]:
     """
-    The latest calls of a tool as far as they brought nothing, or all the same; one of each turn. *earlier* are its calls
-    before the *last*.
+    Returns the latest calls of a tool that brought nothing, or all the same; one of each turn. The calls *earlier* are
+    those before the *last*.
 
-    None of a tool that changes something and says the same of all that it did.
+    The list is empty for a tool that changes something and says the same of all its changes.
     """
     if last.status == "error" or (last.changes and not last.empty):
         return []
@@ -260,8 +261,8 @@ def fruitless(last: Entry, earlier: Iterable[Entry]) -> list[Entry]:
 
 def reworded(run: Sequence[Entry], sketch: int, most: int | None = None) -> int:
     """
-    How many calls of a *run* that was `fruitless` are worded like the one of *sketch*, or differ from it by numbers that
-    say how much is asked for; more than *most* are not counted.
+    Returns how many calls of a *run* that was `fruitless` are worded like the one of *sketch*. Calls that differ from
+    it only by numbers for how much is asked for count too. At most *most* are counted.
     """
     if sketch == NO_SKETCH:
         return 0

@@ -1,5 +1,5 @@
 """
-What a result brings, told from its text: nothing at all, or the same as another but for clocks and ids.
+The news that a result brings, told from its text: nothing at all, or the same as another but for clocks and ids.
 """
 
 import re
@@ -179,8 +179,8 @@ def _told(bare: bytes) -> Emptiness:
 
 def steady_hash(payload: bytes, call: ToolCall | None = None) -> int:
     """
-    32 bits of what in a success of *call* is not volatile, those of its `result_hash` if nothing is; 0 if it is too long to be
-    looked at.
+    Returns 32 bits of the steady part of a success of *call*, those of its `result_hash` if no part is volatile.
+    Returns 0 if it is too long to be looked at.
     """
     if len(payload) > MAX_STEADY:
         return 0

@@ -1,8 +1,9 @@
 """
 The arguments of a call as one small number that tells whether two calls are worded alike.
 
-A bottom-k min-hash (Broder 1997; Cohen and Kaplan 2007): the three least hashes of its words, 16 bits of each, 12 bits
-of all words in order, and four that say what kind of call it is. Of a document that is written the third hash is that of all of it. Volatile words (clocks, ids, temporary paths) and free-text labels are left out first.
+It is a bottom-k min-hash (Broder 1997; Cohen and Kaplan 2007): 16 bits of each of the three least hashes of its words.
+Then follow 12 bits of all words in order, and four for the kind of call. The third hash of a written document is that
+of the whole. Volatile words (clocks, ids, temporary paths) and free-text labels are left out first.
 """
 
 import re
@@ -115,7 +116,7 @@ def worded(sketch: int) -> bool:
 
 def question_of(call: ToolCall) -> int:
     """
-    What tells the question that *call* asks from another, whatever it says of why or when it is asked.
+    Returns a number that tells the question of *call* from others, without its reasons and times.
     """
     sketch = sketch_of(call)
     return sketch if call.sig is None or labelled(sketch) else call.sig
@@ -123,8 +124,8 @@ def question_of(call: ToolCall) -> int:
 
 def document_of(call: ToolCall) -> int:
     """
-    16 bits of the long texts that *call* writes under a name, which its sketch ends with but for the last 16. 0 if there are none, or if a
-    number says which of many things it is for.
+    Returns 16 bits of the long texts that *call* writes under a name, the third hash of its sketch. Returns 0 if there
+    are none, or if a number says which of many things the text is for.
     """
     arguments = call.arguments
     if type(arguments) is not dict or not writes(call.tool) or edits(call.tool):
@@ -165,10 +166,9 @@ def likes(sketch: int, others: Iterable[int], most: int | None = None) -> int:
 
 def resized(sketch: int, others: Iterable[int], most: int | None = None) -> int:
     """
-    How many of *others* are of the call of *sketch* but for numbers that say how much, or which part, is asked for; *most* is
-    where counting ends. Of calls of one word or none beside these: of more, the sketches share most.
+    Returns how many of *others* are like *sketch* but for numbers of how much, or which part, is asked for; at most *most*.
     """
-    if not sketch & _SIZED:
+    if not sketch & _SIZED:  # A mark of at most one word beside such numbers: of more, the sketches share most.
         return 0
     like = sum(other & _SIZED != 0 and (other ^ sketch) >> 48 == 0 for other in others)
     return min(like, most or like)

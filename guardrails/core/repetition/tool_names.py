@@ -1,5 +1,5 @@
 """
-What the name of a tool says: the verb that it begins with, and whose tool it is.
+The facts in the name of a tool: the verb that it begins with, and whose tool it is.
 """
 
 from functools import lru_cache
@@ -69,7 +69,7 @@ _TOLD: Final = frozenset({"status", "details", "history", "info", "summary", "co
 @lru_cache(maxsize=1024)
 def server_of(tool: str) -> str:
     """
-    What the names of the tools of one server begin with; "" if *tool* does not tell.
+    Returns the prefix that the names of the tools of one server share; "" if *tool* does not tell.
     """
     for mark in ("__", "/", "."):
         head, found, _ = tool.rpartition(mark)
@@ -82,7 +82,8 @@ def server_of(tool: str) -> str:
 @lru_cache(maxsize=1024)
 def shows(tool: str) -> Literal["written", "found"] | None:
     """
-    What a result of *tool* is by its name: what others wrote, what was found, or (None) what the tool says itself.
+    Returns the kind of text in a result of *tool*, by its name: `written` by others, `found`, or None for the tool's
+    own words.
     """
     words = set(_words(tool))
     if writes(tool):

@@ -79,7 +79,8 @@ def _named(name: str) -> Kind | None:
 
 def volatile(name: Any, value: Any) -> Kind | None:
     """
-    What the field *name* of *value* is, if it is volatile; None if its name, or its form, does not say so.
+    Returns the kind of the field *name* of *value*, if it is volatile. Returns None if its name, or its form, does not
+    say so.
     """
     kind = _named(name) if type(name) is str and len(name) <= LONGEST else None
     if kind is None:

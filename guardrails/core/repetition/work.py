@@ -68,8 +68,8 @@ def _over_before(entry: Entry, last: Entry) -> bool:
 
 def settled(state: SessionState, last: Entry, limit_s: float | None) -> bool:
     """
-    Whether nothing that is known of can have changed since the call *last*: the session has done no work that may have,
-    and it was made at most *limit_s* seconds ago; None: whenever.
+    Returns whether no known thing can have changed since the call *last*: the session has done no work that may change
+    one. The call was made at most *limit_s* seconds ago; None sets no bound.
     """
     if limit_s is not None and state.now_ms - last.at_ms > 1_000 * limit_s:
         return False

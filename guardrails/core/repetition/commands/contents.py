@@ -1,5 +1,5 @@
 """
-What is looked at by programs that work on databases, files and code, of which a few change by themselves.
+The things that programs for databases, files and code look at; a few of these change by themselves.
 """
 
 import re

@@ -1,8 +1,9 @@
 """
-Which commands look at what changes by itself, or is somewhere else: told from the program, its verb and its options.
+Commands that look at things that change by themselves or are somewhere else: told from the program, its verb and its
+options.
 
-The rule goes by verbs (`get`, `status`, `logs`), since programs are without number. What works on files, sources and builds
-of this machine is left out by name: nothing changes there unless somebody works.
+The rule goes by verbs (`get`, `status`, `logs`), since programs are without number. Files, sources and builds of this
+machine are left out by name: they change only if somebody works on them.
 """
 
 import re

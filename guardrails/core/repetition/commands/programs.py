@@ -1,5 +1,5 @@
 """
-What programs and their verbs are for, by name; `looks` says what is made of it.
+The purposes of programs and of their verbs, by name; `looks` draws the conclusions.
 """
 
 from typing import Final

@@ -1,5 +1,5 @@
 """
-What a word of a command says if it is a verb, and what an HTTP request asks for.
+The meaning of a word of a command if it is a verb, and the purpose of an HTTP request.
 """
 
 import re
@@ -44,7 +44,8 @@ class Kind(Enum):
 
 def verb(word: str) -> Kind | None:
     """
-    What *word* says if it is a verb: `get`, `describe-instances`, `ps:scale`, `DescribeInstances`, `proxy-status`.
+    Returns the kind of *word* if it is a verb: `get`, `describe-instances`, `ps:scale`, `DescribeInstances`,
+    `proxy-status`.
     """
     # `logs:drains:add` adds, `pg:info` and `build:view` look.
     kinds = map(_part, reversed(word.split(":")[-4:]))
@@ -82,7 +83,8 @@ def is_live(address: str) -> bool:
 
 def request(rest: Sequence[str], *, everywhere: bool = False) -> Kind | None:
     """
-    What an HTTP request is: a look if it sends nothing and its address is live; *everywhere*: whatever its address.
+    Returns the kind of an HTTP request: a look if it sends nothing and its address is live. With *everywhere* any
+    address is live.
     """
     said = [
         match["said"] or (rest[at + 1] if at + 1 < len(rest) else "")

@@ -75,8 +75,8 @@ def waits(tool: str) -> bool:
 
 def sleeps(arguments: Any, tool: str = "") -> bool:
     """
-    Whether a call of *tool* is a command that is made again until something has happened: it sleeps, or looks at what
-    changes by itself or is somewhere else.
+    Returns whether a call of *tool* is a command that is made again until something has happened. The command sleeps,
+    or looks at a thing that changes by itself or is somewhere else.
     """
     if type(arguments) is str:
         return _runs_commands(tool) and _waits(arguments[:HEAD])
@@ -85,7 +85,7 @@ def sleeps(arguments: Any, tool: str = "") -> bool:
 
 def waits_itself(call: ToolCall) -> bool:
     """
-    What `sleeps` says of *call*, found out once: several guards ask. Noted in the call.
+    Returns the answer of `sleeps` for *call*, found out once: several guards ask. The answer is noted in the call.
     """
     return call.note_waits(waits=sleeps(call.arguments, call.tool)) if call.waits is None else call.waits
 

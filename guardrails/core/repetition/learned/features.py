@@ -1,5 +1,5 @@
 """
-What is known of a call before it runs that tells whether it will bring anything new: a level for each of a few factors.
+The signs, known before a call runs, that tell whether it will bring anything new: a level for each of a few factors.
 
 One function, for sessions that run and for records that are replayed alike. It looks at the window of the state only.
 """
@@ -75,7 +75,8 @@ def looked(call: ToolCall, state: SessionState) -> bool:
 
 def features(call: ToolCall, state: SessionState, *, read_only: bool, polling: bool) -> Levels | None:
     """
-    The levels of *call*; None where nothing suggests that it might bring nothing. Notes its sketch in it.
+    Returns the levels of *call*. Returns None if there is no sign that it might bring nothing. The sketch of the call
+    is noted in it.
     """
     return levels(call, past(state), state, read_only=read_only, polling=polling) if looked(call, state) else None
 

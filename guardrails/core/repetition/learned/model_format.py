@@ -92,9 +92,9 @@ def text_of(body: Mapping[str, Any]) -> bytes:
 @lru_cache(maxsize=64)
 def repeat_model(path: str) -> RepeatModel:
     """
-    The model in the file *path*, or the shipped one where that is `default`; read once in each process.
+    Returns the model in the file *path*, or the shipped one if that is `default`; read once in each process.
 
-    Raises ModelError where the file cannot be read or is no good.
+    Raises ModelError if the file cannot be read or is no good.
     """
     file = SHIPPED if path == DEFAULT else Path(path)
     try:
