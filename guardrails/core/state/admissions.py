@@ -40,8 +40,9 @@ def admit(
     before: Entry | None = None,
 ) -> Pending:
     """
-    Charge a call and open its admission; *window* is how many executed calls are remembered. *before*, if given, is the attempt
-    that the library follows by this one: both are one call of the model, in its turn and its streak.
+    Charge a call and open its admission. The number of executed calls that are remembered is *window*. An attempt
+    *before*, if given, is one that the library follows by this one. Both are one call of the model, in its turn and its
+    streak.
     """
     tool, sig, now = call.tool, call.sig, state.now_ms
     state.n, state.seq = n, seq = state.n + 1, state.seq + 1

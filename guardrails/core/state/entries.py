@@ -1,5 +1,5 @@
 """
-What a state is made of: the executed calls of its window, and the admissions that are not settled yet.
+The parts of a state: the executed calls of its window, and the admissions that are not settled yet.
 """
 
 from dataclasses import dataclass, field
@@ -105,7 +105,7 @@ NO_AMOUNTS: Final[Amounts] = 0, 0, 0
 
 class Lease(NamedTuple):
     """
-    What the shared state of a scope knows of one lease of it.
+    The facts that the shared state of a scope knows of one lease of it.
     """
 
     granted: Amounts
@@ -120,7 +120,7 @@ class Lease(NamedTuple):
 
 class Part(NamedTuple):
     """
-    What the state of a lease knows of the scope.
+    The facts that the state of a lease knows of the scope.
     """
 
     granted: Amounts
@@ -223,7 +223,7 @@ class Pending:
 
 def low(sig: int | None) -> int:
     """
-    As much of a signature as is kept of a refused call: 32 bits, -1 where there is none.
+    Returns the part of a signature that is kept of a refused call: 32 bits, -1 if there is none.
     """
     return -1 if sig is None else sig & 0xFFFF_FFFF
 

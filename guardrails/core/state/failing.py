@@ -1,8 +1,9 @@
 """
-The values that failing tools were tried with, and those that results have shown since: who goes on with a new one is in no loop.
+The values that failing tools were tried with, and those that results have shown since. An agent that goes on with a new
+value is in no loop.
 
-A value is a word, a number, or a run of them (a path, an address). A few bits of a hash stand for each, so that what is kept
-is bounded; nothing is kept, and no result looked at, while no tool fails.
+A value is a word, a number, or a run of them (a path, an address). A few bits of a hash stand for each value, so that
+the memory is bounded. While no tool fails, no value is kept and no result is looked at.
 """
 
 import re
@@ -90,8 +91,8 @@ def told(call: ToolCall, result: bytes, *, failed: bool) -> Told:
 
 def brings_new(call: ToolCall, followed: Collection[Failing]) -> bool:
     """
-    Whether an argument of *call* has a value that a result has shown since the tools *followed* began to fail, and that none
-    of them was tried with. Noted in the call.
+    Returns whether an argument of *call* has a new value. A result has shown it since the tools *followed* began to
+    fail, and none of them was tried with it. The answer is noted in the call.
     """
     if call.news is None:
         shown = tried = 0
@@ -128,7 +129,7 @@ def note_refused(failing: dict[str, Failing], call: ToolCall, code: str, seq: in
 
 def note_ended(failing: dict[str, Failing], tool: str, seq: int, *, failed: bool, what: Told, oldest: int) -> None:
     """
-    Enter a call of *tool* that is over: a success ends its failures. What began before *oldest* is forgotten.
+    Enter a call of *tool* that is over: a success ends its failures. Failures that began before *oldest* are forgotten.
     """
     for name in [name for name, one in failing.items() if one.seq < oldest]:
         del failing[name]
@@ -153,7 +154,7 @@ def packed_failing(failing: dict[str, Failing]) -> list[list[Any]]:
 
 def unpacked_failing(packed: Iterable[list[Any]]) -> dict[str, Failing]:
     """
-    What `packed_failing` made this of.
+    Returns the failures that `packed_failing` packed.
     """
     return {
         tool: Failing(seq, _unpacked(tried), _unpacked(shown), refused) for tool, seq, tried, shown, refused in packed

@@ -1,6 +1,6 @@
 """
-What is held beside the estimates of admissions: for model requests until they are charged, and for calls of tools that
-declare no estimate, by what their calls have used on average.
+Amounts that are held beside the estimates of admissions. Some are for model requests until they are charged. Others are
+for calls of tools that declare no estimate, by the average use of their calls.
 """
 
 from typing import Final
@@ -74,8 +74,8 @@ def guess_key(pending: Pending) -> str:
 
 def guessed(state: SessionState) -> tuple[int, int]:
     """
-    Micro-dollars and tokens that guesses hold. They stand in the way of other guesses and of model requests only: what was
-    said is held whether or not a host tells how its requests end.
+    Returns the micro-dollars and tokens that guesses hold. Guesses stand in the way of other guesses and of model
+    requests only. A declared estimate is held even if a host never tells how its requests end.
     """
     guesses = [held for held in state.holds.values() if not held.said]
     return sum(held.cost for held in guesses), sum(held.tokens for held in guesses)
@@ -102,8 +102,9 @@ def _lapse(state: SessionState, key: str) -> None:
 
 def fitting(state: SessionState, cost: int, tokens: int, *, guesses: bool = False) -> str | None:
     """
-    The request that a response is of which does not say it: of those that hold enough for it the one that holds least, so
-    that what stays held covers the others; None: none is open. *guesses*: of those only that nobody said an estimate of.
+    Returns the request of a response that does not name its request. Of the requests that hold enough, it is the one
+    that holds least, so that the other holds cover the other requests. Returns None if no request is open. With
+    *guesses* only requests without a declared estimate count.
     """
     open_ = {key: held for key, held in state.holds.items() if key.isdigit() and not (guesses and held.said)}
     enough = [

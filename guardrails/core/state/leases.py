@@ -1,9 +1,8 @@
 """
-Parts of a scope's limits that workers hold: what the shared state knows of its leases, and what the state of a lease knows
-of the rest.
+Parts of a scope's limits that workers hold. The shared state knows its leases, and the state of a lease knows the rest.
 
-The state of a lease is one of a scope, for one worker. What others have used counts in it, and all but its own part is
-reserved elsewhere, so that the guards of the scope decide on it as on the shared one.
+The state of a lease is one of a scope, for one worker. The use of other workers counts in it, and all but its own part
+is reserved elsewhere. So the guards of the scope decide on it as on the shared one.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +27,8 @@ FIRST: Final = 256
 
 def part_of(rest: int, used: int, leases: int) -> int:
     """
-    What a lease takes at once of *rest*, of which nobody holds anything, after it has *used* some, with so many *leases*.
+    Returns the amount that a lease takes at once of *rest*, which nobody holds. It depends on the amount *used* under
+    it and on the number of *leases*.
     """
     return max(1, min(rest // (PARTS * leases), max(rest // FIRST, used)))
 
@@ -57,7 +57,7 @@ def grant(state: SessionState, holder: str, granted: Amounts, *, recalled: bool)
 
 def end_lease(state: SessionState, holder: str, *, burns: bool) -> None:
     """
-    Forget the lease of *holder* in the shared *state*. What it had left counts as used if it *burns*, else it is free.
+    Forget the lease of *holder* in the shared *state*. Its rest counts as used if it *burns*, else it is free.
     """
     left = state.reserved.get(holder, {})
     if state.leases.pop(holder, None) is not None:
@@ -110,8 +110,8 @@ def take_part(
     dry_ms: int,
 ) -> None:
     """
-    Let the *state* of a lease know how much it was *granted* from its beginning, what others have used (*foreign*) and hold,
-    and what nobody holds (*rest*). Until *dry_ms* there is no more to be had.
+    Let the *state* of a lease know its amounts. It was *granted* so much from its beginning, others have used *foreign*
+    and hold *elsewhere*, and nobody holds *rest*. Until *dry_ms* there is no more to take.
     """
     before = NO_AMOUNTS if state.part is None else state.part.foreign
     state.calls += foreign[0] - before[0]
@@ -145,7 +145,7 @@ def retreat(state: SessionState) -> None:
 
 def used_of(state: SessionState) -> Amounts:
     """
-    What has been used under the lease of *state* from its beginning.
+    Returns the amounts that have been used under the lease of *state* from its beginning.
     """
     foreign = NO_AMOUNTS if state.part is None else state.part.foreign
     return state.calls - foreign[0], state.cost - foreign[1], state.tokens - foreign[2]
@@ -186,7 +186,7 @@ def is_over(state: SessionState) -> bool:
 
 def each(made: Callable[[int, str], int]) -> Amounts:
     """
-    What *made* says of the place and the name of each limit that is lent.
+    Returns the answers of *made* for the place and the name of each limit that is lent.
     """
     calls, cost, tokens = (made(place, name) for place, name in enumerate(METERED))
     return calls, cost, tokens

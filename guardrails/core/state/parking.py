@@ -24,8 +24,9 @@ APPROVED_MS: Final = 86_400_000
 
 def digest_of(call: ToolCall) -> str:
     """
-    What tells the tool and arguments of *call* from all others, also from those that somebody makes up to be alike: the
-    signature is no cryptographic hash. Returns "" for a recorded call, whose arguments may be erased.
+    Returns a digest that tells the tool and arguments of *call* from all others. The signature is no cryptographic
+    hash, so somebody could make up arguments with an equal one. Returns "" for a recorded call, whose arguments may be
+    erased.
     """
     if call.canonical is None:
         return ""
@@ -68,8 +69,8 @@ def parked(state: SessionState, seq: int) -> Pending | None:
 
 def waits(state: SessionState, call: ToolCall, now_ms: int, *, claim: bool) -> Pending | None:
     """
-    The call that waits and that *call* asks about again when the clock says *now_ms*: for an answer, or suspended, and not to
-    be run now (*claim*). Returns None if there is none.
+    Returns the waiting call that *call* asks about again at *now_ms* of the clock. It waits for an answer, or is
+    suspended and not to be run now (*claim*). Returns None if there is none.
     """
     pending = state.pending.get((call.id, call.sig))
     if pending is None or pending.parked is None:
@@ -118,8 +119,8 @@ def unpark(state: SessionState, pending: Pending, call: ToolCall, *, changes: bo
 
 def suspend(state: SessionState, pending: Pending, digest: str) -> None:
     """
-    Let a call that was begun wait to be made again: its claim is given back, and its time does not run out soon. *digest* is
-    that of the call.
+    Let a call that was begun wait to be made again: its claim is given back, and its time does not run out soon. The
+    *digest* is that of the call.
     """
     pending.claimed = False
     pending.parked = Parked(

@@ -2,8 +2,8 @@
 The state of a session: the only thing that guards look at.
 
 Rule 1: every write to it, to an entry of its window and to an admission is in this folder; a test proves it. Rule 2: a
-transition is a pure function of the state and its arguments; the store runs it atomically and may run it again on a fresh
-copy.
+transition is a pure function of the state and its arguments. The store runs it atomically, and may run it again on a
+fresh copy.
 """
 
 from collections.abc import Sequence
@@ -138,7 +138,7 @@ class SessionState:
 
     def meter(self, key: str) -> int:
         """
-        The counter *key*, 0 where it was never charged.
+        Returns the counter *key*, 0 if it was never charged.
         """
         value = self.meters.get(key)
         return self.meters.get(OVERFLOW, 0) if value is None else value
@@ -157,7 +157,7 @@ class SessionState:
     @property
     def mark(self) -> int:
         """
-        What the calls of the present turn are marked by, 1 to 255; 0 before there is a turn.
+        The mark of the calls of the present turn, 1 to 255; 0 before there is a turn.
         """
         number = self.turn + self.implied
         return (number - 1) % 255 + 1 if number else 0
@@ -192,8 +192,8 @@ class SessionState:
 
     def waited_ms(self, now_ms: int) -> int:
         """
-        Milliseconds up to *now_ms* in which every open call waited for a person, or to be made again, and neither a model nor
-        a child worked.
+        Returns the milliseconds up to *now_ms* in which every open call waited for a person, or to be made again. Time
+        in which a model or a child worked is left out.
         """
         waited = self.stood_ms
         if self.parked and not self.asking and not self.reserved and self.parked == len(self.pending):

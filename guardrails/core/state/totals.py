@@ -1,5 +1,5 @@
 """
-What every event may change: time, numbers, counters, money, limits, and whether the session goes on.
+The transitions that every event may make: time, numbers, counters, money, limits, and whether the session goes on.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,8 +32,8 @@ def mend(states: Sequence[SessionState], *, child: bool = False) -> None:
     """
     Let *states* be whole after a step that broke off in the middle of them; that of a *child* has its root's last.
 
-    What was held and belongs to nothing any more is charged: more is used up then than was used, never less. A call whose
-    admission is gone has an unknown end. Each draws a number that no record has, so that a replay finds the gap.
+    A hold without an owner is charged: the sum is then more than the true use, never less. A call whose admission is
+    gone has an unknown end. Each state draws a number that no record has, so that a replay finds the gap.
     """
     own = states[:-1] if child else states
     for state in own:
@@ -97,7 +97,7 @@ def number(state: SessionState) -> int:
 
 def set_meters(state: SessionState, values: Mapping[str, int]) -> None:
     """
-    Set counters. Raises TypeError, and sets none, where one is no int by name: a guard made it.
+    Set counters. Raises TypeError, and sets none, if a value is no int by name: a guard made it.
     """
     for key, value in values.items():
         if type(value) is not int or type(key) is not str:
@@ -155,7 +155,7 @@ def close(state: SessionState, cause: Denial) -> None:
 
 def charge(state: SessionState, cost: int | None, tokens: int) -> None:
     """
-    Charge a model response; *cost* in micro-dollars, None where its price is unknown.
+    Charge a model response. The *cost* is in micro-dollars, None if its price is unknown.
     """
     state.asking = False
     state.unpriced += cost is None

@@ -1,5 +1,6 @@
 """
-The calls of a session as a few numbers: the latest that are over, most of which are in its window too, and those that are open.
+The calls of a session as a few numbers: the latest that are over, and those that are open. Most of the calls that are
+over are in its window too.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,8 +24,8 @@ _Like = tuple[int, int | None]
 
 class Memo:
     """
-    What a state's calls that are over were packed as, from one time to the next: they do not change any more, and
-    writing them anew is most of the work.
+    The packed form of a state's calls that are over, kept from one time to the next. These calls do not change any
+    more, and packing them again is most of the work.
     """
 
     __slots__ = ("calls", "likes", "trail")

@@ -1,8 +1,8 @@
 """
 States as versions 1 to 4 packed them, made over into version 5, which `packed` reads: a session goes on after any upgrade.
 
-What an old version did not keep is as in a new state. Some had several layouts while they were made: the first that comes out
-whole is the one, for what follows the calls must begin as JSON.
+Fields that an old version did not keep are as in a new state. Some versions had several layouts while they were made.
+The first layout that can be read whole is the right one, since the part after the calls must begin as JSON.
 """
 
 import json
