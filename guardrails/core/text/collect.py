@@ -1,5 +1,5 @@
 """
-What a tool hands over piecemeal or as raw bytes, made into one bounded JSON-like value.
+Values that a tool hands over piecemeal or as raw bytes, made into one bounded JSON-like value.
 
 An iterator becomes a list, bytes become text or base64. All work is bounded, so an endless generator ends.
 """
@@ -71,10 +71,11 @@ def resolved(value: Any, limit: int = LIMIT_BYTES) -> tuple[Any, bool]:
 
 def decoded(data: Bytes, limit: int = LIMIT_BYTES) -> tuple[str | dict[str, Any], bool]:
     """
-    Bytes as text where they are UTF-8 without NUL, else as `{"base64": "...", "bytes": n}`; and whether all is there.
+    Returns bytes as text if they are UTF-8 without NUL, else as `{"base64": "...", "bytes": n}`; and whether all is
+    there.
 
-    Only a head is looked at: of binary data what fits *limit* bytes of base64 (*n* is the whole length), of text what fits
-    *limit* bytes of JSON, 16 MiB at most; text that is longer ends in `... [truncated: 65,480 of 10,485,760 bytes shown]`.
+    Only a head is looked at. Binary data fills at most *limit* bytes of base64; *n* is the whole length. Text fills at
+    most *limit* bytes of JSON, 16 MiB at most. Longer text ends in `... [truncated: 65,480 of 10,485,760 bytes shown]`.
     """
     size = memoryview(data).nbytes
     if b"\x00" not in bytes(_head(data, _SNIFF_BYTES)):

@@ -23,7 +23,8 @@ _MAX_SORTED: Final = 1024
 
 def dumps(value: Any) -> bytes | None:
     """
-    The JSON of *value*; None where orjson refuses it, or it holds a dataclass or a subclass of a basic type.
+    Returns the JSON of *value*. Returns None if orjson refuses it, or if it holds a dataclass or a subclass of a basic
+    type.
     """
     try:
         return orjson.dumps(value, option=OPTIONS)
@@ -48,11 +49,13 @@ def repaired(text: str) -> str:
 
 def plain(value: Any, room: int) -> Any:
     """
-    *value* as one of the `BASIC` types or their subclasses, its members as they are; or what else orjson writes.
+    Returns *value* as one of the `BASIC` types or their subclasses, its members as they are; or as another type that
+    orjson writes.
 
-    Times and UUIDs stay; an enum is its value, bytes are as `collect.decoded` gives them; dataclasses, pydantic models,
-    mappings, rows and tables with named columns are dicts; sets (small ones sorted), sequences, views, iterators and numpy's arrays are lists; all else
-    is what it says of itself, an exception with its type. A list ends where more could not fit *room* bytes.
+    Times and UUIDs stay; an enum is its value, bytes are as `collect.decoded` gives them. Dataclasses, pydantic models,
+    mappings, rows and tables with named columns are dicts. Sets (small ones sorted), sequences, views, iterators and
+    numpy's arrays are lists. Any other value is its own text, an exception with its type. A list ends if more could not
+    fit *room* bytes.
     """
     if issubclass(type(value), BASIC):
         return value

@@ -25,11 +25,12 @@ _Members = Iterator[tuple[bytes, Any]]
 
 def leading_json(value: Any, limit: int, depth: int = MAX_DEPTH) -> tuple[bytes, bool]:
     """
-    The first *limit* bytes of the JSON of *value*, and whether that is all of it and nests no deeper than *depth*.
+    Returns the first *limit* bytes of the JSON of *value*, and whether that is all of it and nests no deeper than
+    *depth*.
 
-    Total: what JSON does not know is made `plain`, NaN and infinities are null, half a surrogate pair is U+FFFD, an object
-    inside itself is `[circular reference]`, integers are exact. Keys become strings, with `_` appended where two would
-    be one.
+    The function is total. A value that JSON does not know is made `plain`, and NaN and infinities are null. Half a
+    surrogate pair is U+FFFD, an object inside itself is `[circular reference]`, integers are exact. Keys become
+    strings, with `_` appended if two would be one.
     """
     parts: list[bytes] = []
     size = 0

@@ -1,8 +1,9 @@
 """
-Regular expressions of a policy's author, which meet the text of strangers: time is linear in the text, whatever both are.
+Regular expressions of a policy's author, which meet the text of strangers. Their time is linear in the text, for any
+pattern and any text.
 
-Python's own engine goes back and tries again, for minutes on 30 characters if a pattern invites it. The engine here is that of
-pydantic (Rust's `regex`), which never goes back, and so knows no lookaround and no backreferences.
+Python's own engine goes back and tries again, for minutes on 30 characters if a pattern invites it. The engine here is
+that of pydantic (Rust's `regex`), which never goes back, and so knows no lookaround and no backreferences.
 """
 
 import re
@@ -39,9 +40,9 @@ class NotLinearError(ValueError):
 @lru_cache(maxsize=512)
 def finder(pattern: str) -> Callable[[str], bool]:
     """
-    Whether *pattern* occurs in a text, as a function. Raises NotLinearError.
+    Returns a function that tells whether *pattern* occurs in a text. Raises NotLinearError.
 
-    What is written means the same to Python's `re`; `$` also stands before a newline that ends the text.
+    A pattern means the same to Python's `re`; `$` also stands before a newline that ends the text.
     """
     if _PLAIN.fullmatch(pattern):
         search = _parsed(pattern).search

@@ -1,8 +1,8 @@
 r"""
-What a path in an argument says, before any file system is asked.
+The meaning of a path in an argument, before any file system is asked.
 
-A path is read as the system reads it, and where that differs, as the other does too: whatever a tool makes of `\` or of
-a drive letter, it must not lead out.
+A path is read as the system reads it and, if other systems read it otherwise, as they do too. A tool may read a `\` or
+a drive letter in either way, and it must not lead out.
 """
 
 import ntpath
@@ -26,16 +26,16 @@ _SYSTEM: Any = ntpath if _WINDOWS else posixpath
 
 class BadPathError(ValueError):
     """
-    What is no path of the workspace, with the reason.
+    A text that is no path of the workspace, with the reason.
     """
 
 
 def path_of(value: object) -> str:
     """
-    The path that an argument's *value* is: text, or a `file://` URL.
+    Returns the path that an argument's *value* is: text, or a `file://` URL.
 
-    Raises BadPathError for what is no text, empty, too long or not valid Unicode, for a NUL, a leading `~`, a drive letter
-    and any other URL.
+    Raises BadPathError for a value that is no text, is empty, too long or not valid Unicode. It is raised too for a
+    NUL, a leading `~`, a drive letter and any other URL.
     """
     if not isinstance(value, str):
         raise BadPathError(f"it is {type(value).__name__}, not text")

@@ -1,8 +1,8 @@
 """
 Which calls and which results are the same: canonical arguments, and the hashes of calls and results.
 
-The canonical form is JSON with sorted keys, 1.0 written as 1, text in NFC and NaN as null. Values of which JSON can say all
-there is to say are written by orjson, as they are or from a normalised copy; the rest goes the slow path of `tagged`, which
+The canonical form is JSON with sorted keys, 1.0 written as 1, text in NFC and NaN as null. Values that JSON can express
+in full are written by orjson, as they are or from a normalised copy. The rest goes the slow path of `tagged`, which
 gives equal values the same bytes. Numbers are compared exactly, as Python does: 1e300 is int(1e300) and not 10**300.
 """
 
@@ -64,7 +64,8 @@ def low64(digest: bytes) -> int:
 
 def canonical(arguments: object) -> bytes | None:
     """
-    The canonical form of *arguments*, JSON in UTF-8; None where they have none, as `tagged` says. Never raises.
+    Returns the canonical form of *arguments*, JSON in UTF-8. Returns None if they have none, as `tagged` says. Never
+    raises.
     """
     try:
         if _is_plain(arguments):
@@ -101,10 +102,10 @@ def near(tool: str, encoded: bytes) -> int:
 
 def result_hash(payload: bytes | str, length: int | None = None) -> int:
     """
-    Signed xxh3-64 of the first `RESULT_HEAD` bytes, seeded with the length: evidence of a success.
+    Returns the signed xxh3-64 of the first `RESULT_HEAD` bytes, seeded with the length: evidence of a success.
 
-    *length* is the full length where *payload* is already cut. Text counts as its UTF-8 bytes; the length of text of more
-    than `RESULT_HEAD` characters is taken in characters, since encoding it would take time in proportion to it.
+    The *length* is the full length if *payload* is already cut. Text counts as its UTF-8 bytes. The length of text of
+    more than `RESULT_HEAD` characters is taken in characters, since encoding it would take time in proportion to it.
     """
     if type(payload) is bytes:
         # `_head` and `_signed`, in place: every result comes this way.
@@ -134,10 +135,10 @@ def result_hashes(payload: bytes | str, length: int | None = None) -> tuple[int,
 
 def parse_arguments(text: str) -> tuple[object, str | None]:
     """
-    The value of a model's argument text, and None; or the text itself, and what is wrong with it.
+    Returns the value of a model's argument text, and None; or the text itself, and what is wrong with it.
 
-    Empty text means no arguments, `{}`. NaN and Infinity are read, the last of a repeated key counts, and integers of any
-    size stay integers (orjson turns those above 64 bits into floats).
+    Empty text means no arguments, `{}`. NaN and Infinity are read, and the last of a repeated key counts. Integers of
+    any size stay integers; orjson turns those above 64 bits into floats.
     """
     if not text or text.isspace():
         return {}, None

@@ -1,11 +1,13 @@
 """
 The slow path of the canonical form: any Python value, written one by one.
 
-A plain value gets the bytes that the fast path would give it. What JSON cannot say is tagged, `{ "!set":[1,2]}`: valid
-JSON, but a canonical plain value has no space outside of its strings, so a tagged value never equals a plain one.
+A plain value gets the bytes that the fast path would give it. A value that JSON cannot express is tagged, `{
+"!set":[1,2]}`. This is valid JSON, but a canonical plain value has no space outside of its strings, so a tagged value
+never equals a plain one.
 
-Containers are what they hold: a tuple is a list, any mapping is a dict. Every other type is itself: sets, bytes, enums,
-dataclasses, pydantic models and subclasses of str, int and float are tagged, with the class's name where it tells them apart.
+Containers are what they hold: a tuple is a list, any mapping is a dict. Every other type is itself. Sets, bytes, enums,
+dataclasses, pydantic models and subclasses of str, int and float are tagged, with the class's name if it tells them
+apart.
 """
 
 import json
@@ -52,10 +54,11 @@ class Unsignable(Exception):  # noqa: N818 - a verdict, not an error
 
 def tagged(value: object) -> bytes:
     """
-    The canonical form of any value: JSON in UTF-8.
+    Returns the canonical form of any value: JSON in UTF-8.
 
-    Raises `Unsignable` for cycles, more than `MAX_DEPTH` levels or `MAX_VALUES` values, and objects of which no more is known
-    than an address, a `<description>` or a shortened or masked repr; and whatever the value's own code raises.
+    Raises `Unsignable` for cycles, and for more than `MAX_DEPTH` levels or `MAX_VALUES` values. It is raised too for an
+    object of which only an address, a `<description>` or a shortened or masked repr is known. Errors of the value's own
+    code pass through.
     """
     return _Walk().write(value)
 

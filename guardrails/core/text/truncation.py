@@ -1,14 +1,15 @@
 """
 Serialise a tool's result once, in a bounded number of bytes, at a cost that the bound sets and not the result.
 
-What counts is the JSON the model reads, with its quotes, escapes and UTF-8 bytes. What is too long is cut by type:
+The bound counts the JSON that the model reads, with its quotes, escapes and UTF-8 bytes. A value that is too long is
+cut by type:
 
     text     leading characters and a suffix: `... [truncated: 65,476 of 10,485,760 characters shown]`
     list     leading elements, whole, then `{"_truncated": true, "omitted": n}`; if not even the first fits, that object
              also holds the first's leading JSON, as `_truncated_json`
     object   `{"_truncated_json": "<leading JSON>", "original_bytes": n}`
 
-What nests deeper than `room.MAX_DEPTH` is cut as if it were too long, so that its JSON survives as text.
+A value that nests deeper than `room.MAX_DEPTH` is cut as if it were too long, so that its JSON survives as text.
 """
 
 from dataclasses import dataclass
@@ -55,10 +56,10 @@ class Rendered:
 
 def render(value: Any, limit: int = LIMIT) -> Rendered:
     """
-    *value* in at most *limit* (`MIN_LIMIT` or more) bytes of JSON; raises nothing, whatever the value.
+    Returns *value* in at most *limit* (`MIN_LIMIT` or more) bytes of JSON. It raises nothing for any value.
 
-    Rendering what a payload says gives the same payload. The work is proportional to *limit*, but for bytes, which are
-    decoded up to 16 MiB, and for the value's own code (`model_dump`, `__str__`).
+    Rendering the value of a payload gives the same payload. The work is proportional to *limit*, but for bytes, which
+    are decoded up to 16 MiB, and for the value's own code (`model_dump`, `__str__`).
     """
     kind = type(value)
     if kind is str:
