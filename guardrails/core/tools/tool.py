@@ -1,5 +1,5 @@
 """
-What is known about a tool before it is called: its declarations.
+The facts about a tool before it is called: its declarations.
 """
 
 import functools
@@ -27,8 +27,8 @@ class Tool:
     """
     One tool: what the model is told of it and what the guards may rely on.
 
-    *parameters* is a function, a pydantic model class or a JSON Schema; it yields both the schema that the model sees
-    and the check at the boundary. Everything declared here can be set or overridden by a policy's `tools:` rules.
+    Its *parameters* are a function, a pydantic model class or a JSON Schema. They yield both the schema that the model
+    sees and the check at the boundary. Everything declared here can be set or overridden by a policy's `tools:` rules.
     """
 
     __pydantic_config__: ClassVar = {"extra": "forbid", "strict": True, "revalidate_instances": "always"}
@@ -82,8 +82,8 @@ class Tool:
         cls, function: Callable[..., Any], *, hidden: Collection[str] = (), **declarations: Unpack[Declarations]
     ) -> Self:
         """
-        The tool that *function* is: its name, docstring and signature, without the parameters *hidden* that the host
-        passes. Raises PolicyError where the signature of a function with hidden parameters cannot be read.
+        Returns the tool that *function* is: its name, docstring and signature, without the parameters *hidden* that the
+        host passes. Raises PolicyError if the signature of a function with hidden parameters cannot be read.
         """
         declarations.setdefault("name", name_of(function))
         text = inspect.getdoc(described(function)) or ""
@@ -108,7 +108,7 @@ class Tool:
 
     def arguments(self) -> Arguments | None:
         """
-        The check of its arguments; None where no parameters are declared.
+        Returns the check of its arguments. Returns None if no parameters are declared.
         """
         made = hasattr(type(self.parameters), "check") and hasattr(type(self.parameters), "schema")
         return self.parameters if made or self.parameters is None else arguments_of(self.parameters)

@@ -57,22 +57,23 @@ def unlabelled(arguments: Any, labels: tuple[str, ...]) -> Any:
 
 def asked(tool: str, arguments: Any) -> NoReturn:
     """
-    What stands for the executor of a call that is only asked about.
+    Stands for the executor of a call that is only asked about.
     """
     raise NotImplementedError(f"`{tool}` is only asked about")
 
 
 def claiming(tool: str, arguments: Any) -> None:
     """
-    What stands for the executor of a call that is run elsewhere.
+    Stands for the executor of a call that is run elsewhere.
     """
 
 
 def checked(tool: Any, call_id: Any, execute: Any) -> tuple[str, str | None]:
     """
-    The names of a call as plain text: a member of a string enumeration is its value. That of a tool is bounded.
+    Returns the names of a call as plain text: a member of a string enumeration is its value. The name of a tool is
+    bounded.
 
-    Raises TypeError where one is no text or *execute* cannot be called, SessionError for an empty id.
+    Raises TypeError if a name is no text or *execute* cannot be called, SessionError for an empty id.
     """
     if not isinstance(tool, str):
         raise TypeError(f"`tool` is the name of a tool, not `{type(tool).__name__}`")
