@@ -17,10 +17,10 @@ _JOINERS: Final = "\u200c\u200d"
 
 def checked_id(name: str, what: str = "a session id") -> str:
     """
-    *name*, if it may name a session, or *what* is named here by the same rules.
+    Returns *name*, if it may name a session; *what* is the thing that is named here by the same rules.
 
-    Raises SessionError where it is empty, longer than 256 bytes, or holds `..`, a path separator, NUL, a control
-    character, a mark of direction or another that is not seen, or text that is not valid Unicode.
+    Raises SessionError if it is empty, longer than 256 bytes, or text that is not valid Unicode. It must not hold `..`,
+    a path separator, NUL, a control character, a mark of direction or another invisible mark.
     """
     if not isinstance(name, str):
         raise SessionError(f"{what} is text, not {type(name).__name__}")

@@ -1,5 +1,5 @@
 """
-What of a tool's name is its own, what a host put before it, and the words within a name.
+The parts of a tool's name: its own name, the prefix of a host, and the words within a name.
 """
 
 from typing import Final
@@ -45,9 +45,10 @@ def own_name(name: str) -> str:
 
 def bounded_name(name: str) -> str:
     """
-    *name* as a session keeps it: one of more than 512 characters by its ends, which rules match, and a hash of the whole.
+    Returns *name* as a session keeps it: one of more than 512 characters by its ends, which rules match, and a hash of
+    the whole.
 
-    Providers take 64 characters, MCP 128. What is longer is no tool's name, and would be kept in states and caches.
+    Providers take 64 characters, MCP 128. A longer text is no tool's name, and would be kept in states and caches.
     """
     if len(name) <= MAX_CHARS:
         return name

@@ -58,9 +58,9 @@ NO_TIME: Final = -1
 @lru_cache(maxsize=1024)
 def micro_dollars(usd: float | str | Decimal) -> int:
     """
-    *usd* as integer micro-dollars, halves to even; the decimal the reader sees is what counts (0.1 is 100,000).
+    Returns *usd* as integer micro-dollars, halves to even; the decimal the reader sees is what counts (0.1 is 100,000).
 
-    Raises ValueError where *usd* is no finite number.
+    Raises ValueError if *usd* is no finite number.
     """
     # What raises is not kept either.
     if isinstance(usd, str) and len(usd) > MONEY_CHARS:
@@ -220,7 +220,7 @@ class Denial:
 @dataclass(slots=True)
 class Success:
     """
-    What an executor may return instead of a bare value: the value with what the call really cost.
+    A value with the true cost of the call, which an executor may return instead of a bare value.
     """
 
     value: Any
@@ -231,9 +231,10 @@ class Success:
 @dataclass(slots=True)
 class Failed:
     """
-    What an executor may return, or `complete` be given, of a call that its host says failed: the *message* tells how.
+    A failure that the host of a call reports: an executor may return it, or `complete` be given it. The *message* tells
+    how the call failed.
 
-    Without an *error_type* of the closed list the message tells which it is. *value*: what came beside the message.
+    Without an *error_type* of the closed list the message tells which it is. A *value* is what came beside the message.
     """
 
     message: str
@@ -247,7 +248,7 @@ class Failed:
 @dataclass(slots=True)
 class Outcome:
     """
-    What the executor did, in the library's words: a value, or an error of the closed list.
+    The result of an executor, in the library's words: a value, or an error of the closed list.
     """
 
     value: Any = None

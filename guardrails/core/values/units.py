@@ -114,8 +114,8 @@ class FromText:
     """
     Mark of an `Annotated` setting that text may stand for: *parse* runs before the type is checked.
 
-    The same as pydantic's BeforeValidator, without pydantic where the setting is declared; *schema* is the JSON Schema
-    of what may be written; None: that of the type.
+    It does the same as pydantic's BeforeValidator, without pydantic where the setting is declared. The *schema* is the
+    JSON Schema of the text that may be written; None stands for that of the type.
     """
 
     parse: Callable[[object], Any]
@@ -150,7 +150,7 @@ ByteSize = Annotated[
 
 def glob(value: object) -> object:
     """
-    *value*, where it is no text or a glob that some name can match.
+    Returns *value* if it is no text, or a glob that some name can match.
 
     Raises ValueError for others: an empty one, one whose `[` is never closed, one with an empty range.
     """
@@ -182,8 +182,8 @@ _OWN: Final = "**/"
 @lru_cache(maxsize=256)
 def matcher(globs: tuple[str, ...]) -> Callable[[str], object]:
     """
-    What finds a name that any of the *globs* matches, and None for others: one regular expression, for they may be dozens;
-    one more of those that begin with `**/`, which a tool's own name is to match.
+    Returns a function that finds a name that any of the *globs* matches, and gives None for others. It is one regular
+    expression, for the globs may be dozens. Globs that begin with `**/` have one more, for a tool's own name.
     """
     # No own name has what parts it from a prefix: such a glob is one of whole names.
     own = [glob for glob in globs if glob.startswith(_OWN) and MARKS.search(glob, len(_OWN)) is None]

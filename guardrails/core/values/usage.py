@@ -1,5 +1,5 @@
 """
-What a model response used, and what that costs at the caller's own prices.
+The usage of a model response, and its cost at the caller's own prices.
 """
 
 from collections.abc import Mapping
@@ -159,7 +159,7 @@ class Usage(NamedTuple):
     @property
     def recorded(self) -> dict[str, int]:
         """
-        What the record of a charge says of it.
+        The usage as the record of a charge tells it.
         """
         return {
             "tokens": self.total,
@@ -226,7 +226,8 @@ def tells(usage: object) -> bool:
 
 def cost_of(usage: Usage, model: str, prices: Mapping[str, Price]) -> int | None:
     """
-    Micro-dollars of one response at the *prices* that `own_price` reads; None where no price is known for *model*.
+    Returns the micro-dollars of one response at the *prices* that `own_price` reads. Returns None if no price is known
+    for *model*.
     """
     price = own_price(model, prices)
     if price is None:
