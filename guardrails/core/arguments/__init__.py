@@ -29,13 +29,15 @@ class Arguments(Protocol):
 
     def schema(self) -> dict[str, Any]:
         """
-        JSON Schema (draft 2020-12) of an object, as providers take it for the `parameters` of a tool; same order each time.
+        Returns the JSON Schema (draft 2020-12) of an object, as providers take it for the `parameters` of a tool; same
+        order each time.
         """
         ...
 
     def check(self, arguments: object) -> tuple[object, tuple[Problem, ...]]:
         """
-        The arguments for the tool and no problems, or *arguments* as they came and their problems; never raises.
+        Returns the arguments for the tool and no problems, or *arguments* as they came and their problems; never
+        raises.
 
         None counts as {}; text, lists and the rest are a problem of the field "".
         """

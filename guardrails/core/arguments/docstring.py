@@ -20,7 +20,7 @@ Entries = Iterator[tuple[str, str]]
 
 def parameter_descriptions(docstring: str | None) -> dict[str, str]:
     """
-    Parameter name to its description, one line each; the first style that describes a parameter wins.
+    Returns each parameter name with its description, one line each; the first style that describes a parameter wins.
     """
     lines = (docstring or "").expandtabs().splitlines()
     found: dict[str, str] = {}

@@ -12,7 +12,7 @@ from .problems import Path
 
 def counted_flags(given: Any, got: Any, path: Path) -> Iterator[Path]:
     """
-    The paths at which a boolean of *given* is a number in *got*.
+    Returns the paths at which a boolean of *given* is a number in *got*.
     """
     if given is got:
         return

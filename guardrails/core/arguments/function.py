@@ -63,7 +63,7 @@ class FunctionArguments(TypedArguments):
 
     def bind(self, arguments: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """
-        Coerced *arguments* as the positional and the keyword arguments to call the function with.
+        Returns coerced *arguments* as the positional and the keyword arguments to call the function with.
         """
         if self._keywords_only:
             return (), dict(arguments)
@@ -84,7 +84,7 @@ class FunctionArguments(TypedArguments):
 
     def named(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """
-        The arguments of a call of the function from Python, by name, to be checked.
+        Returns the arguments of a call of the function from Python, by name, to be checked.
 
         Raises TypeError, as the call would, for too many positional arguments and for one given twice.
         """
@@ -126,7 +126,7 @@ def _parameters(function: Callable[..., Any], hidden: Collection[str]) -> list[i
 
 def annotated(function: Callable[..., Any]) -> Any:
     """
-    The function that carries annotations and docstring.
+    Returns the function that carries annotations and docstring.
     """
     if isinstance(function, functools.partial):
         return annotated(function.func)

@@ -95,13 +95,13 @@ class SchemaArguments:
 
     def schema(self) -> dict[str, Any]:
         """
-        The definition in the form providers take (see `schema.for_model`), a fresh copy.
+        Returns the definition in the form providers take (see `schema.for_model`), a fresh copy.
         """
         return copy.deepcopy(for_model(self._definition))
 
     def check(self, arguments: object) -> tuple[object, tuple[Problem, ...]]:
         """
-        *arguments* themselves, not a copy, and what is wrong with them; never raises.
+        Returns *arguments* themselves, not a copy, and their problems; never raises.
         """
         if type(arguments) is not dict:
             arguments, problems = as_object(arguments)

@@ -41,7 +41,8 @@ _SUGGESTION = pattern(r"did you mean `([^`]+)`")
 
 def as_object(arguments: object) -> tuple[object, tuple[Problem, ...]]:
     """
-    *arguments* as a dict, or as they came with the problem; None, as models send for tools without parameters, is {}.
+    Returns *arguments* as a dict, or as they came with the problem; None, as models send for tools without parameters,
+    is {}.
     """
     if arguments is None:
         return {}, ()
@@ -59,7 +60,7 @@ def as_object(arguments: object) -> tuple[object, tuple[Problem, ...]]:
 
 def type_name(value: object) -> str:
     """
-    The JSON type of *value* with its article, or the name of its Python class.
+    Returns the JSON type of *value* with its article, or the name of its Python class.
     """
     kind = type(value)
 
@@ -69,7 +70,7 @@ def type_name(value: object) -> str:
 
 def dotted(path: Path) -> str:
     """
-    *path* as the field of a problem, "" for the arguments as a whole.
+    Returns *path* as the field of a problem, "" for the arguments as a whole.
     """
     if len(path) == 1:
         return clean(str(path[0]), _MAX_NAME)
@@ -79,7 +80,7 @@ def dotted(path: Path) -> str:
 
 def clean(text: str, limit: int = MAX_MESSAGE) -> str:
     """
-    *text* on one line, at most *limit* characters, without control characters and lone surrogates.
+    Returns *text* on one line, at most *limit* characters, without control characters and lone surrogates.
     """
     if len(text) <= limit and text.isprintable():
         return text
@@ -91,7 +92,7 @@ def clean(text: str, limit: int = MAX_MESSAGE) -> str:
 
 def capped(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """
-    *problems* without repeats, at most `MAX_PROBLEMS`, with messages of at most `MAX_MESSAGE` characters.
+    Returns *problems* without repeats, at most `MAX_PROBLEMS`, with messages of at most `MAX_MESSAGE` characters.
 
     Reads no further than it tells, so that a call with a million mistakes costs no more than one with twenty.
     """
@@ -112,7 +113,8 @@ def missing(path: Path) -> Problem:
 
 def unknown(path: Path, known: Sequence[str]) -> Problem:
     """
-    The last part of *path* is no name of *known*: say which one was meant, or which there are.
+    Returns the problem that the last part of *path* is no name of *known*. It says which one was meant, or which there
+    are.
     """
     import difflib
 
@@ -130,7 +132,7 @@ def unknown(path: Path, known: Sequence[str]) -> Problem:
 
 def quoted(names: Iterable[object]) -> str:
     """
-    *names* in backticks, at most ten.
+    Returns *names* in backticks, at most ten.
     """
     shown = [f"`{clean(str(name), _MAX_NAME)}`" for name in names]
     rest = len(shown) - _MAX_NAMED
@@ -140,7 +142,7 @@ def quoted(names: Iterable[object]) -> str:
 
 def of_union(field: str, branches: Sequence[list[Problem]]) -> list[Problem]:
     """
-    The problems worth telling where *field* fits none of several alternatives.
+    Returns the problems worth telling if *field* fits none of several alternatives.
 
     An alternative that *field* resembles (it is of its type) speaks alone; else one problem names all alternatives.
     """
@@ -193,7 +195,7 @@ def advice(problems: Sequence[Problem], ask_user: frozenset[str] = frozenset()) 
 
 def only_user(problems: Sequence[Problem], ask_user: frozenset[str]) -> bool:
     """
-    Whether one of *problems* is of a field in *ask_user*.
+    Returns whether one of *problems* is of a field in *ask_user*.
     """
     return any(_subject(problem, ask_user) for problem in problems)
 

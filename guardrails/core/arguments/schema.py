@@ -44,7 +44,7 @@ def for_model(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def names_at(schema: Mapping[str, Any], path: Iterable[str | int]) -> list[str]:
     """
-    The property names that *schema* knows at *path* of the instance, in its order.
+    Returns the property names that *schema* knows at *path* of the instance, in its order.
     """
     nodes = [node for node, _ in _alternatives(schema, schema)]
 
@@ -102,7 +102,7 @@ def _child(node: Mapping[str, Any], part: str | int) -> Any:
 
 def is_scalar(schema: Any) -> bool:
     """
-    Whether what fits *schema* contains nothing.
+    Returns whether a value that fits *schema* contains no other values.
     """
     if not isinstance(schema, dict):
         return schema is False
@@ -112,7 +112,7 @@ def is_scalar(schema: Any) -> bool:
 
 def never_number(schema: Any) -> bool:
     """
-    Whether what fits *schema* is text or a boolean, as given and as coerced.
+    Returns whether a value that fits *schema* is text or a boolean, as given and as coerced.
     """
     if not isinstance(schema, dict):
         return schema is False

@@ -93,13 +93,14 @@ class TypedArguments:
 
     def schema(self) -> dict[str, Any]:
         """
-        The JSON Schema of the arguments in the form providers take (see `schema.for_model`), a fresh copy.
+        Returns the JSON Schema of the arguments in the form providers take (see `schema.for_model`), a fresh copy.
         """
         return copy.deepcopy(self._schema)
 
     def check(self, arguments: object) -> tuple[object, tuple[Problem, ...]]:
         """
-        The coerced arguments, a new dict by name with defaults filled in, or *arguments* and what is wrong; never raises.
+        Returns the coerced arguments, a new dict by name with defaults filled in, or *arguments* and their problems;
+        never raises.
         """
         given: Any = arguments
 

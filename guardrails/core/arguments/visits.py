@@ -85,7 +85,7 @@ class Visits:
 
     def inside(self, node: Mapping[str, Any], value: object) -> Iterator[Any]:
         """
-        The schemas that *node* tries on *value* itself.
+        Returns the schemas that *node* tries on *value* itself.
         """
         if any(isinstance(node.get(word), str) for word in _REFERENCES):
             # What is found elsewhere, by an `$id` or an anchor, is taken for the largest that it can be.
@@ -229,7 +229,7 @@ def is_large(values: Iterable[object], most: int = LARGE) -> bool:
 
 def head(value: Any, width: int) -> Any:
     """
-    *value* with the first *width* items of each array, and four times as many fields of each object.
+    Returns *value* with the first *width* items of each array, and four times as many fields of each object.
     """
     if type(value) is dict:
         return {key: head(each, width) for key, each in islice(value.items(), 4 * width)}

@@ -142,7 +142,7 @@ class _Words:
 
     def fit(self, stage: Sequence[Word]) -> bool:
         """
-        Whether *stage* of a rule speaks of them.
+        Returns whether *stage* of a rule speaks of them.
         """
         left: list[list[Word]] = [[]]
         for word in stage[1:]:

@@ -42,7 +42,7 @@ class Options(NamedTuple):
 
 def taking(valued: str = "", operands: int = 0) -> Options:
     """
-    Options of which those named in *valued* take a value.
+    Returns options of which those named in *valued* take a value.
     """
     return Options(frozenset(valued.split()), operands)
 
@@ -104,7 +104,7 @@ def inner(name: str, words: Sequence[str], stdin: str | None) -> Iterator[Inner]
 
 def filled(text: str, place: str, value: str) -> str:
     """
-    *text* with *value* at each *place*; `UNKNOWN` if that is too long to be looked at.
+    Returns *text* with *value* at each *place*; `UNKNOWN` if that is too long to be looked at.
     """
     most = len(text) + max(0, len(value) - len(place)) * text.count(place)
     return text.replace(place, value) if most <= _LONGEST else UNKNOWN

@@ -104,13 +104,13 @@ class Chain:
 
     def with_tools(self, tools: Iterable[Tool]) -> "Chain":
         """
-        The same chain that knows more tools.
+        Returns the same chain that knows more tools.
         """
         return self._again(self.guards, {**self.tools, **{tool.name: tool for tool in tools}}.values())
 
     def with_budget(self, **limits: Any) -> "Chain":
         """
-        The same chain with other session limits.
+        Returns the same chain with other session limits.
         """
         own = next((g for g in self.guards if g.limits is not None), None)
         guards = [replace(g, **limits) if g is own else g for g in self.guards]
@@ -119,7 +119,7 @@ class Chain:
 
     def knowing(self, known: frozenset[str] | None) -> "Chain":
         """
-        The same chain, where the tools *known* are all there are; None: nobody says.
+        Returns the same chain with the tools *known* as all there are; None says that they are not listed.
         """
         made = copy(self)
         made.known, made.plans = known, {}
@@ -127,7 +127,7 @@ class Chain:
 
     def with_rule(self, rule: Rule) -> "Chain":
         """
-        The same chain with one more *rule*, behind its own.
+        Returns the same chain with one more *rule*, behind its own.
         """
         made = copy(self)
         made.rules, made.plans = (*self.rules, rule), {}
@@ -135,13 +135,13 @@ class Chain:
 
     def with_guards(self, guards: Iterable[Guard], rules: Iterable[Rule]) -> "Chain":
         """
-        The same chain with other settings of its guards and rules.
+        Returns the same chain with other settings of its guards and rules.
         """
         return self._again(guards, self.tools.values(), rules=tuple(rules)).knowing(self.known)
 
     def with_least(self, least: int | None) -> "Chain":
         """
-        The same chain where *least* is what the cheapest tool costs; see `exhaustion.least`.
+        Returns the same chain with *least* as the cost of the cheapest tool; see `exhaustion.least`.
         """
         made = copy(self)
         made.least = least
@@ -248,7 +248,7 @@ class Chain:
 
     def ruled(self, method: str | None = None) -> list[Guard]:
         """
-        The guards that rules set; those that have a *method* of their own.
+        Returns the guards that rules set; those that have a *method* of their own.
         """
         own = {guard.name: guard for guard in self.guards}
         there = (*self.kinds, *(type(guard) for guard in self.guards))
@@ -263,7 +263,7 @@ class Chain:
 
     def worded(self, said: Denial) -> Denial:
         """
-        A denial in the policy's own words, each where the numbers it uses are there.
+        Returns a denial in the policy's own words, each if the numbers it uses are there.
         """
         own = self.messages.get(said.code)
         if own is None:
@@ -273,7 +273,7 @@ class Chain:
 
     def worded_hint(self, said: Nudge) -> str:
         """
-        A nudge's hint in the policy's own words.
+        Returns a nudge's hint in the policy's own words.
         """
         own = self.messages.get(said.code, {}).get("hint")
         return said.hint if own is None else filled(own, said.values, said.hint)

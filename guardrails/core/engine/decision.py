@@ -71,7 +71,7 @@ class Decision:
         cls, call: ToolCall, pending: Pending, found: Found | None, source: RetrySource | None, where: Where
     ) -> Self:
         """
-        Of a *call* that was just admitted; *found* is what was said of it all the same.
+        Returns the decision on a *call* that was just admitted; *found* are the remarks on it.
         """
         made = cls.__new__(cls)
         made.call = call
@@ -105,8 +105,8 @@ class Decision:
         park_n: int = 0,
     ) -> Self:
         """
-        Of a *call* that was admitted before and is not settled; *at_ms* is when it is taken up by number *claim_n* of the
-        session's events. One that is parked is refused as before.
+        Returns the decision on a *call* that was admitted before and is not settled. Event number *claim_n* of the
+        session takes it up at *at_ms*. One that is parked is refused as before.
         """
         made = cls.__new__(cls)
         made.call = call
@@ -166,7 +166,7 @@ class Decision:
 
     def parked(self, denial: Denial, park_n: int, left_out: frozenset[str]) -> Self:
         """
-        The same of a call that waits for a person from event *park_n* on, for what *denial* says.
+        Returns the same of a call that waits for a person from event *park_n* on, for the reason of *denial*.
         """
         self.envelope, self.denials, self.park_n = Envelope.refusal(denial, left_out=left_out), (denial,), park_n
         return self
@@ -174,7 +174,8 @@ class Decision:
     @classmethod
     def unknown(cls, call: ToolCall, at_ms: int, session: str, error: tuple[str, str], denial: Denial | None) -> Self:
         """
-        Of a *call* of which the state or the time cannot be known, for *error*; it runs uncharged if there is no *denial*.
+        Returns the decision on a *call* of which the state or the time cannot be known, for *error*. The call runs
+        uncharged if there is no *denial*.
         """
         return cls(
             call,

@@ -68,7 +68,7 @@ class Event(Generic[T]):
 
     def happen(self, engine: "Engine", state: SessionState, scopes: Sequence[Scope]) -> T:
         """
-        Change the states; what came of it.
+        Change the states. Returns the result of the event.
         """
         raise NotImplementedError
 
@@ -134,13 +134,13 @@ class Engine:
 
     def of(self, chain: Chain) -> "Engine":
         """
-        The same of another *chain*.
+        Returns the same of another *chain*.
         """
         return self._again(chain, self.scopes)
 
     def within(self, scopes: Sequence[tuple[str, str, Chain]]) -> "Engine":
         """
-        The same in no *scopes* but these.
+        Returns the same in no *scopes* but these.
         """
         return self._again(self.chain, scopes)
 
@@ -210,7 +210,7 @@ class Engine:
 
     def marks(self, state: SessionState, scopes: Sequence[Scope]) -> dict[str, Any] | None:
         """
-        Where the event that was just numbered stands among those of other sessions, if anybody records.
+        Returns the place of the event that was just numbered among those of other sessions, if anybody records.
         """
         return None if self.life is None else marks(state, scopes)
 

@@ -37,7 +37,7 @@ class Prepared:
 
     def of(self, outcome: Outcome) -> "Prepared":
         """
-        The same of another *outcome*, for a record.
+        Returns the same of another *outcome*, for a record.
         """
         return Prepared(outcome, self.rendered, self.result_hash, self.own, self.steady, self.empty)
 
@@ -73,7 +73,7 @@ async def told_async(
     result: object, plan: Plan, arguments: Any, now_ms: int | None, passes: tuple[type[BaseException], ...] = ()
 ) -> Outcome:
     """
-    `told` for what may be an asynchronous iterator.
+    Returns the outcome as `told` does, for a result that may be an asynchronous iterator.
     """
     known: dict[str, Any] = {
         "classifier": plan.tool.result,
@@ -113,7 +113,7 @@ def prepare(outcome: Outcome, max_bytes: int, call: ToolCall | None = None) -> P
 
 def evidence(outcome: Outcome, rendered: Rendered | None) -> bytes:
     """
-    The text that tells one outcome from another: the result, else what the failure says.
+    Returns the text that tells one outcome from another: the result, else the words of the failure.
     """
     if rendered is not None:
         return rendered.payload

@@ -47,7 +47,7 @@ class Scope(NamedTuple):
 
     def says(self, said: Denial) -> Denial:
         """
-        *said* as an objection of this scope: by its code, and in its message.
+        Returns *said* as an objection of this scope: by its code, and in its message.
         """
         code = f"{self.name}.{said.code}"
         worded = self.chain.worded(said)
@@ -126,7 +126,8 @@ def _shown(rest: Mapping[str, int], name: str, unit: int) -> float:
 
 def time_left(chain: Chain, state: SessionState, scopes: Iterable[Scope]) -> int | None:
     """
-    Milliseconds until the time of the session, or of a scope, is up; None: it has no limit, or one that is days away.
+    Returns milliseconds until the time of the session, or of a scope, is up. Returns None if there is no limit, or one
+    that is days away.
     """
     left = None if chain.budget is None else chain.budget.left(state, "max_elapsed", state.now_ms)
     for scope in scopes:
@@ -174,9 +175,9 @@ def note_all(chain: Chain, state: SessionState, scopes: Iterable[Scope], name: s
 
 def marks(state: SessionState, scopes: Sequence[Scope]) -> dict[str, Any] | None:
     """
-    Where the event that was just numbered stands among those of other sessions: what a record adds so that they can be
-    replayed together. For each scope its id, life, number and time; of a child, the place in its family. None: it shares
-    nothing.
+    Returns the place of the event that was just numbered among those of other sessions. A record adds it so that they
+    can be replayed together. For each scope its id, life, number and time; of a child, the place in its family. None:
+    it shares nothing.
     """
     made: dict[str, Any] = {}
     if scopes:
@@ -192,7 +193,7 @@ def unfitting(
     chain: Chain, state: SessionState, scopes: Sequence[Scope], said: tuple[int, int], guess: tuple[int, int]
 ) -> Cause | None:
     """
-    (code, message) of why a model request is not to be made: it does not fit beside what is held.
+    Returns (code, message) of why a model request is not to be made: it does not fit beside the holds.
     """
     shared = ((scope.chain.budget, scope.state, scope.says) for scope in scopes)
     for budget, its, words in (*shared, (chain.budget, state, chain.worded)):

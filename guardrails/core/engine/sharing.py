@@ -83,7 +83,7 @@ class Extend(Event[Happened]):
 
     def raise_in(self, chain: Chain, state: SessionState, now_ms: int) -> dict[str, int]:
         """
-        Raise the limits of one *state*, whose time is *now_ms*; those that were.
+        Raise the limits of one *state*, whose time is *now_ms*. Returns those that were raised.
         """
         if state.closed:
             raise SessionError("the session is closed: what it did not use was given back")

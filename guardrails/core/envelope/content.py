@@ -232,7 +232,7 @@ class Content:
 
     def render(self, max_bytes: int = UNBOUNDED) -> Rendered:
         """
-        The value as text of at most *max_bytes*, made once.
+        Returns the value as text of at most *max_bytes*, made once.
         """
         rendered = self.rendered
         if rendered is None or rendered.size > max_bytes:

@@ -67,7 +67,7 @@ class Envelope(Content):
     @classmethod
     def spoken(cls, said: Any) -> Any:
         """
-        The envelope that *said* speaks as, an object of a tool that may; anything else as it is.
+        Returns the envelope that *said* speaks as, an object of a tool that may; anything else as it is.
 
         It speaks by `status`: `success`, `error` or `validation_error`. Fields that do not have the form of theirs, and those
         that only a chain can know, are data like all others.
@@ -95,7 +95,7 @@ class Envelope(Content):
     @classmethod
     def of(cls, outcome: Outcome, rendered: Rendered | None = None) -> Self:
         """
-        The envelope of an outcome before any guard shapes it; *rendered* is its value as text.
+        Returns the envelope of an outcome before any guard shapes it; *rendered* is its value as text.
         """
         failed = outcome.error_type is not None
         envelope = cls("error" if failed else "success", outcome.value)
@@ -111,7 +111,8 @@ class Envelope(Content):
         cls, denial: Denial, limit_message: str | None = None, *, left_out: frozenset[str] = frozenset()
     ) -> Self:
         """
-        The envelope of a call that did not run; *limit_message* is what ends the session meanwhile.
+        Returns the envelope of a call that did not run; *limit_message* names the limit that has ended the session
+        meanwhile.
         """
         envelope = cls(denial.status)
         envelope.code = denial.code
@@ -138,13 +139,13 @@ class Envelope(Content):
 
     def copy(self) -> Self:
         """
-        A copy that can be shaped without changing this one.
+        Returns a copy that can be shaped without changing this one.
         """
         return shallow(self)
 
     def shown(self, rendered: Rendered | None) -> Self:
         """
-        A copy of what a tool said, to be shaped; *rendered* is its value as text.
+        Returns a copy of a tool's own envelope, to be shaped; *rendered* is its value as text.
         """
         made = self.copy()
         made.rendered = rendered
@@ -231,7 +232,7 @@ class Envelope(Content):
 
     def to_dict(self) -> dict[str, Any]:
         """
-        The fields that are there, in order; the value as the tool gave it.
+        Returns the fields that are there, in order; the value as the tool gave it.
         """
         shown = {**fields_of(self)}
         if self.previous_payload is not None:
@@ -247,7 +248,7 @@ class Envelope(Content):
 
     def to_json(self) -> str:
         """
-        The text for the model.
+        Returns the text for the model.
         """
         return text_of(self)
 
@@ -262,6 +263,6 @@ class Envelope(Content):
 
 def optional_fields(kept: Iterable[str] | None) -> frozenset[str]:
     """
-    The optional fields that are left out when only *kept* are wanted; None wants all.
+    Returns the optional fields that are left out when only *kept* are wanted; None wants all.
     """
     return frozenset() if kept is None else OPTIONAL - frozenset(kept)

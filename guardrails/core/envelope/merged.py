@@ -63,7 +63,7 @@ def _skip(text: str, at: int) -> int:
 
 def imitates(value: Mapping[Any, Any]) -> bool:
     """
-    Whether an object of a tool could be taken for an envelope of ours.
+    Returns whether an object of a tool could be taken for an envelope of ours.
     """
     status = value.get("status")
     if any(key in value for key in CLAIMS) or (isinstance(status, str) and status in STATUSES):
@@ -73,7 +73,7 @@ def imitates(value: Mapping[Any, Any]) -> bool:
 
 def imitates_text(text: str) -> bool:
     """
-    The same for a JSON object as text; text that is no object imitates nothing.
+    Returns the same for a JSON object as text; text that is no object imitates nothing.
     """
     claimed = f'"{LIMITS}' in text or any(f'"{key}"' in text for key in (*CLAIMS, "status"))
     if not claimed and "\\u" not in text:
@@ -87,7 +87,8 @@ def imitates_text(text: str) -> bool:
 
 def begins_object(text: str) -> bool:
     """
-    Whether *text* begins like a JSON object, behind marks that nobody sees: spaces of any kind, a byte order mark.
+    Returns whether *text* begins like a JSON object, behind marks that nobody sees: spaces of any kind, a byte order
+    mark.
     """
     return next((one for one in text if one.isprintable() and not one.isspace()), "") == "{"
 
@@ -127,7 +128,7 @@ def splice(text: str, added: Mapping[str, Any]) -> str | None:
 
 def with_fields(text: str, added: Mapping[str, Any]) -> str:
     """
-    `splice`, and what is no object as `{"result": <value or text>, ...}`.
+    Returns *text* as `splice` does, and a value that is no object as `{"result": <value or text>, ...}`.
     """
     spliced = splice(text, added)
     if spliced is not None:

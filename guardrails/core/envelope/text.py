@@ -25,7 +25,7 @@ _NESTED: Final = frozenset({"status", "result", "results", "query_summary", "pro
 
 def text_of(envelope: Content) -> str:
     """
-    The JSON of *envelope*, nested or merged.
+    Returns the JSON of *envelope*, nested or merged.
     """
     if envelope.merged:
         text = _merged(envelope)
@@ -79,7 +79,7 @@ def fields_of(  # noqa: PLR0915  every call comes this way
     envelope: Content, written: orjson.Fragment | None = None
 ) -> dict[str, Any]:
     """
-    The fields of *envelope* that are there, in order; its value as it is, or as it is *written*.
+    Returns the fields of *envelope* that are there, in order; its value as it is, or as it is *written*.
     """
     value = envelope.value
     # Field by field, since every call comes this way: a loop over their names takes three times as long.

@@ -76,8 +76,7 @@ class Guard:
 
     def applies(self, tool: Tool) -> bool:
         """
-        Whether it is about calls of *tool*, by its settings and what the tool declares; for others it is as if it were not
-        there. Asked once for each tool.
+        Returns whether it is about *tool*, by its settings and the tool's declarations. Asked once for each tool.
         """
         return True
 
@@ -85,7 +84,7 @@ class Guard:
 
     def checks_fresh(self, tool: str, known: frozenset[str] | None) -> bool:
         """
-        Whether `check` may say anything of a fresh call of *tool*: valid, and like none that is remembered or runs.
+        Returns whether `check` may object to a fresh call of *tool*: valid, and like none that is remembered or runs.
 
         Asked once for each tool; *known* are the tools there are (None: nobody said).
         """
@@ -143,7 +142,7 @@ class Guard:
     @classmethod
     def ruled(cls, own: "Guard | None", settings: Mapping[str, Any]) -> tuple["Guard", ...]:
         """
-        The guards of a tool whose `tools:` rule has *settings*; *own* is that of the policy, None if it has none.
+        Returns the guards of a tool whose `tools:` rule has *settings*; *own* is the policy's guard, None without one.
         """
         return (cls(**settings),) if own is None else (own.but(settings),)
 
@@ -165,24 +164,25 @@ class Guard:
 
     def check(self, call: ToolCall, state: "SessionState", facts: Facts) -> Verdict:
         """
-        Look at a call before it runs; None has nothing against it.
+        Look at a call before it runs. Returns None if there is no objection.
         """
 
     def charge(self, call: ToolCall, state: "SessionState", facts: Facts) -> dict[str, int]:
         """
-        New values of this guard's counters for a call that is being admitted; `state.meter(key)` is the present value.
+        Returns new values of this guard's counters for a call that is being admitted; `state.meter(key)` is the old
+        one.
         """
         return {}
 
     def undo(self, tool: str, state: "SessionState", facts: Facts) -> dict[str, int]:
         """
-        New values of this guard's counters for a call of *tool* that was admitted and never ran.
+        Returns new values of this guard's counters for a call of *tool* that was admitted and never ran.
         """
         return {}
 
     def settle(self, call: ToolCall, outcome: Outcome, state: "SessionState", facts: Facts) -> dict[str, int]:
         """
-        New values of this guard's counters once the call is done; `facts` holds the estimates that were charged.
+        Returns new values of this guard's counters once the call is done; `facts` holds the charged estimates.
         """
         return {}
 
@@ -202,33 +202,33 @@ class Guard:
 
     def spent(self, state: "SessionState", now_ms: int) -> Denial | None:
         """
-        The session-ending cause that holds now; no further call may run.
+        Returns the session-ending cause that holds now; no further call may run.
         """
 
     def blown(self, state: "SessionState", now_ms: int) -> Denial | None:
         """
-        The same, if no call brings it about: it is not asked for after one.
+        Returns the same, if no call brings it about: it is not asked for after one.
         """
 
     def turn_spent(self, state: "SessionState", now_ms: int) -> Denial | None:
         """
-        The session-ending cause that holds once the present turn is over; its own calls may still run.
+        Returns the session-ending cause that holds once the present turn is over; its own calls may still run.
         """
 
     def turn_refused(self, state: "SessionState", now_ms: int) -> Denial | None:
         """
-        The same, if refusals bring it about: it is not asked for after a call that ran.
+        Returns the same, if refusals bring it about: it is not asked for after a call that ran.
         """
 
     def request(self, state: "SessionState", now_ms: int) -> dict[str, int]:
         """
-        New values of counters when a model request starts.
+        Returns new values of counters when a model request starts.
         """
         return {}
 
     def usage(self, state: "SessionState", tokens: int, now_ms: int) -> dict[str, int]:
         """
-        New values of counters when a model response used *tokens*.
+        Returns new values of counters when a model response used *tokens*.
         """
         return {}
 
@@ -248,7 +248,7 @@ class Guard:
 
     def but(self, settings: Mapping[str, Any]) -> Self:
         """
-        The same with other *settings*, of maps key by key.
+        Returns the same with other *settings*, of maps key by key.
         """
         named, _ = respelt(settings, self.aliases)
         return dataclasses.replace(
@@ -257,7 +257,7 @@ class Guard:
 
     def settings(self) -> dict[str, Any]:
         """
-        The settings that differ from the defaults.
+        Returns the settings that differ from the defaults.
         """
         return {f.name: value for f in dataclasses.fields(self) if (value := getattr(self, f.name)) != default_of(f)}
 
@@ -285,7 +285,7 @@ def guard(cls: type[T]) -> type[T]:
 
 def latest(state: "SessionState", sig: int | None) -> "Entry | None":
     """
-    The latest executed call of signature *sig* that *state* remembers.
+    Returns the latest executed call of signature *sig* that *state* remembers.
     """
     seq = None if sig is None else state.latest.get(sig)
     # The window has one entry for each number, so that none needs to be looked for.
@@ -294,7 +294,7 @@ def latest(state: "SessionState", sig: int | None) -> "Entry | None":
 
 def overrides(guard: Guard | type[Guard], method: str) -> bool:
     """
-    Whether *guard* has a *method* of its own.
+    Returns whether *guard* has a *method* of its own.
     """
     cls = guard if isinstance(guard, type) else type(guard)
     return getattr(cls, method) is not getattr(Guard, method)

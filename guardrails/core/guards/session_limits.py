@@ -47,7 +47,7 @@ class Limits(Protocol):
 
     def limit(self, state: "SessionState", name: str) -> int | None:
         """
-        The limit *name*; None: there is none.
+        Returns the limit *name*. Returns None if there is none.
         """
 
     def left(self, state: "SessionState", name: str, now_ms: int) -> int | None:
@@ -62,5 +62,6 @@ class Limits(Protocol):
 
     def outgrown(self, state: "SessionState", turn: int, tool: int) -> "Denial | None":
         """
-        The cause that neither a model *turn* nor a *tool*, the cheapest of each in micro-dollars, fits into what is left.
+        Returns the cause that neither a model *turn* nor a *tool*, the cheapest of each in micro-dollars, fits into
+        what is left.
         """

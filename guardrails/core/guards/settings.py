@@ -37,7 +37,7 @@ class Map(dict[str, Any]):
 
 def map_of(**keys: Any) -> Any:
     """
-    The default of a setting with *keys* of its own; the ones that are given are laid upon it.
+    Returns the default of a setting with *keys* of its own; the ones that are given are laid upon it.
     """
     return Map(keys)
 
@@ -73,15 +73,15 @@ def _checkable(keys: Any) -> Any:
 
 def laid(given: Any, below: Any) -> Any:
     """
-    *given* for a setting that is *below*: of a map key by key.
+    Returns *given* for a setting that is *below*: of a map key by key.
     """
     return Map({**below, **given}) if isinstance(below, Map) and isinstance(given, Mapping) else given
 
 
 def respelt(given: Mapping[str, Any], aliases: Mapping[str, str]) -> tuple[dict[str, Any], list[str]]:
     """
-    The settings *given* under their own names, and which of them are given twice. An alias stands for a setting, or, as
-    `cycle.nudge`, for a key of a map.
+    Returns the settings *given* under their own names, and which of them are given twice. An alias stands for a
+    setting, or, as `cycle.nudge`, for a key of a map.
     """
     made: dict[str, Any] = {}
     twice: list[str] = []
@@ -103,7 +103,7 @@ def respelt(given: Mapping[str, Any], aliases: Mapping[str, str]) -> tuple[dict[
 
 def maps_of(cls: Any) -> dict[str, Map]:
     """
-    The defaults of those settings of *cls*, a dataclass, that have keys of their own.
+    Returns the defaults of those settings of *cls*, a dataclass, that have keys of their own.
     """
     return {field.name: field.default for field in dataclasses.fields(cls) if isinstance(field.default, Map)}
 
@@ -119,7 +119,7 @@ def default_of(field: "dataclasses.Field[Any]") -> Any:
 
 def filled(text: str, values: Mapping[str, object], otherwise: str) -> str:
     """
-    *text* with *values* for its placeholders; *otherwise* where one of them has none.
+    Returns *text* with *values* for its placeholders; *otherwise* if one of them has none.
     """
     template = Template(text)
     return template.safe_substitute(values) if values.keys() >= set(template.get_identifiers()) else otherwise

@@ -93,7 +93,8 @@ def outcome_of(
 
 async def outcome_of_async(result: object, **known: Any) -> Outcome:
     """
-    `outcome_of` for executors that may also return an asynchronous iterator; cancellation passes through.
+    Returns the outcome as `outcome_of` does, for executors that may also return an asynchronous iterator; cancellation
+    passes through.
     """
     value = result.value if isinstance(result, Success) else result
     if not hasattr(type(value), "__anext__"):

@@ -189,7 +189,7 @@ _PARTS: Final[tuple[tuple[ErrorType, tuple[str, ...]], ...]] = (
 
 def error_type_of_status(status: int) -> ErrorType | None:
     """
-    The kind of an HTTP status: 400 to 599, None outside.
+    Returns the kind of an HTTP status: 400 to 599, None outside.
 
     Client errors that are not listed are `validation`, server errors `server_error`.
     """
@@ -202,28 +202,28 @@ def error_type_of_status(status: int) -> ErrorType | None:
 
 def error_type_of_errno(number: int) -> ErrorType | None:
     """
-    The kind of a POSIX error number.
+    Returns the kind of a POSIX error number.
     """
     return _ERRNO.get(errno.errorcode.get(number, ""))
 
 
 def error_type_of_json_rpc(code: int) -> ErrorType | None:
     """
-    The kind of a JSON-RPC error code; HTTP statuses are used in its place by some MCP servers.
+    Returns the kind of a JSON-RPC error code; HTTP statuses are used in its place by some MCP servers.
     """
     return _JSON_RPC.get(code) or error_type_of_status(code)
 
 
 def error_type_of_sql_state(state: str) -> ErrorType | None:
     """
-    The kind of a five-character SQLSTATE.
+    Returns the kind of a five-character SQLSTATE.
     """
     return next((kind for prefix, kind in _SQL_STATE if state.startswith(prefix)), None)
 
 
 def error_type_of_builtin(name: str) -> ErrorType | None:
     """
-    The kind of a built-in exception; None for those that say nothing (`Exception`, `RuntimeError`, `OSError`).
+    Returns the kind of a built-in exception; None for those that say nothing (`Exception`, `RuntimeError`, `OSError`).
     """
     return _BUILTIN.get(name)
 

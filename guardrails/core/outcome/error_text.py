@@ -182,7 +182,8 @@ def _tables() -> tuple[tuple[tuple[ErrorType, re.Pattern[str]], ...], ...]:
 
 def status_in_text(text: str) -> int | None:
     """
-    The HTTP error status that a text names (`HTTP 404`, `status code: 503`, `429 Too Many Requests`), 400 to 599.
+    Returns the HTTP error status that a text names (`HTTP 404`, `status code: 503`, `429 Too Many Requests`), 400 to
+    599.
     """
     found = _STATUS.search(_ends(text))
     return int(found[1] or found[2]) if found else None
@@ -213,7 +214,7 @@ def error_type_from_text(text: str) -> ErrorType | None:
 
 def unpaid(text: str) -> bool:
     """
-    Whether *text* says that something has to be paid first, which no waiting does.
+    Returns whether *text* says that something has to be paid first, which no waiting does.
     """
     ends = _ends(text)
     return _UNPAID.search(ends) is not None and _COMES_BACK.search(ends) is None

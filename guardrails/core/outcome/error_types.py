@@ -50,7 +50,7 @@ def diagnosis_of(exc: BaseException, arguments: Any = None) -> tuple[ErrorType, 
 
 def http_status_of(exc: BaseException) -> int | None:
     """
-    The HTTP status that *exc* or one of its causes carries, 400 to 599.
+    Returns the HTTP status that *exc* or one of its causes carries, 400 to 599.
     """
     try:
         return next((status for link in chain(exc) if (status := status_of(link)) is not None), None)

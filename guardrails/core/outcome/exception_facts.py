@@ -46,7 +46,8 @@ def attribute(owner: object, name: str) -> Any:
 
 def chain(exc: BaseException, *, context: bool = True) -> Iterator[BaseException]:
     """
-    *exc*, its explicit causes, and with *context* at last what was being handled; at most 12, each once.
+    Returns *exc*, its explicit causes, and with *context* at last the exception that was being handled; at most 12,
+    each once.
     """
     return islice(_chain(exc, context), LINKS)
 
@@ -71,7 +72,7 @@ def _chain(exc: BaseException, context: bool) -> Iterator[BaseException]:  # noq
 
 def status_of(exc: BaseException) -> int | None:
     """
-    The HTTP status that *exc* itself carries, 400 to 599.
+    Returns the HTTP status that *exc* itself carries, 400 to 599.
 
     httpx, requests, aiohttp, urllib, openai, anthropic, botocore, google-api-core, starlette and others each have it
     somewhere else.

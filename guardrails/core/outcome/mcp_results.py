@@ -72,7 +72,7 @@ def _text(block: Any) -> Any:
 
 def block_of(block: Any) -> Any:
     """
-    *block* as it is on the wire.
+    Returns *block* as it is on the wire.
     """
     dump = getattr(block, "model_dump", None)
     return block if dump is None else dump(by_alias=True, exclude_none=True, mode="json")

@@ -75,7 +75,7 @@ _FAILED: Final = _WRONG | {"failed", "failure", "ko"}
 
 def may_fail(value: Any) -> bool:
     """
-    Whether *value* is worth a closer look, found out at little cost.
+    Returns whether *value* is worth a closer look, found out at little cost.
     """
     kind = type(value)
     if kind is dict:
@@ -108,7 +108,7 @@ def _has_sign(value: dict[Any, Any]) -> bool:
 
 def members_of(value: Any) -> Any:
     """
-    The fields of a dataclass or a pydantic model; any other value as it is.
+    Returns the fields of a dataclass or a pydantic model; any other value as it is.
     """
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
@@ -162,7 +162,8 @@ def sign_in(value: Any, arguments: Any) -> tuple[int | None, str, Found] | None:
 
 def line_in(text: str, words: Words, arguments: Any) -> bool:
     """
-    Whether the first line of *text* says that all of it is a failure, and was not in the *arguments* of the call.
+    Returns whether the first line of *text* says that all of it is a failure, and was not in the *arguments* of the
+    call.
     """
     head = text[:LINE_CHARS].lstrip()
     if _TRACEBACK.match(head) is not None:
@@ -177,7 +178,7 @@ def line_in(text: str, words: Words, arguments: Any) -> bool:
 
 def brings(value: Any, depth: int = 4) -> bool:
     """
-    Whether *value* holds more than null, false, zeros and empty texts, lists and objects.
+    Returns whether *value* holds more than null, false, zeros and empty texts, lists and objects.
     """
     if isinstance(value, str):
         return bool(value.strip())

@@ -72,7 +72,7 @@ class FailureRule:
 
     def applies(self, views: tuple[object, ...], arguments: object = None) -> bool:
         """
-        Whether the rule finds its sign in one of *views* of a result of a call with *arguments*.
+        Returns whether the rule finds its sign in one of *views* of a result of a call with *arguments*.
         """
         found = [value for view in views if (value := value_at(view, self.field)) is not MISSING]
         if self.present is not None:

@@ -32,7 +32,7 @@ Scalar = str | int | float | bool
 
 def is_mcp_error(value: object) -> bool:
     """
-    Whether *value* is an MCP tool result, as a dict or as an SDK's object, that says `isError: true`.
+    Returns whether *value* is an MCP tool result, as a dict or as an SDK's object, that says `isError: true`.
     """
     if issubclass(type(value), dict):
         return value.get("isError") is True and isinstance(value.get("content"), list)  # type: ignore[attr-defined]
@@ -45,7 +45,8 @@ def is_mcp_error(value: object) -> bool:
 
 def mcp_text(value: object) -> str | None:
     """
-    The text blocks of an MCP tool result, or of the list of its blocks, joined; None if *value* is neither.
+    Returns the text blocks of an MCP tool result, or of the list of its blocks, joined. Returns None if *value* is
+    neither.
     """
     content = value.get("content") if isinstance(value, dict) else getattr(value, "content", value)
     if not isinstance(content, list) or isinstance(value, str):
@@ -63,8 +64,8 @@ def _block_text(block: object) -> object:
 
 def views_of(value: object, text: str | None) -> tuple[object, ...]:
     """
-    The structures in which fields are looked for, the innermost first: MCP's structured content, JSON that *text*
-    holds, *value* itself.
+    Returns the structures in which fields are looked for, the innermost first: MCP's structured content, JSON that
+    *text* holds, *value* itself.
     """
     views: list[object] = []
     for name in ("structuredContent", "structured_content"):
@@ -102,14 +103,14 @@ def value_at(value: object, path: str) -> object:
 
 def says_something(value: object) -> bool:
     """
-    Whether a field of an error is more than null, false, empty or 0.
+    Returns whether a field of an error is more than null, false, empty or 0.
     """
     return bool(value) if isinstance(value, str | int | float | list | tuple | dict) else value is not None
 
 
 def as_number(value: object) -> float | None:
     """
-    A number, also one that is written as text; None for anything else, booleans too.
+    Returns a number, also one that is written as text; None for anything else, booleans too.
     """
     if isinstance(value, int | float) and not isinstance(value, bool):
         return float(value) if abs(value) < 1e18 else None
@@ -118,14 +119,14 @@ def as_number(value: object) -> float | None:
 
 def is_same(value: object, wanted: Scalar) -> bool:
     """
-    Whether *value* is *wanted*: 1 is 1.0 but not true.
+    Returns whether *value* is *wanted*: 1 is 1.0 but not true.
     """
     return isinstance(value, bool) is isinstance(wanted, bool) and bool(value == wanted)
 
 
 def is_found(pattern: str, text: str) -> bool:
     """
-    Whether *pattern* occurs in the head of *text*.
+    Returns whether *pattern* occurs in the head of *text*.
     """
     return finder(pattern)(text[:SCAN_CHARS])
 
@@ -142,7 +143,7 @@ def check_schema(schema: Mapping[str, Any]) -> None:
 
 def fits_schema(value: object, schema: Mapping[str, Any]) -> bool:
     """
-    Whether *value* fits *schema*; what cannot be checked does.
+    Returns whether *value* fits *schema*; a value that cannot be checked fits.
     """
     if isinstance(value, str) and len(value) > PARSE_CHARS:
         # It may be JSON, which was not read.
@@ -155,7 +156,7 @@ def fits_schema(value: object, schema: Mapping[str, Any]) -> bool:
 
 def is_other(value: object, given: object) -> bool:
     """
-    Whether *value* and the argument *given* are texts or numbers, and not the same.
+    Returns whether *value* and the argument *given* are texts or numbers, and not the same.
     """
     said, asked = _scalar(value), _scalar(given)
     return bool(said and asked) and said != asked

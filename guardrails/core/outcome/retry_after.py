@@ -61,7 +61,7 @@ def retry_after_ms_of(exc: BaseException, now_ms: int | None = None) -> int | No
 
 def wait_ms(value: object, now_ms: int | None = None) -> int | None:
     """
-    *value* of a `Retry-After` in milliseconds: seconds as a number or text, or an HTTP date.
+    Returns *value* of a `Retry-After` in milliseconds: seconds as a number or text, or an HTTP date.
     """
     if isinstance(value, str):
         text = value.strip().lower()
@@ -109,7 +109,8 @@ def _reset(headers: dict[str, str], status: int | None, now_ms: int | None) -> i
 
 def reset_ms(value: str, now_ms: int | None) -> int | None:
     """
-    *value* of an `x-ratelimit-reset` in milliseconds from now: seconds, seconds or milliseconds since 1970, a duration, a date.
+    Returns *value* of an `x-ratelimit-reset` in milliseconds from now: seconds, seconds or milliseconds since 1970, a
+    duration, a date.
     """
     if _EPOCH.fullmatch(value) is None:
         return wait_ms(value, now_ms)
@@ -119,8 +120,8 @@ def reset_ms(value: str, now_ms: int | None) -> int | None:
 
 def wait_in_text(text: str, now_ms: int | None = None) -> int | None:
     """
-    The wait that a failure asks for in words, in milliseconds: `try again in 20s`, `Please wait 2 minutes`,
-    `Retry-After: 30`; None if it asks for none.
+    Returns the wait that a failure asks for in words, in milliseconds: `try again in 20s`, `Please wait 2 minutes`,
+    `Retry-After: 30`. Returns None if it asks for none.
     """
     head = text[:_TEXT_CHARS].lower()
     if (found := _SAYS.search(head)) is not None:

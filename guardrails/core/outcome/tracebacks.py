@@ -46,7 +46,8 @@ def raised_in(text: str) -> list[str]:
 
 def without_traceback(text: str) -> str:
     """
-    *text* without its stack traces. Of chained exceptions the last one's line stays: it is the one that got out.
+    Returns *text* without its stack traces. Of chained exceptions the last one's line stays: it is the one that got
+    out.
 
     One pass over the lines; meant for text that is already bounded.
     """

@@ -205,7 +205,7 @@ def usual_kind(key: str) -> Kind | None:
 
 def sayable(name: str) -> str:
     """
-    *name* if each part of it is a usual one, which can be no order to the reader of a hint; "" if it is not.
+    Returns *name* if each part of it is a usual one, which can be no order to the reader of a hint, else "".
     """
     if usual_kind(name) is not None or all(usual_kind(part) is not None for part in name.split(".")):
         return name
@@ -224,7 +224,7 @@ def kind_of(key: str) -> Kind | None:
 
 def speaks_of_pages(key: str) -> bool:
     """
-    Whether an object called *key* beside matches is about them, by its words.
+    Returns whether an object called *key* beside matches is about them, by its words.
     """
     return len(key) <= MAX_NAME and not _SIDE_WORDS.isdisjoint(word.lower() for word in _WORDS.findall(key))
 

@@ -48,7 +48,8 @@ def digest(
     exhausted: tuple[str, str] | None,
 ) -> str:
     """
-    The calls of the window, oldest first, each with what came back as far as it is kept, and what is left.
+    Returns the calls of the window, oldest first, each with its result as far as it is kept, and the rest of the
+    limits.
     """
     if state.seq == 0:
         lines = ["No tool was run."]

@@ -113,7 +113,7 @@ class Life:
 
     def misses(self, record: Record) -> bool:
         """
-        Whether a number before that of *record* is missing. Raises SessionError for what is no record.
+        Returns whether a number before that of *record* is missing. Raises SessionError for what is no record.
         """
         try:
             after = self.state.n + 1 + len(_overdue(self.state, record["ts_ms"]))

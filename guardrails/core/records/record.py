@@ -31,7 +31,7 @@ MAX_SNAPSHOT_BYTES: Final = 65_536
 
 def newer_version(record: Mapping[str, Any]) -> int | None:
     """
-    The schema version of *record* if this library is too old for it, else None.
+    Returns the schema version of *record* if this library is too old for it, else None.
     """
     version = record.get("schema_version")
     return version if type(version) is int and version > SCHEMA_VERSION else None
@@ -213,7 +213,7 @@ def _claims(own: Envelope) -> list[Any]:
 
 def expire_record(session_id: str, run: str, n: int, at_ms: int, pending: Pending) -> dict[str, Any]:
     """
-    The line of an admission that was given up.
+    Returns the line of an admission that was given up.
     """
     return {
         **_head("expire", session_id, run, n, at_ms),
@@ -227,7 +227,7 @@ def expire_record(session_id: str, run: str, n: int, at_ms: int, pending: Pendin
 
 def park_record(session_id: str, decision: Decision) -> dict[str, Any]:
     """
-    The line of a call that now waits for a person; its `call` line stands before it.
+    Returns the line of a call that now waits for a person; its `call` line stands before it.
     """
     call, denial = decision.call, decision.denials[0]
     return {
@@ -247,7 +247,8 @@ def event_record(
     event: str, session_id: str, run: str, n: int, at_ms: int, values: Mapping[str, Any]
 ) -> dict[str, Any]:
     """
-    The line of any other event: `charge turn request claim unpark suspend extend policy reserve release open close`.
+    Returns the line of any other event: `charge turn request claim unpark suspend extend policy reserve release open
+    close`.
 
     `least` is what the cheapest of the tools costs, in micro-dollars, if money is limited and no tool is free.
     """

@@ -39,7 +39,7 @@ def no_good(error: Exception, record: object = None) -> SessionError:
 
 def event_of(name: str, record: Record, now: int) -> Event[Happened]:
     """
-    The event *name* of *record*, which is no call.
+    Returns the event *name* of *record*, which is no call.
     """
     match name:
         case "turn":
@@ -79,7 +79,7 @@ def _key(record: Record) -> bytes | None:
 
 def call_of(record: Record) -> ToolCall:
     """
-    The call of *record*.
+    Returns the call of *record*.
     """
     problems = tuple(Problem(*problem) for problem in record["problems"])
     places, sketch = record.get("places"), record.get("sketch")
@@ -101,7 +101,7 @@ def call_of(record: Record) -> ToolCall:
 
 def prepared_of(record: Record) -> Prepared:
     """
-    The outcome of *record*, with its hashes.
+    Returns the outcome of *record*, with its hashes.
     """
     outcome = Outcome(
         None,

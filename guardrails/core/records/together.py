@@ -105,7 +105,7 @@ class _States:
 
     def life(self, session_id: str, run: str) -> Life:
         """
-        That life of the session.
+        Returns that life of the session.
         """
         found = self._lives.get((session_id, run))
         if found is None:
@@ -181,6 +181,6 @@ class _States:
 
     def scope(self, name: str, own: str, run: str) -> SessionState:
         """
-        That of the life *run* of the scope *name* of *own*.
+        Returns the state of the life *run* of the scope *name* of *own*.
         """
         return self.scopes.setdefault(("scope", name, own, run), SessionState())

@@ -23,7 +23,8 @@ Stream = tuple[str, ...]
 
 def streams_of(record: Record) -> dict[Stream, tuple[int, int]]:
     """
-    All that orders the trip of *record*, with its place in each: the lease, the shared state of its scope and its own.
+    Returns all that orders the trip of *record*, with its place in each: the lease, the shared state of its scope and
+    its own.
     """
     name, own = record["scope"]
     places: dict[Stream, tuple[int, int]] = {("life", record["session_id"], record["run"]): (int(record["n"]), 0)}

@@ -91,7 +91,7 @@ _FLAG: Final = Said(flags=True)
 
 def carried(payload: bytes) -> Any:
     """
-    The value that a JSON *payload*, or a text, carries: what its texts hold if they are data, and the blocks of MCP.
+    Returns the value that a JSON *payload*, or a text, carries: the data in its texts, and in the blocks of MCP.
     """
     try:
         value = orjson.loads(payload)
@@ -142,7 +142,7 @@ def said_by(value: Any, given: Collection[str] = (), name: str = "", depth: int 
 
 def given_by(call: ToolCall) -> frozenset[str]:
     """
-    The values that an answer to *call* may repeat.
+    Returns the values that an answer to *call* may repeat.
     """
     arguments = call.arguments
     if type(arguments) is not dict:

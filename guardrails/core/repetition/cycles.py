@@ -53,7 +53,7 @@ def _like(a: Entry, b: Entry) -> bool:
 
 def paused_s(before: Sequence[Entry], now_ms: int, length: int) -> float:
     """
-    Seconds of the longest pause in the last lap of a cycle of *length* calls, up to now.
+    Returns seconds of the longest pause in the last lap of a cycle of *length* calls, up to now.
     """
     times = [now_ms, *(entry.at_ms for entry in before[:length])]
     return max(later - sooner for later, sooner in pairwise(times)) / 1_000

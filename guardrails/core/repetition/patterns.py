@@ -35,7 +35,7 @@ CHANGEABLE: Final[frozenset[ErrorType | None]] = frozenset({"cancelled"})
 
 def past(state: SessionState) -> list[Entry]:
     """
-    The calls that are evidence, newest first: over, and of earlier turns.
+    Returns the calls that are evidence, newest first: over, and of earlier turns.
     """
     turn = state.mark or NO_TURN
     return [
@@ -51,7 +51,7 @@ def past(state: SessionState) -> list[Entry]:
 
 def past_of(state: SessionState, tool: str) -> Iterator[Entry]:
     """
-    Those of *tool* among them, looked for as they are asked for: mostly the latest tells enough.
+    Returns the calls of *tool* among them, looked for as they are asked for: mostly the latest tells enough.
     """
     turn = state.mark or NO_TURN
     return (
@@ -68,7 +68,7 @@ def past_of(state: SessionState, tool: str) -> Iterator[Entry]:
 
 def same_end(a: Entry, b: Entry) -> bool:
     """
-    Whether two calls ended alike: equal results, or equal but for what is volatile.
+    Returns whether two calls ended alike: equal results, or equal but for volatile parts.
     """
     if a.status != b.status:
         return False
@@ -77,14 +77,15 @@ def same_end(a: Entry, b: Entry) -> bool:
 
 def same_evidence(a: Entry, b: Entry) -> bool:
     """
-    Whether two calls ended alike: byte-equal results of two successes, equal but for digits of two failures.
+    Returns whether two calls ended alike: byte-equal results of two successes, equal but for digits of two failures.
     """
     return a.status == b.status and a.status in _OVER and a.result_hash == b.result_hash
 
 
 def brought_news(state: SessionState, entry: Entry) -> bool:
     """
-    Whether the call of *entry*, which is over, worked and brought what no other call of its tool in the window did.
+    Returns whether the call of *entry*, which is over, worked and brought a result of no other call of its tool in the
+    window.
     """
     if entry.status != "ok" or entry.empty or entry.unfinished or state.dull_seq == entry.seq:
         return False
@@ -93,7 +94,7 @@ def brought_news(state: SessionState, entry: Entry) -> bool:
 
 def identical(before: Sequence[Entry], sig: int | None) -> int:
     """
-    How many of the latest calls of *sig* ended alike.
+    Returns how many of the latest calls of *sig* ended alike.
     """
     own = [at for at, entry in enumerate(before) if entry.sig == sig]
     if not own:
@@ -135,7 +136,7 @@ def _run(entries: Sequence[Entry], goes_on: Callable[[Entry], bool]) -> list[Ent
 
 def same_error(before: Sequence[Entry], tool: str, sig: int | None) -> int:
     """
-    With how many arguments in a row *tool* failed of one kind of error, if they were not always those of *sig*.
+    Returns with how many arguments in a row *tool* failed of one kind of error, if they were not always those of *sig*.
     """
     own = [entry for entry in before if entry.tool == tool]
     if not own or own[0].status != "error":
@@ -149,7 +150,8 @@ def same_error(before: Sequence[Entry], tool: str, sig: int | None) -> int:
 
 def answers(failure: Entry) -> bool:
     """
-    Whether a tool returned, in an object, that there is no such thing: of many that are asked for there may be none.
+    Returns whether a tool returned, in an object, that there is no such thing: of many that are asked for there may be
+    none.
     """
     return failure.little and failure.error_type == "not_found"
 
@@ -174,7 +176,7 @@ def sibling_errors(before: Sequence[Entry], tool: str) -> tuple[int, set[str]]:
 
 def broken(state: SessionState, last: Entry, tools: Collection[str]) -> bool:
     """
-    Whether a call of the present turn is over that ended otherwise than *last*, the latest of a run of *tools*.
+    Returns whether a call of the present turn is over that ended otherwise than *last*, the latest of a run of *tools*.
     """
     return any(
         entry.seq > last.seq
@@ -187,7 +189,7 @@ def broken(state: SessionState, last: Entry, tools: Collection[str]) -> bool:
 
 def unknown(before: Sequence[Entry], tool: str) -> int:
     """
-    How often *tool* was called though there is no such tool; 0 where it ever worked.
+    Returns how often *tool* was called though the tool does not exist; 0 if it ever worked.
     """
     own = [entry for entry in before if entry.tool == tool]
     if any(entry.status == "ok" for entry in own):
@@ -197,7 +199,7 @@ def unknown(before: Sequence[Entry], tool: str) -> int:
 
 def lively(state: SessionState, tool: str) -> bool:
     """
-    Whether the latest call of *tool* brought news, so that a fresh call goes on with nothing.
+    Returns whether the latest call of *tool* brought news, so that a fresh call goes on with nothing.
     """
     failing: bool | None = None
     backwards = reversed(state.window)
@@ -221,7 +223,8 @@ def lively(state: SessionState, tool: str) -> bool:
 
 def unchanged(own: Sequence[Entry], sketch: int, sig: int | None) -> int:
     """
-    How often in a row a tool gave the same result to calls that differ in volatile arguments only; *own* are its calls.
+    Returns how often in a row a tool gave the same result to calls that differ in volatile arguments only; *own* are
+    its calls.
     """
     if sketch == NO_SKETCH or own[0].sketch != sketch:
         return 0

@@ -125,21 +125,22 @@ _NOTHING: Final = pattern(
 @lru_cache(maxsize=1024)
 def seeks(tool: str) -> bool:
     """
-    Whether *tool*, by its name, looks for something.
+    Returns whether *tool*, by its name, looks for something.
     """
     return _SEEKS.search(tool) is not None
 
 
 def acknowledges(result: int) -> bool:
     """
-    Whether the hash of a *result* is of one that only says that something was done.
+    Returns whether the hash of a *result* is of one that only says that something was done.
     """
     return result & _BITS in _ACKNOWLEDGED
 
 
 def emptiness(payload: bytes, call: ToolCall | None = None) -> Emptiness:
     """
-    Whether a success of *call*, its JSON *payload*, brought anything; where somebody looked closer, whether it brought little.
+    Returns whether a success of *call*, its JSON *payload*, brought anything; if a guard looked closer, whether it
+    brought little.
     """
     if len(payload) > MAX_EMPTY:
         return 0
@@ -244,7 +245,7 @@ def _steady(payload: bytes) -> bytes:
 @lru_cache(maxsize=256)
 def family_hash(kind: ErrorType, text: str) -> int:
     """
-    32 bits of what a failure says, without what it repeats of the arguments.
+    Returns 32 bits of the words of a failure, without those that it repeats of the arguments.
     """
     text = text[:HEAD].lower()
     if text[:1] in ("[", '"') or '{"' in text or "{'" in text:

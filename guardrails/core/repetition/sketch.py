@@ -83,7 +83,7 @@ _STEM: Final = 5
 
 def sketch_of(call: ToolCall) -> int:
     """
-    The sketch of *call*, signed 64 bits, noted in it; `NO_SKETCH` where its arguments are not known.
+    Returns the sketch of *call*, signed 64 bits, noted in it; `NO_SKETCH` if its arguments are not known.
 
     The work is bounded: `HEAD` bytes, or `VALUES` times `VALUE` characters, and a hash of a document that is written.
     """
@@ -95,21 +95,21 @@ def sketch_of(call: ToolCall) -> int:
 
 def labelled(sketch: int) -> bool:
     """
-    Whether the call of *sketch* says why or when it is made; then another has the same sketch only if all else is the same.
+    Returns whether the call of *sketch* says why or when it is made; then all else is the same in an equal sketch.
     """
     return bool(sketch & _LABELLED)
 
 
 def placed(sketch: int) -> bool:
     """
-    Whether the call of *sketch* asks what stands at a place: in a file, on a page of the web.
+    Returns whether the call of *sketch* asks for the contents of a place: a file, a page of the web.
     """
     return bool(sketch & _PLACED)
 
 
 def worded(sketch: int) -> bool:
     """
-    Whether the call of *sketch* asks in words of its own, and does not only name things.
+    Returns whether the call of *sketch* asks in words of its own, and does not only name things.
     """
     return bool(sketch & _WORDED)
 
@@ -138,14 +138,14 @@ def document_of(call: ToolCall) -> int:
 
 def alike(a: int, b: int) -> bool:
     """
-    Whether two sketches are of calls that share most of their words.
+    Returns whether two sketches are of calls that share most of their words.
     """
     return bool(likes(a, [b]))
 
 
 def likes(sketch: int, others: Iterable[int], most: int | None = None) -> int:
     """
-    How many of *others* are alike to *sketch*; *most* is where counting ends.
+    Returns how many of *others* are alike to *sketch*; counting ends at *most*.
     """
     if sketch == NO_SKETCH:
         return 0

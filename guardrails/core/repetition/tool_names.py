@@ -98,7 +98,7 @@ def shows(tool: str) -> Literal["written", "found"] | None:
 @lru_cache(maxsize=1024)
 def writes(tool: str) -> bool:
     """
-    Whether *tool* begins with a verb that writes, and has none that looks: `edit_file`, not `add_and_get`.
+    Returns whether *tool* begins with a verb that writes, and has none that looks: `edit_file`, not `add_and_get`.
     """
     words = _words(tool)
     return words[:1] != [] and words[0] in _WRITES | _ALSO_WRITES and (_LOOKS | _ALSO_LOOKS).isdisjoint(words)
@@ -107,7 +107,8 @@ def writes(tool: str) -> bool:
 @lru_cache(maxsize=1024)
 def undoes(tool: str, other: str) -> bool:
     """
-    Whether *tool*, by its verb, undoes what *other* makes: `delete_branch` and `create_branch`, `unlock` and `lock`.
+    Returns whether *tool*, by its verb, undoes what *other* makes: `delete_branch` and `create_branch`, `unlock` and
+    `lock`.
     """
     verb, made = (next(iter(_words(name)), "") for name in (tool, other))
     return (verb in _UNMAKES and made in _MAKES) or (made != "" and verb == f"un{made}")
@@ -115,7 +116,8 @@ def undoes(tool: str, other: str) -> bool:
 
 def once(tool: Tool) -> bool:
     """
-    Whether a call of *tool* that may have happened is not to be made again unseen: by what is declared, else by its name.
+    Returns whether a call of *tool* that may have happened is not to be made again unseen: by its declaration, else by
+    its name.
 
     That it is no look may be a guess by its name too; one that begins like a look, `get_next_page`, is still tried again.
     """

@@ -99,8 +99,8 @@ def volatile(name: Any, value: Any) -> Kind | None:
 
 def parted(value: Any, kinds: Collection[Kind], depth: int = 3) -> tuple[Any, set[Kind]]:
     """
-    *value* without its volatile fields of these *kinds*, and the kinds that were found. Of what is in a list only the id of the
-    one request stays out: other ids, and times, are of what is listed.
+    Returns *value* without its volatile fields of these *kinds*, and the kinds that were found. Of what is in a list
+    only the id of the one request stays out: other ids, and times, are of what is listed.
     """
     found: set[Kind] = set()
     if type(value) is list and depth and "request" in kinds:
@@ -142,6 +142,6 @@ def _once(rows: list[Any]) -> tuple[list[Any], set[Kind]]:
 @lru_cache(maxsize=1024)
 def beside(tool: str) -> frozenset[Kind]:
     """
-    The kinds that *tool*, by its name, is not asked for.
+    Returns the kinds that *tool*, by its name, is not asked for.
     """
     return frozenset(kind for kind, words in _ASKED.items() if re.search(words, tool, re.IGNORECASE) is None)

@@ -29,7 +29,8 @@ class Executed(Protocol):
 
 def shown_to_change(since: Iterable[Executed], between: Iterable[Executed]) -> bool:
     """
-    Whether a look *since* a call showed something else than the same look *between* it and an equal call before.
+    Returns whether a look *since* a call showed something else than the same look *between* it and an equal call
+    before.
     """
     shown = {call.sig: call.result_hash for call in between if call.status == "ok"}
     return any(call.status == "ok" and shown.get(call.sig, call.result_hash) != call.result_hash for call in since)
@@ -37,7 +38,8 @@ def shown_to_change(since: Iterable[Executed], between: Iterable[Executed]) -> b
 
 def outdated(state: SessionState, last: Entry, *, alone: bool = False) -> bool:
     """
-    Whether work may have been done since the call *last* was admitted, so that its result is no evidence any more.
+    Returns whether work may have been done since the call *last* was admitted, so that its result is no evidence any
+    more.
 
     Work is any call that may have changed something. It counts from its admission until it is over. An earlier call equal
     to *last* is part of the evidence; *alone*: so is a later one.

@@ -154,7 +154,7 @@ def forgo(state: SessionState, pending: Pending) -> None:
 
 def give_up(state: SessionState) -> tuple[tuple[int, Pending], ...]:
     """
-    The same as events of the session; (number, admission) of each.
+    Do the same as events of the session. Returns (number, admission) of each.
     """
     return tuple((number(state), pending) for pending in expire(state))
 
@@ -193,7 +193,7 @@ def settle(
     state: SessionState, pending: Pending, outcome: Outcome, result_hash: int, steady: int = 0, empty: int = 0
 ) -> int:
     """
-    Replace the estimate of an admission by what it really cost, and note how it ended; *empty* as `emptiness` says. The
+    Replace the estimate of an admission by its true cost, and note how it ended; *empty* as `emptiness` says. The
     number of the event.
     """
     sig = pending.sig

@@ -54,7 +54,7 @@ class Entry:
     @classmethod
     def begun(cls, seq: int, tool: str, sig: int | None, at_ms: int, changes: bool, *, turn: int, sketch: int) -> Self:  # noqa: FBT001
         """
-        Of a call that is just admitted.
+        Returns the entry of a call that is just admitted.
         """
         made = cls.__new__(cls)
         made.seq, made.tool, made.sig, made.at_ms, made.changes, made.turn = seq, tool, sig, at_ms, changes, turn
@@ -74,7 +74,7 @@ class Entry:
 
     def due(self, now_ms: int) -> bool:
         """
-        Whether the wait before the same call is over, if it failed for a cause that may pass.
+        Returns whether the wait before the same call is over, if it failed for a cause that may pass.
         """
         return 0 < self.retry_at_ms <= now_ms
 
@@ -204,7 +204,7 @@ class Pending:
         limit: tuple[str, str] | None = None,
     ) -> Self:
         """
-        That of the call *call_id*, as its *entry* in the window tells it.
+        Returns the admission of the call *call_id*, as its *entry* in the window tells it.
         """
         made = cls.__new__(cls)
         made.seq, made.tool, made.sig, made.at_ms, made.entry = entry.seq, entry.tool, entry.sig, entry.at_ms, entry
@@ -230,6 +230,7 @@ def low(sig: int | None) -> int:
 
 def pending_key(call_id: str, sig: int | None, seq: int | None) -> tuple[str, int | None]:
     """
-    Where an admission is kept: a call that cannot be signed is never the same call as another, so it has its own place.
+    Returns the key of an admission. A call that cannot be signed is never the same call as another, so it has a key of
+    its own.
     """
     return (f"{call_id}#{seq}", None) if sig is None else (call_id, sig)

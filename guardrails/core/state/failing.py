@@ -82,8 +82,8 @@ class Failing:
 
 def told(call: ToolCall, result: bytes, *, failed: bool) -> Told:
     """
-    The values of *call* and of its *result*, JSON or text; of a long result those of its head. The arguments of a call
-    that worked are no failed try, and are left out.
+    Returns the values of *call* and of its *result*, JSON or text; of a long result those of its head. The arguments of
+    a call that worked are no failed try, and are left out.
     """
     tried = _values(_written(call))
     return Told(_set_of(tried) if failed else 0, _set_of(_values(result[:RESULT]) - tried))
@@ -108,7 +108,8 @@ def brings_new(call: ToolCall, followed: Collection[Failing]) -> bool:
 
 def spared(call: ToolCall, followed: Iterable[Failing]) -> bool:
     """
-    Whether *call* is to be let through since so many of the tools *followed* were refused, none with these very arguments.
+    Returns whether *call* is to be let through since so many of the tools *followed* were refused, none with these very
+    arguments.
     """
     return any(len(one.refused) >= SPARED_AFTER and call.sig not in one.refused for one in followed)
 
@@ -147,7 +148,7 @@ def note_ended(failing: dict[str, Failing], tool: str, seq: int, *, failed: bool
 
 def packed_failing(failing: dict[str, Failing]) -> list[list[Any]]:
     """
-    The same as JSON has it.
+    Returns the same as JSON has it.
     """
     return [[tool, one.seq, _packed(one.tried), _packed(one.shown), one.refused] for tool, one in failing.items()]
 

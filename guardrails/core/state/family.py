@@ -62,7 +62,8 @@ def end(state: SessionState, entry: Entry) -> None:
 
 def frees(state: SessionState) -> bool:
     """
-    Whether a further message of the user frees anything: a call came since the latest one, a refusal, or an end.
+    Returns whether a further message of the user frees anything: a call came since the latest one, a refusal, or an
+    end.
     """
     came = state.seq > state.changed_seq or bool(state.reserved)
     return not state.closed and (came or bool(state.refusals) or state.refused_turns > 0 or state.exhausted is not None)

@@ -67,7 +67,7 @@ def free_guess(state: SessionState, pending: Pending) -> None:
 
 def guess_key(pending: Pending) -> str:
     """
-    Where the guess of an admitted call is held. In a scope no call has an event of its own.
+    Returns the key under which the guess of an admitted call is held. In a scope no call has an event of its own.
     """
     return f"c{pending.seq}" if pending.n else f"{pending.id}#c{pending.seq}"
 
@@ -125,8 +125,8 @@ def note_used(state: SessionState, name: str, cost: int, tokens: int) -> None:
 
 def average(state: SessionState, name: str) -> tuple[int, int]:
     """
-    (micro-dollars, tokens) that calls of the tool *name*, or responses, have used on average, rounded up; 0 if nothing is
-    known.
+    Returns (micro-dollars, tokens) that calls of the tool *name*, or responses, have used on average, rounded up; 0 if
+    nothing is known.
     """
     count, cost, tokens = state.used.get(name, (1, 0, 0))
     return -(-cost // count), -(-tokens // count)

@@ -35,7 +35,7 @@ def part_of(rest: int, used: int, leases: int) -> int:
 
 def report(state: SessionState, holder: str, used: Amounts) -> Lease:
     """
-    Count in the shared *state* what the lease of *holder* has *used* from its beginning; the lease.
+    Count in the shared *state* the amounts that the lease of *holder* has *used* from its beginning. Returns the lease.
     """
     known = state.leases.get(holder, _NEW)
     calls, cost, tokens = (now - before for now, before in zip(used, known.used, strict=True))
@@ -48,7 +48,7 @@ def report(state: SessionState, holder: str, used: Amounts) -> Lease:
 
 def grant(state: SessionState, holder: str, granted: Amounts, *, recalled: bool) -> None:
     """
-    Let the lease of *holder* be one of *granted* from its beginning; what it has not used of that is reserved for it.
+    Let the lease of *holder* be one of *granted* from its beginning. The unused part of that is reserved for it.
     """
     lease = state.leases[holder] = state.leases[holder]._replace(granted=granted, recalled=recalled)
     left = zip(METERED, granted, lease.used, strict=True)
@@ -66,7 +66,7 @@ def end_lease(state: SessionState, holder: str, *, burns: bool) -> None:
 
 def count_unheard(state: SessionState, used: Amounts) -> None:
     """
-    Count in the shared *state* what was *used* under a lease that is over.
+    Count in the shared *state* the amounts *used* under a lease that is over.
     """
     state.calls += used[0]
     state.cost += used[1]
@@ -92,7 +92,7 @@ def blow_fuses(state: SessionState, fuses: Mapping[str, int]) -> None:
 
 def fuses(state: SessionState) -> dict[str, int]:
     """
-    The counters of the fuses that have blown.
+    Returns the counters of the fuses that have blown.
     """
     return {key: value for key, value in state.meters.items() if value < 0} if state.meters else {}
 
@@ -153,7 +153,8 @@ def used_of(state: SessionState) -> Amounts:
 
 def is_short(state: SessionState, need: Amounts, now_ms: int) -> bool:
     """
-    Whether the lease of *state* has less left than *need*, and more may be had when the clock of its worker says *now_ms*.
+    Returns whether the lease of *state* has less left than *need*, and more may be had when the clock of its worker
+    says *now_ms*.
     """
     part = state.part
     if part is None:
@@ -172,7 +173,8 @@ def is_short(state: SessionState, need: Amounts, now_ms: int) -> bool:
 
 def is_over(state: SessionState) -> bool:
     """
-    Whether more was used or is held under the lease of *state* than it was granted, or a fuse has blown that was not told.
+    Returns whether the lease of *state* has used and holds more than it was granted, or has blown a fuse that was not
+    told.
     """
     part = state.part
     calls, cost, tokens = NO_AMOUNTS if part is None else part.caps

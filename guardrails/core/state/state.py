@@ -132,7 +132,7 @@ class SessionState:
 
     def limit(self, name: str, default: int | None) -> int | None:
         """
-        The limit *name* of this session.
+        Returns the limit *name* of this session.
         """
         return self.limits.get(name, default) if self.limits else default
 
@@ -145,7 +145,7 @@ class SessionState:
 
     def reserved_by_children(self, name: str) -> int:
         """
-        How much of limit *name* children hold.
+        Returns how much of limit *name* children hold.
         """
         if not self.reserved:
             return 0
@@ -173,13 +173,13 @@ class SessionState:
 
     def refused_before(self, sig: int | None) -> bool:
         """
-        Whether a call of signature *sig* was refused in an earlier turn.
+        Returns whether a call of signature *sig* was refused in an earlier turn.
         """
         return sig is not None and low(sig) in self.refusals[: len(self.refusals) - self.turn_refused]
 
     def refused_now(self, sig: int | None) -> bool:
         """
-        Whether a call of signature *sig* was refused in the present turn.
+        Returns whether a call of signature *sig* was refused in the present turn.
         """
         return low(sig) in self.refusals[len(self.refusals) - self.turn_refused :]
 
@@ -208,7 +208,7 @@ class SessionState:
 
     def spent_ms(self, now_ms: int) -> int:
         """
-        Milliseconds from the first event to *now_ms*, without those in which its time stood still.
+        Returns milliseconds from the first event to *now_ms*, without those in which its time stood still.
         """
         if self.started_ms < 0:
             return 0
@@ -217,7 +217,8 @@ class SessionState:
 
     def earlier(self, sig: int | None, last: int) -> Sequence[Entry]:
         """
-        The calls of signature *sig* among the *last* executed ones, newest first; of the attempts at one, the last.
+        Returns the calls of signature *sig* among the *last* executed ones, newest first; of the attempts at one, the
+        last.
         """
         if sig is None or sig not in self.latest:
             return ()

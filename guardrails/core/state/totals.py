@@ -68,7 +68,7 @@ def put(state: SessionState, other: SessionState) -> None:
 
 def time_of(state: SessionState, now_ms: int) -> int:
     """
-    The session's time when the clock says *now_ms*: it never goes back, nor does it leap by a year.
+    Returns the session's time when the clock says *now_ms*: it never goes back, nor does it leap by a year.
     """
     return now_ms if state.started_ms < 0 else read(state.now_ms, state.behind_ms, now_ms)[0]
 

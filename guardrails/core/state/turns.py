@@ -32,7 +32,7 @@ KEY_BYTES: Final = 6
 
 def is_told(state: SessionState, key: bytes | None, *, charged: bool = False) -> bool:
     """
-    Whether the response of *key* was told already, or even *charged*. One without a key never was.
+    Returns whether the response of *key* was told already, or even *charged*. One without a key never was.
     """
     return key is not None and (_marked(key) in _keys(state) or (not charged and key in _keys(state)))
 
@@ -112,7 +112,7 @@ def count_refusals(state: SessionState) -> None:
 
 def imply_turn(state: SessionState, sig: int | None) -> bool:
     """
-    Open the next turn unless a call of *sig* that starts now is of the present one; whether it did.
+    Open the next turn unless a call of *sig* that starts now is of the present one. Returns whether it did.
 
     An equal call that comes after its twin was answered, or refused, is of the next turn however soon it comes. The turns
     that a budget counts are those that are told: they stay what they are.

@@ -25,7 +25,7 @@ Bytes = bytes | bytearray | memoryview
 
 def collect(items: Iterator[Any], limit: int = LIMIT_BYTES) -> tuple[list[Any], bool]:
     """
-    The items as a list, and whether that is all of them.
+    Returns the items as a list, and whether that is all of them.
 
     Ends after *limit* bytes (the item that crosses the limit is the last) or 10,000 items; then the iterator is closed.
     Raises what the iterator raises.
@@ -46,7 +46,7 @@ def collect(items: Iterator[Any], limit: int = LIMIT_BYTES) -> tuple[list[Any], 
 
 async def collect_async(items: AsyncIterator[Any], limit: int = LIMIT_BYTES) -> tuple[list[Any], bool]:
     """
-    `collect` of an asynchronous iterator.
+    Returns the items of an asynchronous iterator as `collect` does.
     """
     taken: list[Any] = []
     room = limit
@@ -64,7 +64,7 @@ async def collect_async(items: AsyncIterator[Any], limit: int = LIMIT_BYTES) -> 
 
 def resolved(value: Any, limit: int = LIMIT_BYTES) -> tuple[Any, bool]:
     """
-    Bytes as `decoded` gives them, anything else as it is; and whether all of it is there.
+    Returns bytes as `decoded` gives them, anything else as it is; and whether all of it is there.
     """
     return decoded(value, limit) if issubclass(type(value), Bytes) else (value, True)
 
@@ -120,7 +120,7 @@ def _head(data: Bytes, length: int) -> Bytes:
 
 def weight(value: Any, enough: int) -> int:
     """
-    About how many bytes *value* takes as JSON: at least 2, counted up to *enough* bytes or 2,000 parts.
+    Returns about how many bytes *value* takes as JSON: at least 2, counted up to *enough* bytes or 2,000 parts.
     """
     total = 0
     waiting = [value]

@@ -34,7 +34,7 @@ def dumps(value: Any) -> bytes | None:
 
 def exact(text: bytes) -> bytes:
     """
-    A copy of *text* that takes no more memory than it says: what orjson writes keeps 4 KB and more.
+    Returns a copy of *text* that takes no more memory than it has bytes: text of orjson keeps 4 KB and more.
     """
     # The cheapest copy of bytes there is (70 ns, `memoryview(text).tobytes()` takes 190); a slice would be *text* itself.
     return b"%b" % text
@@ -42,7 +42,7 @@ def exact(text: bytes) -> bytes:
 
 def repaired(text: str) -> str:
     """
-    *text* with surrogate pairs joined and lone surrogates replaced by U+FFFD: JSON is UTF-8, which has none.
+    Returns *text* with surrogate pairs joined and lone surrogates replaced by U+FFFD: JSON is UTF-8, which has none.
     """
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 

@@ -50,7 +50,8 @@ def leading_json(value: Any, limit: int, depth: int = MAX_DEPTH) -> tuple[bytes,
 
 def leading_items(items: Iterator[Any], room: int) -> tuple[list[bytes], int]:
     """
-    The JSON of the leading elements that take at most *room* bytes with a comma each, several to a part; and how many.
+    Returns the JSON of the leading elements that take at most *room* bytes with a comma each, several to a part; and
+    how many.
     """
     parts: list[bytes] = []
     kept = 0
@@ -77,7 +78,7 @@ def leading_items(items: Iterator[Any], room: int) -> tuple[list[bytes], int]:
 
 def leading_escaped(text: str, room: int) -> bytes:
     """
-    As much of *text* as takes at most *room* bytes between the quotes of a JSON string, written so.
+    Returns as much of *text* as takes at most *room* bytes between the quotes of a JSON string, written so.
 
     *text* has no lone surrogates; the cut is never inside a character or an escape.
     """
@@ -98,7 +99,7 @@ def leading_escaped(text: str, room: int) -> bytes:
 
 def estimate(value: Any, samples: int = 256) -> int:
     """
-    About how many bytes of JSON *value* takes, extrapolated from at most *samples* of its parts.
+    Returns about how many bytes of JSON *value* takes, extrapolated from at most *samples* of its parts.
 
     Of a list they are evenly spaced, of an object and a text they lead.
     """

@@ -83,28 +83,29 @@ def _of_url(text: str) -> str:
 
 def joined(root: str, path: str) -> str:
     """
-    *path* as seen from the folder *root*; nothing is resolved.
+    Returns *path* as seen from the folder *root*; nothing is resolved.
     """
     return str(_SYSTEM.join(root, path))
 
 
 def is_absolute(path: str) -> bool:
     """
-    Whether *path* begins at the root of the file system.
+    Returns whether *path* begins at the root of the file system.
     """
     return bool(_SYSTEM.isabs(path))
 
 
 def readings(path: str) -> tuple[str, ...]:
     r"""
-    *path* in every way that a tool may read it: with `\` as a letter, and as a separator.
+    Returns *path* in every way that a tool may read it: with `\` as a letter, and as a separator.
     """
     return tuple(dict.fromkeys((path, path.replace("\\", "/"))))
 
 
 def within(path: str, root: str) -> bool:
     """
-    Whether *path* is the folder *root* or below it by its text alone. Both are absolute, or both relative to one folder.
+    Returns whether *path* is the folder *root* or below it by its text alone. Both are absolute, or both relative to
+    one folder.
     """
     path, root = _SYSTEM.normpath(path), _SYSTEM.normpath(root)
     if root == ".":

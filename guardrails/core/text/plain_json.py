@@ -38,7 +38,7 @@ def options() -> int:
 
 def to_json(value: Any) -> bytes:
     """
-    *value* as JSON.
+    Returns *value* as JSON.
     """
     try:
         return orjson.dumps(value, simpler, options())
@@ -48,7 +48,7 @@ def to_json(value: Any) -> bytes:
 
 def plain(value: Any, most: int = sys.maxsize) -> Any:
     """
-    A copy of *value* that is only dicts with text keys, lists, text, finite numbers, booleans and None.
+    Returns a copy of *value* that is only dicts with text keys, lists, text, finite numbers, booleans and None.
 
     Of more than *most* values, members included, the rest is left out.
     """
@@ -103,7 +103,7 @@ def _inside(value: Any) -> Any:
 
 def simpler(value: Any) -> Any:
     """
-    *value*, of a type that JSON does not know, as one that it does, one level deep.
+    Returns *value*, of a type that JSON does not know, as one that it does, one level deep.
     """
     for types, simpler in _SIMPLER:
         if isinstance(value, types):

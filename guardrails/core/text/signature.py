@@ -41,7 +41,8 @@ _LOWER_AND_SPACE: Final = bytes(ord(" ") if chr(i).isspace() else i for i in ran
 
 def sign(tool: str, arguments: object) -> tuple[bytes | None, bytes | None]:
     """
-    The signature of a call (16 bytes, xxh3-128 seeded with the xxh3-64 of the tool's name) and its canonical arguments.
+    Returns the signature of a call (16 bytes, xxh3-128 seeded with the xxh3-64 of the tool's name) and its canonical
+    arguments.
 
     (None, None) where the arguments cannot be signed; never raises. Equal in every process and on every machine. xxh3 is no
     cryptographic hash: a signature proves nothing against someone who looks for collisions.
@@ -56,7 +57,7 @@ def sign(tool: str, arguments: object) -> tuple[bytes | None, bytes | None]:
 
 def low64(digest: bytes) -> int:
     """
-    The low 64 bits of a 16-byte signature as a signed integer.
+    Returns the low 64 bits of a 16-byte signature as a signed integer.
     """
     number: int = _LOW64(digest)[0]
     return number
@@ -82,7 +83,8 @@ def canonical(arguments: object) -> bytes | None:
 
 def near(tool: str, encoded: bytes) -> int:
     """
-    One signed 64-bit number for calls of *tool* that differ in case, in digits and in amounts of white space only.
+    Returns one signed 64-bit number for calls of *tool* that differ in case, in digits and in amounts of white space
+    only.
 
     *encoded* are canonical arguments; what follows their first `NEAR_HEAD` bytes is not looked at.
     """
@@ -116,7 +118,7 @@ def result_hash(payload: bytes | str, length: int | None = None) -> int:
 
 def masked_result_hash(payload: bytes | str) -> int:
     """
-    Signed xxh3-64 of the first `RESULT_HEAD` bytes without their digits: evidence of an error.
+    Returns signed xxh3-64 of the first `RESULT_HEAD` bytes without their digits: evidence of an error.
 
     The length is no part of it, for "line 9" and "line 10" are to be one.
     """
@@ -126,7 +128,7 @@ def masked_result_hash(payload: bytes | str) -> int:
 
 def result_hashes(payload: bytes | str, length: int | None = None) -> tuple[int, int]:
     """
-    `result_hash` and `masked_result_hash` of one payload, which is encoded once.
+    Returns `result_hash` and `masked_result_hash` of one payload, which is encoded once.
     """
     head, full = _head(payload)
     plain = xxh3_64_intdigest(head, full if length is None else length)

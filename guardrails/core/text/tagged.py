@@ -65,7 +65,7 @@ def tagged(value: object) -> bytes:
 
 def nfc(text: str) -> str:
     """
-    *text* in Unicode's normal form C. Raises `Unsignable` at `MAX_MARKS` combining marks in a row.
+    Returns *text* in Unicode's normal form C. Raises `Unsignable` at `MAX_MARKS` combining marks in a row.
     """
     if text.isascii():
         return text

@@ -182,7 +182,7 @@ def _cut_object(value: Any, limit: int, written: bytes | None, lead: bytes) -> R
 
 def shown_of(rendered: Rendered) -> int:
     """
-    Characters of the whole, its text or its JSON, that stand in what was cut.
+    Returns how many characters of the whole, its text or its JSON, are in the cut result.
     """
     if rendered.text is not None:
         return rendered.text.rindex("... [truncated: ")
@@ -194,7 +194,7 @@ def shown_of(rendered: Rendered) -> int:
 
 def leading_of(payload: bytes, limit: int) -> bytes:
     """
-    The JSON *payload*, whatever it is, in at most *limit* bytes: as an object is cut.
+    Returns the JSON *payload*, of any type, in at most *limit* bytes: as an object is cut.
     """
     return _cut_object(None, limit, payload, payload[:limit]).payload
 

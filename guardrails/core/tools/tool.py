@@ -92,7 +92,7 @@ class Tool:
 
     def override(self, declared: Mapping[str, Any]) -> Self:
         """
-        The same tool with *declared* on top; MCP-style `annotations` are read where nothing plainer is said.
+        Returns the same tool with *declared* on top; MCP-style `annotations` are read if no plainer word is said.
         """
         known = {f.name for f in fields(self)}
         hints = from_annotations(declared.get("annotations") or {})
@@ -115,7 +115,7 @@ class Tool:
 
     def openai(self, wire: Wire = "chat") -> dict[str, Any]:
         """
-        The entry of the `tools` list of chat.completions, or of Responses.
+        Returns the entry of the `tools` list of chat.completions, or of Responses.
         """
         spec = self.arguments()
         schema = spec.schema() if spec is not None else {"type": "object", "properties": {}}
@@ -128,7 +128,7 @@ class Tool:
 
 def name_of(function: Callable[..., Any]) -> str:
     """
-    The name of *function*: its own, that of the function of a partial, that of the class of a callable object.
+    Returns the name of *function*: its own, that of the function of a partial, that of the class of a callable object.
     """
     while isinstance(function, functools.partial):
         function = function.func
@@ -144,7 +144,7 @@ def described(function: Callable[..., Any]) -> object:
 
 def from_annotations(annotations: Mapping[str, Any]) -> dict[str, bool]:
     """
-    MCP tool annotations as declarations; they are hints of a server, so nothing is concluded beyond what they say.
+    Returns MCP tool annotations as declarations; they are hints of a server, so no more is concluded than they say.
     """
     hints: dict[str, bool] = {}
     if isinstance(annotations.get("readOnlyHint"), bool):

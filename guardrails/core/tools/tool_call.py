@@ -23,7 +23,7 @@ def tool_call(
     tool: str, arguments: Any, call_id: str, spec: Arguments | None, labels: tuple[str, ...] = ()
 ) -> ToolCall:
     """
-    The call of *tool* with *arguments*, a mapping or the JSON text of a model, checked against *spec*.
+    Returns the call of *tool* with *arguments*, a mapping or the JSON text of a model, checked against *spec*.
 
     A call whose arguments do not fit is signed as it came; what is wrong is in its `problems`. Its *labels* are not signed.
     """
@@ -48,7 +48,7 @@ def tool_call(
 
 def unlabelled(arguments: Any, labels: tuple[str, ...]) -> Any:
     """
-    *arguments* without those that are *labels*.
+    Returns *arguments* without those that are *labels*.
     """
     if not isinstance(arguments, dict) or arguments.keys().isdisjoint(labels):
         return arguments

@@ -147,7 +147,7 @@ class needs:  # noqa: N801  read as a statement
 
 def install(extra: str) -> str:
     """
-    The command that installs *extra*, one of this library's or a distribution.
+    Returns the command that installs *extra*, one of this library's or a distribution.
     """
     return f'pip install "toolcall-guardrails[{extra}]"' if extra in EXTRAS else f"pip install {extra}"
 

@@ -39,7 +39,7 @@ MAX_EXACT: Final = 1 << 53
 @cache
 def hints(kind: type) -> Mapping[str, Any]:
     """
-    The types of the settings of a class, marks and all.
+    Returns the types of the settings of a class, marks and all.
     """
     return get_type_hints(kind, include_extras=True)
 

@@ -53,8 +53,8 @@ def _is_unseen(char: str) -> bool:
 
 def session_name(given: object) -> str:
     """
-    The name of the session of a host's thread, run or user *given*: its text, if it may name a session. All else becomes
-    what is left of it, `~` and a hash of the whole, so that two threads never share a session.
+    Returns the name of the session of a host's thread, run or user *given*: its text, if it may name a session. All
+    else becomes what is left of it, `~` and a hash of the whole, so that two threads never share a session.
     """
     text = given if isinstance(given, str) else str(given)
     try:
@@ -68,14 +68,14 @@ def session_name(given: object) -> str:
 
 def scope_key(scope: str, checked: str) -> str:
     """
-    Where a store keeps what the sessions of *scope* have used together whose id is *checked*.
+    Returns the key under which a store keeps the shared use of the sessions of *scope* with the *checked* id.
     """
     return f"{SCOPES}{scope}/{checked}"
 
 
 def whose(key: str) -> str:
     """
-    The session, or the scope, whose state a store keeps by *key*, in words.
+    Returns the session, or the scope, whose state a store keeps by *key*, in words.
     """
     scope, _, own = key.removeprefix(SCOPES).partition("/")
     return f"the scope `{scope}` of `{own}`" if key.startswith(SCOPES) else f"`{key}`"

@@ -31,7 +31,7 @@ _ACTS: Final = frozenset(
 
 def own_name(name: str) -> str:
     """
-    The name of a tool without what hosts put before it: `get_x` of `get_x`, `mcp__server__get_x`, `server/get_x`,
+    Returns the name of a tool without the prefix of a host: `get_x` of `get_x`, `mcp__server__get_x`, `server/get_x`,
     `server.get_x`, `server:get_x` and `server-get_x`.
 
     A hyphen parts a server from its tool only before words with an underscore, and after words of which none acts.

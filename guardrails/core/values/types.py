@@ -127,7 +127,7 @@ class ToolCall:
         asked: Any,
     ) -> Self:
         """
-        A call whose `signature`, `sig` and `canonical` arguments are *signed*.
+        Returns a call whose `signature`, `sig` and `canonical` arguments are *signed*.
         """
         made = cls.__new__(cls)
         made.tool, made.arguments, made.id = tool, arguments, call_id

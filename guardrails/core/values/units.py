@@ -44,7 +44,7 @@ _SHOWN = 40
 
 def duration_ms(value: object) -> int:
     """
-    *value* as whole milliseconds: text with a unit, or a number of seconds.
+    Returns *value* as whole milliseconds: text with a unit, or a number of seconds.
 
     Not idempotent, as the answer is in another unit than a bare number is read in: a setting that is validated
     again keeps `duration_s`. Raises ValueError for anything else, for less than nothing, for parts of a millisecond
@@ -71,7 +71,8 @@ def duration_ms(value: object) -> int:
 
 def duration_s(value: object) -> float:
     """
-    *value* as seconds, exact to the millisecond: what `duration_ms` reads, and its own answers unchanged.
+    Returns *value* as seconds, exact to the millisecond: any form that `duration_ms` reads, and its own answers
+    unchanged.
 
     Raises ValueError as `duration_ms` does.
     """
@@ -80,7 +81,7 @@ def duration_s(value: object) -> float:
 
 def byte_size(value: object) -> int:
     """
-    *value* as a number of bytes: text with a binary unit, or a whole number; its own answers unchanged.
+    Returns *value* as a number of bytes: text with a binary unit, or a whole number; its own answers unchanged.
 
     Raises ValueError for anything else, for parts of a byte and for more than 2^50 bytes.
     """

@@ -175,7 +175,7 @@ class Usage(NamedTuple):
 
 def read_usage(usage: object) -> Usage:
     """
-    The usage of a model response as a client or a framework says it, an object or a mapping; None used nothing.
+    Returns the usage of a model response as a client or a framework says it, an object or a mapping; None used nothing.
 
     It is that of chat.completions, Responses, Anthropic, Google, Bedrock, LiteLLM, LangChain, pydantic-ai, openai-agents,
     agent-framework, strands or crewai. Raises SessionError for what cannot be one: text, a number, a list, or the answer itself.
@@ -211,7 +211,7 @@ def read_usage(usage: object) -> Usage:
 
 def tells(usage: object) -> bool:
     """
-    Whether *usage* says how many tokens were used: what does not, or not in numbers, was not free.
+    Returns whether *usage* says how many tokens were used. A response that does not say it in numbers was not free.
     """
     if isinstance(usage, Usage):
         return True
@@ -244,7 +244,7 @@ def cost_of(usage: Usage, model: str, prices: Mapping[str, Price]) -> int | None
 
 def own_price(model: str, prices: Mapping[str, Price]) -> Price | None:
     """
-    The price of *model*; None: *prices* has none.
+    Returns the price of *model*. Returns None if *prices* has none.
 
     *prices* maps model names or globs to prices; an exact name stands above a glob, then the first glob that matches.
     """

@@ -147,7 +147,7 @@ def nodes(root: "Node") -> "Iterator[Node]":
 
 def text_of(node: "Node") -> str:
     """
-    The source text of *node*.
+    Returns the source text of *node*.
     """
     return (node.text or b"").decode(errors="replace")
 

@@ -40,7 +40,7 @@ class Words:
 
     def lists(self, nodes: "Iterable[Node]") -> list[list[str]]:
         """
-        The word lists that *nodes* may become, at most 16: each of what a word may be stands in one of them.
+        Returns the word lists that *nodes* may become, at most 16: each form of a word stands in one of them.
         """
         # Of an expansion that nothing quotes and that is empty no word is left.
         variants = [tuple(one or _nothing(node) for one in self.variants(node)) for node in nodes]

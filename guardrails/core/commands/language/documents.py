@@ -20,7 +20,8 @@ _SPECIAL: Final = pattern(r"\\([$`\\\n])|[$`]")
 
 def body(text: str, first: "re.Match[str]", begin: int) -> tuple[str, int]:
     """
-    The here-document of *text* that *first* opens, a match that ends with `LAST`, and whose lines begin at *begin*.
+    Returns the here-document of *text* that *first* opens, a match that ends with `LAST`, and whose lines begin at
+    *begin*.
 
     Returns its text, and the place behind its last line. Raises NotInLanguageError.
     """

@@ -76,7 +76,7 @@ def judged(script: Script) -> Judged:
 
 def under(folder: str, path: str) -> str:
     """
-    *path* as seen from the workspace, if it is written in *folder*. Raises OutsideError if it leads out.
+    Returns *path* as seen from the workspace, if it is written in *folder*. Raises OutsideError if it leads out.
     """
     joined = posixpath.normpath(posixpath.join(folder, path))
     if joined.split("/")[0] == "..":
@@ -175,6 +175,6 @@ def _redirections(found: Judged, redirections: tuple[Redirection, ...], folders:
 
 def known(word: Word) -> str:
     """
-    *word* with `UNKNOWN` for what stands for names of files.
+    Returns *word* with `UNKNOWN` for patterns of names of files.
     """
     return "".join(part if isinstance(part, str) else UNKNOWN for part in word.parts)

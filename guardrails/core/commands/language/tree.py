@@ -120,7 +120,7 @@ class Script:
 
 def to_data(script: Script) -> dict[str, Any]:
     """
-    *script* as plain JSON, for what runs it.
+    Returns *script* as plain JSON, for the program that runs it.
 
     It is `{"steps": [[sign, [stage, ...], timed], ...]}`. A stage is `{"words": [...], "assignments": [[name, value], ...]}`,
     `{"cd": folder}` or `{"steps": [...]}`, each also with `"redirections": [[handle, kind, target], ...]`. A word is a list of

@@ -57,7 +57,7 @@ class Reader:
 
     def words(self, *, value: bool = False) -> list[Word]:
         """
-        The word that begins here; several if it has lists in braces. In a *value* `*` and `?` are themselves.
+        Returns the word that begins here; several if it has lists in braces. In a *value* `*` and `?` are themselves.
         """
         return _Parts(self, value=value).read()
 

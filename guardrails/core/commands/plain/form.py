@@ -105,7 +105,7 @@ class NotPlainError(NotListedError):
 
 def pipelines(text: str) -> list[Pipeline]:
     """
-    The commands of *text*, with their words as any shell splits them.
+    Returns the commands of *text*, with their words as any shell splits them.
 
     Raises NotPlainError for the first character that is not in the form, UnreadableError for more than 16 KiB.
     """

@@ -55,7 +55,8 @@ GNU: Final = _VALUED.keys() | {"find"}
 
 def begin(name: str, rest: Sequence[str]) -> tuple[int, list[tuple[str, str]]]:
     """
-    Where in *rest* the command that the program *name* starts begins, and the options with a value before it.
+    Returns the place in *rest* at which the command that the program *name* starts begins, and the options with a value
+    before it.
 
     Raises UnreadableError behind an option that is not listed.
     """

@@ -50,8 +50,8 @@ def plainly(command: str | Sequence[str]) -> Found:
 
 def started_by(command: str | Sequence[str], stdin: str | None) -> Found:
     """
-    The same of a command that reads *stdin*: text, `UNKNOWN` if nobody knows it, None if nothing is piped into it. `UNKNOWN` in
-    its words is what only the running command knows.
+    Returns the same of a command that reads *stdin*: text, `UNKNOWN` if nobody knows it, None if nothing is piped into
+    it. `UNKNOWN` in its words is what only the running command knows.
     """
     found = Found()
     longest = 0 if isinstance(command, str) else max(map(len, command), default=0)

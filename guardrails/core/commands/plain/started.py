@@ -26,7 +26,7 @@ _RUN_TIME: Final = Inner(script=UNKNOWN)
 
 def started(words: Sequence[str], stdin: str | None) -> Iterator[Inner]:
     """
-    The commands that the program of *words* starts; *stdin* is as `inner` takes it.
+    Returns the commands that the program of *words* starts; *stdin* is as `inner` takes it.
 
     Raises UnreadableError if nobody can say which they are.
     """

@@ -25,7 +25,8 @@ _LITERAL: Final = pattern(
 @lru_cache(maxsize=4096)
 def unmatched(text: str) -> str | None:
     """
-    Why the rule *text* of an allow list speaks of no command in the plain form; None if it may speak of one.
+    Returns why the rule *text* of an allow list speaks of no command in the plain form. Returns None if it may speak of
+    one.
     """
     # As it is written, but for those signs, a rule is such a command itself.
     try:

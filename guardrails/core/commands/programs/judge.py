@@ -42,8 +42,8 @@ def reads_only(
     words: Sequence[str], globs: AbstractSet[int] = frozenset(), *, among: Collection[str] = NAMES
 ) -> Refused | None:
     """
-    Why the command *words*, the program first, is not known to only read, by the rules of the programs *among*. Returns None
-    if it does.
+    Returns why the command *words*, the program first, is not known to only read, by the rules of the programs *among*.
+    Returns None if it does.
 
     `UNKNOWN` in a word stands for text that only the running command knows. The words at the places *globs* are patterns: each
     is what it finds, any number of words of which none begins with `-`.
@@ -57,7 +57,7 @@ def reads_only(
 
 def program_of(words: Sequence[str]) -> str | None:
     """
-    The name of the rules that speak of the command *words*. Returns None if there are none.
+    Returns the name of the rules that speak of the command *words*. Returns None if there are none.
     """
     return _named(words)[0]
 

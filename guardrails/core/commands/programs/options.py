@@ -36,8 +36,8 @@ class Read:
 
 def read(title: str, rules: Rules, words: Sequence[Word], *, in_front: bool = False, any_word: bool = False) -> Read:
     """
-    The options and operands of *words*, behind the program or subcommand *title*. Only those before the first operand, if it
-    is *in_front*. With *any_word* a word that nobody knows may be an option.
+    Returns the options and operands of *words*, behind the program or subcommand *title*. Only those before the first
+    operand, if it is *in_front*. With *any_word* a word that nobody knows may be an option.
 
     Raises UnsafeError for an option that is not listed, and for a value that is not of its kind.
     """

@@ -48,7 +48,7 @@ class Word(NamedTuple):
 
 def shown(text: str) -> str:
     """
-    *text* between backticks, short, without what nobody can see.
+    Returns *text* between backticks, short, without invisible characters.
     """
     said = "".join(char if char.isprintable() and char != "`" else "…" for char in text[:_SHOWN])
     return f"`{said}…`" if len(text) > _SHOWN else f"`{said}`"

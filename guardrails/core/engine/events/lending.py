@@ -188,7 +188,7 @@ class Borrow(Event[Happened]):
 
 def lease_of(chain: Chain) -> Lease:
     """
-    How parts of the scope of *chain* are held. Raises LookupError if they are not.
+    Returns how parts of the scope of *chain* are held. Raises LookupError if they are not.
     """
     for guard in chain.guards:
         if isinstance(guard, Lease):

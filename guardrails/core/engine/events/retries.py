@@ -56,7 +56,7 @@ class Budgeted(NamedTuple):
 
 def budgets_of(plan: Plan, state: SessionState, scopes: Sequence[Scope], tool: str) -> list[Budgeted]:
     """
-    The retry budgets of *tool*, those of *scopes* first.
+    Returns the retry budgets of *tool*, those of *scopes* first.
     """
     made = [
         Budgeted(guard, enforced, scope.state, scope.now_ms, scope)
@@ -68,7 +68,8 @@ def budgets_of(plan: Plan, state: SessionState, scopes: Sequence[Scope], tool: s
 
 def lacking(chain: Chain, budgets: Sequence[Budgeted], tool: str) -> Denial | None:
     """
-    Why a failed call of *tool* is not to be repeated: one of *budgets* is empty. Returns None if all have a token.
+    Returns why a failed call of *tool* is not to be repeated: one of *budgets* is empty. Returns None if all have a
+    token.
     """
     for guard, enforced, state, now_ms, scope in budgets:
         said = guard.empty(tool, state, now_ms) if enforced else None

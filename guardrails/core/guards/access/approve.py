@@ -53,7 +53,7 @@ class Approve(Guard):
 
     def asks(self, tool: str) -> bool:
         """
-        Whether a person has to approve calls of *tool*.
+        Returns whether a person has to approve calls of *tool*.
         """
         return matcher(self.tools)(tool) is not None
 

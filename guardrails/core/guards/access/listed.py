@@ -27,7 +27,8 @@ class Refusal(NamedTuple):
 
 def refused(found: "Judged", allow: Sequence[str], safe: Sequence[str], unsafe: Unsafe) -> Refusal | None:
     """
-    Why *found* is not what the rules *allow* speak of, or what only reads of the programs *safe*. Returns None if it is.
+    Returns why *found* is not allowed by the rules *allow*, and does not only read by the programs *safe*. Returns None
+    if it is.
 
     *unsafe* tells why a command may do more than read, with advice: None if it only reads, "" if nothing is known of it.
     """
@@ -36,7 +37,7 @@ def refused(found: "Judged", allow: Sequence[str], safe: Sequence[str], unsafe: 
 
 def allowed_are(allow: Sequence[str], safe: Sequence[str], program: str) -> str:
     """
-    The rules that are nearest to a command of *program*: those for it, else all.
+    Returns the rules that are nearest to a command of *program*: those for it, else all.
     """
     own = [f"`{said}`" for said in allow if said.split(" ")[0] == program]
     if own:

@@ -43,7 +43,7 @@ _NAMES: Final = tuple(name for name in Amounts.__annotations__ if name in LOOPS 
 
 def internal(amounts: Mapping[str, object]) -> dict[str, int]:
     """
-    Amounts as a caller names them (USD, seconds, the seeds' names) in the units of the state.
+    Returns amounts as a caller names them (USD, seconds, the seeds' names) in the units of the state.
 
     Raises SessionError for a name that is no limit or an amount that is no number.
     """

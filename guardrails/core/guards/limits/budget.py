@@ -192,14 +192,14 @@ class Budget(Guard):
 
     def cost_limit(self, state: SessionState) -> int | None:
         """
-        The session's cost limit in micro-dollars.
+        Returns the session's cost limit in micro-dollars.
         """
         own = None if self.max_cost_usd is None else micro_dollars(self.max_cost_usd)
         return state.limit("max_cost", own)
 
     def limit(self, state: SessionState, name: str) -> int | None:
         """
-        The limit *name*, as the state names it; None: there is none.
+        Returns the limit *name*, as the state names it. Returns None if there is none.
         """
         if name == "max_cost":
             return self.cost_limit(state)
@@ -237,7 +237,7 @@ class Budget(Guard):
 
     def calls_left(self, state: SessionState) -> int | None:
         """
-        Calls that may still be admitted; None: no limit.
+        Returns calls that may still be admitted. Returns None if there is no limit.
         """
         limit = state.limits.get("max_calls", self.max_calls) if state.limits else self.max_calls
         if limit is None:
@@ -246,14 +246,14 @@ class Budget(Guard):
 
     def turns_left(self, state: SessionState) -> int | None:
         """
-        Turns that may still have calls; None: no limit.
+        Returns turns that may still have calls. Returns None if there is no limit.
         """
         limit = state.limit("max_turns", self.max_turns)
         return None if limit is None else limit - state.turns - state.reserved_by_children("max_turns")
 
     def cost_left(self, state: SessionState) -> int | None:
         """
-        Micro-dollars that may still be reserved for calls; None: no limit.
+        Returns micro-dollars that may still be reserved for calls. Returns None if there is no limit.
         """
         limit = self.cost_limit(state)
         if limit is None:
@@ -263,7 +263,7 @@ class Budget(Guard):
 
     def tokens_left(self, state: SessionState) -> int | None:
         """
-        Tokens that may still be reserved; None: no limit.
+        Returns tokens that may still be reserved. Returns None if there is no limit.
         """
         limit = state.limit("max_tokens", self.max_tokens)
         if limit is None:
@@ -272,7 +272,7 @@ class Budget(Guard):
 
     def elapsed_left_ms(self, state: SessionState, now_ms: int) -> int | None:
         """
-        Milliseconds that are left; None: no limit.
+        Returns milliseconds that are left. Returns None if there is no limit.
         """
         limit = None if self.max_elapsed is None else round(self.max_elapsed * 1000)
         if state.limits:

@@ -55,7 +55,7 @@ def is_elsewhere(state: SessionState, name: str, lacking: int) -> bool:
 
 def crowded(limits: Limits, state: SessionState, depth: int) -> str | None:
     """
-    Why there may not be another child, *depth* levels below its root; None: there may.
+    Returns why there may not be another child, *depth* levels below its root. Returns None if there may.
     """
     deepest, most = limits.limit(state, "max_depth"), limits.limit(state, "max_children")
     if deepest is not None and depth > deepest:

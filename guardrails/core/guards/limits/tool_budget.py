@@ -122,7 +122,7 @@ class ToolBudget(Guard):
 
 def tool_budgets(settings: Mapping[str, Any]) -> list[ToolBudget]:
     """
-    One guard for each limit that the `budget` of a `tools:` rule sets.
+    Returns one guard for each limit that the `budget` of a `tools:` rule sets.
     """
     mode = settings.get("mode", "enforce")
     made = []

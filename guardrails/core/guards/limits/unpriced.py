@@ -21,7 +21,7 @@ NAME_SHOWN: Final = 80
 
 def blow(model: str, *, untold: bool) -> dict[str, int]:
     """
-    The counter once a response of *model* had no price; *untold*: it did not say what it used.
+    Returns the counter once a response of *model* had no price; if *untold*, it did not tell its usage.
     """
     return {(UNTOLD if untold else PREFIX) + model[:NAME_SHOWN]: BLOWN}
 
@@ -42,7 +42,7 @@ def blown_by(state: SessionState) -> tuple[str, bool] | None:
 
 def told(model: str, limit: str, *, untold: bool) -> str:
     """
-    Why the cost *limit* ends a session after a response of *model*, and what to do.
+    Returns why the cost *limit* ends a session after a response of *model*, and the next step.
     """
     named = f"the model `{model}`" if model else "a model"
     if untold:

@@ -133,7 +133,7 @@ def _again(tool: str, code: str, last: Entry, old: bool = False) -> Denial:  # n
 
 def still_failing(said: Denial, tool: str) -> Denial:
     """
-    *said* of a call that failed for a cause that may pass: there is no result to be used, nor given again.
+    Returns *said* of a call that failed for a cause that may pass: there is no result to be used, nor given again.
     """
     message = f"This exact {tool} call failed again and again for a cause that may pass, so it was not made."
     if said.ends_session:
@@ -143,7 +143,7 @@ def still_failing(said: Denial, tool: str) -> Denial:
 
 def in_flight(call: ToolCall) -> Denial:
     """
-    The refusal of a call that is running already.
+    Returns the refusal of a call that is running already.
     """
     return Denial(
         code="duplicates.in_flight",

@@ -100,7 +100,7 @@ def denial_of(
 @lru_cache(maxsize=256)
 def nudge_of(pattern: str, tool: str, count: int, length: int, error: ErrorType | None = None) -> Nudge:
     """
-    The same as a hint; the call runs.
+    Returns the same as a hint; the call runs.
     """
     message, hint, values = _said(pattern, tool, count, length, error)
     return Nudge(code=f"{LOOPS}{pattern}", hint=f"{message} {hint}".rstrip(), values=values)
@@ -110,8 +110,8 @@ def hints_of(
     nudges: Sequence[tuple[str, str]], pending: Pending | None, state: SessionState, repeating: tuple[str, ...]
 ) -> list[str]:
     """
-    The hints of *nudges*, (code, hint), for the envelope of the call of *pending*. That a loop brings nothing, by a code that
-    begins as one of *repeating*, is not said beside something new.
+    Returns the hints of *nudges*, (code, hint), for the envelope of the call of *pending*. That a loop brings nothing,
+    by a code that begins as one of *repeating*, is not said beside something new.
     """
     if not nudges:
         return []
@@ -138,7 +138,7 @@ def softened(denial: Denial) -> Nudge:
 @lru_cache(maxsize=256)
 def learned_denial(tool: str, percent: int) -> Denial:
     """
-    The refusal by a model that is *percent* sure.
+    Returns the refusal by a model that is *percent* sure.
     """
     message, hint = _LEARNED
     values = {"tool": tool, "percent": percent}
@@ -149,7 +149,7 @@ def learned_denial(tool: str, percent: int) -> Denial:
 @lru_cache(maxsize=256)
 def learned_nudge(tool: str, percent: int) -> Nudge:
     """
-    The same as a hint; the call runs.
+    Returns the same as a hint; the call runs.
     """
     denial = learned_denial(tool, percent)
     return Nudge(code=denial.code, hint=f"{denial.message} {denial.hint}", values=dict(denial.values))

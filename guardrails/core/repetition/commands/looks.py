@@ -55,14 +55,14 @@ _TESTS: Final = frozenset({"test", "tests", "spec"})
 
 def script_waits(text: str, depth: int = 0) -> bool:
     """
-    Whether a command in *text*, as a shell reads it, sleeps, or looks at what changes by itself.
+    Returns whether a command in *text*, as a shell reads it, sleeps, or looks at a thing that changes by itself.
     """
     return depth <= MAX_DEPTH and any(_shows(stages, depth) for stages in pipelines(text))
 
 
 def words_wait(words: Sequence[str]) -> bool:
     """
-    The same of one command that no shell splits again.
+    Returns the same of one command that no shell splits again.
     """
     return _shows([list(words)], 0)
 

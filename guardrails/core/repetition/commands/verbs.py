@@ -76,7 +76,7 @@ def _part(word: str) -> Kind | None:
 
 def is_live(address: str) -> bool:
     """
-    Whether *address* names what changes by itself: the health of a service, a job, a build.
+    Returns whether *address* names a thing that changes by itself: the health of a service, a job, a build.
     """
     return _LIVE.search(address) is not None
 

@@ -68,7 +68,7 @@ _INSPECTS: Final = pattern(r"lint|diagnos|validat|verif|audit|type_?check|get_?e
 @lru_cache(maxsize=1024)
 def waits(tool: str) -> bool:
     """
-    Whether *tool*, by its name, is one that is called again until something has happened.
+    Returns whether *tool*, by its name, is one that is called again until something has happened.
     """
     return _WAITS.search(tool) is not None
 
@@ -92,7 +92,7 @@ def waits_itself(call: ToolCall) -> bool:
 
 def runs_commands(tool: str, arguments: Any) -> bool:
     """
-    Whether a call of *tool* runs a command, by the name of the tool or of one of the *arguments*.
+    Returns whether a call of *tool* runs a command, by the name of the tool or of one of the *arguments*.
     """
     keys = islice(arguments, VALUES) if type(arguments) is dict else ()
     return _runs_commands(tool) or any(type(key) is str and _holds_command(key) for key in keys)
@@ -100,7 +100,7 @@ def runs_commands(tool: str, arguments: Any) -> bool:
 
 def runs_code(tool: str, arguments: Any) -> bool:
     """
-    Whether a call of *tool* runs code, by the name of the tool or of one of the *arguments*.
+    Returns whether a call of *tool* runs code, by the name of the tool or of one of the *arguments*.
     """
     return _runs_code(tool) or (type(arguments) is dict and not arguments.keys().isdisjoint(_CODE))
 
@@ -187,6 +187,6 @@ def _waits(command: Command) -> bool:
 @lru_cache(maxsize=1024)
 def inspects(tool: str) -> bool:
     """
-    Whether it is good news, by its name, that *tool* finds nothing.
+    Returns whether it is good news, by its name, that *tool* finds nothing.
     """
     return _INSPECTS.search(tool) is not None

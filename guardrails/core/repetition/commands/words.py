@@ -51,7 +51,7 @@ _SUBSTITUTED: Final = "$"
 
 def pipelines(text: str) -> list[Pipeline]:
     """
-    The pipelines of *text*, those in substitutions, subshells and loops too, without keywords and assignments.
+    Returns the pipelines of *text*, those in substitutions, subshells and loops too, without keywords and assignments.
     """
     splitter = _Splitter()
     splitter.read(text)

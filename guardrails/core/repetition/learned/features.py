@@ -68,7 +68,7 @@ _STREAKS: Final = (0, 1, 2, 3, 3, 3)
 
 def looked(call: ToolCall, state: SessionState) -> bool:
     """
-    Whether anything in *state* suggests that *call* might bring nothing; most calls end here.
+    Returns whether anything in *state* suggests that *call* might bring nothing; most calls end here.
     """
     return call.sig in state.latest or state.seq - state.dull_seq < RECENT
 
@@ -85,7 +85,7 @@ def levels(
     call: ToolCall, before: Sequence[Entry], state: SessionState, *, read_only: bool, polling: bool
 ) -> Levels | None:
     """
-    The same where `looked` said yes; *before* is what `patterns.past` made of *state*.
+    Returns the same if `looked` said yes; *before* is the result of `patterns.past` for *state*.
     """
     sketch, tool, sig = sketch_of(call), call.tool, call.sig
     after = state.seq - WINDOW

@@ -31,7 +31,7 @@ def body_of(
     intercept: float, terms: Iterable[Term], deny_at: float, *, golden: Iterable[Levels], training: Mapping[str, Any]
 ) -> dict[str, Any]:
     """
-    The JSON value of a model file, its hash included; *golden* are levels to write down what comes of.
+    Returns the JSON value of a model file, its hash included; *golden* are levels whose probabilities are written down.
     """
     terms = list(terms)
     made = RepeatModel(intercept, terms, deny_at)
@@ -51,7 +51,7 @@ def body_of(
 
 def parse(text: bytes) -> RepeatModel:
     """
-    The model in the bytes of a file. Raises ModelError saying what is wrong with it.
+    Returns the model in the bytes of a file. Raises ModelError saying what is wrong with it.
     """
     if len(text) > MAX_BYTES:
         raise ModelError(f"a repeat model of {len(text)} bytes (at most {MAX_BYTES})")
@@ -84,7 +84,7 @@ def parse(text: bytes) -> RepeatModel:
 
 def text_of(body: Mapping[str, Any]) -> bytes:
     """
-    The bytes of a model file.
+    Returns the bytes of a model file.
     """
     return orjson.dumps(body, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 

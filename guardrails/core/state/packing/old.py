@@ -67,7 +67,7 @@ OLD: Final = tuple(_LAYOUTS)
 
 def made_over(packed: bytes) -> bytes:
     """
-    The state *packed* by one of the versions `OLD` as version 5 packs it.
+    Returns the state *packed* by one of the versions `OLD` as version 5 packs it.
 
     Raises ValueError if it is damaged.
     """

@@ -70,7 +70,7 @@ _MAX_RETRIES: Final = 63
 
 def pack(state: SessionState, memo: Memo | None = None) -> bytes:
     """
-    *state* as bytes; `unpack` gives an equal state. *memo* is what was kept of the same state before.
+    Returns *state* as bytes; `unpack` gives an equal state. *memo* is the memory of the same state from before.
     """
     memo = memo or Memo()
     names: dict[str, int] = {}
@@ -110,7 +110,7 @@ def pack(state: SessionState, memo: Memo | None = None) -> bytes:
 
 def shown(state: SessionState) -> bytes:
     """
-    The same for a record, without the arguments that are shown to a person who is asked.
+    Returns the same for a record, without the arguments that are shown to a person who is asked.
     """
     copy = unpack(pack(state))
     for pending in copy.pending.values():
@@ -188,7 +188,7 @@ def _json(names: list[str], rest: dict[str, Any]) -> tuple[bytes, bytes, bool]:
 
 def unpack(packed: bytes) -> SessionState:
     """
-    The state that `pack` made these bytes of.
+    Returns the state that `pack` made these bytes of.
 
     Raises StateUnreadable if they are damaged, or not of a version that is known.
     """
