@@ -15,7 +15,7 @@ from .rows import ROW, calls_of
 from .sql import extraction
 
 
-BATCH_ROWS: Final = 2_500_000
+BATCH_ROWS: Final = 3_400_000
 """Rows of a batch: it, and its sorts, stay in memory."""
 MOST_SCANS: Final = 12
 """So many batches read the same files; for more, the rows are first written apart by session."""

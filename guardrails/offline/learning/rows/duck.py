@@ -2,6 +2,7 @@
 DuckDB with bounded memory, and the few texts that only it runs.
 """
 
+import gc
 import os
 
 from collections.abc import Sequence
@@ -103,7 +104,14 @@ def cells_of(relation: Any) -> list[Cell]:
         coded = column.combine_chunks().dictionary_encode()
         values = np.array(coded.dictionary.to_pylist(), dtype=object)
         columns.append(values[coded.indices.to_numpy()].tolist())
-    return list(map(Cell._make, zip(*columns, strict=True)))
+    # The collector of cycles would look through them again and again while they become more.
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        return list(map(Cell._make, zip(*columns, strict=True)))
+    finally:
+        if collects:
+            gc.enable()
 
 
 def rows_text(columns: Sequence[str]) -> str:

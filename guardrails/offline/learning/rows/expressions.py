@@ -13,9 +13,12 @@ from guardrails.core.values.types import ERROR_TYPES
 
 PLACE: Final = 1_024
 """
-A mark is a call in one number: its position in the session * 1024 + 256 if it worked and may have changed something + 64 *
-who caused it (2 bits) + its kind (6 bits), which is 0 for a success.
+A mark is a call in one number: its tool * 2^39 + its position in the session * 1024 + 256 if it worked and may have changed
+something + 64 * who caused it (2 bits) + its kind (6 bits), which is 0 for a success. By their marks the calls
+of a session stand tool by tool. There is room for 2^24 tools, and for 2^29 calls of a session.
 """
+TOOL_BITS: Final = 39
+PLACES: Final = 2**TOOL_BITS - 1
 CHANGED: Final = 256
 CAUSED: Final = 64
 SHARE: Final = 1_024
@@ -31,9 +34,16 @@ HALF: Final = 2**22
 CODES: Final = 2**31 - 1
 
 
-def position(mark: str) -> str:
+def in_order(mark: str) -> str:
     """
-    The position in a mark.
+    What orders marks of several tools: the position, and below it the rest.
+    """
+    return f"({mark} & {PLACES})"
+
+
+def place(mark: str) -> str:
+    """
+    Its tool and its position: between calls of one tool as far as their positions are, between others farther than any window.
     """
     return f"({mark} >> 10)"
 
@@ -49,7 +59,7 @@ def looking_back(spec: FeatureSpec) -> str:
     """
     The frame of the calls in the window and the call itself, where marks are the order.
     """
-    # Marks of one position differ by less than half the distance of two positions.
+    # Marks of one position differ by less than half the distance of two positions, those of two tools by more than any window.
     return f"RANGE BETWEEN {spec.lookback * PLACE + PLACE // 2 - 1} PRECEDING AND CURRENT ROW"
 
 
@@ -103,7 +113,7 @@ def _value(spec: FeatureSpec, name: str) -> str:
     """
     if name == "tool_run":
         steps = [
-            f"WHEN before_{edge + 1} IS NULL OR {position(f'before_{edge + 1}')} <> {position('mark')} - {edge + 1}"
+            f"WHEN before_{edge + 1} IS NULL OR {place(f'before_{edge + 1}')} <> {place('mark')} - {edge + 1}"
             f" THEN {edge}"
             for edge in run_edges(spec)
         ]
