@@ -1,8 +1,8 @@
 """
-What to do after a failure: whether, when and how often to repeat the call, by expected value.
+The decision after a failure: whether, when and how often to repeat the call, by expected value.
 
-A success is worth 1. A retry costs, waiting costs, the tool costs; what is left decides, between repeating the same call,
-repairing something first, correcting the arguments, and none of them.
+A success is worth 1. A retry costs, waiting costs, the tool costs; the rest decides. The choices are to repeat the same
+call, to repair something first, to correct the arguments, or to do none of them.
 """
 
 from bisect import bisect_left
@@ -53,7 +53,7 @@ UNLIKELY: Final = 2.0
 
 class Stakes(NamedTuple):
     """
-    What a policy says that trying costs, where a success is worth 1.
+    The costs of a try by a policy; a success is worth 1.
     """
 
     retry_cost: float = 0.1
@@ -69,7 +69,7 @@ class Stakes(NamedTuple):
 
 class Advice(NamedTuple):
     """
-    What follows from a failure.
+    The advice after a failure.
     """
 
     retryable: bool
@@ -117,10 +117,10 @@ class Decider:
         tried: bool = False,
     ) -> Advice:
         """
-        What to do after *error* of *tool* in *context*, with at most *left* more tries allowed.
+        Returns the advice after *error* of *tool* in *context*, with at most *left* more tries allowed.
 
-        *declared* is the tool's own `retryable`, *cost* what a call of it costs in micro-dollars. *tried*: this was a retry
-        already; one that works seldom is not made twice.
+        The tool's own `retryable` is *declared*, and a call of it costs *cost* micro-dollars. If *tried*, this was a
+        retry already: one that works seldom is not made twice.
         """
         code, since, after = context
         ahead = min(left, AHEAD)
@@ -228,7 +228,7 @@ class Decider:
 
 def decider_of(model: RetryModel, stakes: Stakes) -> Decider:
     """
-    The decisions of *model* at *stakes*, the same object each time.
+    Returns the decisions of *model* at *stakes*, the same object each time.
     """
     known: Decider | None = model.deciders.get(stakes)
     if known is None:

@@ -1,9 +1,10 @@
 """
-What is believed of failures before any record says so: cells that a model is fitted on like on any others.
+The beliefs about failures before any record says so: cells that a model is fitted on like on any others.
 
-The rates are judgements, set once: those of repaired and corrected calls follow the retries of public agent traces (of
-1,193 exact ones, 80 % of `exec_nonzero`, 94 % of `precondition` and 22 % of `code_error` worked after a change, 2 % of
-`code_error` without one), those of transient kinds what rate limits and outages commonly do. Evidence outweighs them.
+The rates are judgements, set once. Those of repaired and corrected calls follow 1,193 exact retries of public agent
+traces. After a change 80 % of `exec_nonzero`, 94 % of `precondition` and 22 % of `code_error` worked; without one 2 %
+of `code_error` did. Those of transient kinds follow the usual course of rate limits and outages. Evidence outweighs
+them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -83,7 +84,7 @@ class Believed(NamedTuple):
 
 def prior_cells(spec: FeatureSpec, retries: float = RETRIES) -> list[Believed]:
     """
-    The beliefs as cells, those of one error type counting for *retries*; in a fixed order.
+    Returns the beliefs as cells, those of one error type counting for *retries*; in a fixed order.
     """
     made: list[Believed] = []
     for error, belief in BELIEFS.items():
@@ -97,7 +98,7 @@ def prior_cells(spec: FeatureSpec, retries: float = RETRIES) -> list[Believed]:
 
 def prior_corrections() -> dict[str, tuple[float, float]]:
     """
-    By error type: corrected calls that the beliefs count for, and those that worked.
+    Returns by error type the corrected calls that the beliefs count for, and those that worked.
     """
     believed = {error: belief.corrected for error, belief in BELIEFS.items()}
     return {error: (CORRECTIONS, CORRECTIONS * rate) for error, rate in believed.items() if rate is not None}
