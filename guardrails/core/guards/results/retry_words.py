@@ -1,5 +1,5 @@
 """
-What is said of a failure: what to do next, and how often that worked.
+The words on a failure: the next step, and how often it worked before.
 """
 
 from typing import Final
@@ -47,7 +47,7 @@ SELDOM: Final = 1 / 3
 
 def repeat(said: Advice) -> str:
     """
-    The hint for a retry that is advised; one that seldom works is told with its chance.
+    Returns the hint for a retry that is advised; one that seldom works is told with its chance.
     """
     wait = f"Wait {seconds(said.wait_ms)} s, then repeat" if said.wait_ms else "Repeat"
     if said.retries == 1 and 0 < said.p < SELDOM:
@@ -57,6 +57,6 @@ def repeat(said: Advice) -> str:
 
 def seconds(wait_ms: int) -> str:
     """
-    For a person: whole tenths, never less than the wait.
+    Returns *wait_ms* in seconds for a person: whole tenths, never less than the wait.
     """
     return f"{-(-wait_ms // 100) / 10:g}"

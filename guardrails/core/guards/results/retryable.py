@@ -40,13 +40,14 @@ class Retryable(Guard):
     """
     Judge failures by their kind, the tool's declarations and what this session has seen.
 
-    Failures of a kind that passes are retryable up to *max_retries* times with the same arguments, after the wait that
-    the server named or an exponential one. A call that may have happened, and by declaration or name does something anew
-    each time, is not: the model is told to check. After *max_same_error* failures of one kind in a row by one tool, the next
-    says no. A call that comes before its wait is over is refused with the rest of the wait.
+    Failures of a transient kind are retryable up to *max_retries* times with the same arguments. The wait is the one
+    that the server named, or an exponential one. A call is not retryable if it may have happened, and by declaration or
+    name does something anew each time. The model is then told to check. After *max_same_error* failures of one kind in
+    a row by one tool, the next is not retryable. A call that comes before its wait is over is refused with the rest of
+    the wait.
 
-    With a *model*, trained from records, the kind and the declarations are only where it starts from: success, wait and
-    number of retries follow from what retries of this tool came to, by expected value.
+    With a *model*, trained from records, the kind and the declarations are only the start. Success, wait and number of
+    retries then follow from the past retries of this tool, by expected value.
     """
 
     codes: ClassVar[Codes] = {"retryable.wait": ("wait_ms",), "retryable.unknown": ()}
@@ -103,7 +104,7 @@ class Retryable(Guard):
     @property
     def stakes(self) -> Stakes:
         """
-        What trying costs by these settings.
+        The costs of a try by these settings.
         """
         wait_ms = round(self.max_wait * 1000)
         return Stakes(self.retry_cost, self.wait_cost_per_s, self.fix_cost, self.success_usd, wait_ms)

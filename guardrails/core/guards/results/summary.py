@@ -77,7 +77,7 @@ def _next_step(found: int, extent: "paging.Extent") -> str | None:
 
 def summarise(arguments: Any) -> Any:
     """
-    The arguments of a call, short enough to be read again with every result.
+    Returns the arguments of a call, short enough to be read again with every result.
     """
     if not isinstance(arguments, Mapping):
         return _cut(arguments)
@@ -115,7 +115,7 @@ def _size(value: Any) -> int:
 
 def repr_of(value: Any) -> str:
     """
-    A short text of an argument that is no scalar: its JSON where it has one.
+    Returns a short text of an argument that is no scalar: its JSON if it has one.
     """
     from guardrails.core.text.truncation import render
 
