@@ -34,4 +34,4 @@ def _ending(node: Any) -> Any:
 
 
 _DATA: Final = frozenset({"default", "expected", "metadata"})
-"""What is no schema, whatever it looks like."""
+"""Keys whose values are no schemas, even if they look like one."""

@@ -65,7 +65,7 @@ class TypedArguments:
         core_schema: Any = None,
     ) -> None:
         """
-        *names*: from the name in *schema* (the alias) to the name in the coerced arguments. *data*: from what *validate*
+        *names* maps the name in *schema* (the alias) to the name in the coerced arguments. *data*: from what *validate*
         gives, where that is no dict, to the coerced arguments. *core_schema*: pydantic's, of what *validate* checks.
         """
         from pydantic import ValidationError

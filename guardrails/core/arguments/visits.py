@@ -161,7 +161,7 @@ def _lacks(node: Mapping[str, Any], value: object) -> int:
 
 def _inner(node: Mapping[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:
     """
-    What *node* tries on the parts of *value*.
+    The checks that *node* tries on the parts of *value*.
     """
     if isinstance(value, dict):
         named, matched = node.get("properties", {}), tuple(node.get("patternProperties", {}).values())

@@ -25,10 +25,10 @@ ANY: Final = "*"
 _MERGED: Final = 5
 """A single dash and more letters than four is one flag, as find and java have them."""
 _LONG: Final = {"-r": "--recursive", "-f": "--force"}
-"""What these two mean to every program that has them both."""
+"""The meaning of these two in every program that has them both."""
 _GLOB: Final = frozenset("*?[")
 _NAMED: Final = frozenset("*?[/")
-"""What makes the program of a rule more than a name."""
+"""Signs that make the program of a rule more than a name."""
 _MAX_RULE: Final = 4_096
 _MAX_STAGES: Final = 64
 
@@ -100,7 +100,7 @@ class Rules:
 
 
 rules = lru_cache(maxsize=64)(Rules)
-"""The rules of these texts, which forbid; the same again for the same texts. Raises ValueError where one is none."""
+"""The rules of these texts, which forbid; the same again for the same texts. Raises ValueError if one is no rule."""
 
 
 def forbids(rule: Rule, command: "Command") -> bool:

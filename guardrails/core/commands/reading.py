@@ -39,7 +39,7 @@ def walk(command: str | Sequence[str]) -> Found:
 
 def _keep(key: str | tuple[str, ...], said: tuple[Found | UnreadableError, int]) -> None:
     """
-    Keep the outcome for whoever asks next, and as many before it as are small enough together.
+    Keep the outcome for the next question, and as many before it as are small enough together.
     """
     if said[1] > _MAX_UNITS:
         return
@@ -55,7 +55,7 @@ def _keep(key: str | tuple[str, ...], said: tuple[Found | UnreadableError, int])
 
 def _walked(command: str | tuple[str, ...]) -> tuple[Found | UnreadableError, int]:
     """
-    What *command* may run, and the work that this was.
+    The commands that *command* may run, and the work of finding them.
     """
     size = len(command) if isinstance(command, str) else sum(map(len, command))
     work = Work(size)

@@ -144,7 +144,7 @@ class Walker(Runner):
 
     def _inputs(self, redirects: "list[Node]", stdin: str | None) -> str | None:
         """
-        What is read of *redirects*; what they write is noted as commands.
+        The text that is read of *redirects*; files that they write are noted as commands.
         """
         for redirect in redirects:
             if redirect.type == "file_redirect":

@@ -74,7 +74,7 @@ class Chain:
         """The cheapest tool, as records tell it; None: to be found. See `exhaustion`."""
         self.window = max([WINDOW, *(guard.remembers for guard in (*self.guards, *self.ruled("remembers")))])
         self.limits = next((g.limits for g in self.guards if g.limits is not None), None)
-        """Those of the session, also where they are only observed."""
+        """Those of the session, even if they are only observed."""
         enforced = [g for g in self.guards if self._enforced(g)]
         self.budget = next((g.limits for g in enforced if g.limits is not None), None)
         lasts_ms = None if self.budget is None else self.budget.limit(SessionState(), "max_elapsed")
@@ -83,7 +83,7 @@ class Chain:
         self.spenders = _methods(enforced, "spent", "blown")
         self.turn_spenders = _methods(enforced, "turn_spent", "turn_refused")
         self.refusal_spenders = _methods(enforced, "turn_refused")
-        """What is asked where a turn is over that nobody told of."""
+        """The questions at the end of a turn that nobody told of."""
         self.call_spenders = _methods(enforced, "spent")
         self.call_turn_spenders = _methods(enforced, "turn_spent")
         self.enders = tuple(g for g in enforced if overrides(g, "spent") or overrides(g, "turn_spent"))
@@ -98,7 +98,7 @@ class Chain:
         self.usages = _methods(counting, "usage")
         self.responses = _methods([g for g in counting if g.limits is None or g.limits.closes], "response")
         self.repeating = tuple(f"{cls.name}." for cls in self.kinds if cls.nudges_repeats)
-        """What the codes of nudges begin with that are left out beside something new."""
+        """Beginnings of the codes of nudges that are left out if an argument is new."""
         self.plans: dict[str, Plan] = {}
         """Those made so far; `plan` makes one."""
 

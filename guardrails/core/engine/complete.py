@@ -59,7 +59,7 @@ class Completion:
     run: str = ""
     """Which life of the session."""
     judged: Judged | None = None
-    """What a model was asked about a failure, and said."""
+    """The question to a model about a failure, and its answer."""
     changes: bool = True
     """The call may have changed something."""
     elapsed_ms: int = 0

@@ -35,7 +35,7 @@ class Decision:
     denials: tuple[Denial, ...] = field(default=(), kw_only=True)
     """All of them, the one that the envelope shows first."""
     observed: tuple[Denial | Nudge, ...] = field(default=(), kw_only=True)
-    """What guards in observe mode would have said."""
+    """Verdicts that guards in observe mode would have given."""
     nudges: tuple[tuple[str, str], ...] = field(default=(), kw_only=True)
     """(code, hint)"""
     errors: tuple[tuple[str, str], ...] = field(default=(), kw_only=True)

@@ -39,16 +39,16 @@ class Short(Exception):  # noqa: N818  no error: there may be more
 
 class Event(Generic[T]):
     """
-    Something that happens in a session when its clock says `now_ms`. A value; what comes of it is a T.
+    Something that happens in a session when its clock says `now_ms`. A value; its result is a T.
     """
 
     __slots__ = ("made", "torn")
 
     now_ms: int
     made: T
-    """What came of it, from when all of it has happened; not there before."""
+    """Its result, once all of it has happened; not there before."""
     torn: bool
-    """There if it was interrupted: its states are mended, and what came of it is not known."""
+    """There if it was interrupted: its states are mended, and its result is not known."""
 
     @property
     def shared(self) -> bool:
@@ -58,7 +58,7 @@ class Event(Generic[T]):
         return False
 
     asks: ClassVar[bool] = False
-    """Whether it has anything admitted; then `needs` says what."""
+    """Whether it has anything admitted; then `needs` says how much."""
 
     def needs(self, state: SessionState, chain: Chain) -> Amounts | None:
         """
@@ -91,16 +91,16 @@ class Happened(NamedTuple):
     marks: dict[str, Any] | None
     """Where it stands among the events of other sessions."""
     limits: dict[str, int] | None = None
-    """What it set or held, by limit."""
+    """The amounts that it set or held, by limit."""
     refused: tuple[str, str] | None = None
     """(code, message) of why a model request is not to be made."""
     guess: tuple[int, int] = NOTHING
-    """What was guessed of it."""
+    """The guess of its use."""
 
 
 _ONE: Final = 1, 0, 0
 NOT_AGAIN: Final = Happened(0, 0, "", None)
-"""What comes of what was told already: no event."""
+"""The result of an event that was told already: it is no event."""
 
 
 class Engine:

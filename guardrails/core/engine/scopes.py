@@ -28,7 +28,7 @@ _SHOWN: Final = {
     "cost_left_usd": ("max_cost", MICRO),
     "tokens_left": ("max_tokens", 1),
 }
-"""What is left of each limit that is lent, and the unit it is shown in."""
+"""The names of the rest of each limit that is lent, and the unit in which it is shown."""
 Cause = tuple[str, str]
 """(code, message)"""
 
@@ -115,7 +115,7 @@ def progress(chain: Chain, state: SessionState, now_ms: int, scopes: Iterable[Sc
 
 def _with_rest(shown: dict[str, Any], rest: Mapping[str, int]) -> dict[str, Any]:
     """
-    What is left under a lease, together with what nobody held as of its latest trip.
+    The rest under a lease, together with the rest that nobody held as of its latest trip.
     """
     return {key: left + _shown(rest, *_SHOWN[key]) if key in _SHOWN else left for key, left in shown.items()}
 

@@ -37,7 +37,7 @@ from .scopes import Scope
 LIMITS: Final = ("max_calls", "max_turns", "max_cost", "max_tokens", "max_elapsed")
 """Limits as the state names them: money in micro-dollars, time in milliseconds."""
 ITERATIONS: Final = "max_tool_iterations"
-"""What loops may do beyond the limit of each, as the state names it."""
+"""The state's name for the calls that loops may make beyond the limit of each."""
 CLOSED: Final = Denial(
     code="session.closed",
     status="limit_reached",
@@ -66,7 +66,7 @@ class Extend(Event[Happened]):
     """
 
     leased: bool = False
-    """The limits are those of a scope of which this worker has a lease: they were raised where they are, and are known here."""
+    """The limits are those of a scope of which this worker has a lease: they were raised in the shared state, and are known here."""
 
     def happen(self, engine: Engine, state: SessionState, scopes: Sequence[Scope]) -> Happened:
         limits = None

@@ -43,13 +43,13 @@ FIELDS: Final = (
     "previous_result_outdated",
     "progress",
 )
-"""What an envelope can hold, in the order it is written."""
+"""The fields that an envelope can hold, in the order in which they are written."""
 OPTIONAL: Final = frozenset({"query_summary", "total_matches", "next_action", "next_action_hint", "progress"}) | {
     "max_retries_remaining",
     "retry_success_probability",
     "http_status",
 }
-"""What a policy's `fields` may leave out."""
+"""The fields that a policy's `fields` may leave out."""
 UNBOUNDED: Final = 1 << 62
 
 
@@ -89,7 +89,7 @@ class Fields(More, total=False):
 
 
 SETTABLE: Final = frozenset(Fields.__annotations__)
-"""What code may set by name."""
+"""The fields that code may set by name."""
 _NONE: Final[frozenset[str]] = frozenset()
 
 
@@ -161,7 +161,7 @@ class Content:
         self.total_matches: int | None = None
         self.is_complete: bool | None = None
         self.sandbox: str | None = None
-        """What the call was confined by, of a tool of ours: `bwrap`, `landlock`; None: by nothing."""
+        """The sandbox of a call of a tool of ours: `bwrap`, `landlock`; None without one."""
         self.error_type: ErrorType | None = None
         self.error_message: str | None = None
         self.http_status: int | None = None
@@ -190,7 +190,7 @@ class Content:
         self.nudged = False
         """The hint is said in the merged form too."""
         self.judged: Judged | None = None
-        """What a model was asked about the failure, and said; for the record, not for the reader."""
+        """The question to a model about the failure, and its answer; for the record, not for the reader."""
         self.tried: Tried | None = None
         """The library may make the call again by itself; None: it does not."""
         self.left_out: frozenset[str] = _NONE

@@ -25,7 +25,7 @@ _FORMS: Final[dict[str, type]] = {
     "query_summary": object,
     "errors": list,
 }
-"""What a tool may say as an envelope, and of which type; no number is negative."""
+"""The fields that a tool may say as an envelope, and their types; no number is negative."""
 
 
 def _is_sound(content: Any) -> bool:
@@ -35,7 +35,7 @@ def _is_sound(content: Any) -> bool:
 
 
 NARROWER: Final = "Ask for a smaller part: a range, a filter or a page."
-"""What is to be done about a result that was cut, if the whole is not kept."""
+"""The next step after a result that was cut, if the whole is not kept."""
 
 
 class Envelope(Content):

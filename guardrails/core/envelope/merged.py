@@ -18,7 +18,7 @@ from guardrails.core.values.types import STATUSES
 CLAIMS: Final = ("retryable", "retry_after_ms", "max_retries_remaining", "is_complete", "next_action_hint")
 """Fields by which a tool's own object would speak as an envelope."""
 LIMITS: Final = "limit_"
-"""What fields begin with that tell of a limit."""
+"""The beginning of fields that tell of a limit."""
 
 # Numbers stay text: nobody reads them here, and Python refuses integers of more than 4,300 digits.
 _decode = json.JSONDecoder(parse_int=str, parse_float=str).raw_decode

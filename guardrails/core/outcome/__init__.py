@@ -36,7 +36,7 @@ __all__ = [
 
 class _Known(NamedTuple):
     """
-    What an outcome is told by beside the result.
+    The facts by which an outcome is told, beside the result.
     """
 
     classifier: ResultClassifier | None

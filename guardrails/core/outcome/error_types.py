@@ -25,7 +25,7 @@ from .exception_facts import attribute, chain, headers_of, status_of, text_of
 
 
 _NOT_BY_VALUE: Final = frozenset({"auth", "permission", "code_error", "exec_nonzero"})
-"""What the words of a ValueError do not mean: `invalid token`, `value not allowed`."""
+"""Kinds that the words of a ValueError do not mean: `invalid token`, `value not allowed`."""
 _BAD_CALL: Final = re.compile(
     r"unexpected keyword argument(?: '(\w+)')?|missing \d+ required|takes \S+ .{0,40}positional arguments?|multiple values for"
 )
@@ -74,7 +74,7 @@ def _diagnosis_of(exc: BaseException, arguments: Any) -> tuple[ErrorType, BaseEx
 
 def _own_type(exc: BaseException, arguments: Any) -> ErrorType | None:
     """
-    What *exc* itself says; None for a wrapper that says nothing.
+    The kind that *exc* itself says; None for a wrapper that says nothing.
     """
     if (kind := _coded_type(exc)) is not None:
         return kind

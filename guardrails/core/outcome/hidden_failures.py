@@ -51,7 +51,7 @@ class Failure(NamedTuple):
 
     error_type: ErrorType
     message: str
-    """What it says, unredacted."""
+    """The failure's words, unredacted."""
     whole: bool
     """The message is all there is in the result."""
     http_status: int | None = None

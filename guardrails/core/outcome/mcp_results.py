@@ -54,7 +54,7 @@ def _blocks(result: Any) -> list[Any] | None:
 
 def _first(source: Any, names: tuple[str, ...]) -> Any:
     """
-    What *source* has by the first of *names* that it knows. Returns None if it knows none.
+    The value that *source* has by the first of *names* that it knows. Returns None if it knows none.
     """
     for name in names:
         if source.get(name) is not None if isinstance(source, Mapping) else hasattr(source, name):

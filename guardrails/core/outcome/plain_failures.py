@@ -55,7 +55,7 @@ _HTTP: Final = frozenset({*range(400, 419), *range(421, 427), 428, 429, 431, 451
 """The failures in IANA's registry of HTTP status codes."""
 _EXPLAINS: Final = ("message", "error", "detail", "title", "reason")
 _OF_RESPONSES: Final = frozenset({"body", "headers", "text", "content", "html", "response"})
-"""What an HTTP response has beside its status."""
+"""Members of an HTTP response beside its status."""
 _LINE: Final = pattern(
     r"""(?:
       (?:(?:fatal|unexpected|unknown|tool|api|http|network|database|system|request|execution|connection|runtime|syntax

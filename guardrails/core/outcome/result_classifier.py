@@ -28,7 +28,7 @@ Field = Annotated[str, MinLen(1), MaxLen(200)]
 Pattern = Annotated[str, MinLen(1), MaxLen(1000)]
 
 FAILURE_WORDS: Final = frozenset({"error", "failed", "failure", "fail", "fatal", "denied", "unauthorized", "timeout"})
-"""What a status field says of a failure, in any case, where no `ok_values` are declared."""
+"""Words of a status field for a failure, in upper or lower case, if no `ok_values` are declared."""
 MESSAGE_FIELDS: Final = ("error.message", "error_message", "error", "message", "detail", "errors", "reason", "msg")
 """Where the message of a failed result is looked for, unless it is declared."""
 
@@ -107,7 +107,7 @@ class ResultClassifier:
     status_field: Field | None = None
     """Dotted path of an HTTP status, a word, or a boolean that is false for a failure."""
     ok_values: tuple[Scalar, ...] = ()
-    """What *status_field* says of a success; empty: no status from 400 up, no word of failure, not false."""
+    """Values of *status_field* for a success; empty: no status from 400 up, no word of failure, not false."""
     error_when: tuple[FailureRule, ...] = ()
     text_matches: tuple[Pattern, ...] = ()
     """Regular expressions, any of which in the first 8,192 characters of a text result means failure."""

@@ -195,7 +195,7 @@ def _holds_fractions(rows: Any) -> bool:
 
 def _sums(listing: Listing) -> set[float]:
     """
-    What the columns of the rows, or the numbers beside them, add up to: a total of those counts no rows.
+    The sums of the columns of the rows, or of the numbers beside them: a total equal to one counts no rows.
     """
     sums: dict[Any, float] = {}
     products = 0.0

@@ -28,7 +28,7 @@ _MAX_MARKS: Final = 16
 
 _STATED: Final = frozenset({Kind.MORE, Kind.CUT, Kind.BROKEN, Kind.WHOLE})
 _COUNTS, _LEFT, _CUTS, _LIMITS, _MEMBERS = 1, 2, 4, 8, 16
-"""What the words of a line may tell of."""
+"""Things that the words of a line may tell of."""
 _WORDS: Final = tuple(
     (kind, word)
     for kind, words in (

@@ -29,7 +29,7 @@ MAX_PARSED: Final = 262_144
 _RANKS: Final = {name: rank for rank, name in enumerate(LISTS)}
 _REFUSALS: Final = frozenset(STATUSES) - {"success", "error"}
 _CLAIMS: Final = frozenset({"is_complete", "limit_reached"})
-"""What an object that speaks as a refusal of ours claims is said of no result."""
+"""The claims of an object that speaks as a refusal of ours are of no result."""
 _LISTED: Final = frozenset({None, Kind.INSIDE, Kind.MONEY, Kind.THING})
 _SURE_BESIDE: Final = frozenset({Kind.CURSOR, Kind.MORE, Kind.CUT, Kind.BROKEN, Kind.WHOLE, Kind.TOTAL})
 _SIDES: Final = 8

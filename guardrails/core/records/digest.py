@@ -31,7 +31,7 @@ class Earlier:
     """JSON."""
     ok: bool
     cut: Cut | None = None
-    """What was said of it, if *payload* is not all of it."""
+    """The note on the cut, if *payload* is not all of the result."""
 
 
 def failure(outcome: Outcome) -> bytes:

@@ -69,7 +69,7 @@ class Beside(NamedTuple):
     states: tuple[SessionState, ...] = ()
     """Those of the scopes."""
     clocks: tuple[int, ...] = ()
-    """What the clock of each scope says: a record has each by itself."""
+    """The time by the clock of each scope: a record has each by itself."""
     root: SessionState | None = None
     """That of its family's root."""
 
@@ -245,7 +245,7 @@ class Life:
 
 def _as_told(decision: Decision, record: Record) -> Decision:
     """
-    *decision* as whoever told of *record* held it: the call may have been taken up under another id since.
+    *decision* as it was when *record* was written: the call may have been taken up under another id since.
     """
     own = record.get("id", decision.call.id)
     return decision if own == decision.call.id else replace(decision, call=replace(decision.call, id=own))

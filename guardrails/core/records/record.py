@@ -118,7 +118,7 @@ def call_record(session_id: str, decision: Decision, plan: Plan, arguments: byte
 
 def _declared(plan: Plan) -> dict[str, Any]:
     """
-    What else guards may ask of a tool: it may be declared in code, which a replay does not have.
+    Other facts that guards may ask of a tool: they may be declared in code, which a replay does not have.
     """
     tool = plan.tool
     return {

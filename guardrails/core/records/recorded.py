@@ -23,7 +23,7 @@ Record = Mapping[str, Any]
 
 
 WRONG: Final = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""What a record raises whose fields are missing, or hold what no record has there."""
+"""Errors of a record whose fields are missing, or hold a value that no record has there."""
 
 
 def no_good(error: Exception, record: object = None) -> SessionError:

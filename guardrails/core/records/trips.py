@@ -18,7 +18,7 @@ from .recorded import Record
 TRIP = "lend"
 """The event of a trip."""
 Stream = tuple[str, ...]
-"""What orders some events: a life, a scope, a family."""
+"""A thing that orders some events: a life, a scope, a family."""
 
 
 def streams_of(record: Record) -> dict[Stream, tuple[int, int]]:

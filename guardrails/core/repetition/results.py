@@ -60,10 +60,10 @@ _MARKS: Final = pattern(
     rb"\d(?:\d\d\d-\d\d-\d\d[T ]|\d:\d\d:\d\d|\d{9}|x[0-9a-f]{6}"
     rb"| ?(?:ms|ns|us|s|sec|secs|seconds|milliseconds)\b)"
 )
-"""What each of them has in it, found in half the time where digits are many and none is one of these."""
+"""A part that each of them has, found in half the time if digits are many and none is one of these."""
 _IDS: Final = pattern(rb"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}")
 _MIDDLE: Final = pattern(rb"-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-")
-"""What each of these ids has in it, and hardly anything else."""
+"""A part that each of these ids has, and hardly any other text."""
 _TEMPORARY: Final = pattern(rb"/tmp/[\w.-]+")
 _PROMPTS: Final = pattern(rb"\b(?:In|Out) ?\[\d+\]")
 """Counters of an interactive interpreter."""
@@ -77,7 +77,7 @@ _NUMBERS: Final = pattern(r"\d\w*+")
 _IN_WORDS: Final = ascii_lowercase + digits + "_"
 _IN_PATHS: Final = _IN_WORDS + ".~-"
 _ECHOED: Final = pattern(_QUOTED.pattern + r"|#\w+|(?:[\w.~-]{0,80}+/){1,20}+[\w.*-]{0,80}+|(?<!\w)[^\W\d]*+\d\w*")
-"""What a failure repeats of the arguments: quoted text, paths, ids, numbers. All of these at once, in any alphabet."""
+"""Parts of the arguments that a failure repeats: quoted text, paths, ids, numbers. All of these at once, in any alphabet."""
 _STRINGS: Final = pattern(
     r'"((?:[^"\\]|\\.)*+)(?:"|\Z)|(?<=[{:,\[ ])\'((?:[^\'\\]|\\.)*+)(?:\'(?=\s*[:,}\]])|\Z)', re.DOTALL
 )
@@ -102,7 +102,7 @@ _ACKNOWLEDGED: Final = frozenset(
     for form in (b"%b", b'"%b"', b'{"%b":true}', b'{"%b": true}', b'{"status":"%b"}', b'{"status": "%b"}')
     for word in (b"ok", b"OK", b"done", b"Done", b"success", b"saved", b"sent", b"logged", b"created", b"accepted")
 ) | {result_hash(said) & _BITS for said in _SILENT}
-"""What a tool says that has done something, whatever it was."""
+"""The answer of a tool that has done something, of any kind."""
 _YET: Final = (
     rb"(?:pending|queued|running|in[ _-]?progress|processing|waiting|not (?:yet )?(?:ready|finished|done|complete[d]?)"
     rb"|still (?:pending|queued|running|in progress|processing|waiting))"

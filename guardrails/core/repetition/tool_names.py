@@ -31,7 +31,7 @@ _SHOWS: Final = pattern(
 _WRITTEN: Final = pattern(
     "(?:file|content|text|page|document|doc|source|message|mail|email|issue|note|comment)s?|inbox"
 )
-"""What is written by others, beside a verb that looks."""
+"""Nouns of texts that others write, beside a verb that looks."""
 _SENDS: Final = frozenset(
     {"send", "submit", "publish", "pay", "buy", "purchase", "book", "transfer", "refund", "withdraw", "reply"}
     | {"charge", "notify", "invite", "deploy"}

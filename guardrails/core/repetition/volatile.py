@@ -15,7 +15,7 @@ Kind = Literal["time", "measure", "request", "made", "process", "clock"]
 """How long the answer took; how long something took; whose request it was; an id that may be of what was made; a process; when
 the answer was made."""
 ASIDE: Final[frozenset[Kind]] = frozenset({"time", "request", "clock"})
-"""They are beside the answer whatever that is; others may be what was asked for, if little else is there."""
+"""They are beside any answer; others may be the answer itself, if little else is there."""
 
 _OF: Final = r"(?:_(?:in_)?(?:ms|millis|milliseconds|us|micros|microseconds|ns|nanos|nanoseconds|s|secs?|seconds?|mins|minutes?))?"
 """The unit of a time in the name of its field; another word there may say what is counted, or what kind of time it is."""

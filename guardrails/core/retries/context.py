@@ -40,7 +40,7 @@ class Context(NamedTuple):
     code: int
     """Packed by the specification; `FeatureSpec.decode_context` tells it apart."""
     since_ms: int | None
-    """Since the first failure of the present run, 0 where this is it; None where times are unknown."""
+    """Since the first failure of the present run, 0 if this is it; None if times are unknown."""
     retry_after_ms: int | None
 
 

@@ -39,7 +39,7 @@ INSTEAD: Final[dict[ErrorType, NextAction]] = {
     "cancelled": "ask_user",
     "other": "give_up",
 }
-"""What can be done where repeating the call does not pay; transient kinds: give up."""
+"""The next step if repeating the call does not pay; transient kinds: give up."""
 CORRECTABLE: Final[frozenset[str]] = frozenset(
     {"validation", "not_found", "invalid_path", "too_large", "code_error", "other", "validation_error"}
 )
@@ -61,7 +61,7 @@ class Stakes(NamedTuple):
     fix_cost: float = 0.2
     """Of repairing something or correcting the arguments, beside the retry itself."""
     success_usd: float = 1.0
-    """What a success is worth in money, to weigh the cost of the tool by."""
+    """The worth of a success in money, to weigh the cost of the tool by."""
     max_wait_ms: int = 60_000
     within: float = 0.1
     """The advised wait is the smallest whose success is at most this share below the best."""
@@ -77,7 +77,7 @@ class Advice(NamedTuple):
     """After which the same call has the probability *p*, whether that pays or not."""
     p: float
     retries: int
-    """How many more tries would pay if each failed like this one; 0 where *retryable* is False."""
+    """How many more tries would pay if each failed like this one; 0 if *retryable* is False."""
     next_action: NextAction
     corrected: float | None = None
     """How likely a call with other arguments works, if enough calls of this very tool say so."""

@@ -69,7 +69,7 @@ class Factor:
     edges: tuple[int, ...]
     nullable: bool
     stride: int
-    """What one level adds to the packed code."""
+    """The amount that one level adds to the packed code."""
 
     @property
     def radix(self) -> int:

@@ -20,7 +20,7 @@ from .spec import FeatureSpec
 NO_ACTION: Final = -1
 """Action code of failures that are not labelled."""
 AGENT: Final = "agent"
-"""Who caused a retry where nobody says otherwise."""
+"""The cause of a retry if none is told."""
 INVALID: Final = "validation_error"
 """Error type of calls that were refused because their arguments did not fit: they did not run and have no context."""
 
@@ -43,7 +43,7 @@ class CallRow:
     changes: bool = True
     """It may have changed something."""
     source: str | None = None
-    """Who caused it, where it is a retry."""
+    """The cause, if it is a retry."""
 
 
 class Labelled(NamedTuple):

@@ -65,7 +65,7 @@ class RetryModel:
     body: Mapping[str, Any] = field(repr=False)
     """All that the file says."""
     deciders: dict[Any, Any] = field(default_factory=dict, repr=False, compare=False)
-    """What it says at certain stakes; see `decision.decider_of`."""
+    """Its decisions at certain stakes; see `decision.decider_of`."""
 
     @property
     def name(self) -> str:

@@ -23,7 +23,7 @@ retries half as much in log odds."""
 RETRIES: Final = 40.0
 """Retries that the prior of one error type counts for beside records."""
 ALONE: Final = 4_000.0
-"""The same where there are no records, so that the fit's penalty does not pull the rates together."""
+"""The same if there are no records, so that the fit's penalty does not pull the rates together."""
 CORRECTIONS: Final = 4.0
 """Corrected calls that the prior of one error type counts for."""
 ATTEMPT_ODDS: Final = 0.7
@@ -41,7 +41,7 @@ class Belief(NamedTuple):
     """
 
     waits: tuple[float, ...]
-    """Repeated as it was, after each of `WAITS_S`; a single value: whatever the wait."""
+    """Repeated as it was, after each of `WAITS_S`; a single value: for any wait."""
     repaired: float
     """Repeated after something was changed."""
     corrected: float | None = None

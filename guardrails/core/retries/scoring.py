@@ -25,7 +25,7 @@ class Term(NamedTuple):
     """
 
     on: tuple[str, ...]
-    """Names of factors, `tool` first where it is one of them."""
+    """Names of factors, `tool` first if it is one of them."""
     weights: Mapping[str, float]
     """By the levels joined with `|`, in the order of *on*; what is not there weighs nothing."""
 

@@ -35,7 +35,7 @@ class Entry:
     result_hash: int = 0
     """Evidence: of a success as it is, of an error with digits deleted."""
     retry_at_ms: int = 0
-    """After a failure: when a retry may run; 0 where nobody advised one, and tries are left all the same."""
+    """After a failure: when a retry may run; 0 if nobody advised one, and tries are left all the same."""
     retries_left: int = 0
     """After a failure: how many more identical calls are a retry; 0 after a success or a lasting failure."""
     explored: bool = False  # a retry of it is advised only to learn from what comes of it
@@ -126,13 +126,13 @@ class Part(NamedTuple):
     granted: Amounts
     """From its beginning."""
     foreign: Amounts
-    """What others have used, as of the latest trip; the totals of the state hold it too."""
+    """The use of others, as of the latest trip; the totals of the state hold it too."""
     caps: Amounts
     """How far its totals may go."""
     fuses: tuple[str, ...]
     """Counters that are known to have blown in the scope."""
     rest: dict[str, int]
-    """What nobody held then, by limit."""
+    """The rest that nobody held then, by limit."""
     trips: int
     dry_ms: int
     """Until when there is no more to be had."""
@@ -154,12 +154,12 @@ class Parked:
     reason: str
     """Why a person is asked."""
     digest: str = field(default="", compare=False)
-    """What the approval is bound to: a hash of the tool and all of its arguments; `""` in a replay without them."""
+    """The digest that binds the approval: a hash of the tool and all of its arguments; `""` in a replay without them."""
     shown: str = field(default="", compare=False)
     """The arguments as JSON, cut, until the question is answered."""
     approved: bool = False
     begun: bool = False
-    """It ran, and its tool has handed it back: it may be made again, and counts whatever becomes of it."""
+    """It ran, and its tool has handed it back: it may be made again, and counts in any case."""
 
 
 @dataclass(slots=True)

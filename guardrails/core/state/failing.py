@@ -36,7 +36,7 @@ ALIKE: Final = frozenset({"loops.same_error", SIBLINGS, "loops.unknown_tool"})
 """Codes of refusals of calls that would fail like those before."""
 
 _ESCAPED: Final = ((b"\\\\", b"\\"), *((mark, b" ") for mark in (b'\\"', b"\\n", b"\\r", b"\\t")))
-"""What JSON writes with a backslash, twice where JSON is in JSON."""
+"""Characters that JSON writes with a backslash, with two if JSON is in JSON."""
 _JOINS: Final = b"./@-"
 _IN_WORDS: Final = (ascii_letters + digits + "_").encode() + bytes(range(128, 256))
 _TO_WORDS: Final = bytes(code if code in _IN_WORDS else ord(" ") for code in range(256))

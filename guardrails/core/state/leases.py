@@ -22,7 +22,7 @@ PARTS: Final = 2
 LARGE: Final = 4
 """A lease that holds so many times what another takes at once is asked to give back, before nothing is left."""
 FIRST: Final = 256
-"""The least that a lease may take at once is one part in so many, whatever it has used."""
+"""The least that a lease may take at once is one part in so many, after any use."""
 
 
 def part_of(rest: int, used: int, leases: int) -> int:

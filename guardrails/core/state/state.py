@@ -51,7 +51,7 @@ class SessionState:
     """Estimates of admitted, unsettled calls, and those of `holds` that somebody said."""
     held_tokens: int = 0
     reserved: dict[str, dict[str, int]] = field(default_factory=dict)
-    """What children hold, by child: limit name to amount."""
+    """The amounts that children hold, by child and name of the limit."""
 
     turn: int = 0
     """Number of the present turn; 0 before the first `begin_turn`."""
@@ -101,7 +101,7 @@ class SessionState:
     limits: dict[str, int] = field(default_factory=dict)
     """Limits of this session that differ from its policy's: raised by `extend`, given to a child."""
     holds: dict[str, Hold] = field(default_factory=dict)
-    """What is held for model requests, by the number of the event, and for calls by guess, `c` and their `seq`; a scope
+    """The holds for model requests, by the number of the event, and for calls by guess, `c` and their `seq`; a scope
     has the session and `#` before it."""
     used: dict[str, tuple[int, int, int]] = field(default_factory=dict)
     """By tool, `""` for model responses: how many said what they used, and their micro-dollars and tokens together."""
@@ -118,7 +118,7 @@ class SessionState:
     told: bytes = b""
     """Of the latest responses that were told by a key, `KEY_BYTES` each; the lowest bit: it was charged too."""
     answers: dict[int | None, tuple[str, str]] = field(default_factory=dict)
-    """What came of the latest questions to a person, (`refused` or `expired`, reason), by signature."""
+    """The results of the latest questions to a person, (`refused` or `expired`, reason), by signature."""
     leases: dict[str, Lease] = field(default_factory=dict)
     """Of a scope: its leases, by who holds them."""
     part: Part | None = None

@@ -16,7 +16,7 @@ LIMIT_BYTES: Final = 65_536
 MAX_ITEMS: Final = 10_000
 """An iterator ends here, however small its items are."""
 MAX_TEXT_BYTES: Final = 16 * 1024 * 1024
-"""Longer bytes are cut before they are decoded, whatever the limit."""
+"""Longer bytes are cut before they are decoded, under any limit."""
 _SNIFF_BYTES: Final = 8192
 _NODES: Final = 2000
 
@@ -90,7 +90,7 @@ def decoded(data: Bytes, limit: int = LIMIT_BYTES) -> tuple[str | dict[str, Any]
 
 def _text(data: Bytes, size: int, room: int) -> str | None:
     """
-    *data* as text, at most *room* bytes of it; None where it is not UTF-8.
+    *data* as text, at most *room* bytes of it; None if it is not UTF-8.
     """
     head = bytes(_head(data, room))
     try:

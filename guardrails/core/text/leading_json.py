@@ -125,7 +125,7 @@ def estimate(value: Any, samples: int = 256) -> int:
 
 def _pieces(value: Any, room: int, depth: int) -> Iterator[bytes | None]:
     """
-    The JSON of *value*, lazily and without recursion; None where it nests deeper than *depth*.
+    The JSON of *value*, lazily and without recursion; None if it nests deeper than *depth*.
 
     A text longer than *room* is shortened to more than that, since nothing behind it can be wanted.
     """

@@ -19,7 +19,7 @@ _PLAIN: Final = late(r"(?:\(\?i\))?(?:[^\\*+?{|(\[$]|\\[bBAdDsSwW\\.*+?{|()\[\]$
 """Without a choice there is nothing to go back to. Python's engine does, and the other need not be imported (50 ms)."""
 _ESCAPED: Final = late(r"\\(.)", re.DOTALL)
 _OWN_ESCAPES: Final = {"Z": r"\z", "<": "<", ">": ">"}
-"""What a sign after a backslash is to Python, in the words of the other engine."""
+"""Python's meaning of a sign after a backslash, in the words of the other engine."""
 _REASONS: Final = (
     (late(r"\(\?<?[=!]"), "lookaround (`(?=`, `(?!`, `(?<=`, `(?<!`) is not known: write one pattern for each form"),
     (late(r"\(\?P=|\\[1-9]"), "references to what was found (`\\1`) are not known: write out what is repeated"),

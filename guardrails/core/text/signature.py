@@ -228,7 +228,7 @@ def _normalised(arguments: Any) -> Any:
     """
     A copy that orjson writes canonically: text in NFC, ints for integral floats, lists for tuples.
 
-    Goes level by level, so that cycles and depth need no stack. Raises TypeError where the copy would not be plain.
+    Goes level by level, so that cycles and depth need no stack. Raises TypeError if the copy would not be plain.
     """
     root: list[Any] = [arguments]
     level: list[Any] = [root]
@@ -268,7 +268,7 @@ def _scalar(value: Any) -> str | float | None:
 
 def _renamed(mapping: dict[Any, Any]) -> dict[str, Any]:
     """
-    A copy with the keys in NFC. Raises TypeError where a key is not exactly a str or two become one.
+    A copy with the keys in NFC. Raises TypeError if a key is not exactly a str or two become one.
     """
     renamed = {nfc(key): value for key, value in mapping.items() if type(key) is str}
     if len(renamed) < len(mapping):

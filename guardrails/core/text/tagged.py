@@ -34,7 +34,7 @@ MAX_MARKS: Final = 256
 """Combining marks in a row: normalising them takes quadratic time. Unicode's stream-safe text (UAX 15) has 30 at most."""
 
 TAG: Final = b'{ "!'
-"""What each tagged value begins with; a string of a plain one may hold it too."""
+"""The beginning of each tagged value; a string of a plain one may hold it too."""
 
 _DECIMAL_BITS: Final = 2_048
 """Longer integers are written in hexadecimal: 616 digits are converted under any limit of `sys.set_int_max_str_digits`."""

@@ -129,7 +129,7 @@ def _suffix(shown: int, total: int) -> str:
 
 def _render_other(value: Any, limit: int, written: bytes | None, *, heavy: bool) -> Rendered:
     """
-    What is no text; *written* is its JSON if that is known and too long, *heavy* that it would be.
+    Render a value that is no text. *written* is its JSON if it is known and too long; *heavy* says that it would be.
     """
     is_list = isinstance(value, list | tuple)
     if written is not None:

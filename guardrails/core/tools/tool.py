@@ -57,7 +57,7 @@ class Tool:
     result: ResultClassifier | None = None
     """How to see a failure that hides in a result."""
     returns_envelope: bool = False
-    """What it returns as an object in the form of an envelope (`status: error`, `error_type`, `retryable`, ...) is one; text never is."""
+    """An object that it returns in the form of an envelope (`status: error`, `error_type`, `retryable`, ...) is one; text never is."""
     ask_user: tuple[str, ...] = ()
     """Arguments that only the user can know."""
     paths: tuple[str, ...] = ()

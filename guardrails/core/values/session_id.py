@@ -9,10 +9,10 @@ from .errors import SessionError
 
 MAX_BYTES: Final = 256
 SCOPES: Final = "/"
-"""What the keys of scopes begin with in a store; no session's id does."""
+"""The beginning of the keys of scopes in a store; no session's id begins so."""
 _UNSEEN: Final = frozenset({"Cf", "Zl", "Zp"})
 _JOINERS: Final = "\u200c\u200d"
-"""What words of some scripts and pictures are spelt with."""
+"""Marks that words of some scripts and pictures are spelt with."""
 
 
 def checked_id(name: str, what: str = "a session id") -> str:

@@ -14,7 +14,7 @@ _EDGE: Final = 230
 TOKEN: Final = pattern(r"[A-Z]?[a-z0-9]+|[A-Z0-9]+(?![a-z])")
 """A word within a name: `list` and `Queues` of `listQueues`."""
 MARKS: Final = pattern(r"__|[/.:]")
-"""What parts a host's prefix from a tool's own name."""
+"""Marks between a host's prefix and a tool's own name."""
 _WORDS: Final = pattern(r"[-_]")
 _ACTS: Final = frozenset(
     {"ack", "acquire", "add", "append", "apply", "approve", "archive", "assign", "auto", "batch", "book", "bulk", "buy"}

@@ -93,19 +93,19 @@ class ToolCall:
     arguments: Any
     id: str
     signature: bytes | None
-    """xxh3-128 of tool and canonical arguments, 16 bytes; None where the arguments cannot be signed."""
+    """xxh3-128 of tool and canonical arguments, 16 bytes; None if the arguments cannot be signed."""
     sig: int | None
     """The low 64 bits of *signature*, signed: what state and records carry."""
     problems: tuple[Problem, ...] = ()
     canonical: bytes | None = None
-    """The arguments in canonical form, JSON; None where they cannot be signed."""
+    """The arguments in canonical form, JSON; None if they cannot be signed."""
     asked: Any = None
     """The arguments for the echo to the model: the tool may change those that it is given. None: as they are."""
     places: Mapping[str, tuple[bool, ...]] | None = None
     """Whether each path that a guard asked about really is where it must be, symbolic links followed, by the guard's name;
     None: nobody looked."""
     sketch: int | None = None
-    """What `repetition` tells calls that are worded alike by; None: nobody looked."""
+    """The number by which `repetition` tells calls that are worded alike; None if nobody looked."""
     news: bool | None = None
     """Whether it has a value that a result has shown since its tool began to fail, not tried yet; None: nobody looked."""
     waits: bool | None = None
@@ -114,7 +114,7 @@ class ToolCall:
     """Micro-dollars and tokens that calls of its tool have used on average, as far as nobody estimates them; None: nothing is
     known."""
     attempt: int = 0
-    """Which attempt at a call it is that the library makes again by itself, from 1; 0: whoever asks makes it again."""
+    """Which attempt at a call it is that the library makes again by itself, from 1; 0: the caller makes it again."""
 
     @classmethod
     def signed(

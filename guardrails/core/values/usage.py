@@ -32,7 +32,7 @@ class Price:
     @property
     def free(self) -> bool:
         """
-        Whether any response costs nothing, whatever it used.
+        Whether any response costs nothing, for any usage.
         """
         return not (self.input_mtok or self.output_mtok or self.cache_read_mtok)
 
@@ -130,7 +130,7 @@ _FORMS: Final = (
     ),
 )
 _ANSWERS: Final = ("usage", "usage_metadata", "usage_details")
-"""What answers have, and no usage."""
+"""Members that answers have, and no usage."""
 _REQUESTS: Final = ("requests", "successful_requests")
 """How many requests a sum is of: one of none says nothing."""
 

@@ -23,7 +23,7 @@ class Taken(NamedTuple):
 
     text: str
     bodies: dict[int, str]
-    """What was taken, by the byte of *text* where the delimiter's word begins."""
+    """The text that was taken, by the byte of *text* at which the delimiter's word begins."""
 
 
 def without_bodies(text: str) -> Taken:

@@ -19,7 +19,7 @@ MAX_PARSED_BYTES: Final = 16_384
 _MOST: Final = {"`": 512, "$(": 256, "|": 1_024}
 """Signs that cost the parser the square of their number, even where nothing is wrong."""
 _SMALL: Final = 512
-"""Bytes that the parser reads in a few milliseconds whatever they are."""
+"""The parser reads this number of any bytes in a few milliseconds."""
 _PIECE: Final = 32
 """Bytes that the parser is given at a time."""
 MAX_DEPTH: Final = 100
@@ -40,7 +40,7 @@ class UnreadableError(Exception):
 
 class NotListedError(UnreadableError):
     """
-    A command that no rule of an allow list speaks of, whatever it says.
+    A command that no rule of an allow list could speak of.
     """
 
 

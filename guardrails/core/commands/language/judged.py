@@ -59,7 +59,7 @@ class Judged:
     absolute: list[str] = field(default_factory=list)
     """Paths of `cd` and redirections that only who knows where the workspace is can judge."""
     doubts: list[str] = field(default_factory=list)
-    """What would run that nobody can see before it does."""
+    """Commands that would run, and that nobody can see before they do."""
 
 
 def judged(script: Script) -> Judged:

@@ -21,7 +21,7 @@ MAX_LISTED: Final = 1 << 18
 MAX_WORDS: Final = 4_096
 """Of one command, lists in braces written out."""
 _PLAIN: Final = pattern(r"[A-Za-z0-9_./:,+@%=^\]!-]+")
-"""What is itself outside quotes, wherever in a word it stands."""
+"""Characters that stand for themselves outside quotes, at any place of a word."""
 _QUOTED: Final = pattern(r'[^"$`\\]+')
 _QUOTED_DOLLAR: Final = pattern(r'\$(?=["\s|)/.,:;%])')
 """A `$` that begins nothing, between double quotes."""

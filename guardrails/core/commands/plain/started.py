@@ -111,7 +111,8 @@ def _su(rest: Sequence[str]) -> Iterator[Inner]:
 
 def _anywhere(name: str, rest: Sequence[str]) -> Iterator[Inner]:
     """
-    What `-c` gives to *name*, which starts a shell and takes one word beside its options, before or behind them.
+    The script that `-c` gives to *name*, which starts a shell and takes one word beside its options, before or behind
+    them.
     """
     scripts: list[str] = []
     operands: list[str] = []

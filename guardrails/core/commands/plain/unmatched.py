@@ -19,7 +19,7 @@ _LITERAL: Final = pattern(
     r"""|(?!\A\[{1,2}(?:\s|\Z))\[(?:[^]\s]+\])?|(?!\A!\s)[]*?{}!^#]|\$(?![A-Za-z_({])|[^\x20-\x7e]""",
     re.DOTALL,
 )
-"""What a rule may hold beside plain text: what it quotes, and what stands for several characters or for itself."""
+"""Parts that a rule may hold beside plain text: quoted text, and signs that stand for several characters or for themselves."""
 
 
 @lru_cache(maxsize=4096)

@@ -45,11 +45,11 @@ class Lent(NamedTuple):
     granted: Amounts
     """To the lease, from its beginning."""
     foreign: Amounts
-    """What all others have used."""
+    """The amounts that all others have used."""
     elsewhere: dict[str, int]
-    """What is not the lease's and not used, by limit; one that is not there has no limit."""
+    """The unused amounts that are not the lease's, by limit; a name that is not there has no limit."""
     rest: dict[str, int]
-    """What nobody holds, by limit."""
+    """The amounts that nobody holds, by limit."""
     limits: dict[str, int]
     """Those that were raised."""
     fuses: dict[str, int]
@@ -74,7 +74,7 @@ class Lend(Event[Lent]):
     holds: Amounts
     wants: Amounts | None = None
     told: Amounts = NO_AMOUNTS
-    """What it had used as of the trip before."""
+    """The amounts that it had used as of the trip before."""
     known: bool = False
     """It was here before."""
     lost: tuple[tuple[str, int], ...] = ()

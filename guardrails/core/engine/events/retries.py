@@ -37,7 +37,7 @@ The least wait before the second retry, if no server names one; doubles with eac
 time from a result to the next call over 22,115 recorded ones, so that retries without a model are no more hurried than its own.
 """
 MOST_ATTEMPTS: Final = 16
-"""At one call, whatever a policy says: then the model is to hear of it."""
+"""Attempts at one call, under any policy: then the model is to hear of it."""
 DUE_TOOLS: Final = 16
 """Tools of a session that may have one; counters are for guards."""
 

@@ -140,7 +140,7 @@ class Request(Counted):
     """Micro-dollars, tokens."""
     lasts_ms: int = ADMISSION_MS
     guess: tuple[int, int] | None = None
-    """What a record says that was guessed."""
+    """The guess by the record."""
 
     asks = True
 

@@ -85,7 +85,7 @@ class Shell(Guard):
     safe: tuple[SafeProgram, ...] = ()
     """Programs whose commands are allowed as far as they only read and start nothing: `git`, `rg`, `ls`, ..."""
     undecidable: Literal["deny", "allow"] = "deny"
-    """What to do where the program that would run is known only at run time (`$X -rf /`, `curl ... | sh`, `eval "$X"`)."""
+    """The answer if the program that would run is known only at run time (`$X -rf /`, `curl ... | sh`, `eval "$X"`)."""
 
     def applies(self, tool: Tool) -> bool:
         return bool(tool.commands)
@@ -129,7 +129,8 @@ class Shell(Guard):
 
     def _read(self, command: str | list[str], tool: Tool) -> "tuple[Found | Judged | None, Found | None]":
         """
-        What *command* would run, as *allow* and as *deny* are held against it; None if there is none of them.
+        The commands that *command* would run, as *allow* and as *deny* are held against them; None if there is none of
+        them.
         """
         from guardrails.core import commands
 

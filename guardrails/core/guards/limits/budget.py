@@ -71,7 +71,7 @@ class Budget(Guard):
     final_answer_reserve_usd: Annotated[float, Ge(0)] = 0.0
     """Held back from `max_cost_usd` for the model's final answer."""
     on_unpriced: Literal["deny", "warn"] = "deny"
-    """What a model response of unknown price does to a session with `max_cost_usd`: end it, or only be logged."""
+    """The effect of a model response of unknown price on a session with `max_cost_usd`: it ends it, or is only logged."""
 
     def applies(self, tool: Tool) -> bool:
         return any(getattr(self, name) is not None for name in LIMITS)

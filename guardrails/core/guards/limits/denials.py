@@ -14,7 +14,7 @@ from .budget_words import FINISH, counted
 
 
 MOST_REFUSED: Final = 10
-"""Turns in a row of nothing but refusals that end a session, whatever was asked for."""
+"""Turns in a row of nothing but refusals, of any calls, that end a session."""
 
 
 @guard

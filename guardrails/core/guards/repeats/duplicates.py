@@ -51,7 +51,7 @@ class Duplicates(Guard):
     window: Annotated[int, Ge(1), Le(200)] = 5
     rule: Literal["always", "evidence"] = "always"
     settled_for: Annotated[Duration, Gt(0)] | None = 60.0
-    """Seconds that two equal results speak at most, under `evidence`; none: for ever, whatever changes by itself."""
+    """Seconds that two equal results speak at most, under `evidence`; none: for ever, even if things change by themselves."""
 
     @property
     def remembers(self) -> int:

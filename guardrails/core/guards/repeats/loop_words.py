@@ -77,7 +77,7 @@ ADVICE: Final[dict[ErrorType, str]] = {
 REFUSED: Final = (
     "A call with a value that a result has shown since is let through; else use another tool, or tell the user."
 )
-"""What a refused call is told beside it."""
+"""The sentence that a refused call is told beside it."""
 _LEARNED: Final = (
     "By what this session did before, this `$tool` call will probably bring nothing new ($percent % sure).",
     "To learn more, change what is asked for or call another tool.",

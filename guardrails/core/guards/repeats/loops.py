@@ -63,7 +63,7 @@ class Loops(Guard):
     second asks for tools of which none hands out the next of something, or the time."""
     settled_for: Annotated[Duration, Gt(0)] | None = 60.0
     """Seconds after a call in which it is taken that nobody else changes anything, so that what it showed may refuse the next;
-    none: for ever, whatever changes by itself."""
+    none: for ever, even if things change by themselves."""
     cycle: Grades = map_of(nudge=2, deny=3)
     """Whole laps, of 2 to 5 calls."""
     same_error: Grades = map_of(nudge=3, deny=6)
@@ -256,7 +256,7 @@ class Loops(Guard):
         refuse: bool = True,
     ) -> Verdict:
         """
-        What is said of *count* failures of *tools* that are like the *last*; nothing of a call that brings something new.
+        The verdict on *count* failures of *tools* that are like the *last*; None for a call that brings something new.
         """
         refuse = refuse and recent(state, last, self.settled_for)
         said = self._graded(pattern, count, call, state, refuse=refuse, error=last.error_type)

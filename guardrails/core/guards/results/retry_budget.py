@@ -38,7 +38,7 @@ class RetryBudget(Guard):
     ratio: Annotated[float, Gt(0), Le(1)] = 0.1
     """Of a token, for each success."""
     min_per_minute: Annotated[int, Ge(0)] = 1
-    """Tokens a minute, whatever works: who calls seldom has few successes."""
+    """Tokens a minute, even without a success: a session that calls seldom has few."""
     refuse: bool = False
     """Refuse a retry that nobody advised while the bucket is empty, instead of only advising against it."""
 

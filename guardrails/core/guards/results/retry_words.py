@@ -35,12 +35,12 @@ OTHERWISE: Final[dict[NextAction, str]] = {
     "ask_user": "Ask the user how to go on; trying again rarely works here.",
     "give_up": HOPELESS,
 }
-"""What is said of a next step that is not the usual one for its kind of failure."""
+"""The words for a next step that is not the usual one for its kind of failure."""
 CORRECTING: Final[dict[NextAction, str]] = {
     "fix_arguments": "The user need not be asked.",
     "ask_user": "Ask the user before you try other arguments.",
 }
-"""What the user has to do with it, where records say how often other arguments work."""
+"""The user's part in it, if records say how often other arguments work."""
 SELDOM: Final = 1 / 3
 """Below it a retry is told with its chance."""
 

@@ -28,11 +28,11 @@ __all__ = ["AMBIGUOUS", "NEVER", "NEXT", "Retryable"]
 NEVER: Final[frozenset[ErrorType]] = frozenset(
     {"auth", "permission", "validation", "not_found", "tool_missing", "invalid_path", "too_large"}
 )
-"""Kinds that the same arguments always meet again, whatever is declared, until records show otherwise."""
+"""Kinds that the same arguments always meet again, for any declaration, until records show otherwise."""
 AMBIGUOUS: Final[frozenset[ErrorType]] = frozenset({"timeout", "connection", "cancelled"})
 """Kinds after which the call may have taken effect all the same."""
 _TURNED_DOWN: Final = pattern(r"(?i)rejected by (?:the )?user|user (?:rejected|declined)|doesn't want to proceed")
-"""What hosts say of a call that a person did not let run."""
+"""Words of hosts for a call that a person did not let run."""
 
 
 @guard
@@ -69,9 +69,9 @@ class Retryable(Guard):
     fix_cost: Annotated[float, Ge(0)] = 0.2
     """The same of correcting arguments or repairing something before the next try."""
     success_usd: Annotated[float, Gt(0)] = 1.0
-    """What a success is worth in USD, to weigh the tool's own cost by."""
+    """The worth of a success in USD, to weigh the tool's own cost by."""
     auto: bool = False
-    """The library itself makes a failed call again where that is advised, of tools that are declared `read_only`, `stable` or
+    """The library itself makes a failed call again if that is advised, of tools that are declared `read_only`, `stable` or
     `idempotent`; the model reads how the last attempt ended."""
     auto_max_wait: Annotated[Duration, Gt(0)] = 20.0
     """Seconds; a longer wait is for the model to decide about."""
@@ -193,7 +193,7 @@ class Retryable(Guard):
         tried: bool,
     ) -> Advice | None:
         """
-        What the model says of a failure, noted in *envelope* for the record; None where there is no model.
+        The model's answer on a failure, noted in *envelope* for the record; None if there is no model.
         """
         asked = facts.retried
         if asked is None or self.model is None:
@@ -224,14 +224,14 @@ class Retryable(Guard):
 
 def _drawn(state: SessionState) -> float:
     """
-    A number from 0 to 1 that nobody can foresee and every replay finds again; 1 where there are no records to learn from.
+    A number from 0 to 1 that nobody can foresee and every replay finds again; 1 if there are no records to learn from.
     """
     return xxh3_64_intdigest(f"{state.run}/{state.n}".encode()) / 2**64 if state.run else 1.0
 
 
 def _claim(envelope: Envelope) -> bool | None:
     """
-    Whether a tool's own envelope says that the same call may work; None where it says nothing of it.
+    Whether a tool's own envelope says that the same call may work; None if it says nothing of it.
     """
     if envelope.retryable is not None:
         return envelope.retryable

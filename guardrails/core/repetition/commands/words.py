@@ -60,7 +60,7 @@ def pipelines(text: str) -> list[Pipeline]:
 
 class _Open(NamedTuple):
     """
-    What was under way before a parenthesis or a backtick.
+    The command that was under way before a parenthesis or a backtick.
     """
 
     sign: str

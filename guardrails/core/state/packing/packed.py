@@ -24,7 +24,7 @@ from .old import CLOSER, ENTRY, HEAD, LOOKED_AT, MADE, OLD, made_over
 
 VERSION: Final = 7
 LEAST: Final = 6
-"""What is written of a state that uses nothing newer, so that processes of the version before go on with it."""
+"""The version of a state that uses nothing newer, so that processes of the version before go on with it."""
 READ: Final = (*OLD, MADE, LEAST, VERSION)
 """Versions that `unpack` reads: a session goes on after an upgrade."""
 STATUSES: Final[tuple[EntryStatus, ...]] = ("running", "ok", "error", "expired")
